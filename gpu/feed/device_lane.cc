@@ -70,7 +70,8 @@ DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::
       pins_(std::move(pins)),
       inbox_(std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches)),
       ready_(std::make_unique<Channel<std::size_t>>(options_.slots)),
-      returned_(options_.slots) {
+      returned_(options_.slots),
+      usable_slots_(options_.slots) {
   for (std::size_t s = 0; s < options_.slots; ++s) {
     slots_.push_back(std::make_unique<Slot>());
     free_.push_back(s);
@@ -212,6 +213,7 @@ bool DeviceLane::TakeBack() {
     backend_->NoteTakeOver(slots_[number].get());
     progress = TakeBack(number) || progress;
   }
+  captured_slots_.store(captured_.size(), std::memory_order_relaxed);
   return progress;
 }
 
@@ -221,7 +223,13 @@ bool DeviceLane::TakeBack(std::size_t number) {
     captured_.push_back(number);
     return false;
   }
-  if (!slot->lost) free_.push_back(number);
+  slot->taken = false;
+  if (slot->lost) {
+    usable_slots_.fetch_sub(1, std::memory_order_relaxed);
+    Fail(slot->why_lost);
+  } else {
+    free_.push_back(number);
+  }
   return true;
 }
 
@@ -237,8 +245,7 @@ bool DeviceLane::RecordReleases(Slot* slot) noexcept {
     // Nobody knows when its consumers are done: it is never written again. Who frees it needs to
     // know, and the stream may be gone then: it is tried once more.
     slot->lost = true;
-    ready_->Close(status);
-    inbox_->Kill(status);
+    slot->why_lost = status;
     if (!backend_->Record(slot->released[s], slot->streams[s]).ok()) {
       slot->releases[s] = ReleaseMark::kMissed;
     }
@@ -659,10 +666,9 @@ void DeviceLane::Reset() {
   for (const std::size_t number : free_) is_free[number] = true;
   for (std::size_t number = 0; number < slots_.size(); ++number) {
     const Slot& slot = *slots_[number];
-    const bool leased = slot.holder.load(std::memory_order_relaxed) != std::thread::id();
-    // What was ready and not taken: nobody used it, so nothing but its own copy is waited for.
-    const bool captured = std::find(captured_.begin(), captured_.end(), number) != captured_.end();
-    if (!leased && !is_free[number] && !slot.lost && !captured) free_.push_back(number);
+    // What was ready and not taken: nobody used it, so nothing but its own copy is waited for. A
+    // lease that is just ending stays taken until it came back.
+    if (!slot.taken && !is_free[number] && !slot.lost) free_.push_back(number);
   }
   inbox_ = std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches);
   ready_ = std::make_unique<Channel<std::size_t>>(options_.slots);
@@ -676,6 +682,7 @@ void DeviceLane::Reset() {
   end_ = Status();
   given_.store(batches_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   set_wait_in_vain(0);
+  if (usable_slots() == 0) Fail(slots_.front()->why_lost);
 }
 
 DeviceLane::Seen DeviceLane::WaitFor(DeviceEvent event, std::int64_t until_ns) const {

@@ -126,6 +126,11 @@ class DeviceLane {
     std::size_t streams_used = 0;
     std::int64_t leased_ns = 0;
     bool lost = false;  ///< its release could not be recorded at once: never filled again
+    Status why_lost;    ///< what the device said of that
+
+    /// From Taken to TakeBack: nobody may fill it meanwhile. The holder's to set, the feeding
+    /// thread's to clear; both channels between them, or AwaitTakers, order it.
+    bool taken = false;
 
     std::atomic<std::uint64_t> generation{0};  ///< of what is in it
     std::atomic<std::thread::id> holder{};     ///< who took it; none: not leased
@@ -178,6 +183,10 @@ class DeviceLane {
   void Release(std::size_t number) noexcept;
   std::size_t LeasesOf(std::thread::id thread) const;
   std::size_t leases() const;
+  /// Slots but those that were lost: what consumers can hold at the most. Any thread.
+  std::size_t usable_slots() const { return usable_slots_.load(std::memory_order_relaxed); }
+  /// Slots that came back and wait for the end of a capture. Any thread.
+  std::size_t captured_slots() const { return captured_slots_.load(std::memory_order_relaxed); }
   /// Whether it was given something that nobody could take yet, or nobody took: it is only slow.
   bool HasOnItsWay() const {
     return given_.load(std::memory_order_relaxed) != batches_.load(std::memory_order_relaxed);
@@ -353,6 +362,10 @@ class DeviceLane {
   MpmcRing<std::size_t> returned_;
   std::atomic<int> takers_{0};
   EventCount work_;
+
+  // Of the feeding thread, for who asks why nothing comes.
+  std::atomic<std::size_t> usable_slots_;
+  std::atomic<std::size_t> captured_slots_{0};
 
   // Statistics: nothing is read because of them.
   std::atomic<std::uint64_t> given_{0};

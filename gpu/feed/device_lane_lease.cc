@@ -32,6 +32,7 @@ QueueResult DeviceLane::Taken(QueueResult result, std::size_t number) {
   if (result != QueueResult::kOk) return result;
   Slot& slot = *slots_[number];
   backend_->NoteTakeOver(&slot);
+  slot.taken = true;
   slot.holder.store(std::this_thread::get_id(), std::memory_order_relaxed);
   slot.leased_ns = has_timeline() ? backend_->NowNanos() : 0;
   batches_.fetch_add(1, std::memory_order_relaxed);

@@ -99,8 +99,10 @@ Status DeviceLane::CopyAgain(std::size_t number) {
   slot->copying = false;
   group_.assign(1, number);
   pieces_.clear();
-  // Its kernels were seen done: nobody uses the slot's memory.
-  Status status = Plan(slot, left_rows_);
+  // Where the CPU took the sums, only the copy was seen done: kernels may still use the memory.
+  Status status;
+  if (slot->ready != slot->copied) status = backend_->StreamWait(copy_stream_, slot->ready);
+  if (status.ok()) status = Plan(slot, left_rows_);
   if (status.ok()) status = Fit(slot);
   if (status.ok()) status = Stage(slot);
   if (!status.ok()) return status;

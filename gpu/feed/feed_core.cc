@@ -289,21 +289,29 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   const DeviceLane& waiting = *lanes_[lane];
   const auto name = [this](std::size_t l) { return std::to_string(options_.devices[l]); };
   if (hands_on_) return {};
-  if (Does(FeedStep::kCheckOwnLeases) &&
-      waiting.LeasesOf(std::this_thread::get_id()) == options_.slots &&
+  const std::size_t slots = waiting.usable_slots();
+  const auto all = [&] {
+    return "all " + std::to_string(slots) + " batches of device " + name(lane);
+  };
+  if (Does(FeedStep::kCheckOwnLeases) && slots > 0 &&
+      waiting.LeasesOf(std::this_thread::get_id()) == slots &&
       (!threaded_ || waited_ns >= std::min(kOwnLeasesNs, options_.patience_ms * 1'000'000))) {
-    return Status(StatusCode::kResourceExhausted, "this thread holds all " +
-                                                      std::to_string(options_.slots) +
-                                                      " batches of device " + name(lane) +
-                                                      "; release one, copy what is to be kept, or "
-                                                      "raise FeedOptions::slots");
+    return Status(StatusCode::kResourceExhausted,
+                  "this thread holds " + all() +
+                      "; release one, copy what is to be kept, or raise FeedOptions::slots");
   }
   if (waited_ns < options_.patience_ms * 1'000'000 || !Does(FeedStep::kCheckPatience)) return {};
   const std::string seconds = std::to_string(options_.patience_ms / 1000) + " s";
-  if (waiting.leases() == options_.slots) {
+  if (slots > 0 && waiting.leases() == slots) {
     return Status(StatusCode::kDeadlineExceeded,
-                  "all " + std::to_string(options_.slots) + " batches of device " + name(lane) +
-                      " are leased by other threads since " + seconds + "; release one");
+                  all() + " are leased by other threads since " + seconds + "; release one");
+  }
+  if (const std::size_t captured = waiting.captured_slots();
+      captured > 0 && waiting.leases() + captured == slots) {
+    return Status(
+        StatusCode::kDeadlineExceeded,
+        all() + " are leased, or were released on a stream that a graph is captured from (" +
+            std::to_string(captured) + "), since " + seconds + "; end the capture, or release one");
   }
   const int blocked = blocked_lane_.load(std::memory_order_relaxed);
   if (blocked < 0 || static_cast<std::size_t>(blocked) == lane) return {};

@@ -48,9 +48,9 @@ CallerState& StateOfCaller(std::uint64_t owner, int actor);
 void ForgetOwner(std::uint64_t owner);
 
 /// A number that no other handle of the process has or had, so that handles of what was destroyed,
-/// and of other devices, are recognised.
+/// and of other devices, are recognised. None of those by which DLPack names CUDA's own streams.
 inline std::uintptr_t NewHandle() {
-  static std::atomic<std::uintptr_t> handles = 0;
+  static std::atomic<std::uintptr_t> handles = 1000;
   // Not one that could be memory: all of them are odd.
   return handles.fetch_add(2, std::memory_order_relaxed) + 1;
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "gpu/feed/host_pins.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/make_tensor.h"
+#include "tests/gpu/feed/forwarding_backend.h"
 
 namespace ringfeed {
 namespace {
@@ -52,6 +54,73 @@ TEST(DeviceLaneTest, WhatWasGivenIsOnItsWayUntilItIsTaken) {
   ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
   lane.Reset();  // drops it
   EXPECT_FALSE(lane.HasOnItsWay());
+  EXPECT_TRUE(lane.Free(devices->NowNanos() + kLongNs).ok());
+}
+
+/// Holds a thread up between the two steps of a release, where it asks to.
+class SlowRelease final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  void NoteHandOver(const void* token) override {
+    if (std::exchange(waits, false)) {
+      began.store(true);
+      began.notify_all();
+      goes_on.wait(false);
+    }
+    ForwardingBackend::NoteHandOver(token);
+  }
+
+  static inline thread_local bool waits = false;
+  std::atomic<bool> began = false;
+  std::atomic<bool> goes_on = false;
+};
+
+TEST(DeviceLaneTest, ASlotThatComesBackBesideAResetIsFilledOnce) {
+  const auto devices = EmulatedDevices::Open(1);
+  const auto slow = std::make_shared<SlowRelease>(devices);
+  LaneOptions options;
+  options.slots = 2;
+  DeviceLane lane(slow, 0, 0, options, std::make_shared<HostPins>(devices, CpuList{}));
+  ASSERT_TRUE(lane.Open().ok());
+  const auto take = [&](std::size_t* slot) {
+    QueueResult result = QueueResult::kEmpty;
+    for (int i = 0; i < 1000 && result == QueueResult::kEmpty; ++i) {
+      lane.Feed();
+      result = lane.TryTake(slot);
+      devices->Idle(devices->NowNanos() + 100'000);
+    }
+    return result;
+  };
+  std::size_t first = 0;
+  ASSERT_EQ(lane.TryGive(Item(0)), QueueResult::kOk);
+  ASSERT_EQ(take(&first), QueueResult::kOk);
+  std::jthread releasing([&] {
+    SlowRelease::waits = true;
+    lane.Release(first);
+  });
+  slow->began.wait(false);
+  lane.Kill({});
+  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
+  lane.Reset();
+  slow->goes_on.store(true);
+  slow->goes_on.notify_all();
+  releasing.join();
+  for (std::uint64_t number = 0; number < 2; ++number) {
+    ASSERT_EQ(lane.TryGive(Item(number)), QueueResult::kOk);
+  }
+  std::size_t second = 0;
+  ASSERT_EQ(take(&first), QueueResult::kOk);
+  ASSERT_EQ(take(&second), QueueResult::kOk);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(lane.slot(first).item.number, 0u);
+  EXPECT_EQ(lane.slot(second).item.number, 1u);
+  ASSERT_EQ(lane.TryGive(Item(2)), QueueResult::kOk);
+  std::size_t third = 0;
+  EXPECT_EQ(take(&third), QueueResult::kEmpty) << "there are two slots, and both are leased";
+  lane.Release(first);
+  lane.Release(second);
+  lane.Kill({});
+  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
   EXPECT_TRUE(lane.Free(devices->NowNanos() + kLongNs).ok());
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/shared_lease.h"
 #include "tests/gpu/feed/counting_rows.h"
+#include "tests/gpu/feed/forwarding_backend.h"
 #include "tests/gpu/feed/training_loop.h"
 
 // The feed with its threads, on devices in real time.
@@ -310,6 +312,90 @@ TEST(ThreadedFeedTest, WhatAnotherThreadHoldsIsWaitedForWithPatience) {
   EXPECT_NE(status.message().find("other threads"), std::string::npos);
   held.pop_back();
   EXPECT_EQ(feed.TryNext(&lease, &status), ReadResult::kRecord);
+}
+
+TEST(ThreadedFeedTest, SlotsThatWaitForTheEndOfACaptureAreWaitedForWithPatience) {
+  const auto backend = EmulatedDevices::Open(1);
+  DeviceStream stream;
+  ASSERT_TRUE(backend->CreateStream(0, StreamPriority::kNormal, &stream).ok());
+  {
+    FeedOptions options = On(backend);
+    options.slots = 2;
+    options.patience_ms = 30;
+    DeviceFeed feed(CountingBatches(kRows, kBatch), options);
+    std::vector<DeviceLease> held;
+    for (int i = 0; i < 2; ++i) {
+      held.push_back(*feed.Next());
+      (void)held.back().On(stream);
+    }
+    backend->SetCapture(stream, true);
+    held.clear();
+    DeviceLease lease;
+    Status status;
+    EXPECT_EQ(feed.TryNext(&lease, &status, DeadlineAfter(std::chrono::seconds(20))),
+              ReadResult::kFailed);
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+    EXPECT_NE(status.message().find("end the capture"), std::string::npos) << status.message();
+    backend->SetCapture(stream, false);
+    EXPECT_EQ(feed.TryNext(&lease, &status), ReadResult::kRecord);
+  }
+  ASSERT_TRUE(backend->DestroyStream(stream).ok());
+}
+
+/// A release cannot be recorded, as often as is asked for.
+class FailingReleases final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  Status RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) override {
+    if (fail.load() == 0) return ForwardingBackend::RecordUnlessCaptured(event, stream, captured);
+    --fail;
+    *captured = false;
+    return Status(StatusCode::kIoError, "a release is not recorded");
+  }
+
+  std::atomic<int> fail = 0;
+};
+
+TEST(ThreadedFeedTest, AFeedThatLostSlotsGoesOnWithTheOthersAndFailsWithoutAny) {
+  const auto devices = EmulatedDevices::Open(1);
+  const auto backend = std::make_shared<FailingReleases>(devices);
+  DeviceStream stream;
+  ASSERT_TRUE(devices->CreateStream(0, StreamPriority::kNormal, &stream).ok());
+  {
+    FeedOptions options;
+    options.backend = backend;
+    options.slots = 2;
+    options.patience_ms = 30;
+    DeviceFeed feed(CountingBatches(kRows, kBatch), options);
+    DeviceLease lease;
+    Status status;
+    const auto next = [&](DeviceLease* to) {
+      status = {};
+      return feed.TryNext(to, &status, DeadlineAfter(std::chrono::seconds(20)));
+    };
+    const auto lose_one = [&] {
+      (void)lease.On(stream);
+      backend->fail = 1;
+      lease.Release();
+      ReadResult result{};
+      while ((result = next(&lease)) == ReadResult::kRecord) {
+      }
+      EXPECT_EQ(result, ReadResult::kFailed);
+      EXPECT_EQ(status.code(), StatusCode::kIoError) << status.ToString();
+      feed.ReInit();
+    };
+    ASSERT_EQ(next(&lease), ReadResult::kRecord);
+    lose_one();
+    ASSERT_EQ(next(&lease), ReadResult::kRecord);
+    DeviceLease second;
+    EXPECT_EQ(next(&second), ReadResult::kFailed);
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+    EXPECT_NE(status.message().find("all 1 batches"), std::string::npos) << status.message();
+    lose_one();
+    EXPECT_EQ(next(&lease), ReadResult::kFailed);
+    EXPECT_EQ(status.code(), StatusCode::kIoError) << status.ToString();
+  }
+  ASSERT_TRUE(devices->DestroyStream(stream).ok());
 }
 
 TEST(ThreadedFeedTest, SetUpErrorsSayWhatToDo) {
