@@ -108,7 +108,7 @@ FrameResult ArrayFramer::Frame(const FrameInput& input, FrameOutput* output) {
   }
   const std::uint64_t at = AppendRows(input, std::max(input.offset, layout_.header_bytes), output);
   result.consumed = static_cast<std::size_t>(at - input.offset);
-  if (at >= input.limit) return result;
+  if (at >= input.limit && at < FileEnd(input)) return result;  // the next stripe goes on
   const std::uint64_t data_end = DataEnd(FileEnd(input));
   if (layout_.row_bytes <= data_end - at) {
     result.need_bytes = static_cast<std::size_t>(layout_.row_bytes);

@@ -60,7 +60,7 @@ Framed FrameWith(Framer* framer, const std::string& file, const Feeding& feeding
         return framed;
       }
       end = EndFor(feeding, std::max(at + result.need_bytes, end + 1), file.size());
-    } else if (at >= limit) {
+    } else if (at >= limit && at < file.size()) {  // a reader asks no more at the end of the file
       while (limit <= at) limit += feeding.limit_step;
       end = std::max(end, at);
     } else if (end == file.size()) {

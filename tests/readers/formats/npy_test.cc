@@ -164,8 +164,9 @@ TEST(NpyTest, CutFileGivesItsWholeRowsAndSaysSo) {
   const std::string file = Npy(Dict("|u1", "(4, 3)"), "aaabbbcccddd");
   const std::size_t header = file.size() - 12;
   for (std::size_t at = 0; at < file.size(); ++at) {
-    for (const bool known : {true, false}) {
-      const Feeding feeding{.known_size = known};
+    // A reader's last stripe ends where the file does.
+    for (const Feeding& feeding : {Feeding{}, Feeding{.known_size = false},
+                                   Feeding{.limit_step = at}, Feeding{.limit_step = 8}}) {
       const Framed failed = Frame(file.substr(0, at), OnDamage::kFail, feeding);
       ASSERT_EQ(failed.status.code(), StatusCode::kTruncated) << at;
       ASSERT_EQ(failed.records.size(), at < header ? 0 : (at - header) / 3);

@@ -113,8 +113,8 @@ TEST(TokensTest, CutOrGrownFilesAndWrongHeadersAreDamage) {
 // All that is there is whole, and nothing is left over to be passed over.
 TEST(TokensTest, ACutBetweenTwoBlocksIsReported) {
   const std::string file = LlmC(20240520, 1, 4, "aabb");
-  for (const bool known : {true, false}) {
-    const Feeding feeding{.known_size = known};
+  for (const Feeding& feeding :
+       {Feeding{}, Feeding{.known_size = false}, Feeding{.limit_step = file.size()}}) {
     const Framed skipped = Frame("tokens:block=1", file, OnDamage::kSkip, feeding);
     EXPECT_EQ(skipped.records, (Strings{"aa", "bb"}));
     ASSERT_EQ(skipped.damage.size(), 1U);
