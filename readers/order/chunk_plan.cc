@@ -118,7 +118,7 @@ void ChunkPlan::Make() {
   chunk.kind = Chunk::Kind::kRows;
   chunk.pass = pass_;
   chunk.status = FillChunk(&chunk);
-  if (options_.passes == 0 && places_ == 0) {
+  if (options_.passes == 0 && places_ == 0 && !options_.other_files) {
     chunk.status = Status(StatusCode::kInvalidArgument,
                           "passes without end over data without a single record");
   }

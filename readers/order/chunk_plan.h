@@ -67,8 +67,9 @@ class ChunkPlan {
     std::size_t rows_per_chunk = 1024;
     /// Number of the last one + 1; 0: without end, which fails at a pass without places.
     std::uint64_t passes = 1;
-    std::uint64_t pass = 0;   ///< where it starts
-    std::uint64_t place = 0;  ///< at most the places of that pass
+    bool other_files = false;  ///< each pass has: one without places is no reason to fail
+    std::uint64_t pass = 0;    ///< where it starts
+    std::uint64_t place = 0;   ///< at most the places of that pass
     BatchSlice slice{};
   };
   ChunkPlan(std::unique_ptr<RowCursor> cursor, const Options& options);

@@ -328,6 +328,59 @@ TEST_F(PositionTest, WhereItWasSoughtToIsWaitedForUntilADeadline) {
   EXPECT_EQ(read.batch, 20u);
 }
 
+// In front of it: the place behind the last whole batch of a pass is not that of the next one.
+TEST_F(PositionTest, WhereARestIsDroppedThePlaceIsThatBehindTheBatchSoughtTo) {
+  const std::vector<std::string> files = MakeFiles(1, 22, 8, 90);
+  constexpr int kRecordsOfPass = 22;
+  std::atomic<int> seen = 0;
+  const auto chain = [&](bool slow) {
+    Reader records = Filter(OpenFiles(files, SmallStripes()), [&, slow](const RecordSpan&) {
+      // The second pass comes later, so that who asks too early sees what stands behind the first.
+      if (slow && ++seen > kRecordsOfPass)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      return true;
+    });
+    return MultiPass(Batch(Parse(records, RawParser()), {.size = 10, .drop_remainder = true}), 3);
+  };
+  Reader reader = chain(true);
+  reader.SeekTo(3);
+  while (!reader.AwaitPosition(DeadlineAfter(std::chrono::milliseconds(2)))) {
+  }
+  const std::string position = reader.Position();
+  EXPECT_EQ(position, ReadAll(chain(false), 3).positions.back());
+  Reader restored = chain(false);
+  restored.Restore(position);
+  EXPECT_EQ(ReadAll(restored).batches.size(), 3u);
+}
+
+// A rank that gets no record in one pass gets some in another.
+TEST_F(PositionTest, RanksWithOtherFilesInEachPassReadAllPassesByNumber) {
+  std::vector<std::string> files = MakeFiles(1, 4, 8, 90);
+  files.push_back(directory_.File("empty"));
+  std::ofstream(files.back()).close();
+  for (const std::uint32_t passes : {8, 0}) {
+    for (const bool global : {false, true}) {
+      const auto chain = [&](std::size_t rank) {
+        OpenOptions options = SmallStripes();
+        options.format = "tfrecord";
+        options.files = {.shuffle = true, .seed = 3, .rank = rank, .ranks = 2};
+        Reader records = OpenFiles(files, options);
+        if (global) records = Shuffle(records, {.seed = 5, .mode = ShuffleMode::kGlobal});
+        return MultiPass(Batch(Parse(records, RawParser()), {.size = 4}), passes);
+      };
+      std::size_t batches = 0;
+      for (const std::size_t rank : {0, 1}) {
+        Reader reader = chain(rank);
+        reader.SeekTo(0);
+        const std::size_t some = ReadAll(reader, passes == 0 ? 4 : ~std::size_t{0}).batches.size();
+        EXPECT_EQ(ReadAll(chain(rank), passes == 0 ? 4 : ~std::size_t{0}).batches.size(), some);
+        batches += some;
+      }
+      EXPECT_EQ(batches, 8u) << "passes " << passes << ", global " << global;
+    }
+  }
+}
+
 TEST_F(PositionTest, ADataSetThatChangedIsRefusedWithWhatChanged) {
   const std::vector<std::string> files = MakeFiles(3, 60, 8, 900);
   const Chain chain = Cases().front().chain;

@@ -380,7 +380,10 @@ void BatchSink::Close(PlannedBatch& batch) {
     counted_ = batch.span.end;
   }
   if (batch.skipped) {
-    if (batch.span.number + 1 == skip_batches_) host_->NoteLeftOut(batch.span.end);
+    // A rest that is dropped has no number of its own.
+    if (!batch.dropped && batch.span.number + 1 == skip_batches_) {
+      host_->NoteLeftOut(batch.span.end);
+    }
     planned_.pop_back();
     return;
   }

@@ -221,6 +221,10 @@ std::optional<std::uint64_t> IndexedSource::RowsOf(std::uint64_t pass, std::size
   return rows;
 }
 
+bool IndexedSource::HasRows() const {
+  return std::any_of(sets_.begin(), sets_.end(), [](const auto& set) { return set->rows() > 0; });
+}
+
 std::uint64_t IndexedSource::mean_record_bytes() const {
   return fingerprint_.bytes / std::max<std::uint64_t>(1, fingerprint_.records) + 1;
 }

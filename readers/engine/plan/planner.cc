@@ -238,8 +238,9 @@ Status Planner::WhyPassesAreVain() const {
 
 bool Planner::GetsOtherFiles() const {
   const FileOrder& files = plan_.source.options.files;
-  return input_.schedule != nullptr && files.ranks > 1 && files.shuffle &&
-         input_.schedule->HasStripes();
+  if (files.ranks == 1 || !files.shuffle) return false;
+  if (input_.schedule != nullptr) return input_.schedule->HasStripes();
+  return input_.indexed != nullptr && input_.indexed->HasRows();
 }
 
 // There may be very many passes over nothing.
