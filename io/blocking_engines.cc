@@ -115,7 +115,8 @@ class ReadPool {
     Clock::time_point since;
   };
 
-  void StartThread();
+  /// False: the system has none to give.
+  bool StartThread();
   void Run();
   void Serve(Job job, std::unique_lock<std::mutex>* lock);
   bool WantsMoreThreads(const Job& job) const;
@@ -145,10 +146,17 @@ std::size_t ReadPool::threads() const {
 
 void ReadPool::Enqueue(Client* client, std::span<const ReadRequest> requests) {
   const std::lock_guard lock(mutex_);
+  // Before anything is queued: without a thread nobody would take it out again.
+  if (threads_ == 0 && !StartThread()) {
+    throw Error(Status(StatusCode::kResourceExhausted,
+                       "no thread to be had for reading; raise the limit (ulimit -u)"));
+  }
   const Clock::time_point now = Clock::now();
   for (const ReadRequest& request : requests) queue_.push_back({client, request, now});
   client->queued += requests.size();
-  while (threads_ < kFirstThreads && idle_ < queue_.size()) StartThread();
+  // Where no more are to be had, those that are there do the work.
+  while (threads_ < kFirstThreads && idle_ < queue_.size() && StartThread()) {
+  }
   for (std::size_t wakes = std::min(idle_, requests.size()); wakes > 0; --wakes) {
     work_.notify_one();
   }
@@ -161,19 +169,16 @@ void ReadPool::Leave(Client* client) {
   client->wake.wait(lock, [&] { return client->running == 0; });
 }
 
-void ReadPool::StartThread() {
+bool ReadPool::StartThread() {
   const SignalsBlocked blocked;
+  last_start_ = Clock::now();
   try {
     std::thread([this] { Run(); }).detach();
-    ++threads_;
   } catch (const std::system_error&) {
-    // With a thread there already, that one does the work.
-    if (threads_ == 0) {
-      throw Error(Status(StatusCode::kResourceExhausted,
-                         "no thread to be had for reading; raise the limit (ulimit -u)"));
-    }
+    return false;
   }
-  last_start_ = Clock::now();
+  ++threads_;
+  return true;
 }
 
 void ReadPool::Run() {
@@ -185,7 +190,7 @@ void ReadPool::Run() {
     if (!work) break;
     const Job job = queue_.front();
     queue_.pop_front();
-    if (WantsMoreThreads(job)) StartThread();
+    if (WantsMoreThreads(job)) (void)StartThread();  // else it goes on without
     Serve(job, &lock);
   }
   --threads_;
@@ -234,12 +239,15 @@ class PoolEngine final : public ReadEngine {
 
   std::size_t Submit(std::span<const ReadRequest> requests) override {
     std::size_t taken = 0;
-    while (taken < requests.size() && HasRoomFor(requests[taken].bytes)) {
-      in_flight_bytes_ += requests[taken].bytes;
-      ++in_flight_;
-      ++taken;
+    std::size_t bytes = in_flight_bytes_;
+    while (taken < requests.size() &&
+           HasRoomFor(in_flight_ + taken, bytes + requests[taken].bytes)) {
+      bytes += requests[taken++].bytes;
     }
-    if (taken > 0) pool_.Enqueue(&client_, requests.first(taken));
+    if (taken == 0) return 0;
+    pool_.Enqueue(&client_, requests.first(taken));
+    in_flight_ += taken;
+    in_flight_bytes_ = bytes;
     return taken;
   }
   std::size_t room() const override { return std::numeric_limits<std::size_t>::max(); }
@@ -260,8 +268,8 @@ class PoolEngine final : public ReadEngine {
   }
 
  private:
-  bool HasRoomFor(std::uint32_t bytes) const {
-    return in_flight_ == 0 || in_flight_bytes_ + bytes <= most_in_flight_bytes_;
+  bool HasRoomFor(std::size_t reads_before, std::size_t bytes_in_all) const {
+    return reads_before == 0 || bytes_in_all <= most_in_flight_bytes_;
   }
 
   ReadPool& pool_;

@@ -49,7 +49,7 @@ bool TakeLine(std::string_view* text, Line* place) {
 }
 
 Status CheckHeaders(const IndexedFile& file, std::span<const Line> some) {
-  const int descriptor = open(file.name.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
   Status status;
   for (const Line& place : some) {
@@ -104,7 +104,7 @@ Status ReadLines(std::string_view text, const IndexedFile& file, IndexBuilder* b
 }  // namespace
 
 Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
   struct stat facts {};
   Status status;

@@ -87,6 +87,10 @@ Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
                     header.damage_bytes <= IndexImage::kMostDamageBytes &&
                     header.data_end <= header.file.bytes;
   if (!fits || IndexBytes(header) != bytes) return Damaged("it is not as long as its header says");
+  // A record is looked up in the page of its unit: without chunks it is the unit.
+  const bool counts = header.chunks != 0 ? (header.units != 0 || header.records == 0)
+                                         : header.records == header.units;
+  if (!counts) return Damaged("it has other records than units");
   return {};
 }
 
@@ -119,8 +123,10 @@ Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
   return {};
 }
 
+// O_NONBLOCK, here and where other companions of data are opened: what is a FIFO is waited for by
+// nobody.
 Status MapFile(const std::string& path, std::shared_ptr<const FileMapping>* mapping) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
   struct stat facts {};
   Status status;

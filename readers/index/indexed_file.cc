@@ -79,7 +79,7 @@ Reliance RelianceOn(int descriptor) {
 }
 
 Status SampleFile(const std::string& name, FileIdentity* identity) {
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
   struct stat facts {};
   Status status;

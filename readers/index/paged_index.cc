@@ -88,6 +88,7 @@ Status PagedIndex::Place(std::uint64_t unit, std::uint64_t* begin, std::uint64_t
     *record = header_.records;
     return {};
   }
+  if (unit > header_.units) return Status(StatusCode::kDamaged, "the index has no such unit");
   const std::uint64_t page = unit / layout_.entries_per_page();
   Status status = Check(page);
   if (!status.ok()) return status;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
+#include <new>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -24,6 +27,19 @@ Status LossAsFailure(const RecordSet::File& file) {
                     " of the file cannot be read, and nobody knows how many records were there; "
                     "skip damage, or repair the file (ringfeed verify says more)",
                 {file.name, static_cast<std::int64_t>(loss.first_offset), -1});
+}
+
+// In a handler: what a Source threw, or memory that is short.
+Status StatusOfCaught() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return Status(StatusCode::kResourceExhausted, "there is no memory to open it");
+  } catch (const std::exception& error) {
+    return Status(StatusCode::kUserError, std::string("the source threw: ") + error.what());
+  } catch (...) {
+    return Status(StatusCode::kUserError, "the source threw what is no std::exception");
+  }
 }
 
 RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& source,
@@ -91,9 +107,17 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
                         const Options& options) {
   files_.resize(sources.empty() ? names.size() : sources.size());
   std::atomic<std::size_t> next{0};  // joining the threads publishes what they opened
+  // What a Source throws is its file's failure: this may be another thread than the caller's.
   const auto open_one = [&](std::size_t i) {
-    return sources.empty() ? OpenOne(names[i], nullptr, options)
-                           : OpenOne(sources[i]->name(), sources[i], options);
+    try {
+      return sources.empty() ? OpenOne(names[i], nullptr, options)
+                             : OpenOne(sources[i]->name(), sources[i], options);
+    } catch (...) {
+      File file;
+      file.name = sources.empty() ? names[i] : "a source";
+      file.status = StatusOfCaught().WithPlace({file.name, -1, -1});
+      return file;
+    }
   };
   const auto open_some = [&] {
     for (std::size_t i = next.fetch_add(1, std::memory_order_relaxed); i < files_.size();

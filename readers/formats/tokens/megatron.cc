@@ -68,7 +68,7 @@ Status MegatronIndex::ReadHeader(const std::string& file) {
 }
 
 Status MegatronIndex::Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index) {
-  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat facts {};
   if (descriptor < 0 || fstat(descriptor, &facts) != 0) {
     const int error = errno;

@@ -61,6 +61,20 @@ TEST(FixedRowsTest, FileShorterThanItsHeaderIsDamage) {
   }
 }
 
+// In each order: what an index says of longer ones would be read in part.
+TEST(FixedRowsTest, RowsAboveTheLimitAreRefused) {
+  const auto format = Rows("rows:8");
+  const std::string file(24, 'x');
+  const Framed framed = FrameAll(*format, file, OnDamage::kSkip, {}, 7);
+  EXPECT_EQ(framed.status.code(), StatusCode::kResourceExhausted);
+  EXPECT_TRUE(framed.records.empty());
+  FramerOptions options{.file = "file", .file_bytes = file.size(), .max_record_bytes = 7};
+  EXPECT_EQ(format->OwnIndex(options, {}).status.code(), StatusCode::kResourceExhausted);
+  options.max_record_bytes = 8;
+  EXPECT_NE(format->OwnIndex(options, {}).index, nullptr);
+  EXPECT_EQ(FrameAll(*format, file, OnDamage::kFail, {}, 8).records.size(), 3u);
+}
+
 TEST(FixedRowsTest, EmptyFileHasNoRows) {
   EXPECT_TRUE(FrameAll(*Rows("rows:4"), "", OnDamage::kFail).status.ok());
 }

@@ -6,12 +6,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "readers/index/open_index.h"
 #include "tests/readers/formats/tfrecord_file.h"
 #include "tests/readers/index/read_both_ways.h"
@@ -185,6 +188,31 @@ TEST_F(IndexFileTest, ADamagedHeaderOrGapIsFoundAtOpening) {
   }
   WriteText(path_, good + "x");
   ExpectMadeAgain("long");
+}
+
+// Whoever wrote it signed it: no record may be looked up where there is no page.
+TEST_F(IndexFileTest, AHeaderThatCountsOtherRecordsThanUnitsIsNotBelieved) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  const std::string good = ReadBytes(path_);
+  IndexHeader header;
+  std::memcpy(&header, good.data(), sizeof(header));
+  ASSERT_EQ(header.records, header.units);
+  for (const std::uint64_t records :
+       {std::uint64_t{0}, header.units + 1, std::uint64_t{50'000'000}, std::uint64_t{1} << 61}) {
+    header.records = records;
+    header.checksum = 0;
+    header.checksum = Crc32c(std::as_bytes(std::span(&header, 1)));
+    std::string bad = good;
+    std::memcpy(bad.data(), &header, sizeof(header));
+    WriteText(path_, bad);
+    ExpectMadeAgain("records than units");
+  }
+}
+
+TEST_F(IndexFileTest, AFifoInItsPlaceIsNotWaitedFor) {
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
+  ExpectGood(Open(), IndexOrigin::kRebuilt);
+  ExpectGood(Open(), IndexOrigin::kOpened);
 }
 
 TEST_F(IndexFileTest, APageThatIsDamagedIsMendedWhenItIsUsed) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -89,6 +90,27 @@ TEST_F(RecordSetTest, SourcesAreIndexedInMemory) {
   EXPECT_TRUE(std::filesystem::exists(IndexPathFor(names[4], {})));
   EXPECT_EQ(of_sources.rows(), of_files.rows());
   EXPECT_EQ(of_sources.fingerprint(), of_files.fingerprint());
+}
+
+TEST_F(RecordSetTest, WhatASourceThrowsIsItsFailureInAnyThread) {
+  class ThrowingSource final : public MemorySource {
+   public:
+    using MemorySource::MemorySource;
+    Status ReadAt(std::uint64_t, std::span<std::byte>, std::size_t*) override {
+      throw std::runtime_error("connection reset by peer");
+    }
+  };
+  for (const std::size_t count : {1, 5}) {
+    std::vector<std::shared_ptr<Source>> sources;
+    for (std::size_t i = 0; i < count; ++i) {
+      sources.push_back(std::make_shared<ThrowingSource>("far", std::vector<std::byte>(100)));
+    }
+    options_.threads = 3;
+    const RecordSet set({}, sources, options_);
+    EXPECT_EQ(set.status().code(), StatusCode::kUserError);
+    EXPECT_NE(set.status().message().find("connection reset"), std::string::npos);
+    EXPECT_EQ(set.rows(), 0u);
+  }
 }
 
 TEST_F(RecordSetTest, AFileThatCannotBeHadHasAStatusAndNoRows) {
