@@ -7,12 +7,14 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "readers/chain/reader_access.h"
+#include "ringfeed/dataset.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
 #include "tests/support/record_data.h"
@@ -447,6 +449,64 @@ TEST_F(PositionTest, AnotherOrderIsRefusedAndWhatCannotComeAgainHasNoPosition) {
   Reader none = Batches(OpenFiles(files, unordered), 4);
   EXPECT_THROW((void)none.Position(), Error);
   EXPECT_THROW(none.SeekTo(1), Error);
+}
+
+/// Why a reader does not take a position; empty where it does.
+std::string WhyNotRestored(Reader reader, const std::string& position) {
+  try {
+    reader.Restore(position);
+  } catch (const Error& error) {
+    return error.status().message();
+  }
+  return {};
+}
+
+/// The order's text in front of the first read.
+std::string OrderOf(Reader reader) {
+  ChainPosition position;
+  EXPECT_TRUE(ParsePosition(reader.Position(), &position).ok());
+  return position.order;
+}
+
+class Bytes final : public Dataset {
+ public:
+  bool Next(std::string* sample) override {
+    if (next_ == 200) return false;
+    sample->assign(1, static_cast<char>(next_++));
+    return true;
+  }
+  bool ReInit() override {
+    next_ = 0;
+    return true;
+  }
+
+ private:
+  int next_ = 0;
+};
+
+TEST_F(PositionTest, AnotherEpochOfAShuffleIsAnotherOrderWhateverTheSource) {
+  const std::vector<std::string> files = MakeFiles(2, 60, 8, 100);
+  const auto mix = [&](std::uint32_t epoch) {
+    OpenOptions options = SmallStripes();
+    options.first_epoch = epoch;
+    const Reader first = OpenFiles({files[0]}, SmallStripes());
+    return Mix({{first, 1}, {OpenFiles({files[1]}, SmallStripes()), 1}}, options);
+  };
+  const auto samples = [&](std::uint32_t epoch) {
+    OpenOptions options = Options();
+    options.first_epoch = epoch;
+    return FromDataset(std::make_unique<Bytes>(), options);
+  };
+  for (const auto& source : {std::function<Reader(std::uint32_t)>(mix), {samples}}) {
+    const auto shuffled = [&](std::uint32_t epoch) {
+      return Batches(Shuffle(source(epoch), {.window = 16}), 4);
+    };
+    const std::string position = ReadAll(shuffled(0), 2).positions.back();
+    EXPECT_EQ(WhyNotRestored(shuffled(0), position), "");
+    EXPECT_NE(WhyNotRestored(shuffled(5), position).find("epoch 5"), std::string::npos);
+    // Texts of before, of chains of which no stage draws, go on being read.
+    EXPECT_EQ(OrderOf(Batches(source(5), 4)).find("epoch"), std::string::npos);
+  }
 }
 
 TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {

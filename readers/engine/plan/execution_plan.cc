@@ -79,6 +79,15 @@ std::string Text(const OrderStage& stage) {
   return text;
 }
 
+bool IsOfFiles(const SourceNode& source) {
+  return !source.names.empty() || !source.sources.empty();
+}
+
+std::string EpochText(const SourceNode& source) {
+  const std::uint32_t epoch = source.options.first_epoch;
+  return epoch == 0 ? "" : ", epoch " + std::to_string(epoch);
+}
+
 std::string Text(const SourceNode& source) {
   std::string text;
   if (source.mix != nullptr) {
@@ -90,7 +99,7 @@ std::string Text(const SourceNode& source) {
     }
     return text + ")";
   }
-  if (source.names.empty() && source.sources.empty()) {
+  if (!IsOfFiles(source)) {
     return source.streams.empty() ? "a reader of the user's" : "a stream";
   }
   const FileOrder& files = source.options.files;
@@ -102,16 +111,20 @@ std::string Text(const SourceNode& source) {
             std::to_string(files.from_pass);
   }
   if (files.ranks > 1) text += ", split over " + std::to_string(files.ranks);
-  if (source.options.first_epoch != 0) {
-    text += ", epoch " + std::to_string(source.options.first_epoch);
-  }
-  return text;
+  return text + EpochText(source);
+}
+
+bool Draws(const OrderStage& stage) {
+  return stage.kind != OrderStage::Kind::kMultiPass && stage.kind != OrderStage::Kind::kContent;
 }
 
 }  // namespace
 
 std::string ExecutionPlan::OrderText() const {
   std::string text = Text(source);
+  // What is no list of files has an epoch for the stages alone. Texts of before do not name it, so
+  // it is left out where nothing draws.
+  if (!IsOfFiles(source) && std::ranges::any_of(stages, Draws)) text += EpochText(source);
   for (const Stage& stage : order_stages()) text += "; " + Text(stage);
   for (const ContentStep& step : content) text += "; " + step.text;
   if (batched) text += "; batch " + std::to_string(batch.size);
@@ -130,8 +143,7 @@ std::vector<std::uint64_t> ExecutionPlan::Seeds() const {
   std::vector<std::uint64_t> seeds;
   if (source.options.files.shuffle) seeds.push_back(source.options.files.seed);
   for (const Stage& stage : stages) {
-    const bool draws = stage.kind != Stage::Kind::kMultiPass && stage.kind != Stage::Kind::kContent;
-    if (draws) seeds.push_back(stage.seed);
+    if (Draws(stage)) seeds.push_back(stage.seed);
   }
   return seeds;
 }
