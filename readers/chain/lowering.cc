@@ -98,10 +98,15 @@ class Lowering {
     CheckParsed("Truncate");
     plan_->parser =
         MakeTruncateParser(plan_->parser, node.field, static_cast<std::uint32_t>(node.length));
+    changed_lengths_.push_back({node.field, "cut at " + std::to_string(node.length)});
   }
   void operator()(const PadNode& node) {
     CheckParsed("Pad");
     plan_->parser = MakePadParser(plan_->parser, node.field, node.options);
+    const std::size_t multiple = node.options.multiple;
+    if (multiple > 0) {
+      changed_lengths_.push_back({node.field, "filled up by " + std::to_string(multiple)});
+    }
   }
   void operator()(const GroupBatchOptions& options) {
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
@@ -111,7 +116,7 @@ class Lowering {
   void operator()(const BucketBatchOptions& options) {
     CheckParsed("BucketBatch");
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
-    AddContent(BucketStep(options, *plan_->parser), options.segment);
+    AddContent(WithLengths(BucketStep(options, *plan_->parser), options.field), options.segment);
   }
   void operator()(const TokenBatchOptions& options) {
     if (options.tokens != 0) {
@@ -120,14 +125,16 @@ class Lowering {
       CheckHasBytes("TokenBatch by bytes");
     }
     (*this)(BatchOptions{options.most_rows, false, options.slots});
-    AddContent(TokenStep(options, plan_->parser.get()), 0);
+    ContentStep step = TokenStep(options, plan_->parser.get());
+    if (options.tokens != 0) step = WithLengths(std::move(step), options.field);
+    AddContent(std::move(step), 0);
   }
   void operator()(const PackOptions& options) {
     CheckParsed("Pack");
     plan_->packer = std::make_shared<const PackParser>(plan_->parser, options);
     plan_->parser = plan_->packer;
     (*this)(BatchOptions{options.rows, options.drop_remainder, options.slots});
-    AddContent(PackStep(options), options.segment);
+    AddContent(WithLengths(PackStep(options), options.field), options.segment);
   }
   void operator()(const MultiPassNode& node) {
     if (__builtin_mul_overflow(plan_->passes, node.passes, &plan_->passes)) {
@@ -169,6 +176,15 @@ class Lowering {
     batch.size /= files.ranks;
     batch.rank = {};
   }
+  // Batches of a step that looks at lengths depend on what changed these in front of it.
+  ContentStep WithLengths(ContentStep step, const std::string& field) const {
+    std::string changes;
+    for (const ChangedLength& each : changed_lengths_) {
+      if (each.field == field) changes += field + " " + each.how + "; ";
+    }
+    step.text = changes + step.text;
+    return step;
+  }
   void AddContent(ContentStep step, std::uint64_t held_rows) {
     plan_->stages.push_back({ExecutionPlan::Stage::Kind::kContent, held_rows, 0});
     plan_->content.push_back(std::move(step));
@@ -190,8 +206,15 @@ class Lowering {
         source.batch_parser != nullptr ? source.batch_parser : MakeSlotParser(source.slots);
   }
 
+  /// By Truncate or Pad, as positions tell it.
+  struct ChangedLength {
+    std::string field;
+    std::string how;
+  };
+
   ExecutionPlan* const plan_;
   const GraphNode* const first_;
+  std::vector<ChangedLength> changed_lengths_;
 };
 
 void CheckMask(const ExecutionPlan& plan) {

@@ -15,6 +15,7 @@
 
 #include "readers/chain/reader_access.h"
 #include "ringfeed/dataset.h"
+#include "ringfeed/sequences.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
 #include "tests/support/record_data.h"
@@ -507,6 +508,31 @@ TEST_F(PositionTest, AnotherEpochOfAShuffleIsAnotherOrderWhateverTheSource) {
     // Texts of before, of chains of which no stage draws, go on being read.
     EXPECT_EQ(OrderOf(Batches(source(5), 4)).find("epoch"), std::string::npos);
   }
+}
+
+TEST_F(PositionTest, WhatChangesTheLengthsThatBatchesGoByIsOfTheOrder) {
+  const std::vector<std::string> files = MakeFiles(2, 60, 8, 100);
+  const auto open = [&] { return Raw(files, SmallStripes()); };
+  const TokenBatchOptions tokens{.field = "bytes", .tokens = 200};
+  const auto cut = [&](std::size_t length) {
+    return TokenBatch(Truncate(open(), "bytes", length), tokens);
+  };
+  const auto filled = [&](std::size_t multiple) {
+    return BucketBatch(Pad(open(), "bytes", {.multiple = multiple}),
+                       {.size = 4, .field = "bytes", .bounds = {20, 50}});
+  };
+  for (const auto& chain : {std::function<Reader(std::size_t)>(cut), {filled}}) {
+    const std::string position = ReadAll(chain(40), 2).positions.back();
+    EXPECT_EQ(WhyNotRestored(chain(40), position), "");
+    EXPECT_NE(WhyNotRestored(chain(16), position).find("another order"), std::string::npos);
+  }
+  EXPECT_NE(OrderOf(TokenBatch(open(), tokens)).find("4096; batches of up to 200 units of bytes;"),
+            std::string::npos);
+  // Here batches go by numbers, or by the records' bytes.
+  EXPECT_EQ(OrderOf(Batch(Truncate(open(), "bytes", 40), {.size = 4})),
+            OrderOf(Batch(open(), {.size = 4})));
+  EXPECT_EQ(OrderOf(TokenBatch(Truncate(open(), "bytes", 40), {.bytes = 300})),
+            OrderOf(TokenBatch(open(), {.bytes = 300})));
 }
 
 TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {
