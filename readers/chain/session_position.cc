@@ -239,11 +239,15 @@ ChainPosition ReaderSession::Understood(const std::string& text) {
                "\", this is \"" + order + "\"");
   }
   std::string unused;
-  (void)Planned(&unused);  // its fingerprint knows more
+  const std::shared_ptr<IndexedSource> indexed = Planned(&unused);  // its fingerprint knows more
   const std::string difference = DifferenceOf(position.data, Fingerprint());
   if (!difference.empty()) {
     Refuse(StatusCode::kInvalidArgument,
            "the position is of other data; what changed: " + difference);
+  }
+  // Whether its weights may have changed: said here, before anything is lost.
+  if (plan_.source.mix != nullptr) {
+    (void)indexed->NewCursor(position.mix, plan_.order_stages().size());
   }
   return position;
 }

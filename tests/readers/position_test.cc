@@ -535,6 +535,28 @@ TEST_F(PositionTest, WhatChangesTheLengthsThatBatchesGoByIsOfTheOrder) {
             OrderOf(TokenBatch(open(), {.bytes = 300})));
 }
 
+TEST_F(PositionTest, WeightsChangeWherePassesThatDependOnThemAreApartOnly) {
+  const std::vector<std::string> files = MakeFiles(2, 60, 8, 100);
+  const auto mix = [&](double weight, std::uint64_t passes) {
+    const Reader first = OpenFiles({files[0]}, SmallStripes());
+    return Mix({{first, 1, 1}, {OpenFiles({files[1]}, SmallStripes()), weight, passes}},
+               SmallStripes());
+  };
+  const auto joined = [&](double weight, std::uint64_t passes) {
+    return Batches(MultiPass(mix(weight, passes), 3), 4);
+  };
+  const auto apart = [&](double weight) { return MultiPass(Batches(mix(weight, 0), 4), 3); };
+  for (const std::size_t read : {2u, 40u}) {
+    const std::string position = ReadAll(joined(1, 0), read).positions.back();
+    EXPECT_EQ(WhyNotRestored(joined(1, 0), position), "");
+    const std::string why = WhyNotRestored(joined(3, 0), position);
+    EXPECT_NE(why.find("MultiPass behind Batch"), std::string::npos) << why;
+    EXPECT_EQ(WhyNotRestored(apart(3), ReadAll(apart(1), read).positions.back()), "");
+    EXPECT_EQ(WhyNotRestored(joined(3, 2), ReadAll(joined(1, 2), read).positions.back()), "");
+  }
+  EXPECT_EQ(WhyNotRestored(joined(3, 0), joined(1, 0).Position()), "") << "nothing was counted yet";
+}
+
 TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {
   ChainPosition position;
   position.batch = 123456;

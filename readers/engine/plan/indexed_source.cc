@@ -139,6 +139,19 @@ std::uint64_t LookBack(std::span<const OrderStage> stages) {
   return rows;
 }
 
+/// Whether passes of the mixture that are joined into one differ in length by its weights: a set
+/// without end gives so many records as come beside the sets that have one.
+bool JoinsByWeights(const MixSource& mix, std::span<const OrderStage> stages) {
+  const auto joins = [](const OrderStage& stage) {
+    return stage.kind == OrderStage::Kind::kMultiPass && stage.amount != 1;
+  };
+  const auto endless = [](const MixSource::Set& set) {
+    return set.passes == 0 && set.most_records == 0;
+  };
+  return std::ranges::any_of(stages, joins) && std::ranges::any_of(mix.sets, endless) &&
+         !std::ranges::all_of(mix.sets, endless);
+}
+
 }  // namespace
 
 IndexedSource::IndexedSource(const ExecutionPlan& plan, const std::stop_token& stop)
@@ -249,6 +262,13 @@ MixChain IndexedSource::NewMix(const std::string& mix) const {
     status = Status(StatusCode::kInvalidArgument,
                     "the weights of a mixture change where nothing is held back: shuffle its sets "
                     "in front of Mix, not the mixture");
+  }
+  // Where the pass stands was counted by the weights of before: at the very start nothing was.
+  const bool began = state.pass > 0 || state.place() > 0;
+  if (status.ok() && other_weights && began && JoinsByWeights(source, stages)) {
+    status = Status(StatusCode::kInvalidArgument,
+                    "the weights of a mixture with a set without end do not change where its "
+                    "passes are joined: put MultiPass behind Batch, or give the weights as before");
   }
   if (status.ok()) status = chain.mix->Begin(state, other_weights);
   if (!status.ok()) throw Error(status);
