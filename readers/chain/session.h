@@ -229,11 +229,18 @@ class ReaderSession {
   std::string TextOf(ChainPosition position, const RunStart& start);
   PlanPosition MarkOfMixture(IndexedSource& indexed, const RunStart& start,
                              std::uint64_t batch) const;
+  /// The chain that the source reads, where it is a user's decorator; else null.
+  std::shared_ptr<ReaderSession> InputSession() const;
+  /// As the plan's, with what the input says of itself.
+  std::string WhyNoPosition() const;
+  std::string OrderText() const;
   void RefuseWithoutPosition() const;
   /// Under mutex_: from here on a run starts there.
   void TakeAim(Aimed aimed);
   /// What positions are compared by.
   DataFingerprint Fingerprint();
+  /// The same as whoever reads this chain asks for it.
+  DataFingerprint FingerprintAsInput();
   const char* PolicyName() const {
     return plan_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";
   }

@@ -11,7 +11,10 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <variant>
 
+#include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 #include "readers/order/file_table.h"
 
@@ -66,12 +69,48 @@ std::shared_ptr<IndexedSource> ReaderSession::Planned(std::string* why,
 DataFingerprint ReaderSession::Fingerprint() {
   const std::lock_guard lock(planned_mutex_);
   if (indexed_ != nullptr) return indexed_->fingerprint();
-  if (!fingerprint_) fingerprint_ = FingerprintOf(plan_.source);
+  if (!fingerprint_) {
+    const std::shared_ptr<ReaderSession> input = InputSession();
+    fingerprint_ = input != nullptr ? input->FingerprintAsInput() : FingerprintOf(plan_.source);
+  }
   return *fingerprint_;
 }
 
+// What needs an index is known by it alone. Of what does not, records are not counted for this.
+DataFingerprint ReaderSession::FingerprintAsInput() {
+  std::string unused;
+  if (plan_.needs_index()) (void)Planned(&unused);
+  DataFingerprint print = Fingerprint();
+  print.records = 0;
+  return print;
+}
+
+std::shared_ptr<ReaderSession> ReaderSession::InputSession() const {
+  if (plan_.source.instances == nullptr) return nullptr;
+  const Reader input = plan_.source.instances->input();
+  return input ? ReaderAccess::NodeOf(input)->InnerSession() : nullptr;
+}
+
+std::string ReaderSession::WhyNoPosition() const {
+  std::string why = plan_.WhyNoPosition();
+  if (!why.empty() || plan_.source.instances == nullptr) return why;
+  const Reader input = plan_.source.instances->input();
+  if (!input) return why;
+  // A session of Share's own would keep others from building on it.
+  const GraphNode& node = *ReaderAccess::NodeOf(input);
+  if (std::holds_alternative<ShareNode>(node.kind())) return LowerChain(node).WhyNoPosition();
+  return InputSession()->WhyNoPosition();
+}
+
+std::string ReaderSession::OrderText() const {
+  const std::string text = plan_.OrderText();
+  const std::shared_ptr<ReaderSession> input = InputSession();
+  if (input == nullptr) return text;
+  return ShortOrder(text + "; it reads (" + input->OrderText() + ")");
+}
+
 void ReaderSession::RefuseWithoutPosition() const {
-  const std::string why = plan_.WhyNoPosition();
+  const std::string why = WhyNoPosition();
   if (!why.empty()) Refuse(StatusCode::kUnsupported, "this chain has no position: " + why);
 }
 
@@ -139,7 +178,7 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
     if (!position.mark) position.mark = MarkOfMixture(*indexed, start, position.batch);
     position.mix = indexed->MixBehind(start.mix, *position.mark);
   }
-  position.order = plan_.OrderText();
+  position.order = OrderText();
   // Damage without a record's number has a place where it fails, and none where it is skipped.
   const bool shuffles_files = plan_.shuffled() && !OrdersByNumber(plan_);
   position.on_damage = shuffles_files ? PolicyName() : "";
@@ -232,7 +271,7 @@ ChainPosition ReaderSession::Understood(const std::string& text) {
   const Status parsed = ParsePosition(text, &position);
   if (!parsed.ok()) throw Error(parsed);
   RefuseWithoutPosition();
-  const std::string order = plan_.OrderText();
+  const std::string order = OrderText();
   if (position.order != order) {
     Refuse(StatusCode::kInvalidArgument,
            "the position is of a chain with another order: it was \"" + position.order +

@@ -11,10 +11,12 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "readers/chain/reader_access.h"
 #include "ringfeed/dataset.h"
+#include "ringfeed/decorated_reader.h"
 #include "ringfeed/sequences.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
@@ -555,6 +557,46 @@ TEST_F(PositionTest, WeightsChangeWherePassesThatDependOnThemAreApartOnly) {
     EXPECT_EQ(WhyNotRestored(joined(3, 2), ReadAll(joined(1, 2), read).positions.back()), "");
   }
   EXPECT_EQ(WhyNotRestored(joined(3, 0), joined(1, 0).Position()), "") << "nothing was counted yet";
+}
+
+Reader Passed(const Reader& input) {
+  return Preprocess(input, input.slots(), [](const Instance& from, Instance* to) {
+    for (const Tensor& tensor : from) to->push_back(tensor);
+  });
+}
+
+TEST_F(PositionTest, APositionBehindADecoratorKnowsWhatThatReads) {
+  const std::vector<std::string> files = MakeFiles(3, 60, 8, 100);
+  const auto chain = [&](std::size_t file, std::uint64_t seed, std::size_t size) {
+    const Reader input = OpenFiles({files[file]}, SmallStripes());
+    return Passed(Batches(Shuffle(input, {.seed = seed, .mode = ShuffleMode::kGlobal}), size));
+  };
+  const Delivered all = ReadAll(chain(0, 1, 5));
+  Reader again = chain(0, 1, 5);
+  again.Restore(all.positions[2]);
+  EXPECT_EQ(ReadAll(again).batches, Tail(all.batches, 2));
+  Reader nested = Passed(chain(0, 1, 5));
+  nested.Restore(Passed(chain(0, 1, 5)).Position());
+  EXPECT_LE(nested.Position().size(), 1024u);
+  EXPECT_NE(WhyNotRestored(chain(1, 1, 5), all.positions[2]).find("other data"), std::string::npos);
+  for (const auto& [seed, size] : {std::pair<std::uint64_t, std::size_t>{2, 5}, {1, 3}}) {
+    const std::string why = WhyNotRestored(chain(0, seed, size), all.positions[2]);
+    EXPECT_NE(why.find("another order"), std::string::npos) << why;
+  }
+}
+
+TEST_F(PositionTest, WhatHasNoPositionHasNoneBehindADecoratorEither) {
+  const std::vector<std::string> files = MakeFiles(3, 60, 8, 100);
+  OpenOptions unordered = Options();
+  unordered.unordered = true;
+  Reader none = Passed(Batches(OpenFiles(files, unordered), 4));
+  EXPECT_THROW((void)none.Position(), Error);
+  EXPECT_THROW(none.SeekTo(1), Error);
+  const Reader shared = Share(Batches(OpenFiles(files, Options()), 4));
+  Reader one = Passed(shared);
+  EXPECT_THROW((void)one.Position(), Error);
+  Reader two = Passed(shared);  // that was no read
+  EXPECT_TRUE(two.HasNext());
 }
 
 TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {

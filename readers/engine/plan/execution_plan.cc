@@ -120,6 +120,16 @@ bool Draws(const OrderStage& stage) {
 
 }  // namespace
 
+std::string ShortOrder(const std::string& text) {
+  constexpr std::size_t kMostText = 400;
+  if (text.size() <= kMostText) return text;
+  const auto hash = std::accumulate(
+      text.begin(), text.end(), std::uint64_t{0xCBF29CE484222325}, [](std::uint64_t sum, char c) {
+        return (sum ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3};  // FNV-1a
+      });
+  return text.substr(0, kMostText - 40) + "… " + std::to_string(hash);
+}
+
 std::string ExecutionPlan::OrderText() const {
   std::string text = Text(source);
   // What is no list of files has an epoch for the stages alone. Texts of before do not name it, so
@@ -129,14 +139,7 @@ std::string ExecutionPlan::OrderText() const {
   for (const ContentStep& step : content) text += "; " + step.text;
   if (batched) text += "; batch " + std::to_string(batch.size);
   if (batch.drop_remainder) text += ", rest dropped";
-  constexpr std::size_t kMostText = 400;
-  if (text.size() <= kMostText) return text;
-  // Too long for a position: its start, and a number of all of it.
-  const auto hash = std::accumulate(
-      text.begin(), text.end(), std::uint64_t{0xCBF29CE484222325}, [](std::uint64_t sum, char c) {
-        return (sum ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3};  // FNV-1a
-      });
-  return text.substr(0, kMostText - 40) + "… " + std::to_string(hash);
+  return ShortOrder(text);
 }
 
 std::vector<std::uint64_t> ExecutionPlan::Seeds() const {
