@@ -405,6 +405,32 @@ TEST_F(ReaderFamilyTest, WhatAPreprocessFunctionThrowsFailsTheStream) {
   EXPECT_NE(failing.status().message().find("no"), std::string::npos);
 }
 
+TEST_F(ReaderFamilyTest, AnErrorOfTheInputIsTheSameBehindADecoratorOrAShare) {
+  const auto missing = [&] {
+    return Parse(Shuffle(OpenFiles({directory_.File("none.tfrecord")}, Options()),
+                         {.mode = ShuffleMode::kGlobal}),
+                 RawParser());
+  };
+  const auto pass = [](const Instance& input, Instance* output) {
+    for (const Tensor& tensor : input) output->push_back(tensor);
+  };
+  Status plain;
+  try {
+    (void)missing().ReadNext();
+  } catch (const Error& error) {
+    plain = error.status();
+  }
+  EXPECT_EQ(plain.code(), StatusCode::kNotFound);
+  Reader input = missing();
+  Instance instance;
+  for (Reader reader :
+       {Preprocess(input, input.slots(), pass), Batch(Share(missing()), {.size = 2})}) {
+    EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
+    EXPECT_EQ(reader.status().code(), plain.code());
+    EXPECT_EQ(reader.status().message(), plain.message());
+  }
+}
+
 TEST_F(ReaderFamilyTest, TwoChainsOnOneMultipleReaderGetEverythingOnce) {
   const std::vector<std::string> files = MakeFiles(6, 400, 8, 700);
   for (const bool is_test : {false, true}) {

@@ -58,6 +58,8 @@ ReadResult InstanceLane::Next(Instance* instance, Status* status) {
   ReadResult result = ReadResult::kFailed;
   try {
     result = source_->ReadNext(instance, stop_, status);
+  } catch (const Error& error) {
+    *status = error.status();  // of a chain that it reads: as that says it
   } catch (const std::exception& error) {
     *status = StatusOfException("the reader", error.what());
   } catch (...) {
