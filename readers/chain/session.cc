@@ -490,8 +490,10 @@ void ReaderSession::Resume() {
   paused_ = false;
   resumed_.notify_all();  // they wait for mutex_
   if (closed_) return;
+  // Gone also where the source refuses: who starts again later asks for the beginning.
+  std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
   if (run_ != nullptr && HasUserSource()) RewindSource();
-  TakeAim(std::exchange(aim_, std::nullopt).value_or(Aimed()));
+  TakeAim(std::move(aim).value_or(Aimed()));
   LetGo(std::exchange(peeked_, {}));
   starved_since_.reset();
   passed_over_.clear();

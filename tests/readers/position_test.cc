@@ -17,6 +17,7 @@
 #include "readers/chain/reader_access.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorated_reader.h"
+#include "ringfeed/make_tensor.h"
 #include "ringfeed/sequences.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
@@ -597,6 +598,35 @@ TEST_F(PositionTest, WhatHasNoPositionHasNoneBehindADecoratorEither) {
   EXPECT_THROW((void)one.Position(), Error);
   Reader two = Passed(shared);  // that was no read
   EXPECT_TRUE(two.HasNext());
+}
+
+/// Says no where it is to start again for the first time.
+class Reluctant final : public InstanceSource {
+ public:
+  std::vector<SlotSpec> slots() const override { return {{"number", kInt64, {1}, 0}}; }
+  ReadResult ReadNext(Instance* instance, std::stop_token, Status*) override {
+    if (next_ == 10) return ReadResult::kEnd;
+    instance->push_back(MakeTensor({1}, std::vector<std::int64_t>{next_++}));
+    return ReadResult::kRecord;
+  }
+  bool ReInit() override {
+    next_ = 0;
+    return std::exchange(asked_, true);
+  }
+
+ private:
+  std::int64_t next_ = 0;
+  bool asked_ = false;
+};
+
+TEST_F(PositionTest, AfterARestoreThatWasRefusedAReaderStartsAgainAtItsBeginning) {
+  const auto open = [&] { return FromInstanceSource(std::make_unique<Reluctant>(), Options()); };
+  const Delivered all = ReadAll(open());
+  Reader reader = open();
+  (void)ReadAll(reader, 2);
+  EXPECT_THROW(reader.Restore(all.positions[6]), Error);
+  reader.ReInit();
+  EXPECT_EQ(ReadAll(reader).batches, all.batches);
 }
 
 TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {
