@@ -109,6 +109,8 @@ SourceNode SharedSource(std::shared_ptr<ReaderSession> input) {
   node.slots = plan.Slots();
   if (!plan.batched && plan.parser != nullptr) {
     node.batch_parser = MakeParsedRowParser(*plan.parser);
+  } else if (!plan.batched) {
+    node.batch_parser = plan.source.batch_parser;  // rows of a reader that is shared itself
   }
   node.instances = std::make_shared<SharedInstances>(std::move(input));
   return node;

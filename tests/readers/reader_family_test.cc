@@ -520,6 +520,13 @@ TEST_F(ReaderFamilyTest, SharedRowsAndBatchesAreWhole) {
   EXPECT_EQ(Drain(Batch(rows, {.size = 6})).ids.size(), 40U);
 }
 
+TEST_F(ReaderFamilyTest, RowsOfAShareOfAShareAreRows) {
+  const Reader rows = Parse(OpenFiles(MakeFiles(1, 4, 8, 40), Options()), RawParser());
+  const Instance batch = Batch(Share(Share(rows)), {.size = 4}).ReadNext();
+  EXPECT_EQ(batch.Rows(), 4);
+  EXPECT_EQ(batch[0].lod.size(), 1U);
+}
+
 TEST_F(ReaderFamilyTest, EndPointsFollowDecoratorsAsTheyComeAndGo) {
   Reader shared = Share(OpenFiles(NumberFiles(1, 10), WithSlots()));
   Reader a = Batch(shared, {.size = 2});
