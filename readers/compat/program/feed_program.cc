@@ -21,6 +21,27 @@
 #include "ringfeed/status.h"
 
 namespace ringfeed {
+
+/// The readers that a program's startup made, by scope and name: what else a scope holds is its
+/// owner's. Of a name that was given to another reader since then it knows nothing.
+class MadeReaders {
+ public:
+  void Add(const Scope* scope, const std::string& name, const Reader& reader) {
+    made_[{scope, name}] = reader.id();
+  }
+  /// Whether the scope's reader of that name is one of them: from now on it is none.
+  bool Take(const Scope* scope, const std::string& name, const Reader& reader) {
+    const auto found = made_.find({scope, name});
+    if (found == made_.end()) return false;
+    const bool same = found->second == reader.id();
+    made_.erase(found);
+    return same;
+  }
+
+ private:
+  std::map<std::pair<const Scope*, std::string>, const void*> made_;
+};
+
 namespace {
 
 /// Does one thing of the step at `place`: failures name it.
@@ -131,7 +152,7 @@ class MainCheck {
 };
 
 /// Creates the reader where `scope` does not hold it yet.
-void Create(const Creation& creation, Scope* scope) {
+void Create(const Creation& creation, Scope* scope, MadeReaders* made) {
   const auto* present = scope->Find<ReaderHolder>(creation.name);
   if (present != nullptr && !present->empty()) return;
   std::vector<Reader> inputs;
@@ -145,6 +166,7 @@ void Create(const Creation& creation, Scope* scope) {
   }
   auto& holder = scope->Var<ReaderHolder>(creation.name);
   holder.Reset(CreateReader(creation.reader, creation.attributes, inputs, scope));
+  made->Add(scope, creation.name, holder.Get());
 }
 
 /// Executes steps that were checked; one overload per kind. Adds to `closed` what each reader that
@@ -152,8 +174,13 @@ void Create(const Creation& creation, Scope* scope) {
 class MainRun {
  public:
   MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
-          const std::function<void()>& tick, std::vector<PipelineStats>* closed)
-      : program_(program), functions_(functions), scope_(scope), tick_(tick), closed_(closed) {}
+          const std::function<void()>& tick, MadeReaders* made, std::vector<PipelineStats>* closed)
+      : program_(program),
+        functions_(functions),
+        scope_(scope),
+        tick_(tick),
+        made_(made),
+        closed_(closed) {}
 
   void Run(const std::vector<Step>& steps) {
     for (const Step& step : steps) Run(step);
@@ -204,14 +231,21 @@ class MainRun {
     Reader reader = ReaderOf(step.reader).Get();
     reader.Close();
     closed_->push_back(reader.Stats());
-    Forget(step.reader);
+    (void)made_->Take(scope_, step.reader, reader);
+    ReaderOf(step.reader).Clear();
+    ForgetInputs(step.reader);
   }
-  // With what it was made of, which nobody else can read: the next startup makes all of them again.
-  void Forget(const std::string& name) {
-    ReaderOf(name).Clear();
+  // What it was made of, too, which nobody else can read: the next startup makes all of it again.
+  // But not what the program found in the scope: others may read that, and no startup makes it.
+  void ForgetInputs(const std::string& name) {
     for (const Creation& creation : program_.startup) {
       if (creation.name != name) continue;
-      for (const std::string& input : creation.inputs) Forget(input);
+      for (const std::string& input : creation.inputs) {
+        ReaderHolder& holder = ReaderOf(input);
+        if (holder.empty() || !made_->Take(scope_, input, holder.Get())) continue;
+        holder.Clear();
+        ForgetInputs(input);
+      }
     }
   }
   void Do(const FillConstantStep& step) { scope_->Var<std::int64_t>(step.output) = step.value; }
@@ -260,6 +294,7 @@ class MainRun {
   Scope* const scope_;
   const std::function<void()>& tick_;
   Deadline next_tick_ = DeadlineAfter(kTick);
+  MadeReaders* const made_;
   std::vector<PipelineStats>* const closed_;
 };
 
@@ -283,6 +318,7 @@ std::string TextOfFile(const std::string& path) {
 struct FeedProgram::Parts {
   ProgramTree tree;
   ProgramFunctions functions;
+  MadeReaders made;
   std::vector<PipelineStats> closed;
 };
 
@@ -313,14 +349,14 @@ void FeedProgram::RegisterFunction(const std::string& name, Function function) {
 
 void FeedProgram::RunStartup(Scope* scope) {
   for (const Creation& creation : parts_->tree.startup) {
-    At(creation.place, [&] { Create(creation, scope); });
+    At(creation.place, [&] { Create(creation, scope, &parts_->made); });
   }
 }
 
 void FeedProgram::RunMain(Scope* scope, const std::function<void()>& tick) {
   const std::vector<Step>& main = parts_->tree.main;
   MainCheck(*scope, parts_->functions).Check(main);
-  MainRun(parts_->tree, parts_->functions, scope, tick, &parts_->closed).Run(main);
+  MainRun(parts_->tree, parts_->functions, scope, tick, &parts_->made, &parts_->closed).Run(main);
 }
 
 const std::vector<PipelineStats>& FeedProgram::closed_readers() const { return parts_->closed; }

@@ -111,6 +111,23 @@ TEST_F(ProgramTest, ReadersOfTheScopeServeAsInputsAndInMain) {
   EXPECT_EQ(scope_.Get<Tensor>("bytes").lod.at(0).size(), 8U);
 }
 
+TEST_F(ProgramTest, CloseReaderLeavesReadersThatTheScopeHadBefore) {
+  scope_.Var<ReaderHolder>("mine").Reset(Share(OpenFiles({"line.recordio"})));
+  FeedProgram program = FeedProgram::FromText(
+      "startup { op { create_shuffle_reader { name: 'a' input: 'mine' buffer_size: 3 } }\n"
+      "  op { create_batch_reader { name: 'batches' input: 'a' batch_size: 4 } }\n"
+      "  op { create_batch_reader { name: 'b' input: 'mine' batch_size: 4 } } }\n"
+      "main { op { read { reader: 'batches' output: 'x' } }\n"
+      "  op { close_reader { reader: 'batches' } } }",
+      "shared.program");
+  program.RunStartup(&scope_);
+  program.RunMain(&scope_);
+  EXPECT_FALSE(scope_.Get<ReaderHolder>("mine").empty());
+  EXPECT_TRUE(scope_.Get<ReaderHolder>("a").empty());
+  program.RunStartup(&scope_);  // the others again
+  EXPECT_FALSE(scope_.Get<ReaderHolder>("batches").empty());
+}
+
 TEST_F(ProgramTest, ReadPutsEachSlotIntoItsOutput) {
   Run(WithBatches("main { op { read { reader: 'batches' output: 'x' output: 'y' } } }"));
   EXPECT_EQ(scope_.Get<Tensor>("x").shape, (Shape{10, 2}));
