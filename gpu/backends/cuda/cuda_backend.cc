@@ -18,6 +18,9 @@ constexpr std::int64_t kIdleNs = 30'000;
 // CUDA's own error for a device that is not the current one speaks of handles.
 constexpr char kLaunch[] = "launch a kernel by a thread that the stream's device is bound to";
 
+constexpr char kRecord[] = "record an event";
+constexpr char kWait[] = "wait for an event";
+
 cudaStream_t Cuda(DeviceStream stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t Cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
 
@@ -25,6 +28,20 @@ cudaEvent_t Cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.hand
 bool IsOnEachDevice(DeviceStream stream) {
   return Cuda(stream) == cudaStreamLegacy || Cuda(stream) == cudaStreamPerThread;
 }
+
+// Makes a device the thread's for as long as it lives: of such a stream the event's is meant.
+class OnDevice {
+ public:
+  static constexpr int kAny = -1;  ///< as the thread is
+
+  explicit OnDevice(int device) {
+    if (device != kAny) guard_.emplace(device);
+  }
+  cudaError_t error() const { return guard_ ? guard_->error() : cudaSuccess; }
+
+ private:
+  std::optional<DeviceGuard> guard_;
+};
 
 }  // namespace
 
@@ -114,8 +131,10 @@ Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
   counts_.Record();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
+  const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
+  if (Status bad = FinishOn(on.error(), event.handle, kRecord); !bad.ok()) return bad;
   if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
-  return RecordChecked(event, stream);
+  return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, kRecord);
 }
 
 Status CudaBackend::RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) {
@@ -123,30 +142,27 @@ Status CudaBackend::RecordUnlessCaptured(DeviceEvent event, DeviceStream stream,
   counts_.Record();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
+  const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
+  if (Status bad = FinishOn(on.error(), event.handle, kRecord); !bad.ok()) return bad;
   *captured = IsCapturing(stream);
-  return *captured ? Status() : RecordChecked(event, stream);
-}
-
-Status CudaBackend::RecordChecked(DeviceEvent event, DeviceStream stream) {
-  std::optional<DeviceGuard> guard;
-  if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
-  return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, "record an event");
+  if (*captured) return {};
+  return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, kRecord);
 }
 
 Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
   counts_.StreamWait();
   if (Status bad = Check(stream); !bad.ok()) return bad;
   if (Status bad = Check(event); !bad.ok()) return bad;
+  const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
+  if (Status bad = FinishOn(on.error(), event.handle, kWait); !bad.ok()) return bad;
   if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
-  std::optional<DeviceGuard> guard;
-  if (IsOnEachDevice(stream)) guard.emplace(DeviceOf(event.handle));
   const cudaError_t error = cudaStreamWaitEvent(Cuda(stream), Cuda(event), cudaEventWaitDefault);
   if (error == cudaSuccess) [[likely]] {
     return {};
   }
   // Two devices may be meant. The stream's is the broken one if the stream itself says so.
   const bool by_event = IsSticky(error) && !IsSticky(cudaStreamQuery(Cuda(stream)));
-  return FinishOn(error, by_event ? event.handle : stream.handle, "wait for an event");
+  return FinishOn(error, by_event ? event.handle : stream.handle, kWait);
 }
 
 Status CudaBackend::Query(DeviceEvent event, bool* done) {
@@ -236,7 +252,7 @@ Status CudaBackend::SyncEvent(DeviceEvent event) {
   counts_.Sync();
   if (Status bad = Check(event); !bad.ok()) return bad;
   const RelaxedCapture relaxed;
-  return FinishOn(cudaEventSynchronize(Cuda(event)), event.handle, "wait for an event");
+  return FinishOn(cudaEventSynchronize(Cuda(event)), event.handle, kWait);
 }
 
 Status CudaBackend::SyncStream(DeviceStream stream) {

@@ -94,8 +94,6 @@ class CudaBackend final : public DeviceBackend {
   int DeviceOf(const void* handle) const;
   /// Whether the stream takes records and waits: kInvalidArgument while it is captured.
   Status CheckNotCaptured(DeviceStream stream);
-  /// Record, of what was checked.
-  Status RecordChecked(DeviceEvent event, DeviceStream stream);
   /// What becomes of a call on `device` that returned `error`: remembers that the device is lost.
   Status Finish(cudaError_t error, int device, std::string_view what, std::size_t bytes = 0);
   Status FinishOn(cudaError_t error, const void* handle, std::string_view what,

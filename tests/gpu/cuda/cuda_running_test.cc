@@ -260,6 +260,26 @@ TEST_F(CudaRunning, DefaultStreamsByTheirNumbersAreThoseOfTheEventsDevice) {
   }
 }
 
+TEST_F(CudaRunning, ACaptureIsLookedForOnTheEventsDevice) {
+  const DeviceEvent event = NewEvent(1);
+  for (cudaStream_t number : {cudaStreamLegacy, cudaStreamPerThread}) {
+    for (const int device : {0, 1}) {
+      const bool expected = device == 1;
+      ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+      fake_cudart::CaptureStream(number, true);
+      ASSERT_EQ(cudaSetDevice(0), cudaSuccess);
+      bool captured = !expected;
+      EXPECT_TRUE(cuda_.RecordUnlessCaptured(event, {number}, &captured).ok());
+      EXPECT_EQ(captured, expected);
+      EXPECT_EQ(cuda_.Record(event, {number}).ok(), !expected);
+      EXPECT_EQ(cuda_.StreamWait({number}, event).ok(), !expected);
+      EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+      ASSERT_EQ(cudaSetDevice(device), cudaSuccess);
+      fake_cudart::CaptureStream(number, false);
+    }
+  }
+}
+
 TEST_F(CudaRunning, NoEventIsTakenByNoCall) {
   bool done = false;
   double milliseconds = 0;
