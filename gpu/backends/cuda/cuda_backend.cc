@@ -29,6 +29,15 @@ bool IsOnEachDevice(DeviceStream stream) {
   return Cuda(stream) == cudaStreamLegacy || Cuda(stream) == cudaStreamPerThread;
 }
 
+Status CheckNotNull(DeviceStream stream) {
+  if (stream) [[likely]] {
+    return {};
+  }
+  return Status(StatusCode::kInvalidArgument,
+                "a null stream: say which one is meant, 1 for CUDA's legacy stream, 2 for the "
+                "calling thread's own (as DLPack numbers them), or create one");
+}
+
 // Makes a device the thread's for as long as it lives: of such a stream the event's is meant.
 class OnDevice {
  public:
@@ -46,11 +55,7 @@ class OnDevice {
 }  // namespace
 
 Status CudaBackend::Check(DeviceStream stream) const {
-  if (!stream) [[unlikely]] {
-    return Status(StatusCode::kInvalidArgument,
-                  "a null stream: say which one is meant, 1 for CUDA's legacy stream, 2 for the "
-                  "calling thread's own (as DLPack numbers them), or create one");
-  }
+  if (Status bad = CheckNotNull(stream); !bad.ok()) return bad;
   return states_.any_lost() ? states_.Lost(DeviceOf(stream.handle)) : Status();
 }
 
@@ -59,6 +64,17 @@ Status CudaBackend::Check(DeviceEvent event) const {
     return Status(StatusCode::kInvalidArgument, "there is no event: its handle is null");
   }
   return states_.any_lost() ? states_.Lost(DeviceOf(event.handle)) : Status();
+}
+
+Status CudaBackend::Check(DeviceStream stream, DeviceEvent event) const {
+  if (Status bad = CheckNotNull(stream); !bad.ok()) return bad;
+  if (Status bad = Check(event); !bad.ok()) return bad;
+  return states_.any_lost() ? states_.Lost(DeviceOf(stream, event)) : Status();
+}
+
+int CudaBackend::DeviceOf(DeviceStream stream, DeviceEvent event) const {
+  const int device = handles_.Find(stream.handle);
+  return device != HandleDevices::kUnknown ? device : DeviceOf(event.handle);
 }
 
 int CudaBackend::DeviceOf(const void* handle) const {
@@ -129,8 +145,7 @@ int CudaBackend::DeviceOfStream(DeviceStream stream) {
 
 Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
   counts_.Record();
-  if (Status bad = Check(stream); !bad.ok()) return bad;
-  if (Status bad = Check(event); !bad.ok()) return bad;
+  if (Status bad = Check(stream, event); !bad.ok()) return bad;
   const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
   if (Status bad = FinishOn(on.error(), event.handle, kRecord); !bad.ok()) return bad;
   if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
@@ -140,8 +155,7 @@ Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
 Status CudaBackend::RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) {
   *captured = false;
   counts_.Record();
-  if (Status bad = Check(stream); !bad.ok()) return bad;
-  if (Status bad = Check(event); !bad.ok()) return bad;
+  if (Status bad = Check(stream, event); !bad.ok()) return bad;
   const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
   if (Status bad = FinishOn(on.error(), event.handle, kRecord); !bad.ok()) return bad;
   *captured = IsCapturing(stream);
@@ -151,8 +165,7 @@ Status CudaBackend::RecordUnlessCaptured(DeviceEvent event, DeviceStream stream,
 
 Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
   counts_.StreamWait();
-  if (Status bad = Check(stream); !bad.ok()) return bad;
-  if (Status bad = Check(event); !bad.ok()) return bad;
+  if (Status bad = Check(stream, event); !bad.ok()) return bad;
   const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
   if (Status bad = FinishOn(on.error(), event.handle, kWait); !bad.ok()) return bad;
   if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
@@ -162,7 +175,7 @@ Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
   }
   // Two devices may be meant. The stream's is the broken one if the stream itself says so.
   const bool by_event = IsSticky(error) && !IsSticky(cudaStreamQuery(Cuda(stream)));
-  return FinishOn(error, by_event ? event.handle : stream.handle, kWait);
+  return Finish(error, by_event ? DeviceOf(event.handle) : DeviceOf(stream, event), kWait);
 }
 
 Status CudaBackend::Query(DeviceEvent event, bool* done) {

@@ -90,8 +90,12 @@ class CudaBackend final : public DeviceBackend {
   /// The same of a handle's device.
   Status Check(DeviceStream stream) const;
   Status Check(DeviceEvent event) const;
+  /// Of the devices of both.
+  Status Check(DeviceStream stream, DeviceEvent event) const;
   /// The device of a handle; of one made elsewhere the calling thread's current one.
   int DeviceOf(const void* handle) const;
+  /// The stream's device; of one made elsewhere the event's, whatever the thread's current one is.
+  int DeviceOf(DeviceStream stream, DeviceEvent event) const;
   /// Whether the stream takes records and waits: kInvalidArgument while it is captured.
   Status CheckNotCaptured(DeviceStream stream);
   /// What becomes of a call on `device` that returned `error`: remembers that the device is lost.

@@ -21,6 +21,14 @@ class LostDevice : public CudaBackendTest {
     failure_ = cuda_.Query(event_, &done);
     ASSERT_EQ(failure_.code(), StatusCode::kDeviceLost);
   }
+  /// One that the program made, by a thread that is on device 0 again.
+  static DeviceStream OwnStream(int device) {
+    cudaStream_t own = nullptr;
+    EXPECT_EQ(cudaSetDevice(device), cudaSuccess);
+    EXPECT_EQ(cudaStreamCreateWithPriority(&own, cudaStreamNonBlocking, 0), cudaSuccess);
+    EXPECT_EQ(cudaSetDevice(0), cudaSuccess);
+    return {own};
+  }
 
   const DeviceStream stream_ = NewStream();
   const DeviceEvent event_ = NewEvent();
@@ -135,6 +143,28 @@ TEST_F(LostDevice, AStreamOfTheProgramsOwnIsTheBoundDevices) {
   EXPECT_EQ(cuda_.SyncStream({own}).code(), StatusCode::kDeviceLost);
   EXPECT_EQ(cuda_.DeviceStatus(1).code(), StatusCode::kDeviceLost);
   EXPECT_TRUE(cuda_.DeviceStatus(0).ok());
+}
+
+TEST_F(LostDevice, AWaitOfAStreamOfTheProgramsOwnLosesTheEventsDevice) {
+  const DeviceStream own = OwnStream(1);
+  fake_cudart::BreakContext(1, cudaErrorLaunchFailure);
+  ASSERT_EQ(fake_cudart::CurrentDevice(), 0);
+  EXPECT_EQ(cuda_.StreamWait(own, other_event_).code(), StatusCode::kDeviceLost);
+  EXPECT_EQ(cuda_.DeviceStatus(1).code(), StatusCode::kDeviceLost);
+  EXPECT_TRUE(cuda_.DeviceStatus(0).ok());
+}
+
+TEST_F(LostDevice, AStreamOfTheProgramsOwnGoesOnWithTheEventsDevice) {
+  const DeviceStream own = OwnStream(1);
+  Lose();
+  ASSERT_EQ(fake_cudart::CurrentDevice(), 0);
+  for (const DeviceStream stream : {own, DeviceStream{cudaStreamLegacy}}) {
+    bool captured = false;
+    EXPECT_TRUE(cuda_.Record(other_event_, stream).ok());
+    EXPECT_TRUE(cuda_.RecordUnlessCaptured(other_event_, stream, &captured).ok());
+    EXPECT_TRUE(cuda_.StreamWait(stream, other_event_).ok());
+  }
+  EXPECT_TRUE(cuda_.DeviceStatus(1).ok());
 }
 
 TEST_F(LostDevice, AnErrorThatDoesNotStayLosesNothing) {
