@@ -295,6 +295,25 @@ class FeedDevicesTest(CommandTest):
         self.assertEqual(report["order_digest"], order_digest(self.payloads[:230] + self.payloads[231:]))
         self.assertIs(report["verified"], True)
 
+    def test_verify_expects_what_is_left_where_the_device_takes_the_checksums(self):
+        source = random.Random(7)
+        payloads = [source.randbytes(20_000) for _ in range(120)]
+        path = self.write("bad.tfrecord", payloads)
+        data = bytearray(path.read_bytes())
+        lost = [30, *range(64, 72), 101]  # one of them is a whole batch
+        for record in lost:
+            data[record * (16 + 20_000) + 12 + 10_000] ^= 4
+        path.write_bytes(data)
+        left = [payload for record, payload in enumerate(payloads) if record not in lost]
+        for transfer in ("batch", "members", "slabs", "auto"):
+            with self.subTest(transfer):
+                report = run_json("feed", path, "--batch", "8", "--devices", "emu:1", "--transfer", transfer,
+                                  "--on-damage=skip", "--verify", status=1)
+                self.assertIs(report["verified"], True)
+                self.assertEqual(report["order_digest"], order_digest(left))
+                reason = report["devices"][0]["transfer_reason"]
+                self.assertEqual("the device took the checksums" in reason, transfer != "batch", reason)
+
     def test_stdin_is_fed(self):
         data = b"".join(path.read_bytes() for path in self.paths)
         result = run("feed", "-", "--format", "tfrecord", "--json", "--devices", "emu:2", stdin=data)

@@ -7,19 +7,46 @@
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/machine/signals_blocked.h"
 #include "gpu/feed/batch_supply.h"
+#include "readers/chain/unsettled_batch.h"
 #include "ringfeed/emulated_devices.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/device_loop.h"
 
 namespace ringfeed::tools {
 namespace {
+
+/// An unsettled batch whose rows are expected once it is known which of them are left.
+class WatchedUnsettled final : public UnsettledBatch {
+ public:
+  WatchedUnsettled(std::shared_ptr<UnsettledBatch> inner, std::vector<std::uint64_t> row_digests,
+                   DeviceDeliveries* deliveries)
+      : inner_(std::move(inner)), row_digests_(std::move(row_digests)), deliveries_(deliveries) {}
+
+  std::span<const PendingSum> sums() const override { return inner_->sums(); }
+  SettledBatch Settle(std::span<const std::uint32_t> bad) override {
+    SettledBatch settled = inner_->Settle(bad);
+    if (settled.kind == SettledBatch::Kind::kWhole) deliveries_->Expect(row_digests_);
+    if (settled.kind == SettledBatch::Kind::kOther) {
+      deliveries_->Expect(RowDigests(settled.tensors));
+    }
+    return settled;
+  }
+
+ private:
+  const std::shared_ptr<UnsettledBatch> inner_;
+  const std::vector<std::uint64_t> row_digests_;  ///< as it was taken
+  DeviceDeliveries* const deliveries_;
+};
 
 /// A supply that tells what it gives, row by row, to whoever compares it with what arrives.
 class WatchedSupply final : public BatchSupply {
@@ -34,12 +61,20 @@ class WatchedSupply final : public BatchSupply {
     // The device takes what is pending from where it was read all the same.
     *status = MakeCopies(batch->pending);
     if (!status->ok()) return SupplyResult::kFailed;
-    deliveries_->Expect(RowDigests(batch->tensors));
+    std::vector<std::uint64_t> row_digests = RowDigests(batch->tensors);
+    if (batch->unsettled == nullptr) {
+      deliveries_->Expect(row_digests);
+      return result;
+    }
+    // A feed settles batches in their order, as it takes them.
+    batch->unsettled = std::make_shared<WatchedUnsettled>(std::move(batch->unsettled),
+                                                          std::move(row_digests), deliveries_);
     return result;
   }
   void ReInit() override { inner_->ReInit(); }
   Reader reader() const override { return inner_->reader(); }
   std::shared_ptr<CuFileReads> direct() const override { return inner_->direct(); }
+  std::string WhySumsAreEarly() const override { return inner_->WhySumsAreEarly(); }
 
  private:
   const std::unique_ptr<BatchSupply> inner_;
