@@ -12,11 +12,11 @@ DeviceStream Numbered(std::int64_t number) {
 
 }  // namespace
 
-std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease lease, DeviceStream stream) {
+std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease&& lease, DeviceStream stream) {
+  // Before it is taken over: the caller keeps it where the stream is refused.
+  const std::span<const Tensor> views = stream ? lease.On(stream) : lease.WaitHost();
+  if (stream == Numbered(kPerThreadStream)) (void)lease.On(Numbered(kLegacyStream));
   const std::shared_ptr<SharedLease> shared(new SharedLease(std::move(lease)));
-  const std::span<const Tensor> views =
-      stream ? shared->lease_.On(stream) : shared->lease_.WaitHost();
-  if (stream == Numbered(kPerThreadStream)) (void)shared->lease_.On(Numbered(kLegacyStream));
   shared->views_ = std::vector<Tensor>(views.begin(), views.end());
   shared->first_stream_ = stream;
   return shared;

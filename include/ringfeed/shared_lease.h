@@ -20,8 +20,9 @@ namespace ringfeed {
 class SharedLease : public std::enable_shared_from_this<SharedLease> {
  public:
   /// Takes the lease over. Null: waits until the copy is done, so that the tensors are ready for
-  /// any stream; else makes `stream` wait for it, as UseOn. Throws Error as DeviceLease::On.
-  static std::shared_ptr<SharedLease> Of(DeviceLease lease, DeviceStream stream = {});
+  /// any stream; else makes `stream` wait for it, as UseOn. Throws Error as DeviceLease::On;
+  /// the lease is still the caller's then.
+  static std::shared_ptr<SharedLease> Of(DeviceLease&& lease, DeviceStream stream = {});
 
   /// The stream that was given to Of.
   DeviceStream first_stream() const { return first_stream_; }

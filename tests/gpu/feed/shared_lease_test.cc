@@ -195,6 +195,16 @@ TEST(SharedLeaseTensorsTest, OffsetsAndTheMaskAreTensorsOfTheLease) {
   EXPECT_TRUE(backend->Leaks().none());
 }
 
+TEST_P(SharedLeaseTest, AStreamThatIsRefusedLeavesTheLeaseWithTheCaller) {
+  auto lease = feed_->Next();
+  const std::uint64_t number = lease->number();
+  EXPECT_THROW((void)SharedLease::Of(std::move(*lease), {&sum_}), Error);  // that is no stream
+  ASSERT_TRUE(*lease);
+  EXPECT_EQ(lease->number(), number);
+  const auto shared = SharedLease::Of(std::move(*lease), streams_[0]);
+  EXPECT_EQ(shared->Tensors().size(), 1U);
+}
+
 INSTANTIATE_TEST_SUITE_P(Schedules, SharedLeaseTest,
                          testing::Values(SchedulePolicy::kTimed, SchedulePolicy::kLazy,
                                          SchedulePolicy::kRandom));
