@@ -1,6 +1,7 @@
 #include "ringfeed/device_feed.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -181,6 +182,10 @@ DeviceLane::Slot& SlotOf(const DeviceLease& lease) {
   return FeedCore::Of(lease)->SlotOf(lease);
 }
 
+// CUDA's streams that have numbers. No other backend has such handles.
+const DeviceStream kLegacy{reinterpret_cast<void*>(std::uintptr_t{1})};
+const DeviceStream kPerThread{reinterpret_cast<void*>(std::uintptr_t{2})};
+
 DeviceLane& LaneOf(const DeviceLease& lease) { return FeedCore::Of(lease)->LaneOf(lease); }
 
 }  // namespace
@@ -196,7 +201,11 @@ std::uint64_t DeviceLease::valid_rows() const { return SlotOf(*this).item.valid_
 
 std::span<const Tensor> DeviceLease::On(DeviceStream stream) {
   DeviceLane::Slot& slot = SlotOf(*this);
-  const Status status = LaneOf(*this).UseOn(&slot, stream);
+  DeviceLane& lane = LaneOf(*this);
+  Status status = lane.UseOn(&slot, stream);
+  // The thread that releases may be another one, with a per-thread stream of its own. The legacy
+  // stream waits for those of all threads.
+  if (status.ok() && stream == kPerThread) status = lane.UseOn(&slot, kLegacy);
   if (!status.ok()) throw Error(status);
   return slot.tensors;
 }

@@ -15,7 +15,6 @@ DeviceStream Numbered(std::int64_t number) {
 std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease&& lease, DeviceStream stream) {
   // Before it is taken over: the caller keeps it where the stream is refused.
   const std::span<const Tensor> views = stream ? lease.On(stream) : lease.WaitHost();
-  if (stream == Numbered(kPerThreadStream)) (void)lease.On(Numbered(kLegacyStream));
   const std::shared_ptr<SharedLease> shared(new SharedLease(std::move(lease)));
   shared->views_ = std::vector<Tensor>(views.begin(), views.end());
   shared->first_stream_ = stream;
@@ -69,8 +68,6 @@ void SharedLease::UseOnNumbered(std::optional<std::int64_t> number) {
                            ": 1 is the legacy one, 2 the per-thread one, -1 asks for no wait"));
   }
   UseOn(Numbered(number.value_or(kLegacyStream)));
-  // The thread that releases may be another one, with a per-thread stream of its own.
-  if (number == kPerThreadStream) UseOn(Numbered(kLegacyStream));
 }
 
 std::int64_t SharedLease::InterfaceStream(std::optional<std::int64_t> told) {

@@ -185,8 +185,9 @@ class DeviceLease {
   /// Makes `stream` wait for the copy (the host does not) and gives the tensors, for work that is
   /// enqueued on it before Release: one per field, `data` being device memory, `lod` host memory.
   /// The lease owns both (Tensor::owner is null), and the span is valid until Release. May be
-  /// called for several streams. Throws Error if the device failed, and for a lease that was
-  /// released.
+  /// called for several streams. CUDA's per-thread stream (2) brings its legacy stream (1) with it:
+  /// that one waits for the per-thread streams of all threads, so that any thread may release.
+  /// Throws Error if the device failed, and for a lease that was released.
   std::span<const Tensor> On(DeviceStream stream);
   /// Blocks until the copy is done and gives the tensors, for those who look from the host. Else as
   /// On.

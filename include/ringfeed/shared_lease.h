@@ -47,9 +47,8 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   static constexpr std::int64_t kLegacyStream = 1;
   static constexpr std::int64_t kPerThreadStream = 2;
   /// UseOn by such a number, or by a cudaStream_t as a number. None stands for the legacy stream;
-  /// kNoWait does nothing. For the per-thread stream the release waits on the legacy stream, which
-  /// waits for the per-thread streams of all threads. Throws Error(kInvalidArgument) for 0, which
-  /// is ambiguous, and for other numbers below 0.
+  /// kNoWait does nothing. Throws Error(kInvalidArgument) for 0, which is ambiguous, and for other
+  /// numbers below 0.
   void UseOnNumbered(std::optional<std::int64_t> number);
 
   /// For consumers that are told a stream and tell none, as those of `__cuda_array_interface__`:

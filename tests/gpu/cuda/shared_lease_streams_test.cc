@@ -128,5 +128,13 @@ TEST_F(SharedLeaseStreams, ThePerThreadStreamOfThePlanIsWaitedForByTheDefaultStr
   EXPECT_EQ(fake_cudart::Calls("cudaStreamWaitEvent"), before);
 }
 
+TEST_F(SharedLeaseStreams, SoIsThatOfALeaseOfOneOwner) {
+  DeviceLease lease = Next();
+  (void)lease.On({cudaStreamPerThread});
+  const int before = fake_cudart::Calls("cudaStreamWaitEvent");
+  (void)lease.On({cudaStreamLegacy});  // it is used there already
+  EXPECT_EQ(fake_cudart::Calls("cudaStreamWaitEvent"), before);
+}
+
 }  // namespace
 }  // namespace ringfeed
