@@ -82,19 +82,19 @@ DeviceFeed* DeviceFeedHandle::Started() const {
   return feed_ ? &feed_->Get() : nullptr;
 }
 
-std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
+std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeNext(
     std::optional<std::size_t> device_index) {
   DeviceFeed& devices = feed();
-  DeviceLease lease;
+  if (auto refused = TakeRefused(device_index)) return refused;
+  Taken taken;
   Status status;
   ReadResult result = ReadResult::kTimeout;
-  std::uint64_t start = 0;
   WaitUnlocked([&](Deadline limit) {
     return AskInside(&gate_, limit, [&](Deadline deadline) {
-      result = device_index ? devices.TryNext(*device_index, &lease, &status, deadline)
-                            : devices.TryNext(&lease, &status, deadline);
+      result = device_index ? devices.TryNext(*device_index, &taken.lease, &status, deadline)
+                            : devices.TryNext(&taken.lease, &status, deadline);
       const std::scoped_lock lock(mutex_);
-      start = starts_;
+      taken.start = starts_;
       return result != ReadResult::kTimeout;
     });
   });
@@ -103,24 +103,60 @@ std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
     Raise(status);
   }
   if (result != ReadResult::kRecord) return std::nullopt;
+  return taken;
+}
+
+std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
+    std::optional<std::size_t> device_index) {
+  std::optional<Taken> taken = TakeNext(device_index);
   const GilReleased unlocked;
+  if (!taken) return std::nullopt;
+  DeviceLease& lease = taken->lease;
   Ticket ticket{.lease = nullptr,
                 .origin = lease.origin(),
                 .place = lease.device_index(),
                 .part = {lease.device(), lease.rows(), lease.valid_rows()},
-                .start = start};
-  ticket.lease = SharedLease::Of(std::move(lease), stream_);
+                .start = taken->start};
+  try {
+    ticket.lease = SharedLease::Of(std::move(lease), stream_);
+  } catch (const Error& error) {
+    // The batch is as good as before where the stream alone was refused: it was captured, say.
+    const bool is_lost = error.status().code() == StatusCode::kDeviceLost;
+    if (stream_ && !is_lost) KeepRefused(device_index, std::move(*taken));
+    taken.reset();
+    throw;
+  }
   return ticket;
+}
+
+void DeviceFeedHandle::KeepRefused(std::optional<std::size_t> device_index, Taken taken) {
+  const std::scoped_lock lock(mutex_);
+  refused_[device_index].push_back(std::move(taken));
+}
+
+std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeRefused(
+    std::optional<std::size_t> device_index) {
+  const GilReleased unlocked;
+  std::deque<Taken> stale;  // released without the mutex
+  const std::scoped_lock lock(mutex_);
+  std::deque<Taken>& refused = refused_[device_index];
+  while (!refused.empty()) {
+    Taken first = std::move(refused.front());
+    refused.pop_front();
+    if (first.start == starts_) return first;
+    stale.push_back(std::move(first));
+  }
+  return std::nullopt;
 }
 
 nb::object DeviceFeedHandle::NextAs(std::optional<std::size_t> device_index,
                                     const BatchForm& form) {
-  using Taken = std::optional<std::pair<nb::tuple, Ticket>>;
-  const auto take = [&]() -> Taken {
+  using Arrays = std::optional<std::pair<nb::tuple, Ticket>>;
+  const auto take = [&]() -> Arrays {
     std::optional<Ticket> ticket = Next(device_index);
     if (!ticket) return std::nullopt;
     nb::tuple arrays = ArraysOf(TensorsOf(*ticket->lease), ticket->lease);
-    return Taken(std::in_place, std::move(arrays), std::move(*ticket));
+    return Arrays(std::in_place, std::move(arrays), std::move(*ticket));
   };
   return HandOver(KeptOf(device_index), form, take,
                   [&](Ticket&& ticket) { NoteHandedOut(std::move(ticket)); });
@@ -184,8 +220,10 @@ void DeviceFeedHandle::Forget() {
 // Without the lock, which the batches' Python objects take.
 void DeviceFeedHandle::DropKept() {
   std::vector<Kept*> all = {&kept_};
+  std::map<std::optional<std::size_t>, std::deque<Taken>> refused;
   {
     const std::scoped_lock lock(mutex_);
+    refused.swap(refused_);
     for (auto& [place, kept] : kept_of_) all.push_back(&kept);
   }
   for (Kept* const kept : all) kept->Drop();

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,7 +39,8 @@ class DeviceFeedHandle {
 
   /// The next batch, of all devices in their turn or of one, in `form`. Null at the end. Raises
   /// what the chain or a device failed of. It counts as handed out when this returns it: where that
-  /// is interrupted, the next call for all devices, or for this one, gives it.
+  /// is interrupted, or the stream refuses it, the next call for all devices, or for this one,
+  /// gives it.
   nanobind::object NextAs(std::optional<std::size_t> device_index, const BatchForm& form);
   /// Whether a mask is one more field of the batches.
   bool masked() const { return options_.last_step == LastStep::kPad; }
@@ -70,10 +72,20 @@ class DeviceFeedHandle {
     std::uint64_t start = 0;
   };
   using Kept = KeptBatches<Ticket>;
+  /// A batch as the feed gave it.
+  struct Taken {
+    DeviceLease lease;
+    std::uint64_t start = 0;  ///< as Ticket::start
+  };
 
   /// Of the calls for all devices, or for one.
   Kept* KeptOf(std::optional<std::size_t> device_index);
   std::optional<Ticket> Next(std::optional<std::size_t> device_index);
+  /// What was kept first, else what the feed gives. None at the end.
+  std::optional<Taken> TakeNext(std::optional<std::size_t> device_index);
+  /// Batches that the stream refused stay for the next call of their kind. Without Python's lock.
+  void KeepRefused(std::optional<std::size_t> device_index, Taken taken);
+  std::optional<Taken> TakeRefused(std::optional<std::size_t> device_index);
   /// The fields, and the mask behind them where there is one.
   Instance TensorsOf(const SharedLease& lease) const;
   void NoteHandedOut(Ticket ticket);
@@ -92,6 +104,7 @@ class DeviceFeedHandle {
   mutable FeedGate gate_;
   mutable std::mutex mutex_;  // guards the following; taken only where Python's lock is not held
   std::optional<OwnedHere<DeviceFeed>> feed_;
+  std::map<std::optional<std::size_t>, std::deque<Taken>> refused_;  // by what was asked for
   std::optional<Part> last_;
   std::map<std::size_t, Part> last_of_;  // by the device's place in the list
   std::optional<BatchOrigin> furthest_;

@@ -212,6 +212,20 @@ def test_devices_that_are_none_are_refused(tmp_path: Path) -> None:
         next(number_loader(files).device(0))
 
 
+@pytest.mark.parametrize("of_a_device", [False, True])
+def test_a_batch_that_the_stream_refuses_is_given_again(
+    tmp_path: Path, of_a_device: bool
+) -> None:
+    plan = DevicePlan("emu:1", slots=2, stream=12346)  # there is none of that number
+    loader = number_loader(write_rows(tmp_path, 1), batch=10, devices=plan)
+    batches = loader.device(0) if of_a_device else loader
+    for _ in range(12):  # there are ten batches
+        with pytest.raises(ringfeed.Error, match="stream"):
+            next(batches)
+    assert loader.stats()["devices"][0]["batches"] == 1
+    loader.close()
+
+
 def test_stats_say_what_each_device_got(tmp_path: Path) -> None:
     loader = number_loader(write_rows(tmp_path), devices="emu:2")
     assert len(all_numbers(loader)) == 300
