@@ -10,6 +10,17 @@ namespace {
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
+/// Whether its bytes can be counted. Steps of an empty dimension count, too: who takes the array
+/// multiplies them for its strides.
+bool CanBe(DType dtype, const Shape& shape) {
+  auto bytes = static_cast<std::int64_t>(DTypeBytes(dtype));
+  for (const std::int64_t dimension : shape) {
+    if (dimension < 0) return false;
+    if (dimension > 0 && __builtin_mul_overflow(bytes, dimension, &bytes)) return false;
+  }
+  return true;
+}
+
 /// Where the values of a tensor without any lie.
 constexpr std::byte kNoValues{};
 
@@ -17,8 +28,8 @@ constexpr std::byte kNoValues{};
 
 Tensor MakeTensorOver(DType dtype, Shape shape, const void* data, std::size_t elements,
                       std::shared_ptr<const void> owner) {
-  for (const std::int64_t dimension : shape) {
-    if (dimension < 0) Refuse("a tensor of shape " + ShapeToString(shape) + " cannot be");
+  if (!CanBe(dtype, shape)) {
+    Refuse("a tensor of shape " + ShapeToString(shape) + " cannot be");
   }
   const std::int64_t needed = ShapeElements(shape);
   if (needed != static_cast<std::int64_t>(elements)) {

@@ -1,7 +1,9 @@
 #include "ringfeed/tensor.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <limits>
 #include <system_error>
 
 #include "ringfeed/status.h"
@@ -13,6 +15,7 @@ struct DevicePrefix {
   DeviceType type;
   std::string_view text;
 };
+constexpr std::int64_t kMostElements = std::numeric_limits<std::int64_t>::max();
 constexpr std::array<DevicePrefix, 2> kDevicePrefixes = {
     {{DeviceType::kCuda, "CUDA:"}, {DeviceType::kEmulated, "EMU:"}}};
 
@@ -98,8 +101,11 @@ std::string ShapeToString(const Shape& shape) {
 }
 
 std::int64_t ShapeElements(const Shape& shape) {
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::int64_t elements = 1;
-  for (const std::int64_t dimension : shape) elements *= dimension;
+  for (const std::int64_t dimension : shape) {
+    if (__builtin_mul_overflow(elements, dimension, &elements)) return kMostElements;
+  }
   return elements;
 }
 
@@ -126,11 +132,13 @@ std::optional<Place> PlaceOfName(std::string_view name) noexcept {
 }
 
 std::size_t FieldSpec::unit_bytes() const {
+  constexpr std::size_t kMost = kMostElements;
   std::size_t bytes = DTypeBytes(dtype);
   for (std::size_t i = ragged() ? 1 : 0; i < shape.size(); ++i) {
-    bytes *= static_cast<std::size_t>(shape[i]);
+    // More than there can be stays too much, where it would wrap to what there is room for.
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(shape[i]), &bytes)) return kMost;
   }
-  return bytes;
+  return std::min(bytes, kMost);
 }
 
 }  // namespace ringfeed

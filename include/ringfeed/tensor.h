@@ -84,7 +84,7 @@ using Shape = std::vector<std::int64_t>;
 
 /// The shape as a text: "[64, 13]".
 std::string ShapeToString(const Shape& shape);
-/// Product of the dimensions; 1 for a scalar. Dimensions must not be negative.
+/// Product of the dimensions, at most INT64_MAX; 1 for a scalar. None may be negative.
 std::int64_t ShapeElements(const Shape& shape);
 
 /// What kind of memory an array lies in.

@@ -88,8 +88,29 @@ TEST(MakeTensorTest, ElementsThatDoNotFitTheShapeAreToldWithBothNumbers) {
             "a tensor of shape [2, 3] has 6 elements, 5 were given");
   EXPECT_EQ(MessageOf([] { MakeTensor({-1}, std::vector<float>(5)); }),
             "a tensor of shape [-1] cannot be");
+  EXPECT_EQ(MessageOf([] {
+              MakeTensor({-1, -1}, std::vector<float>(1));
+            }),
+            "a tensor of shape [-1, -1] cannot be");
   EXPECT_EQ(MessageOf([] { MakeTensor(kFloat16, {1}, std::vector<float>(1)); }),
             "the tensor's elements are float16, they were asked for as float32");
+}
+
+TEST(MakeTensorTest, AShapeWhoseBytesCannotBeCountedIsRefused) {
+  constexpr std::int64_t kLarge = std::int64_t{1} << 32;
+  EXPECT_EQ(MessageOf([] {
+              MakeTensor({kLarge, kLarge}, std::vector<float>());
+            }),
+            "a tensor of shape [4294967296, 4294967296] cannot be");
+  EXPECT_EQ(MessageOf([] {
+              MakeTensor({kLarge, 1 << 29}, std::vector<float>());
+            }),
+            "a tensor of shape [4294967296, 536870912] cannot be");
+  EXPECT_EQ(MessageOf([] {
+              MakeTensor({0, kLarge, kLarge}, std::vector<float>());
+            }),
+            "a tensor of shape [0, 4294967296, 4294967296] cannot be");
+  EXPECT_EQ(MakeTensor({kLarge, 0}, std::vector<float>()).bytes, 0U);
 }
 
 TEST(MakeTensorTest, RaggedRowsHaveTheirOffsets) {

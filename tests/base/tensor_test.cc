@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +16,18 @@ namespace {
 
 TEST(TensorTest, LiesInHostMemoryUnlessItSaysOtherwise) {
   EXPECT_EQ(Tensor().place, (Place{DeviceType::kCpu, 0}));
+}
+
+TEST(TensorTest, SizesThatCannotBeCountedDoNotWrap) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  constexpr std::int64_t kLarge = std::int64_t{1} << 32;
+  EXPECT_EQ(ShapeElements({kLarge, kLarge}), kMost);
+  EXPECT_EQ(ShapeElements({kMost, 2}), kMost);
+  EXPECT_EQ(ShapeElements({kLarge, kLarge / 4}), std::int64_t{1} << 62);
+  EXPECT_EQ(ShapeElements({kLarge, kLarge, 0}), 0);
+  EXPECT_EQ((FieldSpec{"", kFloat32, {kLarge, kLarge}}.unit_bytes()), std::size_t{kMost});
+  EXPECT_EQ((FieldSpec{"", kFloat32, {-1, kMost}}.unit_bytes()), std::size_t{kMost});
+  EXPECT_EQ((FieldSpec{"", kFloat64, {kLarge, kLarge / 8}}.unit_bytes()), std::size_t{kMost});
 }
 
 TEST(TensorTest, ValuesAreOfTheTensorsOwnType) {
