@@ -166,16 +166,18 @@ class Loader(_core.LoaderNext):
         self._ended_loops: set[int] = set()
         self._map_s_before = self._map_s  # the reader's times begin anew, too
 
-    def _aim(self, epoch: int) -> bool:
-        """Has the reader draw as that epoch does; whether it stands at its beginning by that."""
+    def _drawn(self, epoch: int) -> Union[_core.Reader, _core.DeviceFeed, None]:
+        """A reader that draws as that epoch does and stands at its beginning; None where this one
+        does. What fails in its making leaves the Loader as it is."""
         if epoch == self._epoch or self._plan is None or not self._plan.drawn_anew:
-            return False
+            return None
         if self._closed:
-            return False  # the closed reader says so
-        self._reader.close()
-        self._reader = self._plan.build(epoch)
-        self._epoch = epoch
-        return True
+            return None  # the closed reader says so
+        return self._plan.build(epoch)
+
+    def _read_from(self, reader: Union[_core.Reader, _core.DeviceFeed]) -> None:
+        before, self._reader = self._reader, reader
+        before.close()
 
     def __iter__(self) -> "Loader":
         if self._at_end and not self._closed:
@@ -258,9 +260,13 @@ class Loader(_core.LoaderNext):
 
         Raises:
             Unsupported: a stream cannot be read again.
+            Error: a file is not there any more. The Loader stays where it was.
         """
-        if not self._aim(counted(epoch, "epoch")):
+        drawn = self._drawn(counted(epoch, "epoch"))
+        if drawn is None:
             self._reader.reset()
+        else:
+            self._read_from(drawn)
         self._begin(epoch)
 
     def seek_to(self, batch: int) -> None:
@@ -297,14 +303,21 @@ class Loader(_core.LoaderNext):
 
         Raises:
             InvalidArgument: it is of other data, or of a chain with another order; says what
-                changed. The Loader stays where it was, or at the beginning of the state's epoch.
+                changed. The Loader stays where it was.
             ValueError: it is no state of a Loader.
         """
         _check_state(state)
         position = state["position"]
-        if self._aim(state["epoch"]):
-            self._begin(state["epoch"])
-        self._reader.restore(json.dumps(position))
+        drawn = self._drawn(state["epoch"])
+        if drawn is None:
+            self._reader.restore(json.dumps(position))
+        else:
+            try:
+                drawn.restore(json.dumps(position))
+            except BaseException:
+                drawn.close()
+                raise
+            self._read_from(drawn)
         self._begin(state["epoch"], position.get("batch", 0), state["pass"])
         self._at_end = state["ended"]
 

@@ -99,6 +99,24 @@ def test_reset_starts_again_at_the_epoch_asked_for(tmp_path: Path) -> None:
     assert loader.epoch == 2
 
 
+def test_a_reset_that_fails_leaves_the_loop_where_it_is(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), shuffle=True)
+    expected = all_numbers(number_loader(str(tmp_path / "part-*.rows"), shuffle=True))
+    assert numbers(next(loader)) == expected[:7]
+    state = {**loader.state_dict(), "epoch": 1}
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for path in tmp_path.glob("part-*"):
+        path.rename(elsewhere / path.name)
+    for fails in (lambda: loader.reset(1), lambda: loader.load_state_dict(state)):
+        with pytest.raises(ringfeed.Error):
+            fails()
+        assert (loader.epoch, loader.batch_number) == (0, 1)
+    for path in elsewhere.glob("part-*"):
+        path.rename(tmp_path / path.name)
+    assert all_numbers(loader) == expected[7:]
+
+
 def test_passes_are_one_stream_of_batches(tmp_path: Path) -> None:
     loader = number_loader(write_rows(tmp_path, 1), passes=3)
     assert all_numbers(loader) == [*range(100)] * 3

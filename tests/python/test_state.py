@@ -187,6 +187,19 @@ def test_other_data_are_refused_with_what_changed(tmp_path: Path) -> None:
     assert numbers(next(other)) == list(range(7))
 
 
+def test_a_refused_state_of_another_epoch_leaves_the_loop_where_it_is(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    loader = number_loader(files, shuffle=True, seed=1)
+    expected = all_numbers(number_loader(files, shuffle=True, seed=1))
+    next(loader)
+    other = number_loader(files, shuffle=True, seed=2)
+    other.reset(1)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="another order"):
+        loader.load_state_dict(other.state_dict())
+    assert (loader.epoch, loader.batch_number) == (0, 1)
+    assert all_numbers(loader) == expected[7:]
+
+
 def test_another_order_is_refused(tmp_path: Path) -> None:
     files = write_rows(tmp_path)
     state = number_loader(files, shuffle=True, seed=1).state_dict()
