@@ -168,15 +168,18 @@ def _buffer(value: Any, place: _Place) -> Any:
 
     try:
         given = numpy.asarray(value)
+        is_complex = given.dtype.kind == "c" and numpy.dtype(place.dtype).kind in "iu"
         with numpy.errstate(invalid="ignore"):  # the comparison below finds what is invalid
-            array = numpy.ascontiguousarray(given, place.dtype)
+            array = numpy.ascontiguousarray(given.real if is_complex else given, place.dtype)
+        changed = numpy.empty(0)
+        # Objects, too: Decimals and Fractions are cut off as floats are.
+        if given.dtype.kind in "iufcO" and array.dtype.kind in "iu" and given.dtype != array.dtype:
+            changed = numpy.atleast_1d(given)[array != given]
     except (ArithmeticError, TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{place.name} is no {place.dtype}: {error}") from error
-    if given.dtype.kind in "iuf" and array.dtype.kind in "iu" and given.dtype != array.dtype:
-        changed = numpy.atleast_1d(given)[array != given]
-        if changed.size:
-            raise ValueError(f"{place.name} is no {place.dtype}: it cannot hold {changed[0]}")
+    if changed.size:
+        raise ValueError(f"{place.name} is no {place.dtype}: it cannot hold {changed[0]}")
     if not place.fits(array.nbytes):
         raise place.misfit(array.nbytes, f"an array {list(given.shape)} of ")
     return array

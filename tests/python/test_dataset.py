@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import traceback
+from decimal import Decimal
+from fractions import Fraction
 
 import pytest
 
@@ -65,11 +67,12 @@ def test_a_data_set_that_raises_ends_the_stream_behind_its_samples():
 def test_numbers_that_an_integer_field_holds_may_be_of_another_type():
     class Whole(Squares):
         def parse(self, sample):
-            return {"x": 300.0, "row": [numpy.int8(1), 2.5]}
+            return {"x": number, "row": [numpy.int8(1), 2.5]}
 
-    chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(1)), Whole()), 1)
-    x, row = next(chain)
-    assert (values(x), values(row)) == ([300], [[1.0, 2.5]])
+    for number in (300.0, Decimal(300), Fraction(600, 2), 300 + 0j, numpy.array(300, object)):
+        chain = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Numbers(1)), Whole()), 1)
+        x, row = next(chain)
+        assert (values(x), values(row)) == ([300], [[1.0, 2.5]])
 
 
 def test_a_parser_that_raises_gives_its_own_exception():
@@ -94,6 +97,14 @@ def test_a_parser_that_raises_gives_its_own_exception():
         ((numpy.float32(-0.5), [0, 0]), ValueError, r'"x" is no int64: it cannot hold -0\.5\n'),
         (([1e30], [0, 0]), ValueError, r'"x" is no int64: it cannot hold 1e\+30\n'),
         ((numpy.array([numpy.nan]), [0, 0]), ValueError, r'"x" is no int64: it cannot hold nan\n'),
+        ((Decimal("300.7"), [0, 0]), ValueError, r'"x" is no int64: it cannot hold 300\.7\n'),
+        ((Fraction(7, 2), [0, 0]), ValueError, r'"x" is no int64: it cannot hold 7/2\n'),
+        ((1 + 2j, [0, 0]), ValueError, r'"x" is no int64: it cannot hold \(1\+2j\)\n'),
+        (
+            (numpy.array([1.5], dtype=object), [0, 0]),
+            ValueError,
+            r'"x" is no int64: it cannot hold 1\.5\n',
+        ),
         ((numpy.uint64(2**63), [0, 0]), ValueError, r'"x" is no int64: it cannot hold 922'),
         ((1, [1.0]), ValueError, r'"row" has float32 \[2\] .* 8 bytes, .* \[1\] of 4 bytes'),
         ((1, [1.0, 2.0, 3.0]), ValueError, r'"row" has float32 \[2\] a record, of 8 bytes'),
