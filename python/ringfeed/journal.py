@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Optional, Type
 
 from . import _core
+from .arguments import text
 from .chains import PathLike, Rank, file_name
 from .errors import Error, InvalidArgument
 from .loader import Loader
@@ -49,6 +50,8 @@ class Journal:
     """
 
     def __init__(self, path: PathLike, loader: Loader, launch: Optional[str] = None) -> None:
+        if launch is not None:
+            text(launch, "launch")
         self._loader = iter(loader)  # behind the end of an epoch the next one begins
         self._epoch = loader._epoch
         self._writer = _core.JournalWriter(file_name(path), _start_of(loader, launch))

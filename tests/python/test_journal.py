@@ -234,3 +234,9 @@ def test_the_launch_is_the_launchers_unless_it_is_said(
     loader = number_loader(files, rank=rank, note_records=True)
     ringfeed.Journal(tmp_path / "j", loader, launch=given).close()
     assert f"launch={expected} " in (tmp_path / "j").read_text()
+
+
+def test_a_launch_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    loader = number_loader(write_rows(tmp_path), note_records=True)
+    with pytest.raises(TypeError, match="launch is a str"):
+        ringfeed.Journal(tmp_path / "j", loader, launch=5)  # type: ignore[arg-type]
