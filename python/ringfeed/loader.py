@@ -278,7 +278,8 @@ class Loader(_core.LoaderNext):
 
     def skip_batches(self, batches: int) -> None:
         """Leaves the next `batches` out."""
-        behind = self.batch_number + counted(batches, "batches")
+        # Behind all that can be counted is behind the end, too.
+        behind = min(self.batch_number + counted(batches, "batches"), (1 << 64) - 1)
         if isinstance(self._reader, _core.DeviceFeed):
             self._reader.seek_to(behind)
         else:

@@ -9,6 +9,7 @@
 // it. Before the first run it is taken at once.
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 #include <variant>
@@ -33,6 +34,11 @@ bool OrdersByNumber(const ExecutionPlan& plan) {
   };
   return plan.source.mix != nullptr ||
          std::any_of(plan.stages.begin(), plan.stages.end(), by_number);
+}
+
+// Further than all that can be counted is behind the end, too.
+std::uint64_t SumOrMost(std::uint64_t batches, std::uint64_t more) {
+  return batches + std::min(more, std::numeric_limits<std::uint64_t>::max() - batches);
 }
 
 }  // namespace
@@ -321,10 +327,10 @@ void ReaderSession::AimBehind(std::uint64_t batches) {
     position = delivered_;
     start = start_;
   }
-  position.batch += batches;
+  position.batch = SumOrMost(position.batch, batches);
   position.mix = start.mix;
   if (plan_.looks_into_records()) {
-    if (position.mark) position.mark->outputs += batches;
+    if (position.mark) position.mark->outputs = SumOrMost(position.mark->outputs, batches);
   } else if (plan_.source.mix != nullptr) {
     std::string unused;
     position.mark = MarkOfMixture(*Planned(&unused), start, position.batch);

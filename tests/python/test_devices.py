@@ -452,6 +452,15 @@ def test_seeking_behind_the_end_ends_the_loop(tmp_path: Path) -> None:
     loader = number_loader(write_rows(tmp_path), devices="emu:2")
     loader.seek_to(1000)
     assert all_numbers(loader) == []
+
+
+@pytest.mark.parametrize("batches", [2**64 - 1, 2**64 - 3, 2**63])
+def test_skipping_behind_the_end_ends_the_loop_however_far(tmp_path: Path, batches: int) -> None:
+    loader = number_loader(write_rows(tmp_path), devices="emu:2")
+    for _ in range(7):
+        next(loader)
+    loader.skip_batches(batches)
+    assert all_numbers(loader) == []
     assert all_numbers(loader) == list(range(300))
 
 

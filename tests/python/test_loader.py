@@ -132,6 +132,17 @@ def test_seeking_beyond_the_end_is_its_end(tmp_path: Path, batch: int) -> None:
     assert all_numbers(loader) == list(range(300))
 
 
+@pytest.mark.parametrize("batches", [2**64 - 1, 2**64 - 3, 2**63])
+@pytest.mark.parametrize("shuffle", [None, True, 50])
+def test_skipping_beyond_the_end_is_its_end(tmp_path: Path, batches: int, shuffle: Any) -> None:
+    loader = number_loader(write_rows(tmp_path), shuffle=shuffle)
+    for _ in range(7):
+        next(loader)
+    loader.skip_batches(batches)
+    assert list(loader) == []
+    assert loader.epoch == 1
+
+
 def test_a_loader_has_no_items(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="iterate over it, .*seek_to"):
         number_loader(write_rows(tmp_path))[0]

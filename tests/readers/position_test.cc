@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <limits>
 #include <span>
 #include <string>
 #include <thread>
@@ -284,6 +285,24 @@ TEST_F(PositionTest, SeekToAndSkipBatchesAreRestoreByNumber) {
     reader.SkipBatches(1);
     reader.SkipBatches(1);
     EXPECT_EQ(reader.Position(), all.positions[12]);
+  }
+}
+
+TEST_F(PositionTest, WhatIsBeyondTheEndIsTheEndHoweverFar) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    for (const std::uint64_t batches : {kMost, kMost - 2, kMost / 2, kMost / 7 + 1}) {
+      Reader reader = each.chain(files, SmallStripes());
+      ReadAll(reader, 3);
+      reader.SkipBatches(batches);
+      EXPECT_EQ(ReadAll(reader).batches, std::vector<std::string>{}) << batches;
+      reader.SkipBatches(batches);
+      EXPECT_EQ(ReadAll(reader).batches, std::vector<std::string>{}) << batches << " again";
+      reader.SeekTo(batches);
+      EXPECT_EQ(ReadAll(reader).batches, std::vector<std::string>{}) << "sought to " << batches;
+    }
   }
 }
 
