@@ -199,7 +199,7 @@ class Loader(_core.LoaderNext):
         self._feed()
         if index < 0:
             raise ValueError(f"devices are counted from 0: {index}")
-        return _DeviceLoop(self, index)
+        return _DeviceLoop(self, counted(index, "a device's number"))
 
     def part(self, index: Optional[int] = None) -> Optional[device_plans.Part]:
         """Which device got the last batch, of how many rows, and how many of these count; of one

@@ -756,6 +756,8 @@ def test_devices_that_are_not_there_have_no_loop(tmp_path: Path) -> None:
         next(loader.device(5))
     with pytest.raises(ValueError, match="from 0"):
         next(loader.device(-1))
+    with pytest.raises(ValueError, match="less than 2\\^64"):
+        next(loader.device(10**30))
 
 
 @pytest.mark.parametrize("distribution", ["round_robin", "split"])
