@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -69,6 +70,21 @@ def test_records_are_packed_into_rows(sequences: ringfeed.Reader) -> None:
     assert memoryview(packed).tolist() == [[1, 2, 3, 4, 0], [5, 6, 7, 8, 9], [10, 11, 0, 0, 0]]
     assert memoryview(segments).tolist() == [[1, 1, 1, 2, 0], [1, 1, 1, 1, 1], [1, 1, 0, 0, 0]]
     assert memoryview(positions).tolist()[0] == [0, 1, 2, 0, 0]
+
+
+def test_rows_whose_sizes_cannot_be_counted_are_refused(tmp_path: Path) -> None:
+    path = write_sequences(tmp_path / "t.jsonl", [[1, 2]])
+    packed = ringfeed.pack(open_sequences(path), "t", length=2**30, rows=2**30)
+    with pytest.raises(ringfeed.errors.ResourceExhausted, match="of 1073741824 rows needs"):
+        next(packed)
+    (tmp_path / "x.jsonl").write_text(json.dumps({"x": [[0.5] * 4096]}) + "\n")
+    rows = ringfeed.parse(
+        ringfeed.open_files(str(tmp_path / "x.jsonl"), format="lines"),
+        ringfeed.jsonl({"x": ("float32", (-1, 4096))}),
+    )
+    padded = ringfeed.batch(ringfeed.pad(rows, "x", length=2**31), 2**19)
+    with pytest.raises(ringfeed.errors.ResourceExhausted, match="of 524288 rows needs"):
+        next(padded)
 
 
 def test_groups_may_be_told_by_a_python_function(tmp_path: Path) -> None:

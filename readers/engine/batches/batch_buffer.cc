@@ -8,9 +8,15 @@ namespace {
 
 constexpr std::size_t kColumnAlignment = 256;
 
-std::size_t Take(std::size_t* end, std::size_t bytes) {
+/// Takes `lead` bytes and `count` units behind `end`; where they begin. What does not fit in
+/// kMostBytes leaves `end` there, for good.
+std::size_t Take(std::size_t* end, std::size_t count, std::size_t unit_bytes,
+                 std::size_t lead = 0) {
   const std::size_t begin = (*end + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;
-  *end = begin + bytes;
+  std::size_t bytes = 0;
+  const bool wraps = __builtin_mul_overflow(count, unit_bytes, &bytes) ||
+                     __builtin_add_overflow(bytes, begin + lead, end);
+  if (wraps || *end > BatchLayout::kMostBytes) *end = BatchLayout::kMostBytes;
   return begin;
 }
 
@@ -26,16 +32,17 @@ BatchLayout::BatchLayout(const Parser& parser, std::size_t rows,
     column.level = parser.role(f) == FieldRole::kLodLevel;
     column.unit_bytes = fields[f].unit_bytes();
     column.capacity = column.ragged ? unit_capacity[f] : rows;
-    if (!column.ragged) column.data = Take(&bytes_, rows * column.unit_bytes);
+    if (!column.ragged) column.data = Take(&bytes_, rows, column.unit_bytes);
   }
-  if (masked) mask_ = Take(&bytes_, rows);
+  if (masked) mask_ = Take(&bytes_, rows, 1);
   for (Column& column : columns_) {
-    if (column.ragged) column.offsets = Take(&bytes_, (rows + 1) * sizeof(std::int64_t));
+    if (column.ragged)
+      column.offsets = Take(&bytes_, rows, sizeof(std::int64_t), sizeof(std::int64_t));
   }
   for (Column& column : columns_) {
     if (!column.ragged) continue;
     const std::size_t lead = column.level ? kLevelLeadBytes : 0;
-    column.data = Take(&bytes_, lead + column.capacity * column.unit_bytes) + lead;
+    column.data = Take(&bytes_, column.capacity, column.unit_bytes, lead) + lead;
   }
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -31,6 +32,9 @@ class BatchLayout {
     bool level = false;  ///< of LoD: values are units of the next column, a 0 stands before them
   };
 
+  /// A layout of so many bytes is one that cannot be: it needs these, or more.
+  static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+
   BatchLayout() = default;
   /// For `rows` rows; unit_capacity[f] units of each ragged field f (ignored for fixed ones).
   /// `masked`: one byte more for each row, behind the fixed columns.
@@ -41,6 +45,7 @@ class BatchLayout {
   /// Byte offset of the mask; only where masked.
   std::size_t mask() const { return mask_; }
   std::size_t bytes() const { return bytes_; }
+  bool is_possible() const { return bytes_ < kMostBytes; }
 
   /// Sets the zeros that offsets and levels start with, in memory that is laid out so.
   void SetStarts(std::byte* memory) const;

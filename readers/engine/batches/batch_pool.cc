@@ -16,6 +16,13 @@ constexpr std::size_t kMinSlots = 4;
 constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
 
+/// What `rows` rows have where `first_rows` have `units`; at most what no layout has room for.
+std::uint64_t ScaledUnits(std::uint64_t units, std::uint64_t rows, std::uint64_t first_rows) {
+  std::uint64_t scaled = 0;
+  if (__builtin_mul_overflow(units, rows, &scaled)) scaled = BatchLayout::kMostBytes;
+  return std::min<std::uint64_t>(scaled, BatchLayout::kMostBytes) / first_rows;
+}
+
 }  // namespace
 
 std::size_t BatchPool::DefaultSlots(std::size_t batch_bytes) {
@@ -64,7 +71,8 @@ std::vector<std::uint64_t> BatchPool::CapacityFor(const BatchNeed& need) const {
       // The first batch of all is guessed from its first rows; a guess takes no more than a share.
       const std::uint64_t share =
           options_.memory_bytes / kMinSlots / fields_ / parser_->fields()[f].unit_bytes();
-      units = std::max(units, std::min(share, need.units[f] * options_.rows / need.rows));
+      units =
+          std::max(units, std::min(share, ScaledUnits(need.units[f], options_.rows, need.rows)));
     }
     capacity[f] = units + units / 4 + 64;
   }
@@ -78,7 +86,9 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
     slots = std::min(DefaultSlots(batch_bytes), options_.memory_bytes / batch_bytes);
   }
   slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
-  const std::size_t granted = host_->GrantBatches(slots * batch_bytes) / batch_bytes;
+  std::size_t bytes = 0;
+  if (__builtin_mul_overflow(slots, batch_bytes, &bytes)) bytes = BatchLayout::kMostBytes;
+  const std::size_t granted = host_->GrantBatches(bytes) / batch_bytes;
   // Slots that were asked for are tried all the same: the quota is what is planned with.
   if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
   slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
@@ -128,14 +138,17 @@ std::unique_ptr<BatchExtent> BatchPool::MakeExtent(std::span<const std::uint64_t
   extent->layout = LayoutFor(capacity);
   extent->unit_begin.resize(fields_);
   extent->unit_end.resize(fields_);
-  extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
+  const bool possible = extent->layout.is_possible();
+  if (possible) extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
   if (!extent->run) {
-    *status =
-        Status(StatusCode::kResourceExhausted,
-               "a batch needs " + std::to_string(extent->layout.bytes()) +
-                   " contiguous bytes, the pinned arena of " + std::to_string(arena_->bytes()) +
-                   " has none left; raise its size (RINGFEED_ARENA_BYTES), or lower the "
-                   "batch size, the slots or the window");
+    const std::string need =
+        (possible ? " needs " : " of " + std::to_string(options_.rows) + " rows needs at least ") +
+        std::to_string(extent->layout.bytes());
+    *status = Status(StatusCode::kResourceExhausted,
+                     "a batch" + need + " contiguous bytes, the pinned arena of " +
+                         std::to_string(arena_->bytes()) +
+                         " has none left; raise its size (RINGFEED_ARENA_BYTES), or lower the "
+                         "batch size, the slots or the window");
     return nullptr;
   }
   extent->layout.SetStarts(extent->run.data);
@@ -160,8 +173,9 @@ BatchExtent* BatchPool::PieceFor(BatchBuffer* slot, const WriteTask& task) {
     capacity[f] = column.capacity;
     if (task.unit_end[f] <= column.capacity) continue;
     fits = false;
-    const std::uint64_t expected = task.unit_end[f] * options_.rows / (task.dst_row + task.rows);
-    capacity[f] = std::max(column.capacity * 2, expected + expected / 8);
+    const std::uint64_t expected =
+        ScaledUnits(task.unit_end[f], options_.rows, task.dst_row + task.rows);
+    capacity[f] = std::max({column.capacity * 2, expected + expected / 8, task.unit_end[f]});
   }
   if (fits) return &last;
   auto extent = MakeExtent(capacity, &slot->status);

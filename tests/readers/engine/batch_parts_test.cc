@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "readers/engine/batches/batch_finisher.h"
 #include "readers/engine/batches/batch_pool.h"
 #include "readers/engine/batches/batch_writer.h"
+#include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
@@ -115,6 +117,45 @@ TEST_F(BatchPoolTest, SlotsThatWereAskedForAreTriedAllTheSame) {
   BatchPool pool(options, numbers_.get(), arena_, &host_);
   EXPECT_NE(Take(&pool), nullptr);
   EXPECT_EQ(pool.slot_limit(), 5u);
+}
+
+// Sizes that wrap would leave a piece that is too small for what is written.
+TEST_F(BatchPoolTest, ABatchWhoseBytesCannotBeCountedIsRefused) {
+  const std::shared_ptr<const Parser> steps =
+      ExampleParser({{"x", kFloat32, {-1, 4096}, std::nullopt}});
+  for (const std::size_t length : {std::size_t{1} << 31, std::size_t{1} << 30, kMiB << 22}) {
+    const auto padded = MakePadParser(steps, "x", {.length = length});
+    for (const std::size_t slots : {0u, 64u}) {
+      BatchPool::Options options = PoolOptions();
+      options.rows = std::size_t{1} << 19;
+      options.slots = slots;
+      BatchPool pool(options, padded.get(), arena_, &host_);
+      const std::vector<std::uint64_t> units(padded->fields().size());
+      const BatchBuffer* const slot = pool.TakeSlot({.units = units, .is_closed = true});
+      ASSERT_NE(slot, nullptr);
+      EXPECT_TRUE(slot->extents.empty());
+      EXPECT_EQ(slot->status.code(), StatusCode::kResourceExhausted);
+      EXPECT_NE(slot->status.message().find("a batch of 524288 rows needs at least "
+                                            "9223372036854775807 contiguous bytes"),
+                std::string::npos)
+          << slot->status.message();
+    }
+  }
+}
+
+TEST_F(BatchPoolTest, RaggedRowsWhoseBytesCannotBeCountedGetNoPiece) {
+  const std::shared_ptr<const Parser> steps =
+      ExampleParser({{"x", kFloat32, {-1, 4096}, std::nullopt}});
+  BatchPool::Options options = PoolOptions();
+  options.rows = std::size_t{1} << 30;
+  BatchPool pool(options, steps.get(), arena_, &host_);
+  BatchBuffer* const slot = Take(&pool, 1);
+  WriteTask task;
+  task.rows = 1;
+  task.unit_begin = {0};
+  task.unit_end = {std::uint64_t{1} << 62};
+  EXPECT_EQ(pool.PieceFor(slot, task), nullptr);
+  EXPECT_EQ(slot->status.code(), StatusCode::kResourceExhausted);
 }
 
 TEST_F(BatchPoolTest, ABatchIsUnfinishedFromItsSlotOn) {
