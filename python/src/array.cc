@@ -223,14 +223,28 @@ Tensor DescribeInput(const nb::ndarray<>& array) {
   return tensor;
 }
 
+// NumPy's scalars of times export one dimension without the strides, which nanobind reads there.
+bool LacksStrides(nb::handle source) {
+  Py_buffer view;
+  if (PyObject_CheckBuffer(source.ptr()) == 0) return false;
+  if (PyObject_GetBuffer(source.ptr(), &view, PyBUF_RECORDS_RO) != 0) {
+    PyErr_Clear();  // it may have DLPack
+    return false;
+  }
+  const bool lacks = view.ndim > 0 && view.strides == nullptr;
+  PyBuffer_Release(&view);
+  return lacks;
+}
+
 // Read-only memory (bytes, a frozen array) is taken for reading only.
 nb::ndarray<> InputOf(nb::handle source, bool* writable) {
   nb::ndarray<nb::device::cpu> array;
-  const bool is_none = source.is_none();  // which nanobind takes for an array that is not there
-  *writable = !is_none && nb::try_cast(source, array, false);
+  // None: nanobind takes it for an array that is not there.
+  const bool is_no_array = source.is_none() || LacksStrides(source);
+  *writable = !is_no_array && nb::try_cast(source, array, false);
   if (*writable) return nb::ndarray<>(array);
   nb::ndarray<nb::ro, nb::device::cpu> frozen;
-  if (is_none || !nb::try_cast(source, frozen, false)) {
+  if (is_no_array || !nb::try_cast(source, frozen, false)) {
     throw nb::type_error("an array is needed: what exports a buffer or DLPack of host memory");
   }
   return nb::ndarray<>(frozen);

@@ -53,6 +53,16 @@ def test_scalars_and_empty_arrays_go_through() -> None:
     assert numpy.from_dlpack(empty).shape == (0, 4)
 
 
+def test_numpys_times_are_refused() -> None:
+    numpy = pytest.importorskip("numpy")
+    for kind in (numpy.datetime64, numpy.timedelta64):
+        for value in (kind(1, "s"), numpy.array(kind(1, "s")), numpy.array([kind(1, "s")])):
+            with pytest.raises((TypeError, ValueError)):
+                pushed(value, "int64", (-1,))
+        with pytest.raises(TypeError, match="an array is needed"):
+            pushed(kind(1, "s"), "int64", ())
+
+
 def test_what_is_no_array_is_refused() -> None:
     numpy = pytest.importorskip("numpy")
     for value in ([1, 2], 3, "text", numpy.array([1, 2], dtype=">i4"), numpy.array([1j])):
