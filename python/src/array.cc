@@ -143,7 +143,10 @@ struct BufferShape {
 
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
   const Array* array = nullptr;
-  if (!nb::try_cast(nb::handle(self), array)) return -1;
+  if (!nb::try_cast(nb::handle(self), array) || array == nullptr) {
+    PyErr_SetString(PyExc_BufferError, "this Array was not made yet");
+    return -1;
+  }
   const Tensor& tensor = array->tensor();
   const char* format = BufferFormat(tensor.dtype);
   if (!array->IsHere()) {

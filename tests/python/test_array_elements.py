@@ -221,6 +221,12 @@ def test_a_pickle_that_does_not_fit_together_is_refused(state: Any) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:nanobind:RuntimeWarning")
+def test_an_array_that_was_not_made_has_no_buffer() -> None:
+    with pytest.raises(BufferError):
+        memoryview(ringfeed.Array.__new__(ringfeed.Array))
+
+
+@pytest.mark.filterwarnings("ignore:nanobind:RuntimeWarning")
 def test_an_array_that_is_there_takes_no_other_state(tmp_path: Path) -> None:
     array = ragged(tmp_path)
     with pytest.raises((RuntimeError, TypeError)):
