@@ -47,9 +47,10 @@ void Raise(const Status& status) {
   }
   const nb::object make = nb::module_::import_("ringfeed.errors").attr("from_status");
   const DataPlace& place = status.place();
-  const nb::object error =
-      make(std::string(StatusCodeName(status.code())).c_str(), ReadableText(status.message()),
-           FileNameText(place.file), place.offset, place.record);
+  const nb::object error = InPython([&] {
+    return make(std::string(StatusCodeName(status.code())).c_str(), ReadableText(status.message()),
+                FileNameText(place.file), place.offset, place.record);
+  });
   SetRaised(error);
   throw nb::python_error();
 }

@@ -12,11 +12,15 @@ auto TakeOrSleep(Take&& take) noexcept {
   try {
     return take();
   } catch (...) {
-    while (true) pause();
+    SleepForever();
   }
 }
 
 }  // namespace
+
+void SleepForever() noexcept {
+  while (true) pause();
+}
 
 GilReleased::~GilReleased() {
   TakeOrSleep([this] { PyEval_RestoreThread(thread_); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 
 namespace ringfeed::python {
@@ -33,6 +34,21 @@ class GilHeld {
  private:
   PyGILState_STATE state_;
 };
+
+/// Until the process ends.
+[[noreturn]] void SleepForever() noexcept;
+
+/// What `call` returns, which calls Python's functions with the lock. These give the lock away and
+/// come back for it, and are unwound by force where the interpreter ends meanwhile: around each
+/// such call, so that no destructor runs without the lock. As GilReleased, the thread sleeps then.
+template <typename Call>
+auto InPython(Call&& call) {
+  try {
+    return call();
+  } catch (const abi::__forced_unwind&) {
+    SleepForever();
+  }
+}
 
 /// What `function` returns, called without the lock.
 template <typename Function>

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "gil.h"
+
 namespace nb = nanobind;
 
 namespace ringfeed::python {
@@ -17,7 +19,8 @@ nb::object DictOf(const nb::tuple& arrays, const nb::tuple& names) {
 }
 
 nb::object Called(nb::handle function, const nb::object& batch) {
-  nb::object result = nb::steal(PyObject_CallOneArg(function.ptr(), batch.ptr()));
+  nb::object result =
+      nb::steal(InPython([&] { return PyObject_CallOneArg(function.ptr(), batch.ptr()); }));
   if (result.is_valid()) return result;
   nb::python_error raised;
   if (!raised.matches(PyExc_StopIteration)) throw raised;

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "gil.h"
+
 namespace nb = nanobind;
 
 namespace ringfeed::python {
@@ -73,6 +75,13 @@ Tensor ArrayOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
   return tensor;
 }
 
+// Null at the end.
+nb::object NextItem(nb::handle iterator) {
+  nb::object item = nb::steal(InPython([&] { return PyIter_Next(iterator.ptr()); }));
+  if (!item.is_valid() && PyErr_Occurred() != nullptr) throw nb::python_error();
+  return item;
+}
+
 Tensor SlotOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
   if (!PyTuple_Check(item.ptr())) return ArrayOf(item, copy, allocate);
   const auto pair = nb::borrow<nb::tuple>(item);
@@ -90,7 +99,8 @@ Tensor SlotOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
 Instance InstanceOf(std::span<const SlotSpec> slots, nb::handle arrays, CopyInput copy,
                     const Allocate& allocate) {
   Instance instance;
-  for (const nb::handle item : arrays) {
+  const nb::object iterator = nb::iter(arrays);
+  while (const nb::object item = NextItem(iterator)) {
     const std::size_t slot = instance.size();
     try {
       instance.push_back(SlotOf(item, copy, allocate));

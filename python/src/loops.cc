@@ -9,6 +9,7 @@
 #include "device_feed_handle.h"
 #include "handover.h"
 #include "reader_handle.h"
+#include "user_call.h"
 
 namespace nb = nanobind;
 
@@ -41,7 +42,7 @@ const Names& Known() {
 }
 
 nb::object Get(nb::handle object, PyObject* name) {
-  nb::object value = nb::steal(PyObject_GetAttr(object.ptr(), name));
+  nb::object value = nb::steal(InPython([&] { return PyObject_GetAttr(object.ptr(), name); }));
   if (!value.is_valid()) throw nb::python_error();
   return value;
 }
@@ -74,7 +75,10 @@ nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
     batch = nb::cast<DeviceFeedHandle&>(source).NextAs(device, form);
   }
   if (batch.is_valid()) return batch;
-  Get(loader, Known().note_end)(index);
+  const nb::object note_end = Get(loader, Known().note_end);
+  const nb::object noted =
+      nb::steal(InPython([&] { return PyObject_CallOneArg(note_end.ptr(), index.ptr()); }));
+  if (!noted.is_valid()) throw nb::python_error();
   throw nb::stop_iteration();
 }
 
@@ -90,7 +94,7 @@ nb::object LoopNext(nb::handle self) {
 // A lock of Python's threading.
 class Locked {
  public:
-  explicit Locked(nb::object lock) : lock_(std::move(lock)) { lock_.attr("acquire")(); }
+  explicit Locked(nb::object lock) : lock_(std::move(lock)) { CallMethod(lock_, "acquire"); }
   ~Locked() {
     const nb::error_scope raised;  // what is under way stays so
     const nb::object released = nb::steal(PyObject_CallMethod(lock_.ptr(), "release", nullptr));
@@ -111,7 +115,7 @@ nb::object PyReaderNext(nb::handle self) {
       throw std::runtime_error("not started: call start() first");
     }
     nb::object reader = self.attr("_reader");
-    if (reader.is_none()) reader = self.attr("_await_reader")();
+    if (reader.is_none()) reader = CallMethod(self, "_await_reader");
     if (reader.is_none()) throw nb::stop_iteration();
     batch = nb::cast<const ReaderHandle&>(reader).NextAs(BatchForm());
   }

@@ -9,13 +9,21 @@
 
 namespace ringfeed::python {
 
+/// What object.name() returns.
+inline nanobind::object CallMethod(nanobind::handle object, const char* name) {
+  auto result =
+      nanobind::steal(InPython([&] { return PyObject_CallMethod(object.ptr(), name, nullptr); }));
+  if (!result.is_valid()) throw nanobind::python_error();
+  return result;
+}
+
 /// Calls `function` with the lock, from any thread; what Python throws there goes on as the chain's
 /// failure.
 template <typename Function>
 auto CallUser(ThrownKeeper& keeper, Function&& function) {
   const GilHeld lock;
   try {
-    return function();
+    return InPython(function);
   } catch (nanobind::python_error& thrown) {
     throw keeper.Keep(std::move(thrown));
   }

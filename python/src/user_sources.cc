@@ -36,7 +36,7 @@ class PythonDataset final : public Dataset {
 
   bool Next(std::string* sample) override {
     return CallUser(*keeper_, [&] {
-      const nb::object next = object_->Get().attr("next")();
+      const nb::object next = CallMethod(object_->Get(), "next");
       if (next.is_none()) return false;
       const BytesOf buffer(next);
       sample->assign(reinterpret_cast<const char*>(buffer.bytes().data()), buffer.bytes().size());
@@ -45,7 +45,8 @@ class PythonDataset final : public Dataset {
   }
 
   bool ReInit() override {
-    return CallUser(*keeper_, [&] { return object_->Get().attr("reset")().ptr() != Py_False; });
+    return CallUser(*keeper_,
+                    [&] { return CallMethod(object_->Get(), "reset").ptr() != Py_False; });
   }
 
   // Its next may wait for anything.
@@ -99,7 +100,7 @@ class PythonInstances final : public InstanceSource {
     return CallUser(*keeper_, [&] {
       if (iterator_ == nullptr) iterator_ = Hold(nb::iter(creator_->Get()()));
       const nb::object iterator = iterator_->Get();
-      const nb::object next = nb::steal(PyIter_Next(iterator.ptr()));
+      const nb::object next = nb::steal(InPython([&] { return PyIter_Next(iterator.ptr()); }));
       if (PyErr_Occurred() != nullptr) throw nb::python_error();
       if (!next.is_valid()) return ReadResult::kEnd;
       *instance = InstanceOf(slots_, next, CopyInput::kAlways);

@@ -59,6 +59,69 @@ def test_daemon_threads_do_not_keep_the_process_from_ending(tmp_path, doing, end
     assert "leaked" not in done.stderr
 
 
+CALLING = {
+    "map": """
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0,
+                         map=lambda batch: time.sleep(0.01) or batch)
+""",
+    "a generator of a py_reader": """
+def slowly():
+    while True:
+        time.sleep(0.01)
+        yield [b"1234"]
+loader = ringfeed.py_reader(2, [[4]], ["uint8"])
+loader.decorate_tensor_provider(slowly)
+loader.start()
+""",
+    "a generator of arrays that are pushed": """
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
+def slowly():
+    time.sleep(0.01)
+    yield b"1234"
+    time.sleep(0.01)
+def pushing():
+    while True:
+        queue.push(slowly())
+        yield queue.pop()
+loader = pushing()
+""",
+    "a parser and a data set": """
+class Records(ringfeed.Dataset):
+    def next(self):
+        time.sleep(0.01)
+        return b"12345678"
+    def reset(self):
+        return True
+class Slow(ringfeed.Parser):
+    fields = {"x": ("uint8", (8,))}
+    def parse(self, sample):
+        time.sleep(0.01)
+        return {"x": sample}
+loader = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Records()), Slow()), 2)
+""",
+}
+
+
+@pytest.mark.parametrize("what", CALLING)
+def test_a_daemon_thread_in_a_function_of_the_program_may_be_there_at_the_end(tmp_path, what):
+    program = """
+def read():
+    for batch in loader:
+        pass
+threading.Thread(target=read, daemon=True).start()
+time.sleep(0.3)
+"""
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", PREAMBLE + CALLING[what] + program, write_rows(tmp_path)],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, "")
+
+
 WAITING = {
     "reading a pipe": """
 import os, tempfile
