@@ -7,8 +7,8 @@
 #include <cstring>
 #include <fstream>
 #include <functional>
-#include <memory>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
