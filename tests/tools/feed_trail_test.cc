@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -66,6 +67,15 @@ TEST_F(FeedTrailTest, PositionsAreSavedBehindMultiplesAndAtTheEnd) {
   trail.Finish(true);
   EXPECT_EQ(Saved(), 8U);
   EXPECT_EQ(SummaryOf(trail.position()).batch, 8U);
+}
+
+TEST_F(FeedTrailTest, MoreBatchesThanCanBeCountedAreNoLimit) {
+  options_.max_batches = std::numeric_limits<std::uint64_t>::max();
+  handed_out_ = 5;
+  FeedTrail trail = Trail();
+  EXPECT_FALSE(trail.done());
+  Hand(&trail, 5);
+  EXPECT_FALSE(trail.done());
 }
 
 TEST_F(FeedTrailTest, EndsBehindSoManyBatchesOfAllRanks) {

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <utility>
 
@@ -97,7 +98,9 @@ FeedTrail::FeedTrail(const TrailOptions& options, JournalStart start, Position p
   position_text_ = position_();
   const PositionSummary summary = SummaryOf(position_text_);
   next_ = summary.batch;
-  if (options_.max_batches > 0) limit_ = next_ + options_.max_batches;
+  // A sum beyond the largest number would begin again at 0, and end the run at once.
+  const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() - next_;
+  if (options_.max_batches > 0) limit_ = next_ + std::min(options_.max_batches, most);
   if (options_.journal.empty()) return;
   start.batch = summary.batch;
   start.data = summary.data;
