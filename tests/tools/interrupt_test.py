@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Ctrl-C: the first ends a run with the report so far, a second one kills it; terminals get a bar."""
 
+import gzip
 import json
 import os
 import pty
@@ -68,6 +69,17 @@ class InterruptTest(CommandTest):
         child.wait(timeout=60)
         child.communicate(timeout=60)
         self.assertEqual(child.returncode, 1)
+
+    def test_a_small_file_of_much_content_ends_at_once(self):
+        path = self.folder / "much.txt.gz"
+        member = gzip.compress(b"line\n" * (1 << 20))
+        path.write_bytes(member * ((3 << 20) // len(member)))
+        child = self.start("verify", str(path), stderr=subprocess.PIPE)
+        await_interrupt(child)
+        child.send_signal(signal.SIGINT)
+        _, told = child.communicate(timeout=60)
+        self.assertEqual(child.returncode, 1)
+        self.assertIn("interrupted", told)
 
     def test_making_leaves_no_half_written_file(self):
         folder = self.folder / "made"

@@ -20,7 +20,8 @@ constexpr std::uint64_t kSmallFile = std::uint64_t{4} << 20;
 
 // What FileRecords and RecordWalk have in common.
 template <typename Records>
-void CountRecords(Records* records, const Progress& progress, FileCheck* check) {
+void CountRecords(Records* records, const Progress& progress, const std::stop_token& stop,
+                  FileCheck* check) {
   ReadResult read;
   std::span<const RecordSpan> some;
   while ((read = records->Next(&some)) == ReadResult::kRecord) {
@@ -31,12 +32,18 @@ void CountRecords(Records* records, const Progress& progress, FileCheck* check) 
     }
     check->payload_bytes += bytes;
     progress(bytes);
+    // A small compressed file may hold hours of content, and nobody closes a walk from outside.
+    if (stop.stop_requested()) {
+      check->status = Status(StatusCode::kCancelled, "interrupted");
+      return;
+    }
   }
   if (read == ReadResult::kFailed) check->status = records->status();
 }
 
-void CheckByWalk(RecordWalk* walk, const Progress& progress, FileCheck* check) {
-  CountRecords(walk, progress, check);
+void CheckByWalk(RecordWalk* walk, const Progress& progress, const std::stop_token& stop,
+                 FileCheck* check) {
+  CountRecords(walk, progress, stop, check);
   MetDamage damage{walk->damage(), walk->damage().size()};
   AddFailure(check->status, check->file, &damage);
   check->damaged_records = damage.records;
@@ -48,7 +55,7 @@ void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progres
                      const std::stop_token& stop, FileCheck* check) {
   FileRecords records(check->file, options.format, options.on_damage, {options.arena_bytes, path});
   const std::stop_callback close_at_stop(stop, [&records] { records.Close(); });
-  CountRecords(&records, progress, check);
+  CountRecords(&records, progress, stop, check);
   if (options.on_damage == OnDamage::kFail && check->status.ok()) return;
   MetDamage damage = records.Damage();
   check->damaged_records = damage.records;
@@ -92,7 +99,7 @@ FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
     RecordWalk walk(file, options.format, options.on_damage);
     check.format = walk.format().name();
     if (walk.file_bytes() <= kSmallFile) {
-      CheckByWalk(&walk, progress, &check);
+      CheckByWalk(&walk, progress, stop, &check);
     } else {
       CheckLargeFile(options, progress, stop, &check);
     }
