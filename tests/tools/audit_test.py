@@ -192,6 +192,17 @@ class AuditTest(CommandTest):
         self.assert_refused(2, "audit", self.folder / "missing")
         self.assert_refused(2, "feed", self.data, "--journal", self.data)
 
+    def test_an_empty_journal_proves_nothing(self):
+        empty = self.folder / "empty"
+        empty.write_bytes(b"")
+        audit = run_json("audit", empty, status=1)
+        self.assertEqual((audit["exact"], audit["empty_journals"]), (False, 1))
+        self.feed()
+        self.assertEqual(run("audit", self.journal).returncode, 0)
+        result = run("audit", self.journal, empty)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"the journal {empty} has no entry", result.stdout)
+
     def test_options_that_do_nothing_are_refused(self):
         for words in (["--rank", 1], ["--ranks", 2], ["--rank", 2, "--ranks", 2],
                       ["--shuffle-mode", "block"], ["--position-every", 3],

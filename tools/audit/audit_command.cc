@@ -71,6 +71,7 @@ Json AuditReportJson(const AuditReport& report) {
           {"runs", report.runs},
           {"journals", report.journals},
           {"cut_journals", report.cut_journals},
+          {"empty_journals", report.empty_journals},
           {"records_known", report.records_known},
           {"missing_checked", report.missing_checked},
           {"repeated_checked", report.repeated_checked},
@@ -85,6 +86,7 @@ std::string AuditReportText(const AuditReport& report) {
   if (report.cut_journals > 0) {
     text += "; the last entry of " + CountText(report.cut_journals) + " is incomplete";
   }
+  if (report.empty_journals > 0) text += "; " + CountText(report.empty_journals) + " of them empty";
   text += "\n" + CountText(report.records) + " records were delivered, and " +
           CountText(report.rolled_back) + " more that were rolled back; " +
           CountText(report.complete_batches) + " batches are complete\n\n" + PassTable(report) +
@@ -105,7 +107,8 @@ constexpr char kAuditHelp[] =
     "RINGFEED_RUN_ID is\nset, alike on all ranks of a launch, by that too.\n\n"
     "  ringfeed audit journal-*\n"
     "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
-    "Exit status 1: a record is missing or repeated, a journal is damaged, or damage was reported "
+    "Exit status 1: a record is missing or repeated, a journal is damaged or empty, or damage was "
+    "reported "
     "and "
     "nobody\nknows how many records there are (then name the files).";
 

@@ -52,6 +52,7 @@ void JournalRuns::Read(std::size_t journal) {
   JournalReader reader(paths_[journal]);
   JournalEntry entry;
   ReadResult result;
+  const std::size_t sections_before = sections_.size();
   std::uint64_t earliest_ns = 0;  // a clock that was set back does not change a file's order
   while ((result = reader.Next(&entry)) == ReadResult::kRecord) {
     if (entry.kind == JournalEntry::Kind::kStart) {
@@ -82,6 +83,7 @@ void JournalRuns::Read(std::size_t journal) {
   }
   if (result == ReadResult::kFailed) throw Error(reader.status());
   if (reader.cut_bytes() > 0) ++cut_journals_;
+  if (sections_.size() == sections_before) empty_journals_.push_back(paths_[journal]);
 }
 
 void JournalRuns::Join(const JournalSection& section) {
