@@ -379,6 +379,20 @@ class ConvertTest(CommandTest):
         self.assertFalse(stale.exists())
         self.assertTrue(all(file.exists() for file in others))
 
+    def test_what_a_killed_writer_of_the_same_number_left_is_in_nobodys_way(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+
+        def leave_partials():  # as process numbers come again in a container
+            for name in ("b.recordio", "c.recordio", "position"):
+                (self.folder / f"{name}.partial-{os.getpid()}-0").write_bytes(b"half")
+
+        result = run("convert", path, self.folder / "b.recordio", before=leave_partials)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(list(self.folder.glob("b.recordio.partial-*")), [])
+        result = run("feed", path, "--batch", 8, "--position-out", self.folder / "position",
+                     before=leave_partials)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_fields_of_the_report(self):
         path = self.write("a.tfrecord", PAYLOADS)
         report = self.convert(path, self.folder / "b.recordio")

@@ -1,6 +1,7 @@
 #include "tools/convert/output_names.h"
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,6 +16,7 @@
 
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
+#include "readers/formats/writing/output_file.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "tools/command.h"
@@ -81,7 +83,10 @@ bool TakeNumber(std::string_view* text, std::size_t digits, std::uint64_t* numbe
   return error == std::errc() && taken >= digits;
 }
 
-bool IsAlive(std::uint64_t process) {
+// Whether the process that is called so may still write that temporary file of its.
+bool IsWriting(std::uint64_t process, std::uint64_t number) {
+  // In a container a process that was killed may have had this one's number.
+  if (process == static_cast<std::uint64_t>(getpid())) return number < NextOutputNumber();
   const auto id = static_cast<pid_t>(process);
   return kill(id, 0) == 0 || errno != ESRCH;
 }
@@ -95,7 +100,7 @@ bool IsStalePartial(const std::string& name,
   std::uint64_t number = 0;
   if (!TakeNumber(&rest, 1, &process) || !rest.starts_with('-')) return false;
   rest.remove_prefix(1);
-  return TakeNumber(&rest, 1, &number) && rest.empty() && !IsAlive(process);
+  return TakeNumber(&rest, 1, &number) && rest.empty() && !IsWriting(process, number);
 }
 
 }  // namespace

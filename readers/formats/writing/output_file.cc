@@ -22,6 +22,8 @@ constexpr int kMostLinks = 40;  // as many as Linux follows
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
+std::atomic<std::uint64_t> next_number{0};  // of temporary files
+
 }  // namespace
 
 Status FindOutputTarget(const std::string& path, std::string* target) {
@@ -64,14 +66,18 @@ Status OutputFile::Fail(int error_number, const std::string& what) {
   return status_;
 }
 
+std::uint64_t NextOutputNumber() { return next_number.load(std::memory_order_relaxed); }
+
 Status OutputFile::Open() {
-  // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
-  static std::atomic<unsigned> next{0};
   status_ = FindOutputTarget(path_, &target_);
   if (!status_.ok()) return status_;
-  temporary_ = target_ + ".partial-" + std::to_string(::getpid()) + "-" +
-               std::to_string(next.fetch_add(1, std::memory_order_relaxed));
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  // In a container process numbers come again: what a killed process left may have our number.
+  // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
+  do {
+    temporary_ = target_ + ".partial-" + std::to_string(::getpid()) + "-" +
+                 std::to_string(next_number.fetch_add(1, std::memory_order_relaxed));
+    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) return Fail(errno, "create");
   buffer_.reserve(kBufferBytes);
   return {};

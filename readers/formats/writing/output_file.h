@@ -54,6 +54,9 @@ class OutputFile {
   Status status_;
 };
 
+/// No temporary file of this process has this number or a larger one yet.
+std::uint64_t NextOutputNumber();
+
 /// Where a file that is to have the name `path` is written beside and renamed to: `path` itself,
 /// or, where that is a link, what it leads to, so that the link stays. kInvalidArgument where
 /// something stands there that is no regular file: a device or a FIFO would be replaced, not
