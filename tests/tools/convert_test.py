@@ -393,6 +393,12 @@ class ConvertTest(CommandTest):
                      before=leave_partials)
         self.assertEqual(result.returncode, 0, result.stderr)
 
+    def test_a_name_that_is_too_long_for_parts_is_told(self):
+        path = self.write("a.tfrecord", [])
+        result = run("convert", path, self.folder / ("n" * 243 + ".recordio"), "--records-per-file", 2)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("look for", result.stderr)
+
     def test_fields_of_the_report(self):
         path = self.write("a.tfrecord", PAYLOADS)
         report = self.convert(path, self.folder / "b.recordio")

@@ -57,6 +57,10 @@ class MakeTest(CommandTest):
         self.assert_refused(2, "make", self.folder, "--kind", "table", "--record-bytes", 100)
         self.assert_refused(2, "make", self.folder, "--kind", "raw", "--files", 3)
 
+    def test_records_larger_than_any_memory_are_refused(self):
+        self.assertIn("--record-bytes", self.assert_refused(2, "make", self.folder, "--kind", "bytes",
+                                                            "--record-bytes", "8EiB"))
+
     def test_text_says_how_to_feed_it(self):
         result = run("make", self.folder / "a", "--records", 3, "--files", 1)
         self.assertIn("ringfeed feed", result.stdout)

@@ -108,7 +108,11 @@ class PartWriter {
     Status status = open_ ? Finish() : Status();
     if (!status.ok()) return status;
     part_.output = PartName(output_, number_);
-    return std::filesystem::exists(part_.output) ? Foreign("lies behind the last part") : Status();
+    std::error_code
+        failure;  // this may run on a thread, which an exception would end with all else
+    const bool there = std::filesystem::exists(part_.output, failure);
+    if (failure) return StatusFromErrno(failure.value(), "look for " + part_.output);
+    return there ? Foreign("lies behind the last part") : Status();
   }
 
  private:

@@ -7,9 +7,11 @@
 #include <cmath>
 #include <condition_variable>
 #include <cstdio>
+#include <exception>
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <numbers>
 #include <span>
 #include <thread>
@@ -182,7 +184,7 @@ class DataSetWork {
       const std::size_t file = next_file_.fetch_add(1, std::memory_order_relaxed);
       if (file >= plan_.files || failed_.load(std::memory_order_relaxed)) break;
       DataSetTotals of_file;
-      const Status status = WriteFile(file, &of_file);
+      const Status status = TryToWriteFile(file, &of_file);
       const std::scoped_lock lock(mutex_);
       if (!status.ok() && status_.ok()) status_ = status;
       if (!status.ok()) {
@@ -200,6 +202,19 @@ class DataSetWork {
   // The part of `total` that falls to one file: they differ by at most one.
   std::uint64_t Share(std::uint64_t total, std::size_t file) const {
     return total / plan_.files + (file < total % plan_.files ? 1 : 0);
+  }
+
+  // An exception would end the process from a thread.
+  Status TryToWriteFile(std::size_t file, DataSetTotals* totals) {
+    try {
+      return WriteFile(file, totals);
+    } catch (const Error& error) {
+      return error.status();
+    } catch (const std::bad_alloc&) {
+      return Status(StatusCode::kResourceExhausted, "no memory for a record");
+    } catch (const std::exception& error) {
+      return Status(StatusCode::kInternal, error.what());
+    }
   }
 
   Status WriteFile(std::size_t file, DataSetTotals* totals) {

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t kDefaultFiles = 8;
 constexpr std::uint64_t kDefaultBytes = std::uint64_t{1} << 30;
+constexpr std::uint64_t kMostRecordBytes = std::uint64_t{16} << 30;  // a record stands in memory
 
 std::string Help() {
   std::string text = "Makes a data set of real shape, for trying things out. The kinds are:\n\n";
@@ -91,6 +92,9 @@ class MakeCommand : public Command {
     if (plan_.record_bytes > 0 && !found->sizable) {
       throw Refuse("records of --kind " + kind_ +
                    " have a size of their own: leave --record-bytes out");
+    }
+    if (plan_.record_bytes > kMostRecordBytes) {
+      throw Refuse("--record-bytes is more than " + BytesText(kMostRecordBytes));
     }
     if (plan_.record_bytes == 0) plan_.record_bytes = found->record_bytes;
     if (plan_.bytes == 0 && plan_.records == 0) plan_.bytes = kDefaultBytes;
