@@ -1,15 +1,19 @@
 #include "tools/given_files.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
+#include <map>
 #include <mutex>
+#include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
@@ -18,6 +22,7 @@
 #include "readers/formats/format.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
+#include "tools/command.h"
 #include "tools/record_walk.h"
 
 namespace ringfeed::tools {
@@ -70,11 +75,28 @@ std::uint64_t BytesOfFiles(const std::vector<std::string>& files) {
   return bytes;
 }
 
-FileShare ShareOut(std::size_t files) {
+void RefuseStreamTwice(const std::vector<std::string>& files) {
+  std::set<std::string> names;
+  std::map<std::pair<dev_t, ino_t>, std::string> places;
+  for (const std::string& file : files) {
+    if (!IsStreamName(file)) continue;
+    const std::string twice = " is a stream, which can be read once, and is named twice";
+    if (!names.insert(file).second) throw Refuse(file + twice);
+    struct stat facts {};
+    const int found = file == "-" ? fstat(STDIN_FILENO, &facts) : stat(file.c_str(), &facts);
+    if (found != 0) continue;  // an address, or whoever opens it says so
+    const auto [place, is_new] = places.emplace(std::pair(facts.st_dev, facts.st_ino), file);
+    if (!is_new) throw Refuse(file + twice + ": as " + place->second + " too");
+  }
+}
+
+FileShare ShareOut(const std::vector<std::string>& files) {
+  // What turns out to need more memory than a share is read again with more: a stream cannot be.
+  if (std::ranges::any_of(files, IsStreamName)) return {};
   const std::size_t memory = Arena::Default()->unreserved_bytes() / 2;
   const auto cpus = static_cast<std::size_t>(std::max(1, CountCpus().usable));
   FileShare share;
-  share.threads = std::max<std::size_t>(1, std::min({files, cpus, memory / kLeastShare}));
+  share.threads = std::max<std::size_t>(1, std::min({files.size(), cpus, memory / kLeastShare}));
   if (share.threads > 1) share.arena_bytes = memory / share.threads;
   return share;
 }

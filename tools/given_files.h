@@ -24,6 +24,9 @@ std::string FormatNameOf(const std::string& file, const std::string& asked);
 /// Throws Error where `format` is neither empty nor the name of one.
 void CheckFormat(const std::string& format);
 
+/// Throws Error where a stream is named twice: its two readers would share what comes.
+void RefuseStreamTwice(const std::vector<std::string>& files);
+
 /// For a progress bar: the sizes of the files together, of those that have one.
 std::uint64_t BytesOfFiles(const std::vector<std::string>& files);
 
@@ -33,7 +36,9 @@ struct FileShare {
   std::size_t threads = 1;
   std::size_t arena_bytes = 0;  ///< for OpenOptions::arena_bytes; 0: all that a lone reader takes
 };
-FileShare ShareOut(std::size_t files);
+/// One by one, each with all of it, where a stream is among them: it cannot be read a second time
+/// with more memory.
+FileShare ShareOut(const std::vector<std::string>& files);
 
 /// What is left of the pinned memory while ShareOut's shares are taken: for a file whose records
 /// are larger than a share.

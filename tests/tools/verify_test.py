@@ -2,6 +2,7 @@
 """`ringfeed verify`: every damaged range of every file, in the order of the files."""
 
 import gzip
+import json
 import os
 import re
 import shutil
@@ -173,6 +174,28 @@ class VerifyTest(CommandTest):
         result = subprocess.run([BINARY, "verify", "--format=raw", large, *paths], check=False,
                                 capture_output=True, text=True, env=small_arena)
         self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_stream_of_larger_records_is_read_once_and_whole(self):
+        path = self.folder / "b.txt"
+        path.write_bytes(b"x\n")
+        data = b"a\n" * 100_000 + b"y" * (40 << 20) + b"\n" + b"b\n" * 10
+        small_arena = {"RINGFEED_ARENA_BYTES": str(256 << 20)}
+        for command in ("verify", "digest"):
+            with self.subTest(command):
+                result = subprocess.run([BINARY, command, "-", path, "--format=lines", "--json"], check=False,
+                                        input=data, capture_output=True, env=small_arena)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual([file["records"] for file in json.loads(result.stdout)], [100_011, 1])
+
+    def test_a_stream_that_is_named_twice_is_refused(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        again = self.folder / "again"
+        again.symlink_to(fifo)
+        for names in (["-", "-"], [fifo, fifo], [fifo, again]):
+            for command in ("verify", "digest"):
+                with self.subTest((command, names)):
+                    self.assertIn("twice", self.assert_refused(2, command, *names))
 
     @unittest.skipIf(os.environ.get("RINGFEED_SANITIZER"), "a sanitizer has memory of its own")
     def test_a_length_in_compressed_content_that_nothing_stands_behind_takes_no_memory(self):

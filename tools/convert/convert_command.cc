@@ -177,7 +177,7 @@ class ConvertCommand : public Command {
  private:
   static void RunFolder(const ConversionPlan& plan, const ConversionWatch& watch, ProgressBar* bar,
                         ConversionReport* report, FileJobs* jobs) {
-    const FileShare share = ShareOut(plan.inputs.size());
+    const FileShare share = ShareOut(plan.inputs);
     std::vector<Conversion> results(plan.inputs.size());
     const auto convert = [&](std::size_t i, std::size_t arena_bytes) {
       ConversionOptions options = plan.options;

@@ -80,9 +80,10 @@ class DigestCommand : public Command {
   int Run() override {
     CheckFormat(format_);
     const std::vector<std::string> files = ExpandNames(names_);
+    RefuseStreamTwice(files);
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
-    const FileShare share = ShareOut(files.size());
+    const FileShare share = ShareOut(files);
     std::vector<FileDigest> digests(files.size());
     ProgressBar bar("digesting", BytesOfFiles(files));
     FileJobs jobs;

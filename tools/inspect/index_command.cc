@@ -99,7 +99,7 @@ class IndexCommand : public Command {
       fine = fine && runs[i].opened.status.ok();
       if (!json_) PrintIndexRun(runs[i]);
     };
-    RunInOrder(files.size(), ShareOut(files.size()).threads, jobs);
+    RunInOrder(files.size(), ShareOut(files).threads, jobs);
     if (json_) {
       Json list = Json::array();
       for (const IndexRun& run : runs) list.push_back(IndexRunJson(run));

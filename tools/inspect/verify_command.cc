@@ -68,9 +68,10 @@ class VerifyCommand : public Command {
   int Run() override {
     CheckFormat(options_.format);
     const std::vector<std::string> files = ExpandNames(names_);
+    RefuseStreamTwice(files);
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
-    const FileShare share = ShareOut(files.size());
+    const FileShare share = ShareOut(files);
     std::vector<FileCheck> checks(files.size());
     const double start_s = NowSeconds();
     ProgressBar bar("verifying", BytesOfFiles(files));
