@@ -28,6 +28,8 @@
 namespace ringfeed::tools {
 namespace {
 
+namespace fs = std::filesystem;
+
 constexpr std::chrono::milliseconds kTick{100};
 // Less memory than this would make readers of large records fail that work by themselves.
 constexpr std::size_t kLeastShare = std::size_t{64} << 20;
@@ -87,6 +89,27 @@ void RefuseStreamTwice(const std::vector<std::string>& files) {
     if (found != 0) continue;  // an address, or whoever opens it says so
     const auto [place, is_new] = places.emplace(std::pair(facts.st_dev, facts.st_ino), file);
     if (!is_new) throw Refuse(file + twice + ": as " + place->second + " too");
+  }
+}
+
+void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output) {
+  if (output.empty()) return;
+  for (const std::string& input : inputs) {
+    std::error_code missing;
+    if (fs::equivalent(input, output, missing)) throw Refuse(output + " is an input too");
+  }
+}
+
+void RefuseOneOutputTwice(const std::vector<std::string>& outputs) {
+  std::set<fs::path> places;
+  for (const std::string& output : outputs) {
+    std::error_code failure;
+    if (output.empty()) continue;
+    const bool takes_all = fs::is_character_file(output, failure);  // such as /dev/null
+    const fs::path place = fs::weakly_canonical(fs::absolute(output, failure), failure);
+    if (!takes_all && !failure && !places.insert(place).second) {
+      throw Refuse(output + " is named for two outputs");
+    }
   }
 }
 

@@ -27,6 +27,13 @@ void CheckFormat(const std::string& format);
 /// Throws Error where a stream is named twice: its two readers would share what comes.
 void RefuseStreamTwice(const std::vector<std::string>& files);
 
+/// Throws Error where the file `output`, if it is there, is one of `inputs` too, under whatever
+/// name. An empty name: no output.
+void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output);
+
+/// Throws Error where two of the outputs are one file; empty names are none.
+void RefuseOneOutputTwice(const std::vector<std::string>& outputs);
+
 /// For a progress bar: the sizes of the files together, of those that have one.
 std::uint64_t BytesOfFiles(const std::vector<std::string>& files);
 

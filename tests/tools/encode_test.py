@@ -71,6 +71,12 @@ class EncodeTest(CommandTest):
         self.assertEqual(run_json("digest", path)["records"], len(PAYLOADS))
         self.assertEqual(self.encode(b"").read_bytes(), b"")
 
+    def test_its_input_is_not_written_over(self):
+        path = self.folder / "lines"
+        path.write_bytes(b"YQ==\n")
+        self.assertIn("input", self.assert_refused(2, "encode", "--input", path, path))
+        self.assertEqual(path.read_bytes(), b"YQ==\n")
+
     def test_a_bad_line_ends_it_by_its_number_and_leaves_no_file(self):
         good = lines_of([b"one", b"two"])
         for bad in (b"QQ", b"Q===", b"Q!==", b"QR==", b"====", b" QQ==", b"QQ== ", b"\xff\xff\xff\xff"):

@@ -176,6 +176,34 @@ class OutputTest(CommandTest):
         loop.symlink_to("loop")
         self.assertNotEqual(run("feed", path, "--batch", "7", "--position-out", loop).returncode, 0)
 
+    def test_nothing_is_written_over_an_input_or_another_output(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        content = path.read_bytes()
+        link = self.folder / "link"
+        link.symlink_to(path)
+        out = self.folder / "out"
+        for output in (path, link):
+            for words in (["feed", path, "--devices", "emu:1", "--trace", output],
+                          ["feed", path, "--batch", 8, "--position-out", output],
+                          ["feed", path, "--batch", 8, "--journal", output],
+                          ["tune", path, "--seconds", 1, "--out", output],
+                          ["tune", path, "--seconds", 1, "--out", out, "--report", output]):
+                with self.subTest(words):
+                    self.assertIn("is an input too", self.assert_refused(2, *words))
+                    self.assertEqual(path.read_bytes(), content)
+        for words in (["feed", path, "--batch", 8, "--journal", out, "--position-out", out],
+                      ["tune", path, "--seconds", 1, "--out", out, "--report", self.folder / "." / "out"]):
+            with self.subTest(words):
+                self.assertIn("two outputs", self.assert_refused(2, *words))
+                self.assertFalse(out.exists())
+
+    def test_a_trace_takes_the_place_of_what_stood_there(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        trace = self.folder / "trace.json"
+        trace.write_text("x" * 1_000_000)
+        self.assertEqual(run("feed", path, "--devices", "emu:1", "--trace", trace).returncode, 0)
+        json.loads(trace.read_text())
+
     def test_too_few_descriptors_are_no_damage(self):
         files = [self.write(f"{i:02}.tfrecord", [b"%d" % i]) for i in range(40)]
 

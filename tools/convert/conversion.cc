@@ -186,13 +186,6 @@ std::vector<std::string> OutputsInFolder(const ConversionPlan& plan) {
   return outputs;
 }
 
-void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output) {
-  for (const std::string& input : inputs) {
-    std::error_code missing;
-    if (fs::equivalent(input, output, missing)) throw Refuse(output + " is an input too");
-  }
-}
-
 void RefuseInputAsPart(const std::vector<std::string>& inputs, const std::string& output) {
   const fs::path path(output);
   for (const std::string& input : inputs) {

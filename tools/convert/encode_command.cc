@@ -25,6 +25,7 @@
 #include "tools/command.h"
 #include "tools/convert/output_names.h"
 #include "tools/file_records.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
 
@@ -177,6 +178,7 @@ class EncodeCommand : public Command {
       std::signal(SIGPIPE, SIG_IGN);
       return Taken(OpenRecordStreamWriter(STDOUT_FILENO, "stdout", to_));
     }
+    RefuseInputAsOutput({input_}, output_);
     const std::filesystem::path path(output_);
     RemoveStalePartials(path.parent_path().string(),
                         [&](const std::string& name) { return name == path.filename().string(); });

@@ -9,6 +9,7 @@
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "ringfeed/status.h"
 #include "ringfeed/timeline.h"
@@ -43,11 +44,18 @@ class ChromeTraceFile {
   std::ofstream file_;
 };
 
-ChromeTraceFile::ChromeTraceFile(std::string path) : path_(std::move(path)), file_(path_) {
+ChromeTraceFile::ChromeTraceFile(std::string path)
+    : path_(std::move(path)), file_(path_, std::ios::app) {
   if (!file_) throw Error(StatusFromErrno(errno, path_));
 }
 
 void ChromeTraceFile::Write(const Timeline& timeline, const TimelineOrigin& origin) {
+  // What stood there stays until there is something to take its place.
+  std::error_code failure;
+  if (std::filesystem::is_regular_file(path_, failure)) {
+    std::filesystem::resize_file(path_, 0, failure);
+    if (failure) throw Error(StatusFromErrno(failure.value(), path_));
+  }
   errno = 0;
   file_ << timeline.ToChromeTrace(origin);
   file_.close();
@@ -139,6 +147,7 @@ class FeedCommand : public Command {
                          plan_.hash != PayloadHash::kNone && FieldsOfWholeRecords(plan_) > 0;
     RefuseToVerifyAPart();
     RefuseToFollowDevices();
+    RefuseToWriteOver();
     if (!trail_.position_out.empty()) CheckPositionFile(trail_.position_out);
     FeedReport report;
     report.digests = digests;
@@ -167,6 +176,16 @@ class FeedCommand : public Command {
     throw Refuse(std::string("--verify counts every record, ") + option +
                  " leaves some out: choose one (`ringfeed audit` counts over ranks and "
                  "runs, by their --journal)");
+  }
+
+  void RefuseToWriteOver() const {
+    const std::vector<std::string> files = ExpandNames(plan_.files);
+    for (const std::string& output : {trail_.position_out, trail_.journal, devices_.trace}) {
+      RefuseInputAsOutput(files, output);
+    }
+    // A position may take the place of the one before it.
+    RefuseInputAsOutput({trail_.position_in}, trail_.journal);
+    RefuseOneOutputTwice({trail_.position_out, trail_.journal, devices_.trace});
   }
 
   void RefuseToFollowDevices() const {

@@ -17,6 +17,7 @@
 #include "tools/command.h"
 #include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
+#include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/process_usage.h"
 #include "tools/progress_bar.h"
@@ -117,6 +118,10 @@ class TuneCommand : public Command {
     CompletePlan(SpeedOptions(), &plan_);
     RefuseStreams(plan_.files);
     if (devices_.wanted() && !plan_.batched()) plan_.batch = kDefaultBatch;
+    const std::vector<std::string> files = ExpandNames(plan_.files);
+    RefuseInputAsOutput(files, out_);
+    RefuseInputAsOutput(files, report_);
+    RefuseOneOutputTwice({out_, report_});
     ResultFile out(out_);
     ResultFile page(report_);
     const double begin_s = NowSeconds();
