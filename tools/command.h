@@ -14,7 +14,7 @@ namespace ringfeed::tools {
 /// What the command's exit status says. An interface: scripts depend on the numbers.
 enum ExitStatus : int {
   kExitFine = 0,
-  kExitData = 1,   ///< damage was met, the data failed, or stdout could not be written
+  kExitData = 1,   ///< damage was met, the data failed, or the output could not be written
   kExitUsage = 2,  ///< an option, a name or the system's set-up does not allow the run
 };
 
@@ -23,6 +23,13 @@ ExitStatus ExitStatusOf(const Status& status);
 
 /// To be thrown where options, names and what stands under them do not go together.
 Error Refuse(const std::string& why);
+
+/// To be thrown where a file that was named for output and opened could not be written: the command
+/// ends with kExitData, as where stdout could not be.
+class OutputError : public Error {
+ public:
+  using Error::Error;
+};
 
 /// Tells a failure on stderr; nothing of OK.
 void TellFailure(const Status& status);

@@ -69,6 +69,9 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
 int RunCommand(Command* command) {
   try {
     return command->Run();
+  } catch (const OutputError& error) {
+    TellFailure(error.status());
+    return kExitData;
   } catch (const Error& error) {
     TellFailure(error.status());
     return error.status().code() == StatusCode::kDamaged ? kExitData : kExitUsage;

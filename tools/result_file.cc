@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ringfeed/status.h"
+#include "tools/command.h"
 
 namespace ringfeed::tools {
 
@@ -28,7 +29,7 @@ void ResultFile::Write(const std::string& text) {
   file_.open(path_, std::ios::trunc);
   file_ << text;
   file_.close();
-  if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, "write " + path_));
+  if (!file_) throw OutputError(StatusFromErrno(errno != 0 ? errno : EIO, "write " + path_));
   is_new_ = false;
 }
 

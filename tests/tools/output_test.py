@@ -204,6 +204,13 @@ class OutputTest(CommandTest):
         self.assertEqual(run("feed", path, "--devices", "emu:1", "--trace", trace).returncode, 0)
         json.loads(trace.read_text())
 
+    def test_files_on_a_full_disk_are_no_usage_error(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        for words in (["feed", path, "--devices", "emu:1", "--trace", "/dev/full"],
+                      ["tune", path, "--seconds", 1, "--out", "/dev/full"]):
+            with self.subTest(words):
+                self.assertIn("No space left", self.assert_refused(1, *words))
+
     def test_too_few_descriptors_are_no_damage(self):
         files = [self.write(f"{i:02}.tfrecord", [b"%d" % i]) for i in range(40)]
 

@@ -54,12 +54,12 @@ void ChromeTraceFile::Write(const Timeline& timeline, const TimelineOrigin& orig
   std::error_code failure;
   if (std::filesystem::is_regular_file(path_, failure)) {
     std::filesystem::resize_file(path_, 0, failure);
-    if (failure) throw Error(StatusFromErrno(failure.value(), path_));
+    if (failure) throw OutputError(StatusFromErrno(failure.value(), path_));
   }
   errno = 0;
   file_ << timeline.ToChromeTrace(origin);
   file_.close();
-  if (!file_) throw Error(StatusFromErrno(errno != 0 ? errno : EIO, path_));
+  if (!file_) throw OutputError(StatusFromErrno(errno != 0 ? errno : EIO, path_));
 }
 
 constexpr char kFeedHelp[] =
