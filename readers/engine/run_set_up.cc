@@ -260,8 +260,7 @@ std::size_t Run::BuildChunks() {
   options.passes = indexed_->passes(stages_by_index_);
   options.pass = start_.mark.pass;
   options.place = start_.mark.place;
-  const FileOrder& files = plan_.source.options.files;
-  options.other_files = files.ranks > 1 && files.shuffle && indexed_->HasRows();
+  options.other_files = indexed_->HasOtherFilesInEachPass();
   const Rank& rank = plan_.batch.rank;
   if (rank.world_size > 1 && !plan_.looks_into_records()) {
     options.slice = {plan_.batch.size, static_cast<std::uint64_t>(rank.rank),

@@ -108,8 +108,8 @@ class PartWriter {
     Status status = open_ ? Finish() : Status();
     if (!status.ok()) return status;
     part_.output = PartName(output_, number_);
-    std::error_code
-        failure;  // this may run on a thread, which an exception would end with all else
+    // This may run on a thread: an exception would end all.
+    std::error_code failure;
     const bool there = std::filesystem::exists(part_.output, failure);
     if (failure) return StatusFromErrno(failure.value(), "look for " + part_.output);
     return there ? Foreign("lies behind the last part") : Status();

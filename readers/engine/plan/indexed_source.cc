@@ -234,8 +234,10 @@ std::optional<std::uint64_t> IndexedSource::RowsOf(std::uint64_t pass, std::size
   return rows;
 }
 
-bool IndexedSource::HasRows() const {
-  return std::any_of(sets_.begin(), sets_.end(), [](const auto& set) { return set->rows() > 0; });
+bool IndexedSource::HasOtherFilesInEachPass() const {
+  const FileOrder& files = plan_.source.options.files;
+  return files.ranks > 1 && files.shuffle &&
+         std::ranges::any_of(sets_, [](const auto& set) { return set->rows() > 0; });
 }
 
 std::uint64_t IndexedSource::mean_record_bytes() const {

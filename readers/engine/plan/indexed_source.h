@@ -80,8 +80,9 @@ class IndexedSource {
   /// Rows of that pass by the files' indexes; of a mixture, and of passes without end that are
   /// joined into one, none.
   std::optional<std::uint64_t> RowsOf(std::uint64_t pass, std::size_t stages) const;
-  /// Whether any of the files has a row, whoever reads it.
-  bool HasRows() const;
+  /// Whether the files are dealt out anew in each pass, and any has a row, whoever reads it: a pass
+  /// without one tells nothing of the others.
+  bool HasOtherFilesInEachPass() const;
   /// Of rows by their numbers.
   std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> rows) const;
 

@@ -237,10 +237,10 @@ Status Planner::WhyPassesAreVain() const {
 }
 
 bool Planner::GetsOtherFiles() const {
+  if (input_.indexed != nullptr) return input_.indexed->HasOtherFilesInEachPass();
   const FileOrder& files = plan_.source.options.files;
-  if (files.ranks == 1 || !files.shuffle) return false;
-  if (input_.schedule != nullptr) return input_.schedule->HasStripes();
-  return input_.indexed != nullptr && input_.indexed->HasRows();
+  return input_.schedule != nullptr && files.ranks > 1 && files.shuffle &&
+         input_.schedule->HasStripes();
 }
 
 // There may be very many passes over nothing.
