@@ -129,12 +129,7 @@ bool ArrayFramer::HeaderIsRead(const FrameInput& input, FrameOutput* output, Fra
   }
   ready_ = true;
   layout_ = std::move(header.layout);
-  if (header.status.ok() && layout_.row_bytes > options_.max_record_bytes) {
-    header.status =
-        Status(StatusCode::kResourceExhausted, "rows of " + std::to_string(layout_.row_bytes) +
-                                                   " bytes are longer than max_record_bytes (" +
-                                                   std::to_string(options_.max_record_bytes) + ")");
-  }
+  if (header.status.ok()) header.status = CheckRowBytes(layout_.row_bytes, options_);
   if (header.status.ok()) {
     failed_ = Misread(options_, header);
     result->status = failed_;
@@ -331,6 +326,13 @@ std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options) {
   return std::make_unique<ArrayUnitFramer>(options);
 }
 
+Status CheckRowBytes(std::uint64_t row_bytes, const FramerOptions& options) {
+  if (row_bytes <= options.max_record_bytes) return {};
+  return Status(StatusCode::kResourceExhausted, "rows of " + std::to_string(row_bytes) +
+                                                    " bytes are longer than max_record_bytes (" +
+                                                    std::to_string(options.max_record_bytes) + ")");
+}
+
 OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byte> head,
                           const ReadArrayHeader& read_header) {
   OwnIndexResult result;
@@ -357,11 +359,8 @@ OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byt
     result.status = header.status;
   } else if (Status misread = Misread(options, header); !misread.ok()) {
     result.status = std::move(misread);
-  } else if (layout.row_bytes > options.max_record_bytes) {
-    result.status =
-        Status(StatusCode::kResourceExhausted, "rows of " + std::to_string(layout.row_bytes) +
-                                                   " bytes are longer than max_record_bytes (" +
-                                                   std::to_string(options.max_record_bytes) + ")");
+  } else if (Status too_long = CheckRowBytes(layout.row_bytes, options); !too_long.ok()) {
+    result.status = std::move(too_long);
   } else if (!layout.column_major.empty()) {
     result.status = Status(StatusCode::kUnsupported,
                            "an array in Fortran order is gathered as a whole; its rows cannot be "

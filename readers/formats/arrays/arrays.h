@@ -56,6 +56,8 @@ using ReadArrayHeader = std::function<ArrayHeader(std::span<const std::byte> hea
 /// damaged; all whole rows are delivered.
 std::unique_ptr<Framer> NewArrayFramer(const FramerOptions& options, ReadArrayHeader read_header);
 
+/// Why rows of so many bytes are not read: kResourceExhausted where records may not be so long.
+Status CheckRowBytes(std::uint64_t row_bytes, const FramerOptions& options);
 /// Its rows by themselves. Not of an array that is gathered.
 std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options);
 /// Where its rows stand: by arithmetic, once `head` has the header. kUnsupported for an array that

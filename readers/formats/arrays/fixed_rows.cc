@@ -16,20 +16,12 @@ namespace {
 // A row is copied as one piece and rows are counted in 64 bits: this keeps sums far from overflow.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 
-// Rows that are longer than records may be.
-Status TooLong(const FixedRowsLayout& layout, const FramerOptions& options) {
-  if (layout.row_bytes <= options.max_record_bytes) return {};
-  return Status(StatusCode::kResourceExhausted,
-                "rows of " + std::to_string(layout.row_bytes) +
-                    " bytes are longer than max_record_bytes (" +
-                    std::to_string(options.max_record_bytes) + ")",
-                {options.file, 0, 0});
-}
-
 class FixedRowsFramer final : public Framer {
  public:
   FixedRowsFramer(const FixedRowsLayout& layout, const FramerOptions& options)
-      : layout_(layout), options_(options), failed_(TooLong(layout, options)) {}
+      : layout_(layout),
+        options_(options),
+        failed_(CheckRowBytes(layout.row_bytes, options).WithPlace({options.file, 0, 0})) {}
 
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
 
@@ -201,7 +193,7 @@ class FixedRows final : public Format {
 
 OwnIndexResult FixedRows::OwnIndex(const FramerOptions& options,
                                    std::span<const std::byte> /*head*/) const {
-  if (Status status = TooLong(layout_, options); !status.ok()) {
+  if (Status status = CheckRowBytes(layout_.row_bytes, options); !status.ok()) {
     return {std::move(status), nullptr};
   }
   FixedIndex::Layout fixed;
