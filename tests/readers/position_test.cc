@@ -383,7 +383,7 @@ TEST_F(PositionTest, RanksWithOtherFilesInEachPassReadAllPassesByNumber) {
   std::vector<std::string> files = MakeFiles(1, 4, 8, 90);
   files.push_back(directory_.File("empty"));
   std::ofstream(files.back()).close();
-  for (const std::uint32_t passes : {8, 0}) {
+  for (const std::uint32_t passes : {8u, 0u}) {
     for (const bool global : {false, true}) {
       const auto chain = [&](std::size_t rank) {
         OpenOptions options = SmallStripes();
@@ -394,7 +394,7 @@ TEST_F(PositionTest, RanksWithOtherFilesInEachPassReadAllPassesByNumber) {
         return MultiPass(Batch(Parse(records, RawParser()), {.size = 4}), passes);
       };
       std::size_t batches = 0;
-      for (const std::size_t rank : {0, 1}) {
+      for (const std::size_t rank : {std::size_t{0}, std::size_t{1}}) {
         Reader reader = chain(rank);
         reader.SeekTo(0);
         const std::size_t some = ReadAll(reader, passes == 0 ? 4 : ~std::size_t{0}).batches.size();

@@ -107,10 +107,9 @@ constexpr char kAuditHelp[] =
     "RINGFEED_RUN_ID is\nset, alike on all ranks of a launch, by that too.\n\n"
     "  ringfeed audit journal-*\n"
     "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
-    "Exit status 1: a record is missing or repeated, a journal is damaged or empty, or damage was "
-    "reported "
-    "and "
-    "nobody\nknows how many records there are (then name the files).";
+    "Exit status 1: a record is missing or repeated, a journal is damaged, no journal has an "
+    "entry, or\ndamage was reported and nobody knows how many records there are (then name the "
+    "files).";
 
 Reader OpenToCount(const std::string& file, const std::string& format, OnDamage on_damage) {
   OpenOptions options;

@@ -36,7 +36,7 @@ struct AuditReport {
   bool ended = false;            ///< all ranks came to the end of the data
   std::size_t journals = 0;
   std::size_t cut_journals = 0;    ///< whose last entry is incomplete
-  std::size_t empty_journals = 0;  ///< without any entry: they prove nothing
+  std::size_t empty_journals = 0;  ///< without any entry, as of a run killed before it began
   std::size_t runs = 0;
   std::vector<std::string> findings;  ///< which are missing or repeated: the first ten of each
 
@@ -44,9 +44,8 @@ struct AuditReport {
 
   /// Where nobody knows how many records there are, nobody knows what was lost in damage.
   bool loss_known() const { return records_known || reported == 0; }
-  bool exact() const {
-    return missing == 0 && repeated == 0 && loss_known() && empty_journals == 0;
-  }
+  /// Without any run nothing is proven.
+  bool exact() const { return runs > 0 && missing == 0 && repeated == 0 && loss_known(); }
 };
 
 /// What was counted in a file.

@@ -83,7 +83,7 @@ void JournalRuns::Read(std::size_t journal) {
   }
   if (result == ReadResult::kFailed) throw Error(reader.status());
   if (reader.cut_bytes() > 0) ++cut_journals_;
-  if (sections_.size() == sections_before) empty_journals_.push_back(paths_[journal]);
+  if (sections_.size() == sections_before) ++empty_journals_;
 }
 
 void JournalRuns::Join(const JournalSection& section) {

@@ -41,7 +41,7 @@ class JournalRuns {
   /// Journals whose last entry is incomplete.
   std::size_t cut_journals() const { return cut_journals_; }
   /// Journals without any whole entry.
-  const std::vector<std::string>& empty_journals() const { return empty_journals_; }
+  std::size_t empty_journals() const { return empty_journals_; }
   /// By rank the section that stands for it in the latest run, or, as long as that one has none, in
   /// the one before where that began alike; null for a rank that has not begun.
   const std::vector<const JournalSection*>& last_run() const { return last_run_; }
@@ -63,7 +63,7 @@ class JournalRuns {
   std::vector<JournalSection> sections_;
   JournalStart shared_;
   std::size_t cut_journals_ = 0;
-  std::vector<std::string> empty_journals_;
+  std::size_t empty_journals_ = 0;
   std::size_t runs_ = 0;
   std::vector<const JournalSection*> last_run_;
 };

@@ -100,7 +100,7 @@ TEST_F(RecordSetTest, WhatASourceThrowsIsItsFailureInAnyThread) {
       throw std::runtime_error("connection reset by peer");
     }
   };
-  for (const std::size_t count : {1, 5}) {
+  for (const std::size_t count : {1u, 5u}) {
     std::vector<std::shared_ptr<Source>> sources;
     for (std::size_t i = 0; i < count; ++i) {
       sources.push_back(std::make_shared<ThrowingSource>("far", std::vector<std::byte>(100)));
