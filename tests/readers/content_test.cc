@@ -441,6 +441,21 @@ TEST_F(ContentTest, PassesWithoutEndOfWhichNothingIsKeptEnd) {
   EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(ContentTest, PassesWithoutEndOverRecordsThatPackLeavesOutEnd) {
+  std::vector<std::byte> bytes;
+  for (int record = 0; record < 15; ++record) AppendTfRecord({}, &bytes);
+  const std::string file = directory_.File("empty");
+  WriteBytes(file, bytes);
+  const PackOptions packing{.field = "bytes", .length = 8, .rows = 2};
+  for (const bool joined : {false, true}) {
+    Reader rows = Parse(OpenFiles({file}, Options()), RawParser());
+    const Drained found = Drain(joined ? Pack(MultiPass(rows, 0), packing)
+                                       : MultiPass(Pack(rows, packing), 0));
+    EXPECT_EQ(found.end, ReadResult::kFailed);
+    EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument) << found.status.ToString();
+  }
+}
+
 TEST_F(ContentTest, PaddedBatchesAreOneTensorWithItsLengths) {
   MakeData();
   OpenOptions options = Options();

@@ -140,6 +140,31 @@ TEST_F(RankPositionTest, PassesWithoutEndThatBringARankNoRowFailOrGoOnWithoutRow
   EXPECT_EQ(origin.batch, 2u);
 }
 
+// Each rank of such a chain sees all rows, and knows which ones are its own.
+TEST_F(RankPositionTest, PassesWithoutEndOfWhichAFilterLeavesARankNoRowFail) {
+  const auto chain = [&](int rank, bool joined) {
+    BatchOptions batching{.size = 40};
+    batching.rank = {rank, 2};
+    Reader records = Filter(OpenFiles(files_, Options()), [](const RecordSpan& record) {
+      return IdOfPayload(record.bytes()).value_or(kRecords) % 12 == 0;
+    });
+    Reader rows = Parse(records, RawParser());
+    if (joined) return Batch(MultiPass(rows, 0), batching);
+    return MultiPass(Batch(rows, batching), 0);
+  };
+  const Drained failed = Drain(chain(1, false));
+  EXPECT_EQ(failed.end, ReadResult::kFailed);
+  EXPECT_NE(failed.status.message().find("rank 1 of 2 has no good row"), std::string::npos)
+      << failed.status.ToString();
+  Instance batch;
+  for (const bool joined : {false, true}) {
+    Reader others = chain(joined ? 1 : 0, joined);
+    for (int i = 0; i < 50; ++i) {
+      ASSERT_EQ(others.TryReadNext(&batch), ReadResult::kRecord) << others.status().ToString();
+    }
+  }
+}
+
 TEST_F(RankPositionTest, PassesWithoutEndThatBringARankPaddingAloneGoOn) {
   BatchOptions batching{.size = 200, .pad = true};
   batching.rank = {1, 2};

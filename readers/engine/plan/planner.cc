@@ -202,7 +202,7 @@ void Planner::EndPass() {
     passes_ended_.store(plan_.passes, std::memory_order_relaxed);
     Finish(Status());
   }
-  pass_ = {.dropped_before = sink_->tally().dropped, .taken_before = rows_taken_};
+  pass_ = {.before = sink_->tally(), .taken_before = rows_taken_};
 }
 
 Status Planner::WhyPassesAreVain() const {
@@ -215,15 +215,22 @@ Status Planner::WhyPassesAreVain() const {
     }
     if (!rows || *rows > 0) return NoBatchInAPass(rows, plan_.batch.size);
   }
+  if (GetsOtherFiles()) return {};
   // What is dropped brings nothing.
-  const std::uint64_t dropped = sink_->tally().dropped - pass_.dropped_before;
-  if (pass_.rows > dropped || GetsOtherFiles()) return {};
-  if (pass_.rows > 0 && (rank.world_size == 1 || plan_.looks_into_records())) {
+  const bool all_dropped = pass_.rows <= sink_->tally().dropped - pass_.before.dropped;
+  const bool knows_all = rank.world_size == 1 || plan_.looks_into_records();
+  if (!all_dropped) {
+    if (!BringsNothing()) return {};
+    if (sink_->tally().of_others == pass_.before.of_others) {
+      return Status(StatusCode::kInvalidArgument,
+                    "passes without end over records of which none has a place in a batch: Pack "
+                    "leaves out those that are empty");
+    }
+  } else if (pass_.rows > 0 && knows_all) {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end without a good record but in a rest, which is dropped: lower "
                   "the batch size, keep the rest, or put MultiPass in front of Batch");
-  }
-  if (rank.world_size == 1 || plan_.looks_into_records()) {
+  } else if (knows_all) {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end over data without a single record");
   }
@@ -234,6 +241,14 @@ Status Planner::WhyPassesAreVain() const {
                 "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
                     " has no good row of any batch, and the passes are without end: lower the "
                     "batch size, or take batches without rows too (BatchOptions::empty_batches)");
+}
+
+bool Planner::BringsNothing() const {
+  const RowTally& now = sink_->tally();
+  const RowTally& before = pass_.before;
+  const bool all_came = now.passes > before.passes || now.rows() == rows_taken_;
+  return all_came && now.delivered == before.delivered && now.left_out == before.left_out &&
+         (now.passes > before.passes || now.of_others == before.of_others);
 }
 
 bool Planner::GetsOtherFiles() const {

@@ -164,9 +164,9 @@ class Planner {
  private:
   /// What one pass over the source brought.
   struct Pass {
-    std::uint64_t rows = 0;            ///< good ones
-    std::uint64_t dropped_before = 0;  ///< RowTally::dropped at its beginning
-    std::uint64_t taken_before = 0;    ///< rows_taken_ at its beginning
+    std::uint64_t rows = 0;          ///< good ones
+    RowTally before;                 ///< of the sink, at its beginning
+    std::uint64_t taken_before = 0;  ///< rows_taken_ at its beginning
     bool is_empty = true;  ///< of records, also damaged and filtered ones, and of damage
     bool is_whole = true;  ///< it was begun at its beginning
     bool losses_noted = false;
@@ -198,6 +198,9 @@ class Planner {
   void EndPass();
   /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
   Status WhyPassesAreVain() const;
+  /// Whether none of the pass's rows is delivered here, and none is held back that may be. Passes
+  /// that are joined give a rank other rows each time.
+  bool BringsNothing() const;
   /// Whether a later pass reads files that this one did not: other ranks' share.
   bool GetsOtherFiles() const;
   /// Whether this pass met nothing at all, and so will the others.
