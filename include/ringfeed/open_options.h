@@ -47,7 +47,9 @@ struct OpenOptions {
   /// A stripe: the records that start within so many bytes. A multiple of 4096.
   std::size_t stripe_bytes = 1024 * 1024;
   OnDamage on_damage = OnDamage::kFail;
-  std::uint64_t max_damaged = ~std::uint64_t{0};  ///< under kSkip: fail once more than this are met
+  /// Under kSkip: reading fails once more than this are met. It is a guard, and no part of the
+  /// order: how soon it fails depends on how far was read ahead. It never ends well with more.
+  std::uint64_t max_damaged = ~std::uint64_t{0};
   std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
   /// Gives the order up: whichever of `cycle` open files has something comes first, and whoever is

@@ -544,7 +544,11 @@ Status Run::failure() const {
   return failure_;
 }
 
-Status Run::end_status() const { return out_.status(); }
+// Whoever is told of the end was handed all batches: what their writers met is counted.
+Status Run::end_status() const {
+  const Status why = out_.status();
+  return why.ok() ? planner_->WhyTooMuchDamage() : why;
+}
 
 // ---- Memory and deliveries ----
 

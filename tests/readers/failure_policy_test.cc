@@ -483,6 +483,24 @@ TEST_F(ParseFailureTest, ARowIsNamedBehindShufflesByEveryPathOfReading) {
   }
 }
 
+// Writers find what does not fit as late as in the last batch.
+TEST_F(ParseFailureTest, NoEndIsOkBehindMoreRefusedRecordsThanTheCap) {
+  const auto files = MakeRows({0, 50, 100, 333, 334, 599});
+  for (const std::uint64_t cap : {5u, 6u}) {
+    for (const std::size_t size : {7u, 600u}) {
+      OpenOptions options = InFileOrder(OnDamage::kSkip);
+      options.max_damaged = cap;
+      options.threads = 1;
+      const Reader records = Shuffle(OpenFiles(files, options), {.block = 600});
+      const Drained found = Drain(Batch(Parse(records, Direct()), {.size = size}));
+      EXPECT_EQ(found.end, cap < 6 ? ReadResult::kFailed : ReadResult::kEnd) << size;
+      if (cap < 6) {
+        EXPECT_EQ(found.status.code(), StatusCode::kDamaged) << found.status.ToString();
+      }
+    }
+  }
+}
+
 /// A two-phase parser that some records fail in its first phase: no tf.Example.
 TEST_F(ParseFailureTest, ATwoPhaseParserFailsAndSkipsAtThatRow) {
   std::vector<std::byte> bytes;

@@ -105,13 +105,10 @@ void Planner::HandOn(Block* block) {
 
 void Planner::Follow(const BlockEnds& ends) {
   if (ends.pass) turns_.EndPassOf(ends.lane);
-  const std::uint64_t most_damaged = plan_.source.options.max_damaged;
   if (!ends.status.ok()) {
     ends.denied ? FinishWithoutPlace(ends.status) : Finish(ends.status);
-  } else if (input_.ledger->damaged() - damaged_before_ > most_damaged) {
-    Finish(input_.judge->EndOr(Status(
-        StatusCode::kDamaged,
-        "more than " + std::to_string(most_damaged) + " damaged records or ranges were met")));
+  } else if (const Status damage = WhyTooMuchDamage(); !damage.ok()) {
+    Finish(input_.judge->EndOr(damage));
   } else if (ends.stream) {
     Finish(input_.judge->EndOr(Status()));
   } else if (turns_.IsPassOver()) {
@@ -119,6 +116,13 @@ void Planner::Follow(const BlockEnds& ends) {
   } else if (ends.turn && !input_.unordered) {
     turns_.EndTurn(ends.lane);
   }
+}
+
+Status Planner::WhyTooMuchDamage() const {
+  const std::uint64_t most = plan_.source.options.max_damaged;
+  if (input_.ledger->damaged() - damaged_before_ <= most) return {};
+  return Status(StatusCode::kDamaged,
+                "more than " + std::to_string(most) + " damaged records or ranges were met");
 }
 
 Status Planner::CheckedEnd(const Status& given) const {

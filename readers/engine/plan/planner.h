@@ -145,6 +145,10 @@ class Planner {
   /// host calls it, from within GoOn.
   Status CheckedEnd(const Status& given) const;
 
+  /// More damage than is allowed (max_damaged) has been met by now, in blocks or by writers; else
+  /// OK. Any thread.
+  Status WhyTooMuchDamage() const;
+
   /// Passes over the source that ended, with those before the run's start. Any thread.
   std::uint64_t passes_ended() const { return passes_ended_.load(std::memory_order_relaxed); }
   /// The same, of those that ended in front of a row that failed: what a shuffle holds of a pass
