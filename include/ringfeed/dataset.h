@@ -21,6 +21,11 @@ class Dataset {
   virtual bool Next(std::string* sample) = 0;
   /// Starts the next pass; false if that cannot be done.
   virtual bool ReInit() { return false; }
+  /// The number of the pass that Next is in. Override it, and StartPass, if passes differ from each
+  /// other: a chain's position names the pass that it counts from.
+  virtual std::uint64_t Pass() const { return 0; }
+  /// Starts that pass, from its first sample; false if that cannot be done.
+  virtual bool StartPass(std::uint64_t /*pass*/) { return ReInit(); }
   /// Whether Next makes its sample without waiting, as from files: then samples are handed on
   /// together. Override it if Next may wait for something else than a disk: false hands on each
   /// sample at once.
@@ -62,7 +67,8 @@ struct DistributedOptions {
 
 /// The share of one rank in each pass over a data set: all ranks together get every sample once,
 /// and none twice but for `pad`. Throws Error for a rank that is none of the ranks, and without a
-/// data set. Each ReInit starts the next pass, Reader's too: call it on all ranks alike.
+/// data set. Each ReInit starts the next pass, Reader's too: call it on all ranks alike. Restore,
+/// SeekTo and SkipBatches go to places of the passes since the last one of Reader.
 class DistributedTrainingDataset final : public Dataset {
  public:
   DistributedTrainingDataset(std::unique_ptr<RandomAccessDataset> dataset,
@@ -70,7 +76,9 @@ class DistributedTrainingDataset final : public Dataset {
   ~DistributedTrainingDataset() override;
 
   bool Next(std::string* sample) override;
-  bool ReInit() override;
+  bool ReInit() override { return StartPass(pass_ + std::uint64_t{1}); }
+  std::uint64_t Pass() const override { return pass_; }
+  bool StartPass(std::uint64_t pass) override;
   bool Ready() const override { return dataset_->Ready(); }
   std::string name() const override { return dataset_->name(); }
 

@@ -160,6 +160,8 @@ class DatasetRecords final : public RecordProvider {
   }
   bool Ready() const override { return dataset_->Ready(); }
   bool ReInit() override { return dataset_->ReInit(); }
+  std::uint64_t pass() const override { return dataset_->Pass(); }
+  bool StartPass(std::uint64_t pass) override { return dataset_->StartPass(pass); }
   std::string name() const override { return dataset_->name(); }
 
  private:

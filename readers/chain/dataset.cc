@@ -58,8 +58,8 @@ bool DistributedTrainingDataset::Next(std::string* sample) {
   return true;
 }
 
-bool DistributedTrainingDataset::ReInit() {
-  ++pass_;
+bool DistributedTrainingDataset::StartPass(std::uint64_t pass) {
+  pass_ = static_cast<std::uint32_t>(pass);
   order_.reset();
   next_ = 0;
   return true;

@@ -114,6 +114,7 @@ void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
     }
   }
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->Pause();
+  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->AimSource();
   std::exception_ptr failure;
   for (const auto& session : sessions) {
     try {
@@ -138,7 +139,8 @@ void GraphNode::ReInit() {
 }
 
 void GraphNode::GoToAim() {
-  // An aim before the first read is taken at once: nothing is to be stopped then, nor to rewind.
+  // An aim before the first read is taken at once, but for one at another pass of a data set:
+  // nothing is to be stopped then, nor to rewind.
   if (Session()->has_aim()) ReInit();
 }
 

@@ -42,7 +42,9 @@ Tensor CopyOf(const RecordSpan& record) {
 }  // namespace
 
 ReaderSession::ReaderSession(ExecutionPlan plan, RewindInput rewind_input)
-    : plan_(std::move(plan)), names_(NamesOf(plan_)), rewind_input_(std::move(rewind_input)) {}
+    : plan_(std::move(plan)), names_(NamesOf(plan_)), rewind_input_(std::move(rewind_input)) {
+  if (plan_.source.records != nullptr) start_.source_pass = plan_.source.records->pass();
+}
 
 ReaderSession::~ReaderSession() { Close(); }
 
@@ -56,6 +58,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   const OpenOptions& options = plan_.source.options;
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
   if (plan_.needs_index()) start_.by_index = true;
+  if (run_ == nullptr && plan_.source.instances != nullptr) start_.source_pass = SourcePass();
   try {
     auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, start_,
                                      start_.by_index ? indexed_ : nullptr, kept_);
@@ -457,11 +460,42 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
   instance->set_is_record(parser.gives_records());
 }
 
-void ReaderSession::RewindSource() {
+std::uint64_t ReaderSession::SourcePass() const {
+  if (plan_.source.records != nullptr) return plan_.source.records->pass();
+  const std::shared_ptr<ReaderSession> input = InputSession();
+  if (input == nullptr) return 0;
+  const std::lock_guard lock(input->mutex_);
+  return input->run_ != nullptr ? input->start_.source_pass : input->SourcePass();
+}
+
+std::uint64_t ReaderSession::SourcePassesOfRun() const {
+  const std::shared_ptr<ReaderSession> input = InputSession();
+  return std::max<std::uint64_t>(1, plan_.passes) *
+         (input == nullptr ? 1 : input->SourcePassesOfRun());
+}
+
+void ReaderSession::AimSource() {
+  std::optional<std::uint64_t> pass;
+  {
+    const std::lock_guard lock(mutex_);
+    if (aim_) {
+      wanted_pass_ = aim_->start.source_pass;
+    } else if (!wanted_pass_ && run_ != nullptr) {
+      wanted_pass_ = start_.source_pass + SourcePassesOfRun();  // however far it read ahead
+    }
+    pass = wanted_pass_;
+  }
+  const std::shared_ptr<ReaderSession> input = pass ? InputSession() : nullptr;
+  if (input == nullptr) return;
+  const std::lock_guard lock(input->mutex_);
+  input->wanted_pass_ = pass;
+}
+
+void ReaderSession::RewindSource(std::uint64_t pass) {
   const SourceNode& source = plan_.source;
   Status refused(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
   try {
-    if (source.instances ? source.instances->ReInit() : source.records->ReInit()) return;
+    if (source.instances ? source.instances->ReInit() : source.records->StartPass(pass)) return;
   } catch (const std::exception& error) {
     refused =
         Status(StatusCode::kUserError, std::string("the reader's ReInit threw: ") + error.what());
@@ -492,8 +526,13 @@ void ReaderSession::Resume() {
   if (closed_) return;
   // Gone also where the source refuses: who starts again later asks for the beginning.
   std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
-  if (run_ != nullptr && HasUserSource()) RewindSource();
-  TakeAim(std::move(aim).value_or(Aimed()));
+  const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
+  if (HasUserSource() && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
+  if (!aim) {
+    aim.emplace();
+    if (HasUserSource()) aim->start.source_pass = SourcePass();
+  }
+  TakeAim(*std::move(aim));
   LetGo(std::exchange(peeked_, {}));
   starved_since_.reset();
   passed_over_.clear();

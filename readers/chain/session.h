@@ -91,6 +91,9 @@ class ReaderSession {
   /// throws Error where the source cannot start again.
   void Pause();
   void Resume();
+  /// Between the two, and on those first that read others: the chain that this one reads is told
+  /// which pass of a data set is to come.
+  void AimSource();
   void Close();
   /// Throws Error behind Close.
   void CheckOpen() const;
@@ -161,6 +164,13 @@ class ReaderSession {
     /// the records, and where it ends is known once they were read.
     bool settled = true;
   };
+  /// What was handed out before the run, and with it, and where it began.
+  struct Places {
+    ChainPosition began;
+    ChainPosition delivered;
+    RunStart start;
+  };
+  Places Progress() const;
   /// What became of a wait: kStale where a ReInit ended the run under it.
   enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kTimeout, kStale };
 
@@ -213,7 +223,14 @@ class ReaderSession {
   /// `damage`. Waits a few seconds at most.
   Status MistakeOr(const Status& damage);
   void NoteFirst();
-  void RewindSource();
+  /// Under mutex_, with nothing at work: the pass that a data set is in, this chain's or that of
+  /// the chain which it reads; 0 where there is none.
+  std::uint64_t SourcePass() const;
+  /// So many of them a run goes through that is not left; one where it has no end.
+  std::uint64_t SourcePassesOfRun() const;
+  /// Starts that pass of it; a chain that is read stands there already. Throws Error where it
+  /// cannot.
+  void RewindSource(std::uint64_t pass);
   /// The chain by its index; null, with the reason in *why, where it has none. Builds it, once.
   /// Throws Error with kCancelled where `stop` or Close ends that: the next call builds it then.
   std::shared_ptr<IndexedSource> Planned(std::string* why, const std::stop_token& stop = {});
@@ -304,19 +321,20 @@ class ReaderSession {
   bool looking_ = false;              ///< one looks ahead, or waits until these are done
   mutable std::mutex mutex_;          ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;
-  RunStart start_;                          ///< of run_, or of the first one to come
-  std::optional<Aimed> aim_;                ///< where Resume is to start
-  bool settled_ = true;                     ///< as Aimed, of began_
-  ChainPosition began_;                     ///< what was handed out before the run
-  ChainPosition delivered_;                 ///< what was handed out: batch, run and mark alone
-  std::string restored_;                    ///< how the run came to its start
-  std::vector<std::uint64_t> passed_over_;  ///< damaged records of batches that had no other rows
-  std::optional<ChainPosition> passed_;     ///< behind the last of these: batch and mark alone
-  std::vector<std::uint64_t> passed_late_;  ///< as passed_over_, of batches that were settled
-  std::size_t unsettled_ = 0;               ///< batches of run_ that were read; with mutex_
-  std::uint64_t generation_ = 0;            ///< number of run_, from 0
-  std::mutex ending_mutex_;                 ///< one FailBehind at a time; taken before mutex_
-  std::optional<std::uint64_t> failed_at_;  ///< the batch of the last of run_; with mutex_
+  RunStart start_;                            ///< of run_, or of the first one to come
+  std::optional<Aimed> aim_;                  ///< where Resume is to start
+  std::optional<std::uint64_t> wanted_pass_;  ///< at which Resume starts the source
+  bool settled_ = true;                       ///< as Aimed, of began_
+  ChainPosition began_;                       ///< what was handed out before the run
+  ChainPosition delivered_;                   ///< what was handed out: batch, run and mark alone
+  std::string restored_;                      ///< how the run came to its start
+  std::vector<std::uint64_t> passed_over_;    ///< damaged records of batches that had no other rows
+  std::optional<ChainPosition> passed_;       ///< behind the last of these: batch and mark alone
+  std::vector<std::uint64_t> passed_late_;    ///< as passed_over_, of batches that were settled
+  std::size_t unsettled_ = 0;                 ///< batches of run_ that were read; with mutex_
+  std::uint64_t generation_ = 0;              ///< number of run_, from 0
+  std::mutex ending_mutex_;                   ///< one FailBehind at a time; taken before mutex_
+  std::optional<std::uint64_t> failed_at_;    ///< the batch of the last of run_; with mutex_
   Status failure_;
   bool failed_ = false;
   bool closed_ = false;

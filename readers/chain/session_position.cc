@@ -120,16 +120,18 @@ void ReaderSession::RefuseWithoutPosition() const {
   if (!why.empty()) Refuse(StatusCode::kUnsupported, "this chain has no position: " + why);
 }
 
+ReaderSession::Places ReaderSession::Progress() const {
+  const std::lock_guard lock(mutex_);
+  Places places{began_, delivered_, start_};
+  if (run_ == nullptr && HasUserSource()) places.start.source_pass = SourcePass();
+  return places;
+}
+
 std::string ReaderSession::Position(const BatchOrigin* behind) {
   RefuseWithoutPosition();
   if (behind == nullptr) (void)AwaitPosition(kNoDeadline);
-  ChainPosition position;
-  RunStart start;
-  {
-    const std::lock_guard lock(mutex_);
-    position = delivered_;
-    start = start_;
-  }
+  const auto [began, delivered, start] = Progress();
+  ChainPosition position = delivered;
   if (behind != nullptr) {
     position = PlaceBehind(*behind);
   }
@@ -139,14 +141,8 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
 std::string ReaderSession::StartPosition() {
   RefuseWithoutPosition();
   (void)AwaitPosition(kNoDeadline);
-  ChainPosition position;
-  RunStart start;
-  {
-    const std::lock_guard lock(mutex_);
-    position = began_;
-    start = start_;
-  }
-  return TextOf(std::move(position), start);
+  const auto [began, delivered, start] = Progress();
+  return TextOf(began, start);
 }
 
 bool ReaderSession::KnowsPosition() {
@@ -184,6 +180,7 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
     if (!position.mark) position.mark = MarkOfMixture(*indexed, start, position.batch);
     position.mix = indexed->MixBehind(start.mix, *position.mark);
   }
+  position.source_pass = start.source_pass;
   position.order = OrderText();
   // Damage without a record's number has a place where it fails, and none where it is skipped.
   const bool shuffles_files = plan_.shuffled() && !OrdersByNumber(plan_);
@@ -244,6 +241,7 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
     start.mark = indexed->PlaceOf(position.batch, PositionRows(), plan_.batch.drop_remainder);
   }
   start.mix = position.mix;
+  start.source_pass = position.source_pass;
   start.other_policy =
       position.batch > 0 && !position.on_damage.empty() && position.on_damage != PolicyName();
   start.batch = position.batch - std::min(position.batch, start.mark.outputs);
@@ -257,7 +255,7 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
   aimed.delivered = position;
   if (!aimed.delivered.mark) aimed.delivered.mark = start.mark;
   const std::lock_guard lock(mutex_);
-  if (run_ == nullptr) {
+  if (run_ == nullptr && (!HasUserSource() || start.source_pass == SourcePass())) {
     TakeAim(std::move(aimed));
   } else {
     aim_ = std::move(aimed);
@@ -308,6 +306,7 @@ void ReaderSession::AimAt(std::uint64_t batch) {
   RefuseWithoutPosition();
   ChainPosition position;
   position.batch = batch;
+  position.source_pass = Progress().start.source_pass;
   Aim(position, true);
 }
 
@@ -320,13 +319,8 @@ void ReaderSession::CheckSeek() {
 
 void ReaderSession::AimBehind(std::uint64_t batches) {
   RefuseWithoutPosition();
-  ChainPosition position;
-  RunStart start;
-  {
-    const std::lock_guard lock(mutex_);
-    position = delivered_;
-    start = start_;
-  }
+  const auto [began, delivered, start] = Progress();
+  ChainPosition position = delivered;
   position.batch = SumOrMost(position.batch, batches);
   position.mix = start.mix;
   if (plan_.looks_into_records()) {

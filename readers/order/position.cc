@@ -142,6 +142,7 @@ std::string ChainPosition::ToJson() const {
   json["batch"] = batch;
   if (mark) json["mark"] = {mark->pass, mark->place, mark->outputs};
   if (!mix.empty()) json["mix"] = mix;
+  if (source_pass != 0) json["source_pass"] = source_pass;
   json["order"] = order;
   if (!on_damage.empty()) json["on_damage"] = on_damage;
   json["data"] = ringfeed::ToJson(data);
@@ -170,6 +171,7 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
                                mark.at(2).get<std::uint64_t>()};
     }
     read.mix = json.value("mix", std::string());
+    read.source_pass = json.value("source_pass", std::uint64_t{0});
     read.order = json.at("order").get<std::string>();
     read.on_damage = json.value("on_damage", std::string());
     read.data = DataFrom(json.at("data"));

@@ -52,6 +52,7 @@ struct ChainPosition {
   std::uint64_t batch = 0;  ///< delivered since the beginning; rows on chains without Batch
   std::optional<PlanPosition> mark{};  ///< where batches depend on what is in the records
   std::string mix{};                   ///< counts of the sets of a mixture (MixState)
+  std::uint64_t source_pass = 0;       ///< of a data set whose passes differ: batch 0 is of it
   std::string order{};                 ///< the chain's order, in words
   /// What is done with damage ("fail", "skip"), where the order behind some of it goes by that;
   /// else empty, as in texts of before.

@@ -449,8 +449,8 @@ TEST_F(ContentTest, PassesWithoutEndOverRecordsThatPackLeavesOutEnd) {
   const PackOptions packing{.field = "bytes", .length = 8, .rows = 2};
   for (const bool joined : {false, true}) {
     Reader rows = Parse(OpenFiles({file}, Options()), RawParser());
-    const Drained found = Drain(joined ? Pack(MultiPass(rows, 0), packing)
-                                       : MultiPass(Pack(rows, packing), 0));
+    const Drained found =
+        Drain(joined ? Pack(MultiPass(rows, 0), packing) : MultiPass(Pack(rows, packing), 0));
     EXPECT_EQ(found.end, ReadResult::kFailed);
     EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument) << found.status.ToString();
   }

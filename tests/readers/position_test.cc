@@ -378,6 +378,54 @@ TEST_F(PositionTest, WhereARestIsDroppedThePlaceIsThatBehindTheBatchSoughtTo) {
   EXPECT_EQ(ReadAll(restored).batches.size(), 3u);
 }
 
+// Passes of a data set that is shuffled anew in each: a position counts from one of them.
+TEST_F(PositionTest, PassesOfADataSetAreReadAgainAsTheyWere) {
+  struct Numbers : RandomAccessDataset {
+    std::uint64_t Size() const override { return 12; }
+    void At(std::uint64_t index, std::string* sample) override {
+      const std::vector<std::byte> payload = RecordPayload(index, 16);
+      sample->assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+    }
+  };
+  for (const bool decorated : {false, true}) {
+    const auto chain = [&] {
+      Reader records = FromDataset(std::make_unique<DistributedTrainingDataset>(
+          std::make_unique<Numbers>(), DistributedOptions{.shuffle = true, .seed = 7}));
+      Reader reader = MultiPass(Batch(Parse(records, RawParser()), {.size = 5}), 2);
+      if (!decorated) return reader;
+      return Preprocess(reader, reader.slots(), [](const Instance& in, Instance* out) {
+        for (const Tensor& tensor : in) out->push_back(tensor);
+      });
+    };
+    for (const int rewinds : {0, 1, 3}) {
+      Reader whole = chain();
+      for (int i = 0; i < rewinds; ++i) {
+        ReadAll(whole, 1);
+        whole.ReInit();
+      }
+      const auto wanted = ReadAll(whole).batches;
+      ASSERT_EQ(wanted.size(), 6u);
+      for (std::size_t at = 0; at < wanted.size(); ++at) {
+        const std::vector rest(wanted.begin() + static_cast<std::ptrdiff_t>(at), wanted.end());
+        whole.SeekTo(at);
+        const std::string position = whole.Position();
+        EXPECT_EQ(ReadAll(whole).batches, rest) << rewinds << " " << at;
+        whole.Restore(position);
+        EXPECT_EQ(ReadAll(whole).batches, rest) << rewinds << " " << at;
+        Reader other = chain();
+        other.Restore(position);
+        EXPECT_EQ(other.Position(), position);
+        EXPECT_EQ(ReadAll(other).batches, rest) << rewinds << " " << at;
+        other.SeekTo(0);
+        EXPECT_EQ(ReadAll(other, 1).batches.front(), wanted.front());
+        if (at == 0) continue;
+        other.SkipBatches(at - 1);
+        EXPECT_EQ(ReadAll(other).batches, rest) << rewinds << " " << at;
+      }
+    }
+  }
+}
+
 // A rank that gets no record in one pass gets some in another.
 TEST_F(PositionTest, RanksWithOtherFilesInEachPassReadAllPassesByNumber) {
   std::vector<std::string> files = MakeFiles(1, 4, 8, 90);

@@ -33,6 +33,9 @@ class RecordProvider {
   virtual bool Ready() const = 0;
   /// Starts the next pass; false where that cannot be done.
   virtual bool ReInit() = 0;
+  /// The pass that it is in, where passes differ; StartPass goes to the beginning of one.
+  virtual std::uint64_t pass() const { return 0; }
+  virtual bool StartPass(std::uint64_t /*pass*/) { return ReInit(); }
   /// No more is asked for before ReInit. It keeps nothing that others may wait for.
   virtual void LetGo() {}
   virtual std::string name() const = 0;

@@ -31,6 +31,7 @@ struct RunStart {
   PlanPosition mark{};      ///< only by index anything but the beginning, but for its outputs
   std::string mix{};        ///< counts of a mixture's sets there (MixState); empty: by their number
   bool by_index = false;    ///< as it is read from there
+  std::uint64_t source_pass = 0;  ///< of a data set whose passes differ, the first one (pass())
   /// The position is of a chain that does something else with damage: what is left out may not meet
   /// any that has no record's number, since the order behind it is another one then.
   bool other_policy = false;

@@ -171,8 +171,8 @@ class Planner {
     std::uint64_t rows = 0;          ///< good ones
     RowTally before;                 ///< of the sink, at its beginning
     std::uint64_t taken_before = 0;  ///< rows_taken_ at its beginning
-    bool is_empty = true;  ///< of records, also damaged and filtered ones, and of damage
-    bool is_whole = true;  ///< it was begun at its beginning
+    bool is_empty = true;            ///< of records, also damaged and filtered ones, and of damage
+    bool is_whole = true;            ///< it was begun at its beginning
     bool losses_noted = false;
   };
 
