@@ -376,6 +376,12 @@ RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& nam
   return found.format->NewWriter(std::make_unique<OutputFile>(descriptor, name, found.compression));
 }
 
+void AppendHoles(std::uint32_t records, FrameOutput* output) {
+  constexpr std::uint32_t kMostListed = 1024;
+  output->records.resize(output->records.size() + std::min(records, kMostListed));
+  output->rest_lost = records > kMostListed;
+}
+
 Status LostUnits::Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
                        FrameOutput* output) const {
   const std::string reason(problem.empty() ? "it has another number of records than the index says"
@@ -384,7 +390,7 @@ Status LostUnits::Lose(const FrameInput& unit, std::uint32_t records, std::strin
     return Status(StatusCode::kDamaged, reason,
                   {file_, static_cast<std::int64_t>(unit.offset), -1});
   }
-  output->records.resize(output->records.size() + records);
+  AppendHoles(records, output);
   output->damage.push_back({file_, unit.offset, unit.offset + unit.bytes.size(), reason});
   return {};
 }

@@ -119,6 +119,8 @@ struct FrameOutput {
   /// Not 0 for records whose payload's checksum is still to be taken
   /// (FrameInput::leaves_sums_from); those behind its end are checked.
   std::vector<std::uint8_t> unchecked;
+  /// By unit framers: all records of the unit behind these are lost, too.
+  bool rest_lost = false;
   /// Not null: gets the units of what is appended to `records`. (Formats with Format::OwnIndex
   /// leave it.)
   std::vector<FramedUnit>* units = nullptr;
@@ -169,12 +171,16 @@ class UnitFramer {
   /// the index counted in it: a damaged one as a null span, with its range in output->damage, or,
   /// under kFail, not, with the failure (records before it were appended). unit.limit and at_end
   /// are not looked at. A unit without bytes, in a format whose records have some, was lost when
-  /// the index was made: it gives null spans.
+  /// the index was made: it gives null spans. Of very many it gives some (rest_lost).
   virtual Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) = 0;
 };
 
 /// Why a unit that the index has without bytes is lost.
 inline constexpr std::string_view kLostBefore = "it was damaged when the file was indexed";
+
+/// Under kSkip, the null spans of a unit of so many records that are lost: of very many, which an
+/// index may claim, the first ones, and rest_lost says so of the others.
+void AppendHoles(std::uint32_t records, FrameOutput* output);
 
 /// What becomes of units whose records cannot be had: under kSkip null spans and a range, under
 /// kFail a failure.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ringfeed/formats.h"
+#include "tests/readers/formats/recordio_file.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
 
@@ -140,6 +141,38 @@ TEST_F(FailurePolicyTest, RangesOfWhichNoRecordIsKnownAreCountedApartInEveryOrde
   EXPECT_EQ(Drain(reader).ids.size(), 90U);
   EXPECT_EQ(reader.Stats().damaged_records, 1U);
   EXPECT_EQ(reader.Stats().lost_ranges, 0U);
+}
+
+// All of its records are lost, and not only as many as take memory.
+TEST_F(FailurePolicyTest, ALargeChunkThatIsLostIsOnePieceOfDamageByNumberToo) {
+  constexpr std::uint64_t kOfChunk = 5000;
+  const std::string file = directory_.File("chunks");
+  std::string chunks;
+  for (std::uint64_t chunk = 0; chunk < 3; ++chunk) {
+    std::vector<std::string> records;
+    for (std::uint64_t id = chunk * kOfChunk; id < (chunk + 1) * kOfChunk; ++id) {
+      const std::vector<std::byte> payload = RecordPayload(id, 16);
+      records.emplace_back(reinterpret_cast<const char*>(payload.data()), payload.size());
+    }
+    chunks += FluidChunk(records);
+  }
+  WriteBytes(file, std::as_bytes(std::span(chunks)));
+  FlipByte(file, chunks.size() / 2);
+  std::vector<std::uint64_t> wanted = Numbers(kOfChunk);
+  for (std::uint64_t id = 2 * kOfChunk; id < 3 * kOfChunk; ++id) wanted.push_back(id);
+  OpenOptions options = Skipping();
+  options.format = "recordio";
+  options.stripe_bytes = 4096;
+  for (const bool global : {false, true}) {
+    Reader records = OpenFiles({file}, options);
+    if (global) records = Shuffle(records, {.seed = 1, .mode = ShuffleMode::kGlobal});
+    Reader reader = Batches(records, 1000);
+    const Drained found = Drain(reader);
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_EQ(Sorted(found.ids), wanted);
+    EXPECT_EQ(reader.Stats().damaged_records, 1U);
+    EXPECT_EQ(reader.Stats().lost_ranges, 0U);
+  }
 }
 
 TEST_F(FailurePolicyTest, WhatBecameOfTheFilesIsCounted) {

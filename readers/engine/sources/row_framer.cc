@@ -120,7 +120,7 @@ Status RowFramer::LoseUnit(const LaneFile& file, const NeededUnit& unit,
     return Status(StatusCode::kDamaged,
                   ranges.empty() ? std::string(kLostBefore) : ranges.front().reason);
   }
-  output->records.resize(output->records.size() + unit.unit.records);
+  AppendHoles(unit.unit.records, output);
   for (const IndexDamage& range : ranges) {
     output->damage.push_back({file.data->name, range.begin, range.end, range.reason});
   }
@@ -156,12 +156,13 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   const Status status = file->framer->Frame(input, unit.unit.records, output);
   CutRanges(*file, unit, std::span(output->damage).subspan(reported));
   const std::size_t framed = output->records.size() - already;
-  if (!status.ok() || framed == unit.unit.records) return status;
+  if (!status.ok() || framed == unit.unit.records || output->rest_lost) return status;
   const std::string reason = std::to_string(framed) + " records stand here, the index says " +
                              std::to_string(unit.unit.records) + "; build it anew (ringfeed index)";
   output->records.resize(already + std::min<std::size_t>(framed, unit.unit.records));
   if (context_->options->on_damage == OnDamage::kFail) return {StatusCode::kDamaged, reason};
-  output->records.resize(already + unit.unit.records);
+  AppendHoles(unit.unit.records - static_cast<std::uint32_t>(output->records.size() - already),
+             output);
   output->damage.push_back(
       {file->data->name, unit.unit.offset, unit.unit.offset + unit.unit.bytes, reason});
   return {};
@@ -192,8 +193,9 @@ RowFramer::FramedUnit* RowFramer::FrameUnit(LaneFile* file, const NeededUnit& un
 bool RowFramer::AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* block) {
   const FramedUnit& framed = *FrameUnit(file, unit);
   const auto number = static_cast<std::size_t>(unit.record - unit.unit.first_record);
-  if (number >= framed.frame.records.size()) return Fail(unit, framed.status, block);
-  block->frame.records.push_back(framed.frame.records[number]);
+  const bool listed = number < framed.frame.records.size();
+  if (!listed && !framed.frame.rest_lost) return Fail(unit, framed.status, block);
+  block->frame.records.push_back(listed ? framed.frame.records[number] : RecordSpan());
   // Once for the unit, whoever reads its other records: the first that is damaged tells.
   if (number == framed.teller) {
     block->frame.damage.insert(block->frame.damage.end(), framed.frame.damage.begin(),

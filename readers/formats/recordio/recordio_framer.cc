@@ -21,8 +21,10 @@ constexpr std::uint64_t kMostInflation = 1032;
 constexpr std::string_view kNoMagic = "no chunk starts here: the magic number is not 0x01020304";
 // All of a damaged chunk must be held until its end is seen: no more than that is worth.
 constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
-// Records of a damaged chunk.
+// Records of a damaged chunk; if it is compressed, of a byte of it: each has a place in memory, and
+// a header may lie.
 constexpr std::uint32_t kMostLost = 1 << 20;
+constexpr std::uint64_t kMostLostOfByte = 4;
 constexpr std::size_t kLeastGzipBytes = 18;  // header and trailer of a member
 
 class RecordIoFramer final : public Framer {
@@ -190,11 +192,12 @@ RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::si
 
 // Whether the records of a chunk that turns out damaged keep their numbers, if it ends where its
 // header says: not where there are more than can be in it, or so many that a header which lies
-// would cost much.
+// would cost much. It goes by the header alone, for the index too.
 bool RecordIoFramer::Countable(const RecordIoChunk& header) const {
   const bool stored = header.compressor == static_cast<std::uint32_t>(RecordIoCompressor::kNone);
-  const std::uint64_t most_bytes = header.stored_bytes * (stored ? 1 : kMostInflation);
-  return header.records <= kMostLost && header.records <= most_bytes / kLength &&
+  const std::uint64_t most =
+      stored ? header.stored_bytes / kLength : header.stored_bytes * kMostLostOfByte;
+  return header.records <= std::min<std::uint64_t>(kMostLost, most) &&
          kHeader + std::uint64_t{header.stored_bytes} <= kMostHeld;
 }
 

@@ -225,6 +225,16 @@ TEST(RecordIoDamageTest, PromisesAreCheckedBeforeMemoryIsTaken) {
   EXPECT_EQ(Frame(large, OnDamage::kSkip, {}, 1000).records, Strings{"after"});
 }
 
+// What a header says of a damaged chunk costs memory for each record that it promises.
+TEST(RecordIoDamageTest, ACompressedChunkThatPromisesVeryManyRecordsKeepsNoPlacesForThem) {
+  const std::string bad = GoChunk(std::string(4076, 'x'), 1 << 20, 2);
+  const std::string fair = GoChunk(std::string(4076, 'x'), 4 * 4076, 2);
+  const Framed framed = Frame(bad + fair + bad + FluidChunk({"after"}), OnDamage::kSkip);
+  EXPECT_EQ(framed.records, Strings{"after"});
+  EXPECT_EQ(framed.damaged.size(), 4U * 4076 + 1);
+  EXPECT_EQ(framed.damage.size(), 3U);
+}
+
 // Every twenty bytes a header whose chunk fits into the file but is none.
 TEST(RecordIoDamageTest, HostileHeadersEnd) {
   std::string file;
