@@ -16,10 +16,10 @@ PagedIndex::PagedIndex(IndexImage image)
 
 PagedIndex::PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
                        std::vector<IndexGap> gaps, std::vector<IndexDamage> damage,
-                       std::shared_ptr<const void> owner)
+                       std::shared_ptr<const FileMapping> mapping)
     : header_(header),
       layout_(header_.layout()),
-      owner_(std::move(owner)),
+      mapping_(std::move(mapping)),
       gaps_(std::move(gaps)),
       damage_(std::move(damage)),
       pages_(pages),
@@ -39,6 +39,11 @@ Status PagedIndex::Check(std::uint64_t page) const {
   }
   word.fetch_or(bit, std::memory_order_relaxed);
   return {};
+}
+
+Status PagedIndex::CheckLength() const {
+  if (mapping_ == nullptr || !mapping_->damaged()) return {};
+  return Status(StatusCode::kDamaged, "the index was cut while it was read");
 }
 
 Status PagedIndex::CheckPages() const {
@@ -144,7 +149,7 @@ Status PagedIndex::Find(std::span<const std::uint64_t> records, std::span<Record
     Status status = FindOne(records[i], &units[i]);
     if (!status.ok()) return status;
   }
-  return {};
+  return CheckLength();
 }
 
 Status PagedIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const {
@@ -165,7 +170,8 @@ Status PagedIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const 
     }
   }
   std::uint64_t begin = 0;
-  return Place(page * layout_.entries_per_page() + low, &begin, record);
+  status = Place(page * layout_.entries_per_page() + low, &begin, record);
+  return status.ok() ? CheckLength() : status;
 }
 
 }  // namespace ringfeed

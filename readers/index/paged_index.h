@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "io/file_mapping.h"
 #include "readers/formats/record_index.h"
 #include "readers/index/index_image.h"
 
@@ -18,10 +19,10 @@ class PagedIndex final : public RecordIndex {
  public:
   /// In memory.
   explicit PagedIndex(IndexImage image);
-  /// Of a file: `pages` are kept by `owner`.
+  /// Of a file: `pages` stand in `mapping`.
   PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
              std::vector<IndexGap> gaps, std::vector<IndexDamage> damage,
-             std::shared_ptr<const void> owner);
+             std::shared_ptr<const FileMapping> mapping);
 
   std::uint64_t records() const override { return header_.records; }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
@@ -38,6 +39,8 @@ class PagedIndex final : public RecordIndex {
 
  private:
   Status Check(std::uint64_t page) const;
+  /// Whether what was read is what the file held: pages that were checked are gone if it is cut.
+  Status CheckLength() const;
   IndexPage At(std::uint64_t page) const {
     return {pages_.data() + page * IndexLayout::kPageBytes, layout_};
   }
@@ -53,7 +56,7 @@ class PagedIndex final : public RecordIndex {
   const IndexHeader header_;
   const IndexLayout layout_;
   const std::vector<std::byte> memory_;
-  const std::shared_ptr<const void> owner_;
+  const std::shared_ptr<const FileMapping> mapping_;  ///< null in memory
   const std::vector<IndexGap> gaps_;
   const std::vector<IndexDamage> damage_;
   const std::span<const std::byte> pages_;

@@ -162,7 +162,7 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   output->records.resize(already + std::min<std::size_t>(framed, unit.unit.records));
   if (context_->options->on_damage == OnDamage::kFail) return {StatusCode::kDamaged, reason};
   AppendHoles(unit.unit.records - static_cast<std::uint32_t>(output->records.size() - already),
-             output);
+              output);
   output->damage.push_back(
       {file->data->name, unit.unit.offset, unit.unit.offset + unit.unit.bytes, reason});
   return {};

@@ -457,11 +457,23 @@ class TfRecordUnitFramer final : public UnitFramer {
       return "the length's checksum does not match";
     }
     if (*length > bytes.size() - kFrame) return "the record is longer than the index says";
+    const auto rest = bytes.subspan(kFrame + static_cast<std::size_t>(*length));
+    if (!rest.empty() && HasRecord(rest)) [[unlikely]] {
+      return "another record stands behind it that the index does not know";
+    }
     if (*length >= leaves_sums_from) return {};
     const auto payload = bytes.subspan(kHeader, static_cast<std::size_t>(*length));
     const auto stored = LoadLe<std::uint32_t>(payload.data() + payload.size());
     if (stored != MaskCrc32c(Crc32c(payload))) return kBadPayload;
     return {};
+  }
+
+  // Behind a record stands what was lost where the index was made, or, by an index that somebody
+  // else made, a record that nobody would ask for.
+  static bool HasRecord(std::span<const std::byte> rest) {
+    std::uint64_t length = 0;
+    return rest.size() >= kFrame && ReadTfRecordHeader(rest.first(kHeader), &length) &&
+           length <= rest.size() - kFrame;
   }
 
   const LostUnits lost_;

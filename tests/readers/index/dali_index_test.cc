@@ -4,8 +4,10 @@
 #include <vector>
 
 #include "readers/index/open_index.h"
+#include "ringfeed/decorators.h"
 #include "tests/readers/formats/tfrecord_file.h"
 #include "tests/readers/index/read_both_ways.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -53,6 +55,29 @@ TEST_F(DaliIndexTest, IsUsedWhereItCoversTheFile) {
     EXPECT_EQ(opened.why, "");
     ExpectSameBothWays(file_, bytes_, *opened.index);
   }
+}
+
+// Not every line is compared with the file when it is opened.
+TEST_F(DaliIndexTest, ALineOverTwoRecordsIsDamageWhenItIsRead) {
+  constexpr std::uint64_t kRecords = 1000;
+  constexpr std::uint64_t kBytes = 40 + 16;
+  const std::vector<std::size_t> sizes(kRecords, 40);
+  WriteTfRecords(file_.name, 0, sizes);
+  std::string text;
+  for (std::uint64_t record = 0; record < kRecords; ++record) {
+    const std::uint64_t records = record == 517 ? 2 : 1;
+    text += std::to_string(record * kBytes) + " " + std::to_string(records * kBytes) + "\n";
+    record += records - 1;
+  }
+  WriteText(file_.name + ".idx", text);
+  Reader reader = Shuffle(OpenFiles({file_.name}, {.format = "tfrecord"}),
+                          {.seed = 1, .mode = ShuffleMode::kGlobal});
+  RecordBlock block;
+  ReadResult result;
+  while ((result = reader.TryReadBlock(&block)) == ReadResult::kRecord) {
+  }
+  EXPECT_EQ(result, ReadResult::kFailed);
+  EXPECT_EQ(reader.status().place().record, 517) << reader.status().ToString();
 }
 
 TEST_F(DaliIndexTest, IsNotBelievedWhereItDoesNot) {

@@ -229,6 +229,23 @@ TEST_F(IndexFileTest, APageThatIsDamagedIsMendedWhenItIsUsed) {
   EXPECT_EQ(ReadBytes(path_), good);
 }
 
+// Pages that were looked at before are gone then, too.
+TEST_F(IndexFileTest, AnIndexThatIsCutWhileItIsReadIsMadeAgain) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  const OpenedIndex opened = Open();
+  const std::vector<std::uint64_t> numbers = {5, 1018 + 7, 2 * 1018 + 3};
+  std::vector<RecordUnit> before(numbers.size());
+  ASSERT_TRUE(opened.index->Find(numbers, before).ok());
+  std::filesystem::resize_file(path_, 0);
+  std::vector<RecordUnit> after(numbers.size());
+  ASSERT_TRUE(opened.index->Find(numbers, after).ok());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    EXPECT_EQ(after[i].offset, before[i].offset);
+    EXPECT_EQ(after[i].bytes, before[i].bytes);
+  }
+  EXPECT_NE(opened.index->remark().find("made again"), std::string::npos);
+}
+
 TEST_F(IndexFileTest, ADamagedPageOfAFileThatChangedIsAFailure) {
   ExpectGood(Open(), IndexOrigin::kBuilt);
   std::string bad = ReadBytes(path_);
