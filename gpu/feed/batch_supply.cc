@@ -37,6 +37,7 @@ class ReaderSupply final : public BatchSupply {
   }
 
   void ReInit() override { reader_.ReInit(); }
+  std::int64_t RowsBefore() const override { return ReaderAccess::RowsBefore(reader_); }
   Reader reader() const override { return reader_; }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
   std::string WhySumsAreEarly() const override {

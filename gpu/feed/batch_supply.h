@@ -43,6 +43,9 @@ class BatchSupply {
   virtual std::int64_t ReadyAt() const { return std::numeric_limits<std::int64_t>::max(); }
   /// Starts again. Throws Error where it cannot.
   virtual void ReInit() = 0;
+  /// Rows of the whole batches before the first one, where it goes on in the middle of a pass; else
+  /// 0: what comes tells.
+  virtual std::int64_t RowsBefore() const { return 0; }
   /// The chain that the batches' origins are of; empty where they have none.
   virtual Reader reader() const { return {}; }
   /// What reads the batches' rows into a device's memory; null where nothing does.

@@ -99,6 +99,7 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
 }
 
 void Distributor::Add(SuppliedBatch&& batch) {
+  if (next_number_ == 0 && step_.empty()) most_rows_ = std::max(most_rows_, supply_->RowsBefore());
   most_rows_ = std::max(most_rows_, Rows(batch.tensors));
   if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
   if (!collects_steps()) {

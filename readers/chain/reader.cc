@@ -91,6 +91,10 @@ void ReaderAccess::LeaveFields(const Reader& reader, const LeftFieldRules& rules
   SessionOf(reader.node_)->LeaveFields(rules);
 }
 
+std::int64_t ReaderAccess::RowsBefore(const Reader& reader) {
+  return SessionOf(reader.node_)->RowsBefore();
+}
+
 void ReaderAccess::ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads) {
   SessionOf(reader.node_)->ReadDirectly(std::move(reads));
 }

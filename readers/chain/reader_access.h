@@ -37,6 +37,9 @@ class ReaderAccess {
   static ReadResult TryReadNext(const Reader& reader, Instance* instance,
                                 const ReadOptions& options, std::span<const PendingCopy>* pending,
                                 std::shared_ptr<UnsettledBatch>* unsettled = nullptr);
+  /// The rows of a whole batch, where the chain's run goes on in the middle of a pass; 0 where it
+  /// does not, or batches have no usual number of rows.
+  static std::int64_t RowsBefore(const Reader& reader);
   /// Why checksums are not left, in a few words; empty where they are.
   static std::string WhySumsAreEarly(const Reader& reader);
 };

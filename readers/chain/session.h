@@ -83,6 +83,8 @@ class ReaderSession {
   ReadResult HasNext(Deadline deadline = kNoDeadline);
   /// Waits until it is known where what is left out ends; false: not by the deadline.
   bool AwaitPosition(Deadline deadline);
+  /// As ReaderAccess.
+  std::int64_t RowsBefore() const;
   /// Whether it is known now.
   bool KnowsPosition();
   /// kTimeout, or the same and *pass, which is none where no instance comes next.

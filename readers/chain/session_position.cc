@@ -120,6 +120,14 @@ void ReaderSession::RefuseWithoutPosition() const {
   if (!why.empty()) Refuse(StatusCode::kUnsupported, "this chain has no position: " + why);
 }
 
+std::int64_t ReaderSession::RowsBefore() const {
+  if (!plan_.batched || plan_.looks_into_records()) return 0;
+  const std::lock_guard lock(mutex_);
+  const bool in_pass = start_.mark.place > 0 || (!start_.by_index && start_.mark.outputs > 0);
+  const auto ranks = static_cast<std::uint64_t>(plan_.batch.rank.world_size);
+  return in_pass ? static_cast<std::int64_t>(plan_.batch.size / ranks) : 0;
+}
+
 ReaderSession::Places ReaderSession::Progress() const {
   const std::lock_guard lock(mutex_);
   Places places{began_, delivered_, start_};

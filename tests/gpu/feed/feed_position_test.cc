@@ -112,6 +112,40 @@ TEST_F(FeedPositionTest, ANewChainGoesOnBehindAnyLeaseByAnyNumberOfDevices) {
   }
 }
 
+// How many rows are usual is known also where the first batch that comes is the short last one.
+TEST_F(FeedPositionTest, AShortLastBatchIsWhatItWasHoweverFewComeBeforeIt) {
+  const std::vector<std::size_t> sizes(66, 24);
+  const std::string file = MakeFile(sizes);
+  for (const auto& [distribution, last_step] :
+       {std::pair(Distribution::kRoundRobin, LastStep::kPad),
+        std::pair(Distribution::kSplit, LastStep::kPad),
+        std::pair(Distribution::kSplit, LastStep::kDrop)}) {
+    const auto options = [&, distribution = distribution, last_step = last_step] {
+      FeedOptions on = On(2, distribution);
+      on.last_step = last_step;
+      return on;
+    };
+    for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kGlobal}) {
+      const auto chain = [&] {
+        const Reader rows = Parse(OpenFiles({file}, InOwnArena()), RawParser());
+        return Batch(Shuffle(rows, {.seed = 1, .mode = mode}), {.size = 9});  // 7 and 3 rows
+      };
+      DeviceFeed whole(chain(), options());
+      const std::vector<std::string> all = Rest(&whole);
+      for (const std::uint64_t batch : {0U, 1U, 4U, 6U, 7U}) {
+        Reader later = chain();
+        later.SeekTo(batch);
+        DeviceFeed feed(later, options());
+        const bool split = distribution == Distribution::kSplit;
+        // A step is two batches, or the two parts of one.
+        if (!split && batch % 2 == 1) continue;
+        const std::size_t before = std::min<std::size_t>(all.size(), split ? 2 * batch : batch);
+        EXPECT_EQ(Rest(&feed), Tail(all, before)) << batch;
+      }
+    }
+  }
+}
+
 TEST_F(FeedPositionTest, BatchesThatDependOnWhatIsInRecordsGoOnByTheirMarks) {
   const auto chain = [this] {
     const auto odd = [](const RecordSpan& record) { return record.size % 2 == 1; };
