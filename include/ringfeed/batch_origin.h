@@ -19,7 +19,7 @@ struct RecordRange {
 struct BatchOrigin {
   /// Its number, from 0, over all passes; the same on all ranks. Without Batch the record's.
   std::uint64_t batch = 0;
-  std::uint64_t pass = 0;  ///< of its first row
+  std::uint64_t pass = 0;  ///< over the data, of its first row, also if passes are joined
   /// What Reader::Position needs of it besides.
   std::array<std::uint64_t, 3> mark{};
   /// Which records it holds, in the order of their delivery: only with OpenOptions::note_records.

@@ -145,7 +145,8 @@ class Reader {
   ReadResult TryHasNext(Deadline deadline);
   /// The pass over the data, from 0, in which the next instance begins. A pass has ended when it
   /// changes. Blocks until that is known. None at the end, if a failure comes next, and if another
-  /// consumer took it. After a Shuffle that joins passes it is that of the row that comes first.
+  /// consumer took it. After a Shuffle of joined passes it is that of the row that comes first, or,
+  /// if records are read by number, of the one that stood there before.
   std::optional<std::uint64_t> NextPass();
   /// The same until a deadline, as TryHasNext: *pass becomes what NextPass gives, none where this
   /// is no kRecord.

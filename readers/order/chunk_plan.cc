@@ -92,6 +92,7 @@ void ChunkPlan::Give(Chunk::Kind kind) {
 void ChunkPlan::StartPass() {
   started_ = true;
   positioned_ = false;
+  data_pass_ = {pass_, 0};
   turn_ = 0;
   places_ = places_end_ = rest_begin_ = cursor_->Places(pass_);
   const BatchSlice& slice = options_.slice;
@@ -164,14 +165,26 @@ Status ChunkPlan::FillChunk(Chunk* chunk) {
     const bool of_rest = wanted.begin >= rest_begin_ && wanted.begin < places_;
     if (!chunk->rows.empty() && of_rest != chunk->of_dropped_rest) break;
     chunk->of_dropped_rest = of_rest;
+    if (!FindDataPass(wanted.begin, chunk)) break;
     const std::size_t room = options_.rows_per_chunk - chunk->rows.size();
     wanted.end = std::min<std::uint64_t>(wanted.end, wanted.begin + room);
+    if (wanted.begin < places_) wanted.end = std::min(wanted.end, data_pass_.end);
     if (chunk->rows.empty()) chunk->place = wanted.begin;
     const Status status = Take(wanted, &chunk->rows);
     if (!status.ok()) return status;
     next_place_ = wanted.end;
   }
   return {};
+}
+
+bool ChunkPlan::FindDataPass(std::uint64_t place, Chunk* chunk) {
+  const std::uint64_t at = std::min(place, std::max<std::uint64_t>(1, places_) - 1);
+  if (data_pass_.end <= at) {
+    if (!chunk->rows.empty()) return false;
+    data_pass_ = cursor_->DataPassAt(pass_, at);
+  }
+  chunk->data_pass = data_pass_.pass;
+  return true;
 }
 
 Status ChunkPlan::Take(Wanted wanted, std::vector<RowNumber>* rows) {

@@ -28,6 +28,7 @@ struct Chunk {
   enum class Kind : std::uint8_t { kRows, kPassEnd, kEnd };
   Kind kind = Kind::kEnd;
   std::uint64_t pass = 0;
+  std::uint64_t data_pass = 0;   ///< of its rows, as RowCursor::DataPass
   std::uint64_t place = 0;       ///< of the first row; behind the last at kPassEnd
   std::vector<RowNumber> rows;   ///< at least one where the status is OK
   bool of_dropped_rest = false;  ///< the rows are of a rest that BatchSlice::drop_remainder drops
@@ -96,6 +97,8 @@ class ChunkPlan {
   /// What is wanted next, from `at` on: empty where nothing is left of this pass.
   Wanted NextWanted(std::uint64_t at) const;
   Status FillChunk(Chunk* chunk);
+  /// Which pass over the data the place is of; false where that ends the chunk in front of it.
+  bool FindDataPass(std::uint64_t place, Chunk* chunk);
   Status Take(Wanted wanted, std::vector<RowNumber>* rows);
   /// Moves the cursor to `place`, which is not before it.
   Status MoveTo(std::uint64_t place);
@@ -116,12 +119,13 @@ class ChunkPlan {
   bool started_ = false;     ///< this pass
   bool positioned_ = false;  ///< the cursor is where cursor_at_ says
   std::uint64_t pass_;
-  std::uint64_t next_place_;      ///< of this pass: what was before it was given or left out
-  std::uint64_t cursor_at_ = 0;   ///< the place that the cursor gives next
-  std::uint64_t places_ = 0;      ///< of this pass
-  std::uint64_t places_end_ = 0;  ///< the same with what is padded
-  std::uint64_t rest_begin_ = 0;  ///< where a rest begins that is dropped; else places_end_
-  std::size_t turn_ = 0;          ///< lane that gets the next chunk
+  std::uint64_t next_place_;       ///< of this pass: what was before it was given or left out
+  std::uint64_t cursor_at_ = 0;    ///< the place that the cursor gives next
+  std::uint64_t places_ = 0;       ///< of this pass
+  std::uint64_t places_end_ = 0;   ///< the same with what is padded
+  std::uint64_t rest_begin_ = 0;   ///< where a rest begins that is dropped; else places_end_
+  RowCursor::DataPass data_pass_;  ///< that next_place_ is of, or, behind its end, was
+  std::size_t turn_ = 0;           ///< lane that gets the next chunk
 };
 
 }  // namespace ringfeed

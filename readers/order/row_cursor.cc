@@ -71,6 +71,14 @@ OrderPlace JoinCursor::Origin(std::uint64_t pass, std::uint64_t place) {
   return input_->Origin(at.pass, at.place);
 }
 
+RowCursor::DataPass JoinCursor::DataPassAt(std::uint64_t pass, std::uint64_t place) {
+  const OrderPlace at = Find(pass, place);
+  DataPass found = input_->DataPassAt(at.pass, at.place);
+  const std::uint64_t end = std::min(found.end, input_->Places(at.pass));
+  found.end = place + std::max<std::uint64_t>(1, end - std::min(end, at.place));
+  return found;
+}
+
 Status JoinCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
   *count = 0;
   for (int empty = 0; *count < rows.size(); ++empty) {
@@ -99,6 +107,9 @@ class BlockCursor final : public RowCursor {
   std::uint64_t Places(std::uint64_t pass) override { return input_->Places(pass); }
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
   OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
+  DataPass DataPassAt(std::uint64_t pass, std::uint64_t place) override {
+    return input_->DataPassAt(pass, place);
+  }
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 
  private:
@@ -179,6 +190,9 @@ class WindowCursor final : public RowCursor {
   std::uint64_t Places(std::uint64_t pass) override { return input_->Places(pass); }
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
   OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
+  DataPass DataPassAt(std::uint64_t pass, std::uint64_t place) override {
+    return input_->DataPassAt(pass, place);
+  }
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 
  private:

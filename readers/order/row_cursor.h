@@ -34,6 +34,14 @@ class RowCursor {
   /// From where the cursor at the bottom of the chain is read after Seek(pass, place): its pass and
   /// place, never behind the place that is sought. Goes nowhere.
   virtual OrderPlace Origin(std::uint64_t pass, std::uint64_t place) { return {pass, place}; }
+  /// Over which pass of the data itself a place is, where this cursor's passes are several of these
+  /// that were joined, and up to which place. (Of places that a shuffle behind that exchanged: as
+  /// if it had not.)
+  struct DataPass {
+    std::uint64_t pass = 0;
+    std::uint64_t end = kEndlessPlaces;  ///< not of that pass any more; or later ones are of it too
+  };
+  virtual DataPass DataPassAt(std::uint64_t pass, std::uint64_t /*place*/) { return {pass}; }
   /// Fills `rows` with what stands at the next places of this pass; *count is less only at its end.
   virtual Status Next(std::span<RowNumber> rows, std::size_t* count) = 0;
   /// Whether Seek costs no more than a few dozen rows of Next: then who needs only some places
@@ -75,6 +83,7 @@ class JoinCursor final : public RowCursor {
   /// Fails as Next where passes without end have no such place.
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
   OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
+  DataPass DataPassAt(std::uint64_t pass, std::uint64_t place) override;
   /// Fails where passes without end hold nothing, so many in a row that nothing will come.
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 

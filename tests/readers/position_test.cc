@@ -378,6 +378,44 @@ TEST_F(PositionTest, WhereARestIsDroppedThePlaceIsThatBehindTheBatchSoughtTo) {
   EXPECT_EQ(ReadAll(restored).batches.size(), 3u);
 }
 
+// Whether records are read in the order of files or by their numbers.
+TEST_F(PositionTest, JoinedPassesAreToldApart) {
+  const std::vector<std::string> files = MakeFiles(2, 15, 40, 40);
+  const auto passes = [&](bool by_number, bool batched, std::uint64_t start, int ranks) {
+    OpenOptions options = SmallStripes();
+    options.cycle = 1;
+    Reader records = OpenFiles(files, options);
+    const ShuffleOptions none{.mode = ShuffleMode::kNone};
+    if (by_number && ranks == 1) records = Shuffle(records, none);
+    Reader rows = MultiPass(records, 4);
+    BatchOptions batching{.size = 4};
+    batching.rank = {0, ranks};
+    Reader reader = batched ? Batch(Parse(rows, RawParser()), batching) : rows;
+    if (start > 0) reader.SeekTo(start);
+    std::vector<std::uint64_t> found;
+    Instance instance;
+    BatchOrigin origin;
+    while (true) {
+      const std::optional<std::uint64_t> next = reader.NextPass();
+      if (reader.TryReadNext(&instance, {.origin = &origin}) != ReadResult::kRecord) break;
+      EXPECT_EQ(next, origin.pass);
+      found.push_back(origin.pass);
+    }
+    return found;
+  };
+  for (const bool batched : {false, true}) {
+    const std::vector<std::uint64_t> wanted = passes(false, batched, 0, 1);
+    EXPECT_EQ(wanted.size(), batched ? 30u : 120u);
+    EXPECT_EQ(wanted.back(), 3u);
+    EXPECT_EQ(passes(true, batched, 0, 1), wanted);
+    const std::vector<std::uint64_t> later(wanted.begin() + 9, wanted.end());
+    EXPECT_EQ(passes(true, batched, 9, 1), later);
+    if (batched) {
+      EXPECT_EQ(passes(true, true, 0, 2), wanted);
+    }
+  }
+}
+
 // Passes of a data set that is shuffled anew in each: a position counts from one of them.
 TEST_F(PositionTest, PassesOfADataSetAreReadAgainAsTheyWere) {
   struct Numbers : RandomAccessDataset {

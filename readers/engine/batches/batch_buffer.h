@@ -95,7 +95,7 @@ struct BatchBuffer {
   OrderSpan span;
   /// Of its delivery: dropped ones have one, too. For writers, as soon as it has a task.
   std::uint64_t sequence = 0;
-  std::uint64_t pass = 0;  ///< that its first row is of
+  std::uint64_t pass = 0;  ///< over the data, that its first row is of
   std::uint32_t rows = 0;
   /// Records of the source that it stands for, with those that are damaged or packed.
   std::uint64_t records = 0;

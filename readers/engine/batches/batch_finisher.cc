@@ -97,7 +97,7 @@ void BatchFinisher::LosePayloads(std::span<const std::uint32_t> sums, BatchBuffe
   }
   if (const Status copied = CopyPending(slot); !copied.ok()) {
     // Nothing of it can be shown. That is no damage, which may be skipped.
-    EndInFrontOf({0, copied, true, slot->pass}, slot);
+    EndInFrontOf({0, copied, true, slot->span.begin.pass}, slot);
     slot->row_numbers.clear();
     return;
   }

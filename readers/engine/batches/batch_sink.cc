@@ -81,7 +81,7 @@ std::uint64_t BatchSink::BytesOf(std::span<const RowRef> rows) const {
 
 BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
   // Rows that nobody batched are told by pass.
-  if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.pass) {
+  if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.data_pass) {
     CloseRest(false);
   }
   if (planned_.empty() || planned_.back().closed) {
@@ -91,7 +91,7 @@ BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
     batch.span.begin = clock_->BeforeBatch();
     batch.skipped = batch.span.number < skip_batches_;
     if (!batch.skipped) batch.sequence = next_sequence_++;
-    batch.pass = block.pass;
+    batch.pass = block.data_pass;
     batch.of_dropped_rest = block.of_dropped_rest;
     batch.before = sums();
     batch.units.resize(fields_);
@@ -154,10 +154,10 @@ void BatchSink::OnRefs(std::span<const RowRef> rows) {
 }
 
 std::size_t BatchSink::GoodRun(std::span<const RowRef> rows) const {
-  const std::uint64_t pass = rows.front().block->pass;
+  const std::uint64_t pass = rows.front().block->data_pass;
   std::size_t run = 1;
   while (run < rows.size() && !rows[run].hole() &&
-         (!options_.close_at_block_end || rows[run].block->pass == pass)) {
+         (!options_.close_at_block_end || rows[run].block->data_pass == pass)) {
     ++run;
   }
   return run;

@@ -38,7 +38,7 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   begin += skipped;
   if (begin == end) return;
   const std::uint32_t rows = end - begin;
-  auto delivery = NewDelivery(block->pass);
+  auto delivery = NewDelivery(block->data_pass);
   delivery->rows = rows;
   delivery->records = std::span(block->frame.records).subspan(begin, rows);
   const auto holes = static_cast<std::uint32_t>(
@@ -74,8 +74,8 @@ void RecordSink::OnRefs(std::span<const RowRef> rows) {
       PassOver(ref.block, 1);
       continue;
     }
-    if (open_ != nullptr && open_->pass != ref.block->pass) FlushRefs();
-    if (open_ == nullptr) open_ = NewDelivery(ref.block->pass);
+    if (open_ != nullptr && open_->pass != ref.block->data_pass) FlushRefs();
+    if (open_ == nullptr) open_ = NewDelivery(ref.block->data_pass);
     ++(ref.hole() ? tally_.damaged : tally_.delivered);
     NoteRecords(ref.block, ref.row, 1, open_.get());
     open_->refs.push_back(ref);

@@ -87,8 +87,10 @@ struct Block {
   bool of_dropped_rest = false;  ///< its rows are of a rest that Batch drops (BatchSlice)
 
   // The planner's.
-  std::uint64_t pass = 0;   ///< of the source, that its rows are of
-  bool knows_pass = false;  ///< set by its lane
+  std::uint64_t pass = 0;  ///< of the run, that its rows are of
+  /// Over the data: the same, but by number, where the run's passes may be several joined ones;
+  /// then its lane's.
+  std::uint64_t data_pass = 0;
 
   /// One for the planner and one for every row, damaged ones too.
   /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.

@@ -82,7 +82,7 @@ void BlockPool::Empty(Block* block) {
   block->status = Status();
   block->denied = false;
   block->turn_ends = true;
-  block->pass_ends = block->stream_ends = block->knows_pass = false;
+  block->pass_ends = block->stream_ends = false;
   block->of_dropped_rest = false;
   block->payload_bytes = block->filtered_bytes = block->taken_bytes = 0;
   block->good_rows = block->filtered_rows = block->truncated_rows = block->reopened = 0;

@@ -75,7 +75,8 @@ void Planner::PlanBlock(Block* block) {
   const BlockEnds ends{block->lane,        block->turn_ends, block->pass_ends,
                        block->stream_ends, block->denied,    block->status};
   const auto rows = static_cast<std::uint32_t>(block->rows());
-  if (!block->knows_pass) block->pass = passes_ended();
+  block->pass = passes_ended();
+  if (input_.chunks == nullptr) block->data_pass = block->pass;
   if (!ends.stream && !std::exchange(pass_.losses_noted, true)) NoteLosses();
   block->holds.store(rows + 1, std::memory_order_relaxed);
   if (const Status mistake = input_.judge->JudgeBlock(*block); !mistake.ok()) {

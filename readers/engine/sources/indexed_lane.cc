@@ -50,6 +50,7 @@ bool IndexedLane::FillDirectly(Block* block) {
   if (count == 0) return false;
   for (const RecordSpan& record : block->frame.records) context_->read_bytes->Add(record.size);
   block->of_dropped_rest = chunk_.of_dropped_rest;
+  block->data_pass = chunk_.data_pass;
   UseRows(count);
   block->turn_ends = !chunk_taken_;
   if (!chunk_taken_) {
@@ -89,6 +90,7 @@ std::unique_ptr<IndexedLane::Part> IndexedLane::PlanPart() {
   }
   part->kind = chunk_.kind;
   part->of_dropped_rest = chunk_.of_dropped_rest;
+  part->data_pass = chunk_.data_pass;
   part->ends_chunk = !chunk_taken_;
   if (part->ends_chunk) part->status = chunk_.status;
   return part;
@@ -148,6 +150,7 @@ void IndexedLane::FillFrom(Part* part, Block* block) {
   block->stream_ends = part->kind == Chunk::Kind::kEnd;
   block->turn_ends = part->ends_chunk;
   block->of_dropped_rest = part->of_dropped_rest;
+  block->data_pass = part->data_pass;
   if (part->kind != Chunk::Kind::kRows) return;
   for (const std::shared_ptr<InputFile>& input : part->fetch.inputs()) {
     if (input->mapping().empty()) continue;

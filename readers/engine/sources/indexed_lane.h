@@ -48,6 +48,7 @@ class IndexedLane final : public Lane {
     Chunk::Kind kind = Chunk::Kind::kRows;
     bool ends_chunk = true;
     bool of_dropped_rest = false;
+    std::uint64_t data_pass = 0;
     std::vector<RowNumber> rows;
     NeededUnits needed;
     UnitFetch fetch;
