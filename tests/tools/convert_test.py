@@ -245,6 +245,13 @@ class ConvertTest(CommandTest):
         self.assertEqual(payloads_of(self.folder / "b.tfrecord"),
                          [str(i).encode() * 9 for i in range(10) if i != 4])
 
+    def test_an_output_without_what_was_skipped_is_not_up_to_date(self):
+        words = ["convert", self.damaged(), f"{self.folder}/out/", "--to=recordio", "--json"]
+        for _ in range(2):
+            result = run(*words, "--on-damage=skip")
+            self.assertEqual(result.returncode, 1)
+            self.assertEqual(self.outcomes(json.loads(result.stdout)), ["written"])
+
     def test_what_was_skipped_is_told_where_it_fails_behind_that(self):
         # A row of another size is refused by the format of the output.
         path = self.write("odd.tfrecord", [str(i).encode() * 9 for i in range(10)] + [b"odd"])

@@ -223,7 +223,9 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
   };
   result.status = CopyFiles(inputs, options, watch, write, &result.damage);
   if (result.status.ok()) result.status = opened.writer->Close();
-  if (result.status.ok()) result.outcome = Conversion::Outcome::kWritten;
+  if (!result.status.ok()) return result;
+  result.outcome = Conversion::Outcome::kWritten;
+  if (!result.damage.empty()) MakeOutOfDate(output, inputs);
   return result;
 }
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -152,6 +153,17 @@ bool IsUpToDate(const std::string& output, const std::vector<std::string>& input
     const fs::file_time_type changed = fs::last_write_time(input, failure);
     return !failure && changed <= written;
   });
+}
+
+void MakeOutOfDate(const std::string& output, const std::vector<std::string>& inputs) {
+  std::error_code failure;
+  fs::file_time_type newest = fs::file_time_type::min();
+  for (const std::string& input : inputs) {
+    const fs::file_time_type changed = fs::last_write_time(input, failure);
+    if (!failure) newest = std::max(newest, changed);
+  }
+  if (newest == fs::file_time_type::min()) return;  // streams, of which nothing is up to date
+  fs::last_write_time(output, newest - std::chrono::seconds(1), failure);
 }
 
 void RemoveStalePartials(const std::string& folder,

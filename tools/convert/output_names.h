@@ -27,6 +27,10 @@ bool IsPartName(const std::string& output, const std::string& name);
 /// stream.
 bool IsUpToDate(const std::string& output, const std::vector<std::string>& inputs);
 
+/// Dates `output` before the newest of `inputs`: something is missing in it, and nobody is to take
+/// it for up to date.
+void MakeOutOfDate(const std::string& output, const std::vector<std::string>& inputs);
+
 /// Removes from `folder` what writers of files whose names `is_ours` accepts left behind when they
 /// were killed: temporary files of processes that are not there any more.
 void RemoveStalePartials(const std::string& folder,

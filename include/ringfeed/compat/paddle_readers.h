@@ -64,15 +64,15 @@ class Preprocessor : public Reader {
       : Reader(Preprocess(std::move(input), std::move(slots), std::move(function))) {}
 };
 
-/// read_recordio: the next `count` instances; fewer, or none, at the end of the data. Throws Error
-/// on failure, and what it has read is lost: ReadNext reads one by one.
+/// read_recordio: the next `count` instances; fewer, or none, at the end of the data. What comes
+/// before a failure is returned, and the next call throws that as an Error.
 inline std::vector<Instance> ReadRecordIo(Reader reader, std::size_t count) {
   std::vector<Instance> instances;
   Instance instance;
   while (instances.size() < count) {
     const ReadResult result = reader.TryReadNext(&instance);
-    if (result == ReadResult::kFailed) throw Error(reader.status());
-    if (result == ReadResult::kEnd) break;
+    if (result == ReadResult::kFailed && instances.empty()) throw Error(reader.status());
+    if (result != ReadResult::kRecord) break;
     instances.push_back(std::move(instance));
   }
   return instances;

@@ -222,8 +222,12 @@ class MainRun {
   void Do(const ReadRecordIoStep& step) {
     std::vector<Instance> read;
     Instance instance;
-    while (std::cmp_less(read.size(), step.count) && ReadOf(step.reader, &instance)) {
-      read.push_back(std::move(instance));
+    try {
+      while (std::cmp_less(read.size(), step.count) && ReadOf(step.reader, &instance)) {
+        read.push_back(std::move(instance));
+      }
+    } catch (const Error&) {
+      if (read.empty()) throw;  // else the next step that reads does
     }
     scope_->Var<std::vector<Instance>>(step.output) = std::move(read);
   }

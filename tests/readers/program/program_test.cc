@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/compat/paddle_readers.h"
 #include "ringfeed/compat/py_reader.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/make_tensor.h"
@@ -260,6 +261,28 @@ TEST_F(ProgramTest, RecordsOfAnOpenFileAreReadSoManyAtATimeAndTheReaderIsClosed)
     for (std::size_t i = 0; i + 1 < counts.size(); ++i) EXPECT_EQ(counts[i], 30U);
     EXPECT_TRUE(scope_.Get<ReaderHolder>("records").empty());
   }
+}
+
+TEST_F(ProgramTest, RecordsBeforeAFailureAreGivenAndTheNextReadFails) {
+  const std::string good = ReadBytes("line.recordio");
+  const std::string cut = good + good.substr(0, good.size() - 1);
+  WriteBytes("cut.recordio", std::as_bytes(std::span(cut)));
+  FeedProgram program = FeedProgram::FromText(
+      "startup {\n"
+      "  op { open_file { name: 'file' filename: 'cut.recordio' } }\n"
+      "  op { create_recordio_reader { name: 'records' input: 'file' } }\n"
+      "}\n"
+      "main { op { read_recordio { reader: 'records' count: 1000000 output: 'some' } } }",
+      "cut.program");
+  program.RunStartup(&scope_);
+  program.RunMain(&scope_);
+  const std::size_t before = scope_.Get<std::vector<Instance>>("some").size();
+  EXPECT_GT(before, 0u);
+  EXPECT_THROW(program.RunMain(&scope_), Error);
+  EXPECT_EQ(ReadRecordIo(OpenFiles({"line.recordio"}), 1000000).size(), before);
+  Reader direct = OpenFiles({"cut.recordio"});
+  EXPECT_EQ(ReadRecordIo(direct, 1000000).size(), before);
+  EXPECT_THROW(ReadRecordIo(direct, 1000000), Error);
 }
 
 // Whatever stands between the stream and the reader that is closed: its writer is told at once.
