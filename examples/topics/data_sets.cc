@@ -2,6 +2,7 @@
 //
 // Prints:
 //   rank 0 of 2 has 5 of 10 samples, rank 1 has 5
+//   passes of 1, 2 and 3 samples; restored, 3
 //   step of 2 devices: 2 and 2 rows
 //   step of 2 devices: 1 and 0 rows
 //   rows 1 and 2 of 4: 2
@@ -23,6 +24,27 @@ class Digits final : public rf::RandomAccessDataset {
   std::string name() const override { return "digits"; }  // in reports and errors
 };
 
+/// Passes that differ: each has a sample more than the one before.
+class Growing final : public rf::Dataset {
+ public:
+  bool Next(std::string* sample) override {
+    if (next_ > pass_) return false;
+    *sample = std::to_string(next_++);
+    return true;
+  }
+  bool ReInit() override { return StartPass(pass_ + 1); }
+  std::uint64_t Pass() const override { return pass_; }  // a position names it
+  bool StartPass(std::uint64_t pass) override {
+    pass_ = pass;
+    next_ = 0;
+    return true;
+  }
+
+ private:
+  std::uint64_t pass_ = 0;
+  std::uint64_t next_ = 0;
+};
+
 rf::Reader Share(std::size_t rank) {
   const rf::DistributedOptions options = {.rank = rank, .ranks = 2, .shuffle = true, .seed = 7};
   auto share =
@@ -34,6 +56,19 @@ std::size_t Count(rf::Reader records) {
   std::size_t count = 0;
   while (records.HasNext()) records.ReadNext(), ++count;
   return count;
+}
+
+void Passes() {
+  rf::Reader samples = rf::FromDataset(std::make_unique<Growing>());
+  std::cout << "passes of " << Count(samples);
+  samples.ReInit();
+  std::cout << ", " << Count(samples);
+  samples.ReInit();
+  const std::string start = samples.Position();
+  std::cout << " and " << Count(samples) << " samples; restored, ";
+  rf::Reader others = rf::FromDataset(std::make_unique<Growing>());
+  others.Restore(start);
+  std::cout << Count(others) << "\n";
 }
 
 /// Parts as one stream, for a data set that reads files by itself. No piece is of two parts.
@@ -51,6 +86,8 @@ void Pieces() {
 int main() try {
   std::cout << "rank 0 of 2 has " << Count(Share(0)) << " of 10 samples, rank 1 has "
             << Count(Share(1)) << "\n";
+
+  Passes();
 
   // At the end of the data the rows are spread, so that all devices step equally often.
   auto numbers = rf::Parse(Share(0), rf::CsvParser({{"x", rf::kInt64, {}}}));

@@ -529,7 +529,7 @@ void ReaderSession::Resume() {
   const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
   if (HasUserSource() && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
   if (!aim) {
-    aim.emplace();
+    aim = Aimed();
     if (HasUserSource()) aim->start.source_pass = SourcePass();
   }
   TakeAim(*std::move(aim));
