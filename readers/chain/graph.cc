@@ -114,15 +114,18 @@ void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
     }
   }
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->Pause();
-  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->AimSource();
   std::exception_ptr failure;
-  for (const auto& session : sessions) {
+  const auto attempt = [&](const auto& action) {
     try {
-      session->Resume();
+      action();
     } catch (...) {
       if (failure == nullptr) failure = std::current_exception();
     }
+  };
+  for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) {
+    attempt([&] { (*it)->AimSource(); });
   }
+  for (const auto& session : sessions) attempt([&] { session->Resume(); });
   if (failure != nullptr) std::rethrow_exception(failure);
 }
 

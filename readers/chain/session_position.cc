@@ -123,9 +123,10 @@ void ReaderSession::RefuseWithoutPosition() const {
 std::int64_t ReaderSession::RowsBefore() const {
   if (!plan_.batched || plan_.looks_into_records()) return 0;
   const std::lock_guard lock(mutex_);
-  const bool in_pass = start_.mark.place > 0 || (!start_.by_index && start_.mark.outputs > 0);
+  // A pass may have fewer rows than a batch: where nothing of it came before, none was whole.
+  if (start_.mark.place == 0) return 0;
   const auto ranks = static_cast<std::uint64_t>(plan_.batch.rank.world_size);
-  return in_pass ? static_cast<std::int64_t>(plan_.batch.size / ranks) : 0;
+  return static_cast<std::int64_t>(plan_.batch.size / ranks);
 }
 
 ReaderSession::Places ReaderSession::Progress() const {
@@ -331,6 +332,7 @@ void ReaderSession::AimBehind(std::uint64_t batches) {
   ChainPosition position = delivered;
   position.batch = SumOrMost(position.batch, batches);
   position.mix = start.mix;
+  position.source_pass = start.source_pass;
   if (plan_.looks_into_records()) {
     if (position.mark) position.mark->outputs = SumOrMost(position.mark->outputs, batches);
   } else if (plan_.source.mix != nullptr) {

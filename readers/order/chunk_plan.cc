@@ -168,7 +168,7 @@ Status ChunkPlan::FillChunk(Chunk* chunk) {
     if (!FindDataPass(wanted.begin, chunk)) break;
     const std::size_t room = options_.rows_per_chunk - chunk->rows.size();
     wanted.end = std::min<std::uint64_t>(wanted.end, wanted.begin + room);
-    if (wanted.begin < places_) wanted.end = std::min(wanted.end, data_pass_.end);
+    if (options_.slice.batch == 0) wanted.end = std::min(wanted.end, data_pass_.end);
     if (chunk->rows.empty()) chunk->place = wanted.begin;
     const Status status = Take(wanted, &chunk->rows);
     if (!status.ok()) return status;
@@ -178,6 +178,8 @@ Status ChunkPlan::FillChunk(Chunk* chunk) {
 }
 
 bool ChunkPlan::FindDataPass(std::uint64_t place, Chunk* chunk) {
+  const std::uint64_t batch = options_.slice.batch;
+  if (batch != 0) place -= place % batch;  // all ranks tell of a batch what its first place does
   const std::uint64_t at = std::min(place, std::max<std::uint64_t>(1, places_) - 1);
   if (data_pass_.end <= at) {
     if (!chunk->rows.empty()) return false;

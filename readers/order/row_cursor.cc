@@ -50,12 +50,21 @@ OrderPlace JoinCursor::Find(std::uint64_t pass, std::uint64_t place) {
     if (passes_ != 0) whole = std::min(whole, passes_ - 1);
     return {at + whole, place - whole * each};
   }
+  // From where the last one was found: those who ask go on from there.
+  if (found_.pass == pass && found_.place <= place && found_.input_pass >= at) {
+    at = found_.input_pass;
+    place -= found_.place;
+  } else {
+    found_ = {pass, 0, at};
+  }
   int empty = 0;
   for (std::uint64_t each = 0; !IsLast(at) && place >= (each = input_->Places(at)); ++at) {
     place -= each;
+    found_.place += each;
     empty = each == 0 ? empty + 1 : 0;
     if (empty == kMostEmptyPasses) break;
   }
+  found_.input_pass = at;
   return {at, place};
 }
 

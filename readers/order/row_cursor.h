@@ -102,6 +102,13 @@ class JoinCursor final : public RowCursor {
   const std::uint64_t passes_;
   const bool even_;
   std::uint64_t input_pass_ = 0;
+  /// The input's pass that was found last, and the place of this cursor's pass where it begins.
+  struct Found {
+    std::uint64_t pass = 0;
+    std::uint64_t place = 0;
+    std::uint64_t input_pass = 0;
+  };
+  Found found_;  ///< of passes that are not even
 };
 
 }  // namespace ringfeed

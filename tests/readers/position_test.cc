@@ -381,7 +381,8 @@ TEST_F(PositionTest, WhereARestIsDroppedThePlaceIsThatBehindTheBatchSoughtTo) {
 // Whether records are read in the order of files or by their numbers.
 TEST_F(PositionTest, JoinedPassesAreToldApart) {
   const std::vector<std::string> files = MakeFiles(2, 15, 40, 40);
-  const auto passes = [&](bool by_number, bool batched, std::uint64_t start, int ranks) {
+  const auto passes = [&](bool by_number, bool batched, std::uint64_t start, int ranks,
+                          int rank = 0) {
     OpenOptions options = SmallStripes();
     options.cycle = 1;
     Reader records = OpenFiles(files, options);
@@ -389,7 +390,7 @@ TEST_F(PositionTest, JoinedPassesAreToldApart) {
     if (by_number && ranks == 1) records = Shuffle(records, none);
     Reader rows = MultiPass(records, 4);
     BatchOptions batching{.size = 4};
-    batching.rank = {0, ranks};
+    batching.rank = {rank, ranks};
     Reader reader = batched ? Batch(Parse(rows, RawParser()), batching) : rows;
     if (start > 0) reader.SeekTo(start);
     std::vector<std::uint64_t> found;
@@ -412,6 +413,7 @@ TEST_F(PositionTest, JoinedPassesAreToldApart) {
     EXPECT_EQ(passes(true, batched, 9, 1), later);
     if (batched) {
       EXPECT_EQ(passes(true, true, 0, 2), wanted);
+      EXPECT_EQ(passes(true, true, 0, 2, 1), wanted);
     }
   }
 }
@@ -443,6 +445,14 @@ TEST_F(PositionTest, PassesOfADataSetAreReadAgainAsTheyWere) {
       }
       const auto wanted = ReadAll(whole).batches;
       ASSERT_EQ(wanted.size(), 6u);
+      Reader skipping = chain();
+      for (int i = 0; i < rewinds; ++i) {
+        ReadAll(skipping, 1);
+        skipping.ReInit();
+      }
+      ReadAll(skipping, 2);
+      skipping.SkipBatches(2);
+      EXPECT_EQ(ReadAll(skipping).batches, std::vector(wanted.begin() + 4, wanted.end()));
       for (std::size_t at = 0; at < wanted.size(); ++at) {
         const std::vector rest(wanted.begin() + static_cast<std::ptrdiff_t>(at), wanted.end());
         whole.SeekTo(at);

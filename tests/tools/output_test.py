@@ -211,6 +211,19 @@ class OutputTest(CommandTest):
             with self.subTest(words):
                 self.assertIn("No space left", self.assert_refused(1, *words))
 
+    def test_positions_and_journals_on_a_full_disk_are_no_usage_error(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        for option, room in (("--position-out", 100), ("--journal", 5000)):
+            with self.subTest(option):
+
+                def nearly_full():
+                    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+                    resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+
+                result = run("feed", path, "--batch", 1, option, self.folder / "out", before=nearly_full)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(str(self.folder / "out"), result.stderr)
+
     def test_too_few_descriptors_are_no_damage(self):
         files = [self.write(f"{i:02}.tfrecord", [b"%d" % i]) for i in range(40)]
 

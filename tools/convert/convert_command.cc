@@ -123,7 +123,7 @@ constexpr char kConvertHelp[] =
     "into\nparts of so many records (out-00000.tfrecord, …).\n\n"
     "A file appears under its name when it is complete. What is there and no older than its inputs "
     "is\nleft as it is: the same command goes on where it was stopped. A file in which damage was "
-    "skipped\nis dated before its inputs, and made again each time.\n\n"
+    "skipped\n(no part of several) is dated before its inputs, and made again each time.\n\n"
     "  ringfeed convert old/*.recordio new/ --to tfrecord\n"
     "  ringfeed convert a.tfrecord b.tfrecord all.recordio --to recordio:go,gzip\n"
     "  ringfeed convert big.tfrecord part.tfrecord --records-per-file 10000";

@@ -89,7 +89,7 @@ void WritePositionFile(const std::string& path, const std::string& position) {
   if (status.ok()) status = file.Append(std::as_bytes(std::span(line)));
   if (status.ok()) status = file.Commit();
   if (!status.ok()) {
-    throw Error(Status(status.code(), "the position " + path + ": " + status.message()));
+    throw OutputError(Status(status.code(), "the position " + path + ": " + status.message()));
   }
 }
 
@@ -110,7 +110,7 @@ FeedTrail::FeedTrail(const TrailOptions& options, JournalStart start, Position p
 
 void FeedTrail::Deliver(const BatchOrigin& origin) {
   if (journal_) {
-    if (const Status status = journal_->Append(origin); !status.ok()) throw Error(status);
+    if (const Status status = journal_->Append(origin); !status.ok()) throw OutputError(status);
   }
   if (IsCutShort(origin)) return;  // the failure follows, and is to be met
   const std::uint64_t before = next_;
@@ -124,11 +124,11 @@ void FeedTrail::Deliver(const BatchOrigin& origin) {
 void FeedTrail::Finish(bool at_end, std::uint64_t damaged) {
   position_text_ = position_();
   if (journal_ && damaged > 0) {
-    if (const Status status = journal_->Damage(damaged); !status.ok()) throw Error(status);
+    if (const Status status = journal_->Damage(damaged); !status.ok()) throw OutputError(status);
   }
   if (journal_ && at_end) {
     const Status status = journal_->End(SummaryOf(position_text_).batch);
-    if (!status.ok()) throw Error(status);
+    if (!status.ok()) throw OutputError(status);
   }
   Save();
 }

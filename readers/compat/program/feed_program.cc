@@ -221,15 +221,17 @@ class MainRun {
   void Do(const ResetStep& step) { ReaderOf(step.reader).ResetAll(); }
   void Do(const ReadRecordIoStep& step) {
     std::vector<Instance> read;
+    const auto give = [&] { scope_->Var<std::vector<Instance>>(step.output) = std::move(read); };
     Instance instance;
     try {
       while (std::cmp_less(read.size(), step.count) && ReadOf(step.reader, &instance)) {
         read.push_back(std::move(instance));
       }
-    } catch (const Error&) {
-      if (read.empty()) throw;  // else the next step that reads does
+    } catch (...) {
+      if (!read.empty()) give();  // what is good is there, though the step fails behind it
+      throw;
     }
-    scope_->Var<std::vector<Instance>>(step.output) = std::move(read);
+    give();
   }
   void Do(const CloseReaderStep& step) {
     Reader reader = ReaderOf(step.reader).Get();

@@ -146,6 +146,24 @@ TEST_F(FeedPositionTest, AShortLastBatchIsWhatItWasHoweverFewComeBeforeIt) {
   }
 }
 
+TEST_F(FeedPositionTest, PassesOfLessThanABatchAreNotTakenForShortOnesAfterASeek) {
+  const std::vector<std::size_t> sizes(10, 24);
+  const std::string file = MakeFile(sizes);
+  for (const IndexUse index : {IndexUse::kAsNeeded, IndexUse::kNever}) {
+    for (const std::uint64_t batch : {0U, 1U, 3U}) {
+      OpenOptions options = InOwnArena();
+      options.index = index;
+      Reader reader =
+          MultiPass(Batch(Parse(OpenFiles({file}, options), RawParser()), {.size = 16}), 4);
+      if (batch > 0) reader.SeekTo(batch);
+      FeedOptions on = On(2, Distribution::kSplit);
+      on.last_step = LastStep::kDrop;
+      DeviceFeed feed(reader, on);
+      EXPECT_EQ(Rest(&feed).size(), 2 * (4 - batch));
+    }
+  }
+}
+
 TEST_F(FeedPositionTest, BatchesThatDependOnWhatIsInRecordsGoOnByTheirMarks) {
   const auto chain = [this] {
     const auto odd = [](const RecordSpan& record) { return record.size % 2 == 1; };
