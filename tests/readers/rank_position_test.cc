@@ -165,6 +165,22 @@ TEST_F(RankPositionTest, PassesWithoutEndOfWhichAFilterLeavesARankNoRowFail) {
   }
 }
 
+TEST_F(RankPositionTest, WhatAFilterLeavesIsToldWhereItFillsNoBatch) {
+  for (const bool by_number : {false, true}) {
+    Reader records = OpenFiles(files_, Options());
+    if (by_number) records = Shuffle(records, {.seed = 1, .mode = ShuffleMode::kGlobal});
+    records = Filter(records, [](const RecordSpan& record) {
+      return IdOfPayload(record.bytes()).value_or(kRecords) % 12 == 0;
+    });
+    BatchOptions batching{.size = 40, .drop_remainder = true};
+    batching.rank = {1, 2};
+    const Drained failed = Drain(MultiPass(Batch(Parse(records, RawParser()), batching), 0));
+    EXPECT_EQ(failed.end, ReadResult::kFailed);
+    EXPECT_NE(failed.status.message().find("has 5 rows"), std::string::npos)
+        << failed.status.ToString();
+  }
+}
+
 TEST_F(RankPositionTest, PassesWithoutEndThatBringARankPaddingAloneGoOn) {
   BatchOptions batching{.size = 200, .pad = true};
   batching.rank = {1, 2};

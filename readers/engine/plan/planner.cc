@@ -214,8 +214,8 @@ Status Planner::WhyPassesAreVain() const {
   if (plan_.passes != 0 || !pass_.is_whole) return {};
   const Rank& rank = plan_.batch.rank;
   if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
-    // A rank knows its own rows alone.
-    if (input_.indexed != nullptr && rank.world_size > 1) {
+    // A rank knows its own rows alone, unless it has to look at all.
+    if (input_.indexed != nullptr && rank.world_size > 1 && !plan_.looks_into_records()) {
       rows = input_.indexed->RowsOf(passes_ended() - 1, input_.stages_by_index);
     }
     if (!rows || *rows > 0) return NoBatchInAPass(rows, plan_.batch.size);
