@@ -137,7 +137,8 @@ class Reader {
   void ReserveBatches(std::size_t batches);
   /// Whether ReadNext would deliver something. Blocks until that is known. Exact for one consumer;
   /// several use TryReadNext, as another one may take it. A failure counts as true: ReadNext then
-  /// throws it.
+  /// throws it. False is the end: batches that are not shown (BatchOptions::empty_batches) count
+  /// for Position from then on.
   bool HasNext();
   /// The same until a deadline: kRecord, kEnd, or kTimeout if it is not known until then. A
   /// deadline that is past asks without waiting; of the start of the chain ReadOptions::deadline
