@@ -20,6 +20,24 @@ def forever(function):
     time.sleep(0.2)  # all of them are in the middle of it
 """
 
+READ = """
+def read():
+    for batch in loader:
+        pass
+"""
+
+
+def run(program, *arguments, dev=False):
+    """What becomes of an interpreter of its own that runs the program."""
+    return subprocess.run(
+        [sys.executable, *(["-X", "dev"] if dev else []), "-c", program, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 BUSY = {
     "popping": """
 queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
@@ -47,13 +65,7 @@ forever(lambda: list(ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, devi
 @pytest.mark.parametrize("end", ["", "sys.exit(3)", "raise KeyboardInterrupt"])
 def test_daemon_threads_do_not_keep_the_process_from_ending(tmp_path, doing, end):
     data = write_rows(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + BUSY[doing] + end, data],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(PREAMBLE + BUSY[doing] + end, data)
     assert done.returncode == {"": 0, "sys.exit(3)": 3}.get(end, -2), done.stderr
     assert "terminate" not in done.stderr
     assert "leaked" not in done.stderr
@@ -105,20 +117,11 @@ loader = ringfeed.batch(ringfeed.parse(ringfeed.from_dataset(Records()), Slow())
 @pytest.mark.parametrize("what", CALLING)
 def test_a_daemon_thread_in_a_function_of_the_program_may_be_there_at_the_end(tmp_path, what):
     program = """
-def read():
-    for batch in loader:
-        pass
 threading.Thread(target=read, daemon=True).start()
 time.sleep(0.3)
 """
     for _ in range(3):
-        done = subprocess.run(
-            [sys.executable, "-c", PREAMBLE + CALLING[what] + program, write_rows(tmp_path)],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
+        done = run(PREAMBLE + CALLING[what] + READ + program, write_rows(tmp_path))
         assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -151,20 +154,11 @@ loader = queue.reader()
 @pytest.mark.parametrize("doing", WAITING)
 def test_a_daemon_thread_that_reads_at_the_end_says_nothing(tmp_path, doing):
     program = """
-def read():
-    for batch in loader:
-        pass
 thread = threading.Thread(target=read, daemon=True)
 thread.start()
 time.sleep(0.2)
 """
-    done = subprocess.run(
-        [sys.executable, "-c", PREAMBLE + WAITING[doing] + program, write_rows(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(PREAMBLE + WAITING[doing] + READ + program, write_rows(tmp_path))
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -181,13 +175,7 @@ thread.start()
 time.sleep(0.2)
 """
     )
-    done = subprocess.run(
-        [sys.executable, "-c", before + PREAMBLE + after, write_rows(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(before + PREAMBLE + after, write_rows(tmp_path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "None False\n", "")
 
 
@@ -214,14 +202,7 @@ other = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0)
 batch = next(other)
 opened.close_ends()
 """
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", PREAMBLE + READERS[kind] + program]
-        + [write_rows(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(PREAMBLE + READERS[kind] + program, write_rows(tmp_path), dev=True)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -253,13 +234,7 @@ arrays = next(feed)
 
 @pytest.mark.parametrize("program", WHOLE)
 def test_what_is_open_at_the_end_is_freed(tmp_path, program):
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", PREAMBLE + WHOLE[program], write_rows(tmp_path)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(PREAMBLE + WHOLE[program], write_rows(tmp_path), dev=True)
     assert done.returncode == 0, done.stderr
     assert "leaked" not in done.stderr
 
@@ -311,11 +286,5 @@ def test_whoever_waits_at_a_queue_is_woken_at_the_end(program, finalizers_first)
 queue = ringfeed.LoDTensorBlockingQueue(1, [("x", "uint8", [4])])
 """
     source = before + PREAMBLE + queue + QUEUES[program] + "time.sleep(0.1)"
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-c", source],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = run(source, dev=True)
     assert (done.returncode, done.stderr) == (0, "")
