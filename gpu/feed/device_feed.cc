@@ -9,6 +9,7 @@
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/device_kinds.h"
 #include "ringfeed/ranks.h"
+#include "ringfeed/shared_lease.h"
 #include "ringfeed/tuning.h"
 
 namespace ringfeed {
@@ -182,10 +183,6 @@ DeviceLane::Slot& SlotOf(const DeviceLease& lease) {
   return FeedCore::Of(lease)->SlotOf(lease);
 }
 
-// CUDA's streams that have numbers. No other backend has such handles.
-const DeviceStream kLegacy{reinterpret_cast<void*>(std::uintptr_t{1})};
-const DeviceStream kPerThread{reinterpret_cast<void*>(std::uintptr_t{2})};
-
 DeviceLane& LaneOf(const DeviceLease& lease) { return FeedCore::Of(lease)->LaneOf(lease); }
 
 }  // namespace
@@ -205,7 +202,9 @@ std::span<const Tensor> DeviceLease::On(DeviceStream stream) {
   Status status = lane.UseOn(&slot, stream);
   // The thread that releases may be another one, with a per-thread stream of its own. The legacy
   // stream waits for those of all threads.
-  if (status.ok() && stream == kPerThread) status = lane.UseOn(&slot, kLegacy);
+  if (status.ok() && stream == NumberedStream(SharedLease::kPerThreadStream)) {
+    status = lane.UseOn(&slot, NumberedStream(SharedLease::kLegacyStream));
+  }
   if (!status.ok()) throw Error(status);
   return slot.tensors;
 }

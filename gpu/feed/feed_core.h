@@ -28,6 +28,12 @@
 
 namespace ringfeed {
 
+/// CUDA's stream of that number: those that SharedLease names, or a cudaStream_t as a number. No
+/// other backend has such handles.
+inline DeviceStream NumberedStream(std::int64_t number) {
+  return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))};
+}
+
 /// What tests and those who drive a feed themselves say beyond FeedOptions.
 struct FeedDriveOptions {
   std::vector<FeedStep> left_out{};

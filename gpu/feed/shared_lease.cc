@@ -3,14 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "gpu/feed/feed_core.h"
+
 namespace ringfeed {
-namespace {
-
-DeviceStream Numbered(std::int64_t number) {
-  return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))};
-}
-
-}  // namespace
 
 std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease&& lease, DeviceStream stream) {
   // Before it is taken over: the caller keeps it where the stream is refused.
@@ -67,7 +62,7 @@ void SharedLease::UseOnNumbered(std::optional<std::int64_t> number) {
                        "there is no stream " + std::to_string(*number) +
                            ": 1 is the legacy one, 2 the per-thread one, -1 asks for no wait"));
   }
-  UseOn(Numbered(number.value_or(kLegacyStream)));
+  UseOn(NumberedStream(number.value_or(kLegacyStream)));
 }
 
 std::int64_t SharedLease::InterfaceStream(std::optional<std::int64_t> told) {
