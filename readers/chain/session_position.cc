@@ -250,7 +250,7 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
     start.mark = indexed->PlaceOf(position.batch, PositionRows(), plan_.batch.drop_remainder);
   }
   start.mix = position.mix;
-  start.source_pass = position.source_pass;
+  start.source_pass = counted ? Progress().start.source_pass : position.source_pass;
   start.other_policy =
       position.batch > 0 && !position.on_damage.empty() && position.on_damage != PolicyName();
   start.batch = position.batch - std::min(position.batch, start.mark.outputs);
@@ -315,7 +315,6 @@ void ReaderSession::AimAt(std::uint64_t batch) {
   RefuseWithoutPosition();
   ChainPosition position;
   position.batch = batch;
-  position.source_pass = Progress().start.source_pass;
   Aim(position, true);
 }
 
@@ -332,7 +331,6 @@ void ReaderSession::AimBehind(std::uint64_t batches) {
   ChainPosition position = delivered;
   position.batch = SumOrMost(position.batch, batches);
   position.mix = start.mix;
-  position.source_pass = start.source_pass;
   if (plan_.looks_into_records()) {
     if (position.mark) position.mark->outputs = SumOrMost(position.mark->outputs, batches);
   } else if (plan_.source.mix != nullptr) {
