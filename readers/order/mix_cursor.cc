@@ -226,7 +226,7 @@ MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch
   for (const MixInput& set : sets) {
     MixCursor::Set member;
     member.rows = MakeRowCursor(*set.layout, set.options, set.stages);
-    member.even = HasEvenPasses(set.options);
+    member.even = HasEvenPasses(set.options.files);
     member.weight = set.weight;
     member.passes = set.passes;
     member.most_records = set.most_records;

@@ -328,9 +328,7 @@ Status WindowCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
 
 }  // namespace
 
-bool HasEvenPasses(const OrderOptions& options) {
-  return options.files.ranks == 1 || !options.files.shuffle;
-}
+bool HasEvenPasses(const FileOrder& files) { return files.ranks == 1 || !files.shuffle; }
 
 std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
                                           std::uint32_t first_epoch, bool even,
@@ -370,7 +368,7 @@ std::unique_ptr<RowCursor> MakeRowCursor(const RowLayout& layout, const OrderOpt
   }
   const bool on_files = first != nullptr && (first->kind == OrderStage::Kind::kGlobal ||
                                              first->kind == OrderStage::Kind::kStripes);
-  return AddOrderStages(std::move(cursor), options.first_epoch, HasEvenPasses(options),
+  return AddOrderStages(std::move(cursor), options.first_epoch, HasEvenPasses(options.files),
                         on_files ? stages.subspan(1) : stages);
 }
 

@@ -69,7 +69,7 @@ std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
 
 /// Whether all passes over these files have as many rows: not where their list is permuted before
 /// it is split.
-bool HasEvenPasses(const OrderOptions& options);
+bool HasEvenPasses(const FileOrder& files);
 
 /// `passes` passes of its input as one, without a seam (MultiPass in front of a stage or of Batch);
 /// 0: all of them as one that has no end.

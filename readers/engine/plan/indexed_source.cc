@@ -159,11 +159,11 @@ IndexedSource::IndexedSource(const ExecutionPlan& plan, const std::stop_token& s
   const SourceNode& source = plan_.source;
   if (source.mix == nullptr) {
     sets_.push_back(OpenSet(source, source.options, plan_.parser, stop));
-    even_ = HasEvenPasses(OrderOptionsOf(source.options));
+    even_ = HasEvenPasses(source.options.files);
   } else {
     for (const MixSource::Set& set : source.mix->sets) {
       sets_.push_back(OpenSet(set.source, source.options, plan_.parser, stop));
-      even_ = even_ && HasEvenPasses(OrderOptionsOf(set.source.options));
+      even_ = even_ && HasEvenPasses(set.source.options.files);
     }
   }
   CheckNumbers(sets_, stop);
@@ -235,8 +235,7 @@ std::optional<std::uint64_t> IndexedSource::RowsOf(std::uint64_t pass, std::size
 }
 
 bool IndexedSource::HasOtherFilesInEachPass() const {
-  const FileOrder& files = plan_.source.options.files;
-  return files.ranks > 1 && files.shuffle &&
+  return !HasEvenPasses(plan_.source.options.files) &&
          std::ranges::any_of(sets_, [](const auto& set) { return set->rows() > 0; });
 }
 

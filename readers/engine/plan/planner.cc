@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "readers/engine/blocks/failures.h"
+#include "readers/order/row_cursor.h"
 
 namespace ringfeed {
 
@@ -258,8 +259,7 @@ bool Planner::BringsNothing() const {
 
 bool Planner::GetsOtherFiles() const {
   if (input_.indexed != nullptr) return input_.indexed->HasOtherFilesInEachPass();
-  const FileOrder& files = plan_.source.options.files;
-  return input_.schedule != nullptr && files.ranks > 1 && files.shuffle &&
+  return input_.schedule != nullptr && !HasEvenPasses(plan_.source.options.files) &&
          input_.schedule->HasStripes();
 }
 
