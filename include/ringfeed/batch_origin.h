@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace ringfeed {
@@ -15,6 +16,8 @@ struct RecordRange {
   friend bool operator==(const RecordRange&, const RecordRange&) = default;
 };
 
+struct RunStart;
+
 /// Where a batch comes from, or, without Batch, a record. A plain value of its own.
 struct BatchOrigin {
   /// Its number, from 0, over all passes; the same on all ranks. Without Batch the record's.
@@ -26,6 +29,9 @@ struct BatchOrigin {
   std::vector<RecordRange> records;
   /// Which damaged records it would have held, had they not been skipped; with note_records too.
   std::vector<RecordRange> damaged;
+  /// How the run began that it is of, which ReInit and Restore end: Reader::Position needs it too.
+  /// Only of mixtures and of a program's own readers and data sets; else null.
+  std::shared_ptr<const RunStart> start{};
 };
 
 }  // namespace ringfeed

@@ -43,7 +43,7 @@ Tensor CopyOf(const RecordSpan& record) {
 
 ReaderSession::ReaderSession(ExecutionPlan plan, RewindInput rewind_input)
     : plan_(std::move(plan)), names_(NamesOf(plan_)), rewind_input_(std::move(rewind_input)) {
-  if (plan_.source.records != nullptr) start_.source_pass = plan_.source.records->pass();
+  if (plan_.source.records != nullptr) start_->source_pass = plan_.source.records->pass();
 }
 
 ReaderSession::~ReaderSession() { Close(); }
@@ -57,11 +57,11 @@ std::int64_t ReaderSession::NowNs() {
 std::shared_ptr<Run> ReaderSession::MakeRun() {
   const OpenOptions& options = plan_.source.options;
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
-  if (plan_.needs_index()) start_.by_index = true;
-  if (run_ == nullptr && plan_.source.instances != nullptr) start_.source_pass = SourcePass();
+  if (plan_.needs_index()) start_->by_index = true;
+  if (run_ == nullptr && plan_.source.instances != nullptr) start_->source_pass = SourcePass();
   try {
-    auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, start_,
-                                     start_.by_index ? indexed_ : nullptr, kept_);
+    auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, *start_,
+                                     start_->by_index ? indexed_ : nullptr, kept_);
     run->Start();
     return run;
   } catch (const std::bad_alloc&) {
@@ -128,7 +128,7 @@ bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
   }
   const std::lock_guard lock(mutex_);
   const bool from_beginning =
-      start_.batch == 0 && start_.mark == PlanPosition{} && start_.mix.empty();
+      start_->batch == 0 && start_->mark == PlanPosition{} && start_->mix.empty();
   return run_.get() == &run && from_beginning && !failed_ && !closed_ &&
          first_ns_.load(std::memory_order_relaxed) == 0;
 }
@@ -225,7 +225,7 @@ ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
 }
 
 ReaderSession::Origin ReaderSession::OriginOf(const Taken& taken, const BatchBuffer& slot) {
-  Origin origin = {taken.generation, taken.base,           slot.pass, slot.span,
+  Origin origin = {taken.generation, taken.start,          slot.pass, slot.span,
                    slot.row_numbers, slot.damaged_numbers, {},        taken.run->indexed()};
   for (const RowFailure& failure : slot.failures) origin.failed.push_back(failure.row);
   return origin;
@@ -241,7 +241,7 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
     const ReadResult result = TakeNext(&taken, limits);
     if (result != ReadResult::kRecord) return result;
     BatchBuffer* const slot = taken.delivery.batch;
-    Taken of{taken.run, {}, taken.generation, taken.base};
+    Taken of{taken.run, {}, taken.generation, taken.start};
     const auto owner = taken.run->Lease(std::move(taken.delivery));
     const bool leaves_sums = unsettled != nullptr && of.run->why_sums_are_early().empty();
     if (!leaves_sums && !slot->pending_sums.empty() && !SettleByCpu(of, slot)) continue;
@@ -338,7 +338,7 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const Re
   const RecordDelivery& records = *taken.delivery.records;
   if (rows != nullptr) *rows = {taken.run, &records};
   block->records_ = records.records;
-  *origin = {taken.generation,    taken.base, records.pass, records.span, {}, {}, {},
+  *origin = {taken.generation,    taken.start, records.pass, records.span, {}, {}, {},
              taken.run->indexed()};
   if (plan_.source.options.note_records) {
     for (std::uint32_t row = 0; row < block->size(); ++row) {
@@ -465,7 +465,7 @@ std::uint64_t ReaderSession::SourcePass() const {
   const std::shared_ptr<ReaderSession> input = InputSession();
   if (input == nullptr) return 0;
   const std::lock_guard lock(input->mutex_);
-  return input->run_ != nullptr ? input->start_.source_pass : input->SourcePass();
+  return input->run_ != nullptr ? input->start_->source_pass : input->SourcePass();
 }
 
 std::uint64_t ReaderSession::SourcePassesOfRun() const {
@@ -481,7 +481,7 @@ void ReaderSession::AimSource() {
     if (aim_) {
       wanted_pass_ = aim_->start.source_pass;
     } else if (!wanted_pass_ && run_ != nullptr) {
-      wanted_pass_ = start_.source_pass + SourcePassesOfRun();  // however far it read ahead
+      wanted_pass_ = start_->source_pass + SourcePassesOfRun();  // however far it read ahead
     }
     pass = wanted_pass_;
   }
@@ -502,7 +502,7 @@ void ReaderSession::RewindSource(std::uint64_t pass) {
   } catch (...) {
     refused = Status(StatusCode::kUserError, "the reader's ReInit threw");
   }
-  // What was prefetched is gone with the run: reads say why from now on.
+  // What was read ahead is gone with the run: reads say why from now on.
   failed_ = true;
   failure_ = refused;
   throw Error(refused);
@@ -519,20 +519,7 @@ void ReaderSession::Pause() {
   if (run != nullptr) run->Stop();
 }
 
-void ReaderSession::Resume() {
-  const std::lock_guard lock(mutex_);
-  paused_ = false;
-  resumed_.notify_all();  // they wait for mutex_
-  if (closed_) return;
-  // Gone also where the source refuses: who starts again later asks for the beginning.
-  std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
-  const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
-  if (HasUserSource() && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
-  if (!aim) {
-    aim = Aimed();
-    if (HasUserSource()) aim->start.source_pass = SourcePass();
-  }
-  TakeAim(*std::move(aim));
+void ReaderSession::ForgetRead() {
   LetGo(std::exchange(peeked_, {}));
   starved_since_.reset();
   passed_over_.clear();
@@ -541,6 +528,23 @@ void ReaderSession::Resume() {
   unsettled_ = 0;
   passed_.reset();
   ++generation_;
+}
+
+void ReaderSession::Resume() {
+  const std::lock_guard lock(mutex_);
+  paused_ = false;
+  resumed_.notify_all();  // they wait for mutex_
+  if (closed_) return;
+  // Gone also where the source refuses: who starts again later asks for the beginning.
+  std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
+  const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
+  ForgetRead();
+  if (HasUserSource() && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
+  if (!aim) {
+    aim = Aimed();
+    if (HasUserSource()) aim->start.source_pass = SourcePass();
+  }
+  TakeAim(*std::move(aim));
   failed_ = false;
   failure_ = Status();
   NoteEndedRun();  // nothing fails between this and the run's end: it counts once

@@ -139,7 +139,7 @@ class ReaderSession {
     std::shared_ptr<Run> run;
     Delivery delivery;
     std::uint64_t generation = 0;
-    std::uint64_t base = 0;  ///< as of Origin
+    std::shared_ptr<const RunStart> start{};
   };
   /// What rows that are handed out are views of; both live as long as what holds the rows.
   struct Rows {
@@ -149,7 +149,7 @@ class ReaderSession {
   /// Where what was read comes from.
   struct Origin {
     std::uint64_t generation = 0;
-    std::uint64_t base = 0;  ///< over all runs, number of the run's first batch or place
+    std::shared_ptr<const RunStart> start{};  ///< of its run
     std::uint64_t pass = 0;
     OrderSpan span;
     std::vector<std::uint64_t> numbers{};  ///< of its rows' records, where that was asked for
@@ -176,6 +176,8 @@ class ReaderSession {
   /// What became of a wait: kStale where a ReInit ended the run under it.
   enum class Wait : std::uint8_t { kTaken, kEnd, kFailed, kTimeout, kStale };
 
+  /// Under mutex_: what was read of run_, or looked at, and was not handed out, never will be.
+  void ForgetRead();
   /// Under mutex_: what the run took goes into ended_stages_, for a new one comes.
   void NoteEndedRun();
   /// Under mutex_: those of all runs.
@@ -323,7 +325,8 @@ class ReaderSession {
   bool looking_ = false;              ///< one looks ahead, or waits until these are done
   mutable std::mutex mutex_;          ///< guards run_, the failure and what was looked at ahead
   std::shared_ptr<Run> run_;
-  RunStart start_;                            ///< of run_, or of the first one to come
+  /// Of run_, or of the first one to come. A run's is not changed.
+  std::shared_ptr<RunStart> start_ = std::make_shared<RunStart>();
   std::optional<Aimed> aim_;                  ///< where Resume is to start
   std::optional<std::uint64_t> wanted_pass_;  ///< at which Resume starts the source
   bool settled_ = true;                       ///< as Aimed, of began_

@@ -124,14 +124,14 @@ std::int64_t ReaderSession::RowsBefore() const {
   if (!plan_.batched || plan_.looks_into_records()) return 0;
   const std::lock_guard lock(mutex_);
   // A pass may have fewer rows than a batch: where nothing of it came before, none was whole.
-  if (start_.mark.place == 0) return 0;
+  if (start_->mark.place == 0) return 0;
   const auto ranks = static_cast<std::uint64_t>(plan_.batch.rank.world_size);
   return static_cast<std::int64_t>(plan_.batch.size / ranks);
 }
 
 ReaderSession::Places ReaderSession::Progress() const {
   const std::lock_guard lock(mutex_);
-  Places places{began_, delivered_, start_};
+  Places places{began_, delivered_, *start_};
   if (run_ == nullptr && HasUserSource()) places.start.source_pass = SourcePass();
   return places;
 }
@@ -140,11 +140,8 @@ std::string ReaderSession::Position(const BatchOrigin* behind) {
   RefuseWithoutPosition();
   if (behind == nullptr) (void)AwaitPosition(kNoDeadline);
   const auto [began, delivered, start] = Progress();
-  ChainPosition position = delivered;
-  if (behind != nullptr) {
-    position = PlaceBehind(*behind);
-  }
-  return TextOf(std::move(position), start);
+  if (behind == nullptr) return TextOf(delivered, start);
+  return TextOf(PlaceBehind(*behind), behind->start != nullptr ? *behind->start : start);
 }
 
 std::string ReaderSession::StartPosition() {
@@ -272,7 +269,7 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
 }
 
 void ReaderSession::TakeAim(Aimed aimed) {
-  start_ = std::move(aimed.start);
+  start_ = std::make_shared<RunStart>(std::move(aimed.start));
   settled_ = aimed.settled;
   began_ = aimed.delivered;
   delivered_ = std::move(aimed.delivered);
@@ -356,8 +353,9 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
   const OrderSpan& span = origin.span;
   BatchOrigin result;
   result.pass = origin.pass;
+  if (HasUserSource() || plan_.source.mix != nullptr) result.start = origin.start;
   if (plan_.batched) {
-    result.batch = origin.base + span.number;
+    result.batch = origin.start->batch + span.number;
     result.mark = OriginMarkOf(span);
     result.records = RangesOf(origin, origin.numbers);
     result.damaged = RangesOf(origin, origin.damaged);
@@ -366,7 +364,7 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
   if (!origin.numbers.empty()) result.records = RangesOf(origin, {&origin.numbers[row], 1});
   // What one read takes stands at consecutive places.
   for (const std::size_t failed : origin.failed) row += failed <= row ? 1 : 0;
-  result.batch = origin.base + span.first_place + row;
+  result.batch = origin.start->batch + span.first_place + row;
   result.mark = {span.begin.pass, span.begin.place + row + 1, 0};
   return result;
 }

@@ -123,7 +123,7 @@ void ReaderSession::FailBehind(Run& run, const BatchBuffer& slot) {
 void ReaderSession::PassOverLate(const Run& run, const Origin& origin) {
   passed_late_ = origin.damaged;
   const std::lock_guard lock(mutex_);
-  const std::uint64_t behind = start_.batch + origin.span.number + 1;
+  const std::uint64_t behind = start_->batch + origin.span.number + 1;
   if (run_.get() != &run || origin.span.uncounted > 0) return;
   if (passed_ && passed_->batch >= behind) return;
   passed_.emplace();

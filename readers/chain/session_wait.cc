@@ -162,7 +162,7 @@ void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery)
   if (run_ != run || !plan_.batched || span.uncounted > 0) return;
   passed_over_.insert(passed_over_.end(), damaged.begin(), damaged.end());
   passed_.emplace();
-  passed_->batch = start_.batch + span.number + 1;
+  passed_->batch = start_->batch + span.number + 1;
   passed_->mark = span.end;
 }
 
@@ -207,7 +207,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
           starved_since_.reset();
           taken->run = run;
           taken->generation = generation_;
-          taken->base = start_.batch;
+          taken->start = start_;
           return Wait::kTaken;
         }
       }

@@ -418,25 +418,32 @@ TEST_F(PositionTest, JoinedPassesAreToldApart) {
   }
 }
 
+Reader Passed(const Reader& input) {
+  return Preprocess(input, input.slots(), [](const Instance& from, Instance* to) {
+    for (const Tensor& tensor : from) to->push_back(tensor);
+  });
+}
+
+struct Numbers : RandomAccessDataset {
+  std::uint64_t Size() const override { return 12; }
+  void At(std::uint64_t index, std::string* sample) override {
+    const std::vector<std::byte> payload = RecordPayload(index, 16);
+    sample->assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+  }
+};
+
+/// Six batches of two passes over a data set that is shuffled anew in each.
+Reader ShuffledNumbers(bool decorated) {
+  Reader records = FromDataset(std::make_unique<DistributedTrainingDataset>(
+      std::make_unique<Numbers>(), DistributedOptions{.shuffle = true, .seed = 7}));
+  Reader reader = MultiPass(Batch(Parse(records, RawParser()), {.size = 5}), 2);
+  return decorated ? Passed(reader) : reader;
+}
+
 // Passes of a data set that is shuffled anew in each: a position counts from one of them.
 TEST_F(PositionTest, PassesOfADataSetAreReadAgainAsTheyWere) {
-  struct Numbers : RandomAccessDataset {
-    std::uint64_t Size() const override { return 12; }
-    void At(std::uint64_t index, std::string* sample) override {
-      const std::vector<std::byte> payload = RecordPayload(index, 16);
-      sample->assign(reinterpret_cast<const char*>(payload.data()), payload.size());
-    }
-  };
   for (const bool decorated : {false, true}) {
-    const auto chain = [&] {
-      Reader records = FromDataset(std::make_unique<DistributedTrainingDataset>(
-          std::make_unique<Numbers>(), DistributedOptions{.shuffle = true, .seed = 7}));
-      Reader reader = MultiPass(Batch(Parse(records, RawParser()), {.size = 5}), 2);
-      if (!decorated) return reader;
-      return Preprocess(reader, reader.slots(), [](const Instance& in, Instance* out) {
-        for (const Tensor& tensor : in) out->push_back(tensor);
-      });
-    };
+    const auto chain = [&] { return ShuffledNumbers(decorated); };
     for (const int rewinds : {0, 1, 3}) {
       Reader whole = chain();
       for (int i = 0; i < rewinds; ++i) {
@@ -469,6 +476,39 @@ TEST_F(PositionTest, PassesOfADataSetAreReadAgainAsTheyWere) {
         if (at == 0) continue;
         other.SkipBatches(at - 1);
         EXPECT_EQ(ReadAll(other).batches, rest) << rewinds << " " << at;
+      }
+    }
+  }
+}
+
+// Who reads ahead of its use, as a feed does, may ask when the chain was started again meanwhile.
+TEST_F(PositionTest, ABatchHasItsPositionAlsoAfterItsRunHasEnded) {
+  const std::vector<std::string> files = MakeFiles(2, 60, 8, 100);
+  const auto mix = [&](double weight) {
+    const Reader first = OpenFiles({files[0]}, SmallStripes());
+    const Reader second = OpenFiles({files[1]}, SmallStripes());
+    return MultiPass(Batches(Mix({{first, 1, 1}, {second, weight, 0}}, SmallStripes()), 4), 3);
+  };
+  const std::string elsewhere = ReadAll(mix(1), 9).positions.back();
+  struct Again {
+    Reader reader;
+    std::function<void(Reader*)> start;
+  };
+  const auto start = [](Reader* reader) { reader->ReInit(); };
+  const auto restore = [&](Reader* reader) { reader->Restore(elsewhere); };
+  for (Again each : {Again{ShuffledNumbers(false), start}, Again{ShuffledNumbers(true), start},
+                     Again{mix(3), start}, Again{mix(3), restore}}) {
+    std::vector<std::pair<BatchOrigin, std::string>> read;
+    Instance instance;
+    for (int runs = 0; runs < 2; ++runs) {
+      for (int batches = 0; batches < 4; ++batches) {
+        BatchOrigin origin;
+        ASSERT_EQ(each.reader.TryReadNext(&instance, {.origin = &origin}), ReadResult::kRecord);
+        read.emplace_back(origin, each.reader.Position());
+      }
+      each.start(&each.reader);
+      for (const auto& [origin, position] : read) {
+        EXPECT_EQ(each.reader.Position(origin), position);
       }
     }
   }
@@ -675,12 +715,6 @@ TEST_F(PositionTest, WeightsChangeWherePassesThatDependOnThemAreApartOnly) {
   EXPECT_EQ(WhyNotRestored(joined(3, 0), joined(1, 0).Position()), "") << "nothing was counted yet";
 }
 
-Reader Passed(const Reader& input) {
-  return Preprocess(input, input.slots(), [](const Instance& from, Instance* to) {
-    for (const Tensor& tensor : from) to->push_back(tensor);
-  });
-}
-
 TEST_F(PositionTest, APositionBehindADecoratorKnowsWhatThatReads) {
   const std::vector<std::string> files = MakeFiles(3, 60, 8, 100);
   const auto chain = [&](std::size_t file, std::uint64_t seed, std::size_t size) {
@@ -742,6 +776,41 @@ TEST_F(PositionTest, AfterARestoreThatWasRefusedAReaderStartsAgainAtItsBeginning
   EXPECT_THROW(reader.Restore(all.positions[6]), Error);
   reader.ReInit();
   EXPECT_EQ(ReadAll(reader).batches, all.batches);
+}
+
+/// The same of records, which are handed on together.
+struct ReluctantNumbers : Numbers {
+  bool ReInit() override { return Numbers::ReInit() && std::exchange(asked, true); }
+  bool asked = false;
+};
+
+// Rows of the run before would come without a place in the run that was asked for.
+TEST_F(PositionTest, NothingThatWasReadAheadComesAfterASourceRefusedToStartAgain) {
+  const auto open = [&](bool batched, bool decorated) {
+    Reader reader = Parse(FromDataset(std::make_unique<ReluctantNumbers>()), RawParser());
+    if (batched) reader = Batch(reader, {.size = 2});
+    return decorated ? Passed(reader) : reader;
+  };
+  for (const bool batched : {false, true}) {
+    for (const bool decorated : {false, true}) {
+      Reader reader = open(batched, decorated);
+      (void)ReadAll(reader, 2);
+      ASSERT_TRUE(reader.HasNext());
+      const std::string before = reader.Position();
+      EXPECT_THROW(reader.ReInit(), Error);
+      for (int reads = 0; reads < 2; ++reads) {
+        Instance instance;
+        EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed) << batched << decorated;
+        EXPECT_NE(reader.status().message().find("cannot start again"), std::string::npos)
+            << reader.status().ToString();
+      }
+      if (!decorated) {  // else the chain itself has started again
+        EXPECT_EQ(reader.Position(), before);
+      }
+      reader.ReInit();
+      EXPECT_EQ(ReadAll(reader).batches, ReadAll(open(batched, decorated)).batches);
+    }
+  }
 }
 
 TEST(ChainPositionTest, TextThatIsDamagedAnywhereIsRefusedOrAnotherPosition) {
