@@ -6,6 +6,7 @@
 
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
+#include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {
 
@@ -13,6 +14,13 @@ namespace {
 
 [[noreturn]] void Refuse(const std::string& message) {
   throw Error(Status(StatusCode::kInvalidArgument, message));
+}
+
+void RefuseWithin(const ReaderSession& session) {
+  if (!session.IsWithin()) return;
+  Refuse(
+      "a function of the chain, or its source, called the reader that waits for it: call it in "
+      "the loop that takes the batches, or open another reader");
 }
 
 }  // namespace
@@ -69,6 +77,14 @@ std::shared_ptr<ReaderSession> GraphNode::StartedSession() const {
   return session_;
 }
 
+void GraphNode::RefuseFromWithin() const {
+  if (!WorkerStop::IsWorker()) return;
+  for (const GraphNode* node = this; node != nullptr; node = node->input_.get()) {
+    const std::shared_ptr<ReaderSession> session = node->StartedSession();
+    if (session != nullptr) RefuseWithin(*session);
+  }
+}
+
 GraphNode::Nodes GraphNode::Consumers() const {
   const std::lock_guard lock(mutex_);
   Nodes consumers;
@@ -108,6 +124,7 @@ namespace {
 // Ends first, so that nobody reads from one that stands; then from the sources on.
 void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
   for (const auto& session : sessions) {
+    RefuseWithin(*session);
     if (!session->plan().rewindable()) {
       throw Error(Status(StatusCode::kUnsupported,
                          "a stream cannot start again: ReInit needs files, or a reader that can"));

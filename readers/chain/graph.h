@@ -78,6 +78,9 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::shared_ptr<ReaderSession> InnerSession();
 
   bool HasConsumer() const { return !Consumers().empty(); }
+  /// Throws Error in a thread that works for this chain, or for one that it reads: a function of
+  /// the chain, or its source, that waits for the chain would wait for itself.
+  void RefuseFromWithin() const;
   /// Gives its source away: nothing may be built on it, and it may not be read.
   void Retire();
 

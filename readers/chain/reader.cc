@@ -29,6 +29,13 @@ std::shared_ptr<ReaderSession> SessionOf(const std::shared_ptr<GraphNode>& node)
   return node->Session();
 }
 
+// For calls that wait for what the chain's threads do.
+std::shared_ptr<ReaderSession> AwaitedSessionOf(const std::shared_ptr<GraphNode>& node) {
+  std::shared_ptr<ReaderSession> session = SessionOf(node);
+  node->RefuseFromWithin();
+  return session;
+}
+
 }  // namespace
 
 Reader::Reader(std::shared_ptr<GraphNode> node) : node_(std::move(node)) {}
@@ -78,7 +85,7 @@ ReadResult ReadFrom(const std::shared_ptr<GraphNode>& node, Instance* instance,
                     std::shared_ptr<UnsettledBatch>* unsettled) {
   BatchOrigin unused;
   BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
-  return SessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending, unsettled);
+  return AwaitedSessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending, unsettled);
 }
 
 }  // namespace
@@ -111,7 +118,7 @@ std::string ReaderAccess::WhySumsAreEarly(const Reader& reader) {
 }
 
 ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {
-  const std::shared_ptr<ReaderSession> session = SessionOf(node_);
+  const std::shared_ptr<ReaderSession> session = AwaitedSessionOf(node_);
   if (session->plan().parser != nullptr || session->plan().passes_instances()) {
     throw Error(Status(StatusCode::kInvalidArgument,
                        "TryReadBlock delivers records as they are: not after Parse, Map or Batch"));
@@ -119,16 +126,16 @@ ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) 
   return session->ReadBlock(block, options.origin, LimitsOf(options));
 }
 
-std::string Reader::Position() const { return SessionOf(node_)->Position(); }
+std::string Reader::Position() const { return AwaitedSessionOf(node_)->Position(); }
 
 std::string Reader::Position(const BatchOrigin& origin) const {
-  return SessionOf(node_)->Position(&origin);
+  return AwaitedSessionOf(node_)->Position(&origin);
 }
 
-std::string Reader::StartPosition() const { return SessionOf(node_)->StartPosition(); }
+std::string Reader::StartPosition() const { return AwaitedSessionOf(node_)->StartPosition(); }
 
 bool Reader::AwaitPosition(Deadline deadline) const {
-  return SessionOf(node_)->AwaitPosition(deadline);
+  return AwaitedSessionOf(node_)->AwaitPosition(deadline);
 }
 
 bool Reader::KnowsPosition() const { return SessionOf(node_)->KnowsPosition(); }
@@ -144,19 +151,19 @@ void Reader::MakeIndex(IndexPurpose purpose, const std::stop_token& stop) {
 std::vector<std::uint64_t> Reader::FileRecords() const { return SessionOf(node_)->FileRecords(); }
 
 void Reader::Restore(const std::string& position) {
-  SessionOf(node_)->AimAt(position);
+  AwaitedSessionOf(node_)->AimAt(position);
   node_->GoToAim();
 }
 
 void Reader::SeekTo(std::uint64_t batch) {
-  SessionOf(node_)->AimAt(batch);
+  AwaitedSessionOf(node_)->AimAt(batch);
   node_->GoToAim();
 }
 
 void Reader::CheckSeek() const { SessionOf(node_)->CheckSeek(); }
 
 void Reader::SkipBatches(std::uint64_t batches) {
-  SessionOf(node_)->AimBehind(batches);
+  AwaitedSessionOf(node_)->AimBehind(batches);
   node_->GoToAim();
 }
 
@@ -164,7 +171,9 @@ void Reader::ReserveBatches(std::size_t batches) { SessionOf(node_)->ReserveBatc
 
 bool Reader::HasNext() { return TryHasNext(kNoDeadline) == ReadResult::kRecord; }
 
-ReadResult Reader::TryHasNext(Deadline deadline) { return SessionOf(node_)->HasNext(deadline); }
+ReadResult Reader::TryHasNext(Deadline deadline) {
+  return AwaitedSessionOf(node_)->HasNext(deadline);
+}
 
 std::optional<std::uint64_t> Reader::NextPass() {
   std::optional<std::uint64_t> pass;
@@ -173,11 +182,11 @@ std::optional<std::uint64_t> Reader::NextPass() {
 }
 
 ReadResult Reader::TryNextPass(std::optional<std::uint64_t>* pass, Deadline deadline) {
-  return SessionOf(node_)->NextPass(pass, deadline);
+  return AwaitedSessionOf(node_)->NextPass(pass, deadline);
 }
 
 void Reader::ReInit() {
-  SessionOf(node_)->CheckOpen();
+  AwaitedSessionOf(node_)->CheckOpen();
   node_->ReInit();
 }
 
@@ -192,7 +201,7 @@ void Reader::ResetAll() {
   if (node_ != nullptr) node_->ReInit();
 }
 
-void Reader::Close() { SessionOf(node_)->Close(); }
+void Reader::Close() { AwaitedSessionOf(node_)->Close(); }
 
 Status Reader::status() const { return SessionOf(node_)->status(); }
 

@@ -13,6 +13,7 @@
 #include "readers/chain/advice.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/worker_stop.h"
 #include "ringfeed/make_tensor.h"
 
 namespace ringfeed {
@@ -72,6 +73,11 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
                        std::string("the reader threads cannot start: ") + error.what() +
                            "; lower OpenOptions::threads or raise the limit (ulimit -u)"));
   }
+}
+
+bool ReaderSession::IsWithin() const {
+  const std::lock_guard lock(mutex_);
+  return run_ != nullptr && WorkerStop::IsWorkerOf(run_.get());
 }
 
 std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {

@@ -96,6 +96,8 @@ class ReaderSession {
   /// Between the two, and on those first that read others: the chain that this one reads is told
   /// which pass of a data set is to come.
   void AimSource();
+  /// Whether the calling thread is one of the run's: in a function of the chain, or its source.
+  bool IsWithin() const;
   void Close();
   /// Throws Error behind Close.
   void CheckOpen() const;

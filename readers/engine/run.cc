@@ -128,7 +128,7 @@ bool Run::FrameTurn(Worker& worker) {
 }
 
 void Run::WorkerMain(Worker& worker) {
-  const WorkerStop stop(stop_.get_token());
+  const WorkerStop stop(stop_.get_token(), this);
   try {
     SetUp(worker);
   } catch (...) {

@@ -11,22 +11,29 @@ namespace ringfeed {
 /// parser for many records: they look between two of them, or some that take no longer than a few
 /// milliseconds (RowPieces), and give the rest up, so that Close does not wait for all that is
 /// framed. Parsers, filters and groups are asked with records alone, so it stands with the thread.
-/// One per thread at a time.
+/// It tells, too, whether a call comes from within a run. One per thread at a time.
 class WorkerStop {
  public:
-  explicit WorkerStop(std::stop_token stop) : stop_(std::move(stop)) { current = &stop_; }
+  /// `run`: what the thread works for.
+  WorkerStop(std::stop_token stop, const void* run) : stop_(std::move(stop)), run_(run) {
+    current = this;
+  }
   ~WorkerStop() { current = nullptr; }
   WorkerStop(const WorkerStop&) = delete;
   WorkerStop& operator=(const WorkerStop&) = delete;
 
   /// Whether the calling thread's run is to stop; false in a thread of no run.
-  static bool Requested() { return current != nullptr && current->stop_requested(); }
+  static bool Requested() { return current != nullptr && current->stop_.stop_requested(); }
+  /// Whether the calling thread works for any run, and whether for that one.
+  static bool IsWorker() { return current != nullptr; }
+  static bool IsWorkerOf(const void* run) { return current != nullptr && current->run_ == run; }
   /// What the record fails with that is not looked at any more.
   static Status Why() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
  private:
-  static inline thread_local const std::stop_token* current = nullptr;
+  static inline thread_local const WorkerStop* current = nullptr;
   const std::stop_token stop_;
+  const void* const run_;
 };
 
 }  // namespace ringfeed

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/file_mapping.h"
+#include "ringfeed/decorated_reader.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/stress_scale.h"
 
@@ -55,6 +56,48 @@ TEST_F(LifecycleTest, AFailureIsAnErrorNeverAnEndAndStaysSo) {
     EXPECT_TRUE(reader.HasNext()) << "a failure counts as true";
     EXPECT_EQ(CodeThrownBy([&] { reader.ReadNext(); }), StatusCode::kNotFound);
     EXPECT_EQ(reader.status().code(), StatusCode::kNotFound);
+  }
+}
+
+// Nothing would ever come: the reader waits for that function.
+TEST_F(LifecycleTest, AFunctionThatWaitsForItsOwnReaderFailsAndMayReadAnother) {
+  const auto files = MakeFiles(2, 20, 8, 40);
+  const std::vector<std::function<void(Reader&)>> calls = {
+      [](Reader& reader) { (void)reader.ReadNext(); },
+      [](Reader& reader) { (void)reader.HasNext(); },
+      [](Reader& reader) { (void)reader.NextPass(); },
+      [](Reader& reader) { reader.ReInit(); },
+      [](Reader& reader) { reader.SeekTo(3); },
+      [](Reader& reader) { reader.Close(); },
+  };
+  for (std::size_t call = 0; call < calls.size(); ++call) {
+    for (const bool own : {true, false}) {
+      for (const bool decorated : {false, true}) {
+        SCOPED_TRACE(std::to_string(call) + (own ? " own" : "") + (decorated ? " decorated" : ""));
+        Reader reader;
+        Reader other = Batches(OpenFiles(files, Options()), 4);
+        const auto keep = [&](const RecordSpan&) {
+          const bool ends = call == 0 && !own && !other.HasNext();
+          if (!ends) calls[call](own ? reader : other);
+          return true;
+        };
+        OpenOptions one_thread = Options();
+        one_thread.threads = 1;  // of `other`, too, one at a time
+        reader = Batches(Filter(OpenFiles(files, one_thread), keep), 5);
+        if (decorated) {
+          reader = Preprocess(reader, reader.slots(), [](const Instance& in, Instance* out) {
+            for (const Tensor& tensor : in) out->push_back(tensor);
+          });
+        }
+        Instance instance;
+        ReadResult result = ReadResult::kRecord;
+        while (result == ReadResult::kRecord) result = reader.TryReadNext(&instance);
+        EXPECT_EQ(result, own ? ReadResult::kFailed : ReadResult::kEnd);
+        const std::string why = reader.status().message();
+        EXPECT_EQ(why.find("open another reader") != std::string::npos, own) << why;
+        reader.Close();
+      }
+    }
   }
 }
 
