@@ -14,10 +14,10 @@ CpuFeatures FindFeatures() {
   found.bmi2 = __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && !slow_pext;
   found.avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                  __builtin_cpu_supports("avx512vl");
+  found.avx512_dq = found.avx512 && __builtin_cpu_supports("avx512dq");
   found.avx512_vbmi =
       found.avx512 && __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2");
-  found.avx512_clmul = found.avx512 && found.sse42 && __builtin_cpu_supports("avx512dq") &&
-                       __builtin_cpu_supports("vpclmulqdq");
+  found.avx512_clmul = found.avx512_dq && found.sse42 && __builtin_cpu_supports("vpclmulqdq");
 #endif
   return found;
 }

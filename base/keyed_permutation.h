@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <utility>
 
 #include "base/philox.h"
 
@@ -45,21 +44,16 @@ class KeyedPermutation {
   }
 
   /// Where first, first + 1, … go: as At, but several at a time, since each waits for its own
-  /// multiplications, one round after the other.
-  void Range(std::uint64_t first, std::span<std::uint64_t> places) const {
-    if (size_ == 1) {  // a walk over all pairs, for nothing
-      std::fill(places.begin(), places.end(), 0);
-      return;
-    }
-    for (std::size_t at = 0; at < places.size(); at += kTogether) {
-      RangeOfFew(first + at, places.subspan(at, std::min(kTogether, places.size() - at)));
-    }
-  }
+  /// multiplications, one round after the other. Where the processor has AVX-512, by eight.
+  void Range(std::uint64_t first, std::span<std::uint64_t> places) const;
 
  private:
   static constexpr std::uint64_t kLeastPairs = 255;
   static constexpr std::size_t kRounds = 6;
   static constexpr std::size_t kTogether = 64;
+  static constexpr std::uint64_t kFirstFactor = 0xBF58476D1CE4E5B9;
+  static constexpr std::uint64_t kSecondFactor = 0x94D049BB133111EB;
+  struct Several;
 
   static std::uint64_t Root(std::uint64_t square) {
     auto root = static_cast<std::uint64_t>(std::sqrt(static_cast<double>(square)));
@@ -69,8 +63,8 @@ class KeyedPermutation {
   }
   /// Two multiplications, so that each bit of the upper half depends on all bits.
   static constexpr std::uint64_t Hash(std::uint64_t word, std::uint64_t key) {
-    word = (word ^ key) * 0xBF58476D1CE4E5B9;
-    word = (word ^ word >> 32) * 0x94D049BB133111EB;
+    word = (word ^ key) * kFirstFactor;
+    word = (word ^ word >> 32) * kSecondFactor;
     return word >> 32;
   }
   /// (value + hash * size / 2^32) mod size
@@ -89,29 +83,9 @@ class KeyedPermutation {
   std::uint64_t Once(std::uint64_t value) const {
     return Permuted(value / columns_, value % columns_);
   }
-  /// At most kTogether. Those that have to walk on are collected, so that no branch is guessed.
-  void RangeOfFew(std::uint64_t first, std::span<std::uint64_t> places) const {
-    std::array<std::uint8_t, kTogether> walking;
-    std::size_t count = 0;
-    std::uint64_t row = first / columns_;
-    std::uint64_t column = first % columns_;
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      places[i] = Permuted(row, column);
-      row += ++column == columns_ ? 1 : 0;
-      column = column == columns_ ? 0 : column;
-      walking[count] = static_cast<std::uint8_t>(i);
-      count += places[i] >= size_ ? 1 : 0;
-    }
-    while (count > 0) {
-      const std::size_t walkers = std::exchange(count, 0);
-      for (std::size_t w = 0; w < walkers; ++w) {
-        const std::uint8_t i = walking[w];
-        places[i] = Once(places[i]);
-        walking[count] = i;
-        count += places[i] >= size_ ? 1 : 0;
-      }
-    }
-  }
+  void RangeOfFew(std::uint64_t first, std::span<std::uint64_t> places) const;
+  /// Of that pair and those that follow, kTogether in all: Permuted.
+  void PermuteEach(std::uint64_t row, std::uint64_t column, std::uint64_t* places) const;
 
   std::uint64_t size_;
   std::uint64_t rows_;
