@@ -1,5 +1,8 @@
 #include "readers/order/file_table.h"
 
+#include <algorithm>
+#include <cassert>
+
 namespace ringfeed {
 
 std::size_t FileOfRow(const FileTable& table, RowNumber row) {
@@ -10,6 +13,32 @@ std::size_t FileOfRow(const FileTable& table, RowNumber row) {
     (table.FirstRow(middle) <= row ? begin : end) = middle;
   }
   return begin;
+}
+
+RowFiles::RowFiles(const FileTable& table) {
+  constexpr std::uint64_t kLeastStretches = 1 << 12;
+  constexpr std::uint64_t kMostStretches = 1 << 20;
+  for (std::size_t file = 0; file <= table.files(); ++file) {
+    first_rows_.push_back(table.FirstRow(file));
+  }
+  const RowNumber rows = first_rows_.back();
+  const std::uint64_t stretches =
+      std::clamp<std::uint64_t>(4 * table.files(), kLeastStretches, kMostStretches);
+  while (rows >> shift_ > stretches) ++shift_;
+  for (RowNumber row = 0; row < rows; row += RowNumber{1} << shift_) {
+    files_.push_back(static_cast<std::uint32_t>(Search(0, table.files() - 1, row)));
+  }
+  if (rows > 0) {
+    files_.push_back(static_cast<std::uint32_t>(Search(0, table.files() - 1, rows - 1)));
+  }
+}
+
+// Of files without rows the last that starts there has it, as above.
+std::size_t RowFiles::Search(std::size_t first, std::size_t last, RowNumber row) const {
+  assert(row < first_rows_.back());
+  const auto begin = first_rows_.begin() + static_cast<std::ptrdiff_t>(first) + 1;
+  const auto end = first_rows_.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+  return static_cast<std::size_t>(std::upper_bound(begin, end, row) - first_rows_.begin()) - 1;
 }
 
 std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> numbers,

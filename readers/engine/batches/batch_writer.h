@@ -85,6 +85,7 @@ class BatchWriter {
   void CheckLeft(const WriteTask& task, WriterScratch* scratch) const;
   static void FailPayload(const LeavableRows& rows, std::size_t row, WriterScratch* scratch);
   static std::size_t CachedRows(std::span<const RecordSpan> rows);
+  static std::size_t FetchedRows(std::span<const RecordSpan> rows);
   void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
   /// Notes the blocks that the task's rows stand in, and how many of each.
   static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);

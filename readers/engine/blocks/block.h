@@ -77,6 +77,7 @@ struct Block {
   /// Of records that were read by their numbers: one for each, kNoRow where there is no record, and
   /// the table that they are numbers in, in place of file_name, file_index and first_record.
   std::vector<RowNumber> row_numbers;
+  bool scattered = false;  ///< each of its records stands elsewhere in memory
   std::shared_ptr<const FileTable> table;
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]

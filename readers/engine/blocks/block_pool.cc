@@ -76,6 +76,7 @@ void BlockPool::Empty(Block* block) {
   block->instances.clear();
   block->files.clear();
   block->row_numbers.clear();
+  block->scattered = false;
   block->table.reset();
   block->file_name.clear();
   block->framed.clear();

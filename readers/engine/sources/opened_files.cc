@@ -51,11 +51,8 @@ OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions
       news_(std::move(news)),
       most_(most != 0 ? most : MostOpen()),
       direct_(std::move(direct)),
-      reads_(table_->files()) {
-  for (std::size_t file = 0; file <= table_->files(); ++file) {
-    first_rows_.push_back(table_->FirstRow(file));
-  }
-}
+      rows_(*table_),
+      reads_(table_->files()) {}
 
 bool OpenedFiles::NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned) {
   constexpr std::uint64_t kEnoughToJudge = 128 * 1024;
@@ -65,12 +62,6 @@ bool OpenedFiles::NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_
   planned += reads.planned_bytes.fetch_add(planned, kSum);
   // All of the file at this rate: more than a quarter beyond its size.
   return planned > std::min(kEnoughToJudge, table_->file(file).bytes) && planned > wanted / 4 * 5;
-}
-
-std::size_t OpenedFiles::FileOf(RowNumber row) const {
-  assert(row < first_rows_.back());
-  const auto behind = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
-  return static_cast<std::size_t>(behind - first_rows_.begin()) - 1;
 }
 
 std::shared_ptr<InputFile> OpenedFiles::Find(std::size_t file) {

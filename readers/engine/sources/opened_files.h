@@ -63,8 +63,8 @@ class OpenedFiles {
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// The file that holds a row of the table, and where its rows start.
-  std::size_t FileOf(RowNumber row) const;
-  RowNumber FirstRow(std::size_t file) const { return first_rows_[file]; }
+  std::size_t FileOf(RowNumber row) const { return rows_.FileOf(row); }
+  RowNumber FirstRow(std::size_t file) const { return rows_.FirstRow(file); }
   /// Null, with `status` set, where it cannot be opened; the next call tries again. Where the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
@@ -100,7 +100,7 @@ class OpenedFiles {
   const FileNews news_;
   const std::size_t most_;
   const std::shared_ptr<DirectReads> direct_;
-  std::vector<RowNumber> first_rows_;
+  const RowFiles rows_;
   std::vector<Reads> reads_;  ///< by file
 
   std::mutex mutex_;  ///< guards what follows

@@ -17,9 +17,11 @@ constexpr std::size_t kFetchBytes = 512;
 constexpr std::size_t kLine = 64;
 
 constexpr std::size_t kHandedOutBytes = 512 * 1024;
-/// Of longer rows the parser or the processor fetches the rest when they are written: a burst of
-/// more lines stands still for the memory.
-constexpr std::size_t kMostFetched = 512;
+
+// Inlined by force, as FetchAhead.
+[[gnu::always_inline]] inline void FetchHead(const std::byte* row) {
+  for (std::size_t at = 0; at < kFetchBytes; at += kLine) __builtin_prefetch(row + at, 0, 2);
+}
 
 void FetchUnit(const NeededUnit& unit) {
   if (unit.data == nullptr) return;  // no row, or lost
@@ -204,8 +206,7 @@ bool RowFramer::AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* b
   return true;
 }
 
-bool RowFramer::Move(RowNumber row, Place* place, Block* block) {
-  const std::size_t number = opened_->FileOf(row);
+bool RowFramer::Move(std::size_t number, Place* place, Block* block) {
   const std::size_t noted = inputs_.size();
   const LaneFile& file = *files_->Use(number);
   if (!file.direct || file.open == nullptr) return false;
@@ -219,37 +220,34 @@ bool RowFramer::Move(RowNumber row, Place* place, Block* block) {
 }
 
 std::size_t RowFramer::PointAt(std::span<const RowNumber> rows, Block* block) {
-  const bool written = context_->written;
-  const std::size_t most = written ? kMemoryPartBytes : kHandedOutBytes;
+  const std::size_t most = context_->written ? kMemoryPartBytes : kHandedOutBytes;
   std::vector<RecordSpan>& records = block->frame.records;
   inputs_.clear();
   files_->StartPart(&inputs_);
-  records.resize(rows.size());
-  Place place;
+  records.clear();
+  places_.fill(Place());
   std::size_t bytes = 0;
   std::size_t i = 0;
   for (; i < rows.size() && bytes < most; ++i) {
-    if (rows[i] < place.begin || rows[i] >= place.end) {
-      if (rows[i] == kNoRow) {
-        records[i] = {};
-        continue;
-      }
-      if (!Move(rows[i], &place, block)) {
-        records.clear();
-        block->framed.clear();
-        return 0;
-      }
+    if (rows[i] == kNoRow) {
+      records.emplace_back();
+      continue;
     }
-    const std::byte* const data = place.data + (rows[i] - place.begin) * place.stride;
-    records[i] = {data, place.bytes};
+    const std::size_t number = opened_->FileOf(rows[i]);
+    Place& place = places_[number % kPlaces];
+    if ((rows[i] < place.begin || rows[i] >= place.end) && !Move(number, &place, block)) {
+      records.clear();
+      block->framed.clear();
+      return 0;
+    }
+    records.push_back({place.data + (rows[i] - place.begin) * place.stride, place.bytes});
     bytes += place.bytes;
-    for (std::size_t at = 0; written && at < std::min(place.bytes, kMostFetched); at += kLine) {
-      __builtin_prefetch(data + at, 0, 2);
-    }
+    // Of short ones many are fetched together, by whoever writes them.
+    if (context_->written && place.bytes > kFetchBytes) FetchHead(records.back().data);
   }
-  records.resize(i);
   block->row_numbers.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(i));
   block->files = std::exchange(inputs_, {});
+  block->scattered = true;
   return i;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -25,8 +26,7 @@ class RowFramer {
       : opened_(opened), files_(files), context_(context), memory_(context->arena) {}
 
   /// Points at as many of `rows`, from the first on, in the empty block as suit one part; their
-  /// number. 0, and the block is as it was, where one of them is not of such a file. Where the rows
-  /// will be written, soon and by this thread, it begins to fetch their bytes.
+  /// number. 0, and the block is as it was, where one of them is not of such a file.
   std::size_t PointAt(std::span<const RowNumber> rows, Block* block);
   /// Where a row stands, if it is of such a file, which a row before was too; else empty.
   std::span<const std::byte> Find(RowNumber row) const;
@@ -45,7 +45,7 @@ class RowFramer {
     std::size_t teller = 0;  ///< the record that is reported together with the unit's damage
   };
 
-  /// Where the rows of the file that was pointed at last stand.
+  /// Where the rows of a file stand that is pointed at.
   struct Place {
     RowNumber begin = 0;
     RowNumber end = 0;
@@ -53,7 +53,9 @@ class RowFramer {
     std::size_t stride = 0;
     std::size_t bytes = 0;
   };
-  bool Move(RowNumber row, Place* place, Block* block);
+  /// Of so many files the places are known at a time, each by its number modulo this.
+  static constexpr std::size_t kPlaces = 64;
+  bool Move(std::size_t number, Place* place, Block* block);
 
   /// False where the block ends with its failure.
   bool Append(const NeededUnit& unit, const NeededUnits& needed, Block* block);
@@ -75,6 +77,7 @@ class RowFramer {
   LaneContext* const context_;
   BlockMemory memory_;
   std::vector<std::shared_ptr<InputFile>> inputs_;  ///< of rows that are pointed at
+  std::array<Place, kPlaces> places_;               ///< of this part
   /// By file and first record: a unit that was lost has no bytes.
   std::map<std::pair<std::uint32_t, std::uint64_t>, FramedUnit> framed_;
 };

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <memory>
 #include <numeric>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/keyed_permutation.h"
 #include "readers/order/file_schedule.h"
+#include "readers/order/file_table.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"
@@ -336,6 +338,65 @@ TEST(KeyedPermutationTest, EveryNumberHasOnePlaceAndRangesAgreeWithSingleOnes) {
     for (std::uint64_t i = 0; i < size; ++i) ASSERT_EQ(places[i], order.At(i)) << size;
     std::sort(places.begin(), places.end());
     for (std::uint64_t i = 0; i < size; ++i) ASSERT_EQ(places[i], i) << size;
+  }
+}
+
+TEST(KeyedPermutationTest, RangesOfHugeOrdersAgreeWithSingleNumbers) {
+  std::mt19937_64 random(5);
+  for (int bits = 17; bits <= 62; ++bits) {
+    const std::uint64_t size = (std::uint64_t{1} << bits) - random() % 1000;
+    const KeyedPermutation order(size, random(), 1, DrawPurpose::kGlobalOrder);
+    for (int times = 0; times < 20; ++times) {
+      Rows places(1 + random() % 200);
+      // Some of them across the end of a row of the network's pairs.
+      const std::uint64_t first = times == 0 ? size - places.size() : random() % (size - 200);
+      order.Range(first, places);
+      for (std::uint64_t i = 0; i < places.size(); ++i) {
+        ASSERT_EQ(places[i], order.At(first + i)) << size << " " << first + i;
+      }
+    }
+  }
+}
+
+// As many rows of each file as `rows` says.
+class CountedFiles final : public FileTable {
+ public:
+  explicit CountedFiles(const std::vector<std::uint64_t>& rows) : first_rows_(1) {
+    for (const std::uint64_t count : rows) first_rows_.push_back(first_rows_.back() + count);
+  }
+  std::size_t files() const override { return first_rows_.size() - 1; }
+  RowNumber FirstRow(std::size_t file) const override { return first_rows_[file]; }
+  const DataFile& file(std::size_t /*file*/) const override { return file_; }
+
+ private:
+  std::vector<RowNumber> first_rows_;
+  const DataFile file_{};
+};
+
+TEST(RowFilesTest, EachRowIsOfTheFileThatASearchFinds) {
+  std::mt19937_64 random(6);
+  for (const std::size_t files : {1U, 2U, 7U, 300U, 20000U}) {
+    for (const std::uint64_t most : {1U, 3U, 1000U, 10000000U}) {
+      std::vector<std::uint64_t> counts;
+      for (std::size_t file = 0; file < files; ++file) {
+        // Files without rows, also at both ends, and some that are far larger than others.
+        const std::uint64_t scale = random() % 16 == 0 ? 1000 : 1;
+        counts.push_back(random() % 4 == 0 ? 0 : scale * (random() % (most + 1)));
+      }
+      const CountedFiles table(counts);
+      const RowFiles found(table);
+      const std::uint64_t rows = table.FirstRow(files);
+      for (std::uint64_t i = 0; i < std::min<std::uint64_t>(rows, 20000); ++i) {
+        const RowNumber row = rows <= 20000 ? i : random() % rows;
+        ASSERT_EQ(found.FileOf(row), FileOfRow(table, row)) << files << " " << most;
+      }
+      for (std::size_t file = 0; file <= files; ++file) {
+        ASSERT_EQ(found.FirstRow(file), table.FirstRow(file));
+      }
+      if (rows > 0) {
+        EXPECT_EQ(found.FileOf(rows - 1), FileOfRow(table, rows - 1));
+      }
+    }
   }
 }
 
