@@ -90,7 +90,11 @@ void WindowShuffleStage::EmitBucket() {
     return;
   }
   out_.clear();
-  for (const Held& held : buckets_.Take()) out_.push_back({blocks_[held.block()], held.row});
+  for (const Held& held : buckets_.Take()) {
+    Block* const block = blocks_[held.block()];
+    __builtin_prefetch(block->frame.records.data() + held.row);
+    out_.push_back({block, held.row});
+  }
   next_->OnRefs(out_);
 }
 
