@@ -113,7 +113,8 @@ SigbusGuard::Slot* NewSlot() {
   while (true) {
     for (SigbusGuard::Slot& slot : block->slots) {
       // Acquire: pairs with the release in the destructor, for what the slot's last user wrote.
-      if (!slot.taken.exchange(true, std::memory_order_acquire)) return &slot;
+      const bool is_free = !slot.taken.load(std::memory_order_relaxed);
+      if (is_free && !slot.taken.exchange(true, std::memory_order_acquire)) return &slot;
     }
     // Acquire: pairs with the release below, for the slots of a block just chained.
     SlotBlock* next = block->next.load(std::memory_order_acquire);

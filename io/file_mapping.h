@@ -45,6 +45,9 @@ class FileMapping {
   static bool IsMapped(const struct stat& stat);
   /// Mappings that the process has now.
   static std::size_t Count();
+  /// So many are kept while nobody reads them: the system limits mappings, too (vm.max_map_count),
+  /// and whoever allocates memory needs some.
+  static constexpr std::size_t kMostKept = 4096;
 
   ~FileMapping();
   FileMapping(const FileMapping&) = delete;

@@ -125,7 +125,20 @@ Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
 
 // O_NONBLOCK, here and where other companions of data are opened: what is a FIFO is waited for by
 // nobody.
-Status MapFile(const std::string& path, std::shared_ptr<const FileMapping>* mapping) {
+Status ReadWhole(int descriptor, std::size_t bytes, std::vector<std::byte>* memory) {
+  memory->resize(bytes);
+  for (std::size_t have = 0; have < bytes;) {
+    const ssize_t got =
+        pread(descriptor, memory->data() + have, bytes - have, static_cast<off_t>(have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return StatusFromErrno(errno, "read");
+    if (got == 0) return Damaged("it was cut while it was read");
+    have += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+Status ReadFile(const std::string& path, StoredIndex* stored) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
   struct stat facts {};
@@ -135,7 +148,12 @@ Status MapFile(const std::string& path, std::shared_ptr<const FileMapping>* mapp
   } else if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) < kPage) {
     status = Damaged("it is no index of ringfeed's");
   } else {
-    *mapping = FileMapping::Open(descriptor, facts, &status);
+    const bool maps = FileMapping::Count() < FileMapping::kMostKept;
+    if (maps) stored->mapping = FileMapping::Open(descriptor, facts, &status);
+    // The system may have none left, whoever has them.
+    if (stored->mapping == nullptr) {
+      status = ReadWhole(descriptor, static_cast<std::size_t>(facts.st_size), &stored->memory);
+    }
   }
   close(descriptor);
   return status;
@@ -164,10 +182,10 @@ std::string IndexPath(const std::string& file, const std::string& folder) {
 
 Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIdentity& identity,
                  std::shared_ptr<const PagedIndex>* index) {
-  std::shared_ptr<const FileMapping> mapping;
-  Status status = MapFile(path, &mapping);
+  StoredIndex stored;
+  Status status = ReadFile(path, &stored);
   if (!status.ok()) return status;
-  const std::span<const std::byte> bytes = mapping->bytes();
+  const std::span<const std::byte> bytes = stored.bytes();
   IndexHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   status = CheckHeader(header, bytes.size());
@@ -175,17 +193,17 @@ Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIde
   if (!status.ok()) return status;
   const auto pages = bytes.subspan(kPage, static_cast<std::size_t>(header.pages * kPage));
   std::vector<IndexGap> gaps(static_cast<std::size_t>(header.gaps));
-  const std::byte* const stored = pages.data() + pages.size();
-  if (!gaps.empty()) std::memcpy(gaps.data(), stored, gaps.size() * sizeof(IndexGap));
+  const std::byte* const behind = pages.data() + pages.size();
+  if (!gaps.empty()) std::memcpy(gaps.data(), behind, gaps.size() * sizeof(IndexGap));
   if (GapsChecksum(gaps) != header.gaps_checksum) return Damaged("its list of gaps is damaged");
-  const std::span<const std::byte> listed(stored + gaps.size() * sizeof(IndexGap),
+  const std::span<const std::byte> listed(behind + gaps.size() * sizeof(IndexGap),
                                           static_cast<std::size_t>(header.damage_bytes));
   std::vector<IndexDamage> damage;
   if (Crc32c(listed) != header.damage_checksum || !Decode(listed, &damage)) {
     return Damaged("its list of damage is damaged");
   }
   *index = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(damage),
-                                              std::move(mapping));
+                                              std::move(stored));
   return {};
 }
 

@@ -9,17 +9,17 @@ namespace ringfeed {
 PagedIndex::PagedIndex(IndexImage image)
     : header_(image.header),
       layout_(header_.layout()),
-      memory_(std::move(image.pages)),
+      stored_{nullptr, std::move(image.pages)},
       gaps_(std::move(image.gaps)),
       damage_(std::move(image.damage)),
-      pages_(memory_) {}
+      pages_(stored_.memory) {}
 
 PagedIndex::PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
                        std::vector<IndexGap> gaps, std::vector<IndexDamage> damage,
-                       std::shared_ptr<const FileMapping> mapping)
+                       StoredIndex stored)
     : header_(header),
       layout_(header_.layout()),
-      mapping_(std::move(mapping)),
+      stored_(std::move(stored)),
       gaps_(std::move(gaps)),
       damage_(std::move(damage)),
       pages_(pages),
@@ -42,7 +42,7 @@ Status PagedIndex::Check(std::uint64_t page) const {
 }
 
 Status PagedIndex::CheckLength() const {
-  if (mapping_ == nullptr || !mapping_->damaged()) return {};
+  if (stored_.mapping == nullptr || !stored_.mapping->damaged()) return {};
   return Status(StatusCode::kDamaged, "the index was cut while it was read");
 }
 

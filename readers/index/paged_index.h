@@ -13,16 +13,24 @@
 
 namespace ringfeed {
 
+/// The bytes of an index file: mapped, or, where many are mapped already, read into memory.
+struct StoredIndex {
+  std::shared_ptr<const FileMapping> mapping;  ///< null: `memory` has them
+  std::vector<std::byte> memory;
+  std::span<const std::byte> bytes() const {
+    return mapping != nullptr ? mapping->bytes() : std::span<const std::byte>(memory);
+  }
+};
+
 /// An index of pages. Of a file's a page's checksum is looked at when it is first used; a failed
 /// call then is kDamaged.
 class PagedIndex final : public RecordIndex {
  public:
   /// In memory.
   explicit PagedIndex(IndexImage image);
-  /// Of a file: `pages` stand in `mapping`.
+  /// Of a file: `pages` stand in `stored`.
   PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
-             std::vector<IndexGap> gaps, std::vector<IndexDamage> damage,
-             std::shared_ptr<const FileMapping> mapping);
+             std::vector<IndexGap> gaps, std::vector<IndexDamage> damage, StoredIndex stored);
 
   std::uint64_t records() const override { return header_.records; }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
@@ -55,8 +63,7 @@ class PagedIndex final : public RecordIndex {
 
   const IndexHeader header_;
   const IndexLayout layout_;
-  const std::vector<std::byte> memory_;
-  const std::shared_ptr<const FileMapping> mapping_;  ///< null in memory
+  const StoredIndex stored_;
   const std::vector<IndexGap> gaps_;
   const std::vector<IndexDamage> damage_;
   const std::span<const std::byte> pages_;

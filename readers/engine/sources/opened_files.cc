@@ -14,7 +14,7 @@ namespace ringfeed {
 
 void KeptMappings::Note(const InputFile& file) {
   std::shared_ptr<const FileMapping> mapping = file.mapped();
-  const bool keeps = mapping != nullptr && FileMapping::Count() <= kMost;
+  const bool keeps = mapping != nullptr && FileMapping::Count() <= FileMapping::kMostKept;
   std::shared_ptr<const FileMapping> replaced;  // unmapped after the lock is given back
   const std::lock_guard lock(mutex_);
   const auto found = by_name_.find(file.name());

@@ -37,11 +37,8 @@ struct FileNews {
 /// of files that were deleted meanwhile. Thread safe.
 class KeptMappings {
  public:
-  /// Of all chains of the process: the system limits mappings, too. What is opened beyond is mapped
-  /// as long as it is read.
-  static constexpr std::size_t kMost = 4096;
-
-  /// A file was opened: its mapping takes the place of the one that was kept under its name.
+  /// A file was opened: its mapping takes the place of the one that was kept under its name. Beyond
+  /// FileMapping::kMostKept it is mapped as long as it is read.
   void Note(const InputFile& file);
   /// The chain ends.
   void Clear();

@@ -9,12 +9,14 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/crc32c.h"
+#include "io/file_mapping.h"
 #include "readers/index/open_index.h"
 #include "tests/readers/formats/tfrecord_file.h"
 #include "tests/readers/index/read_both_ways.h"
@@ -244,6 +246,32 @@ TEST_F(IndexFileTest, AnIndexThatIsCutWhileItIsReadIsMadeAgain) {
     EXPECT_EQ(after[i].bytes, before[i].bytes);
   }
   EXPECT_NE(opened.index->remark().find("made again"), std::string::npos);
+}
+
+// Each file of a data set has an index, and the system limits mappings.
+TEST_F(IndexFileTest, BesideManyMappingsAnIndexIsReadIntoMemory) {
+  ExpectGood(Open(), IndexOrigin::kBuilt);
+  std::vector<std::shared_ptr<const FileMapping>> many;
+  while (FileMapping::Count() < FileMapping::kMostKept) {
+    const std::string name = folder_.File("m" + std::to_string(many.size()));
+    WriteText(name, "x");
+    const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC);
+    struct stat facts {};
+    ASSERT_EQ(fstat(descriptor, &facts), 0);
+    Status status;
+    many.push_back(FileMapping::Open(descriptor, facts, &status));
+    close(descriptor);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+  }
+  const OpenedIndex opened = Open();
+  EXPECT_EQ(FileMapping::Count(), FileMapping::kMostKept);
+  ExpectGood(opened, IndexOrigin::kOpened);
+  std::string bad = ReadBytes(path_);
+  bad[3 * 4096 + 500] ^= 1;
+  WriteText(path_, bad);
+  const OpenedIndex damaged = Open();
+  ExpectGood(damaged, IndexOrigin::kOpened);
+  EXPECT_NE(damaged.index->remark().find("made again"), std::string::npos);
 }
 
 TEST_F(IndexFileTest, ADamagedPageOfAFileThatChangedIsAFailure) {

@@ -123,7 +123,7 @@ TEST(PagedIndexTest, APageIsCheckedWhenItIsFirstUsed) {
   for (std::uint64_t i = 0; i < 5000; ++i) units.push_back({i * 100, (i + 1) * 100});
   IndexImage image = ImageOf(units);
   image.pages[2 * IndexLayout::kPageBytes + 77] ^= std::byte{4};
-  const PagedIndex index(image.header, image.pages, {}, {}, nullptr);
+  const PagedIndex index(image.header, image.pages, {}, {}, {});
   RecordUnit unit;
   std::uint64_t number = 10;
   EXPECT_TRUE(index.Find({&number, 1}, {&unit, 1}).ok());
