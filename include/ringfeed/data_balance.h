@@ -15,10 +15,11 @@ namespace ringfeed {
 /// batches of no rows. Rows are top-level sequences if a tensor has LoD. One thread at a time.
 class DeviceBatches {
  public:
-  /// `batches` is a reader that nobody else reads. Throws Error(kInvalidArgument) for no devices.
+  /// `batches` is a reader that nobody reads or has read. Throws Error(kInvalidArgument) for no
+  /// devices, and as Reader::ReserveBatches, since a step holds a batch for each device.
   DeviceBatches(Reader batches, std::size_t devices);
-  /// The next step: a batch for each device, in *per_device, which holds `devices` batches at a
-  /// time (BatchOptions::slots must allow that). Tensors of the last step that were spread own
+  /// The next step: a batch for each device, in *per_device, whose batches it lets go first. Who
+  /// keeps more of them raises BatchOptions::slots. Tensors of the last step that were spread own
   /// their memory, the others are as the reader delivers them. Blocks. kEnd if there is nothing
   /// left; kFailed after everything that came before the failure (status() of the reader has the
   /// reason). Throws Error if the tensors of an instance differ in their rows.

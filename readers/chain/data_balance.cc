@@ -163,6 +163,7 @@ DeviceBatches::DeviceBatches(Reader batches, std::size_t devices)
   if (devices_ == 0) {
     throw Error(Status(StatusCode::kInvalidArgument, "batches for no devices were asked for"));
   }
+  batches_.ReserveBatches(devices_);
 }
 
 ReadResult DeviceBatches::ReadNext(std::vector<Instance>* per_device) {
