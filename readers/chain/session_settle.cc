@@ -48,7 +48,9 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     origin.damaged.insert(origin.damaged.begin(), passed_over_.begin(), passed_over_.end());
     origin.damaged.insert(origin.damaged.begin(), late.begin(), late.end());
     late.clear();
-    if (slot_->rows == 0 && !session_->plan_.batch.empty_batches) {
+    // In front of a failure an empty batch is none that was asked for.
+    const bool shows = session_->plan_.batch.empty_batches && settled.failure.ok();
+    if (slot_->rows == 0 && !shows) {
       settled.kind = SettledBatch::Kind::kNothing;
       if (settled.failure.ok()) session_->PassOverLate(*taken_.run, origin);
       return settled;

@@ -286,6 +286,19 @@ TEST_F(LeftSumsTest, DamageAnywhereInAnOrderByNumber) {
   }
 }
 
+// In front of a failure there is no empty batch, whoever found it.
+TEST_F(LeftSumsTest, WhereEmptyBatchesAreShown) {
+  for (const std::size_t record : {160U, 163U, 167U}) {
+    const std::string path = Damaged("shown" + std::to_string(record), {record});
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()),
+                       {.size = 8, .empty_batches = true});
+        },
+        {}, true);
+  }
+}
+
 TEST_F(LeftSumsTest, WhereverInTheRecordTheBitIs) {
   for (const double depth : {0.0, 0.0002, 0.0005, 0.001, 0.002, 0.3, 0.96, 0.999, 1.0}) {
     if (kSanitized && depth > 0.001 && depth < 1) continue;  // for time
