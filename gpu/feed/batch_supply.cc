@@ -102,6 +102,7 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
   ReaderAccess::LeaveFields(reader, rules);
   std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
   if (direct != nullptr) ReaderAccess::ReadDirectly(reader, direct);
+  ReaderAccess::BeginReading(reader);
   return std::make_unique<ReaderSupply>(std::move(reader), std::move(why_sums_are_early),
                                         std::move(direct));
 }

@@ -282,9 +282,9 @@ class DeviceFeed {
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status,
                      Deadline deadline);
 
-  /// Starts again at the first batch, with the reader. What was prefetched is dropped; leases that
-  /// are out stay as they are. Throws Error if the reader cannot start again; the feed then is
-  /// at its end.
+  /// Starts again at the first batch, with the reader; at the next pass of a data set, also before
+  /// a batch was taken. What was prefetched is dropped; leases that are out stay as they are.
+  /// Throws Error if the reader cannot start again; the feed then is at its end.
   void ReInit();
   /// The reader's position after what was handed out, whatever was prefetched. It stands after the
   /// last batch that was handed out in all its parts, together with all batches before it, however

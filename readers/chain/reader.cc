@@ -102,6 +102,8 @@ std::int64_t ReaderAccess::RowsBefore(const Reader& reader) {
   return SessionOf(reader.node_)->RowsBefore();
 }
 
+void ReaderAccess::BeginReading(const Reader& reader) { SessionOf(reader.node_)->BeginReading(); }
+
 void ReaderAccess::ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads) {
   SessionOf(reader.node_)->ReadDirectly(std::move(reads));
 }

@@ -28,6 +28,9 @@ class ReaderAccess {
   /// Says before the first read which fields of rows may stay where they were read, for who reads
   /// by TryReadNext of this class. Nothing for a chain without Batch.
   static void LeaveFields(const Reader& reader, const LeftFieldRules& rules);
+  /// Says that threads read from now on. Whoever starts the chain again starts its next pass, also
+  /// if none of them has come to read yet.
+  static void BeginReading(const Reader& reader);
   /// Offers the chain reads into a device's memory, before the first read, beside LeaveFields:
   /// where its records suit that, all of their fields are left there.
   static void ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads);

@@ -202,6 +202,11 @@ void ReaderSession::LeaveFields(const LeftFieldRules& rules) {
   plan_.source.options.io.may_map = plan_.source.options.io.may_map && rules.may_map;
 }
 
+void ReaderSession::BeginReading() {
+  const std::lock_guard lock(mutex_);
+  begun_ = true;
+}
+
 void ReaderSession::ReadDirectly(std::shared_ptr<DirectReads> reads) {
   const std::lock_guard lock(mutex_);
   if (plan_.batched && run_ == nullptr) plan_.direct = std::move(reads);
@@ -486,7 +491,7 @@ void ReaderSession::AimSource() {
     const std::lock_guard lock(mutex_);
     if (aim_) {
       wanted_pass_ = aim_->start.source_pass;
-    } else if (!wanted_pass_ && run_ != nullptr) {
+    } else if (!wanted_pass_ && (run_ != nullptr || begun_)) {
       wanted_pass_ = start_->source_pass + SourcePassesOfRun();  // however far it read ahead
     }
     pass = wanted_pass_;
