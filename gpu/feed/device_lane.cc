@@ -118,9 +118,11 @@ Status DeviceLane::MakeSlot(Slot* slot) {
 }
 
 bool DeviceLane::CanFill() const {
-  return !ended_ && !MayWaitForMore() && FirstFree() != free_.end() &&
-         (inbox_->Size() > 0 || inbox_->IsClosed());
+  if (ended_ || MayWaitForMore()) return false;
+  return NothingMoreComes() || (FirstFree() != free_.end() && inbox_->Size() > 0);
 }
+
+bool DeviceLane::NothingMoreComes() const { return inbox_->IsClosed() && inbox_->Size() == 0; }
 
 bool DeviceLane::HasWork() const { return returned_.SizeApprox() > 0 || CanFill(); }
 
@@ -276,7 +278,10 @@ bool DeviceLane::FillNext() {
   Status status;
   while (status.ok() && bytes < (has_timeline() ? 1 : kGroupBytes)) {
     const auto free = FirstFree();
-    if (free == free_.end()) break;
+    if (free == free_.end()) {
+      ended_ = NothingMoreComes();  // the end needs no slot
+      break;
+    }
     FeedItem item;
     const QueueResult result = inbox_->TryPop(item);
     if (result != QueueResult::kOk) {
@@ -682,6 +687,7 @@ void DeviceLane::Reset() {
   end_ = Status();
   given_.store(batches_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   set_wait_in_vain(0);
+  end_is_told_.store(false, std::memory_order_relaxed);
   if (usable_slots() == 0) Fail(slots_.front()->why_lost);
 }
 

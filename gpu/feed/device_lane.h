@@ -221,6 +221,9 @@ class DeviceLane {
   std::uint64_t summed_bytes() const { return summed_bytes_.load(std::memory_order_relaxed); }
   void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }
   /// How long calls in a row waited to their deadlines since something came.
+  /// A consumer was told the end of the data.
+  void NoteEndTold() { end_is_told_.store(true, std::memory_order_relaxed); }
+  bool end_is_told() const { return end_is_told_.load(std::memory_order_relaxed); }
   std::int64_t wait_in_vain_ns() const { return in_vain_ns_.load(std::memory_order_relaxed); }
   void set_wait_in_vain(std::int64_t wait_ns) {
     in_vain_ns_.store(wait_ns, std::memory_order_relaxed);
@@ -301,6 +304,8 @@ class DeviceLane {
   bool HasWork() const;
   /// Whether FillNext would find something to fill and a slot for it, or the end.
   bool CanFill() const;
+  /// Whether the supply has ended, and all that it gave was taken.
+  bool NothingMoreComes() const;
   /// Looks at an event until it is done or the time is over. A lost device is done with everything.
   Seen WaitFor(DeviceEvent event, std::int64_t until_ns) const;
   /// The same of all that is on a stream, by that event.
@@ -380,6 +385,7 @@ class DeviceLane {
   std::atomic<std::uint64_t> summed_bytes_{0};  ///< whose checksums the device took
   std::atomic<std::uint64_t> grown_slots_{0};
   std::atomic<std::int64_t> wait_ns_{0};
+  std::atomic<bool> end_is_told_{false};  ///< since Reset; orders nothing
   std::atomic<std::int64_t> in_vain_ns_{0};
 };
 

@@ -59,15 +59,18 @@ Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
   return SliceRows(SpreadRows(copies, 1).front(), 0, rows);
 }
 
+void Distributor::PadTo(std::int64_t rows, SuppliedBatch* batch) {
+  const std::int64_t have = Rows(batch->tensors);
+  if (have >= rows || have == 0) return;  // of no rows there is none to repeat
+  repeated_rows_.fetch_add(static_cast<std::uint64_t>(rows - have), std::memory_order_relaxed);
+  CopyPending(batch);
+  batch->tensors = Repeated(batch->tensors, rows);
+}
+
 void Distributor::AddStep() {
   for (SuppliedBatch& batch : step_) {
     const std::int64_t rows = Rows(batch.tensors);
-    if (last_step_ == LastStep::kPad && rows < most_rows_) {
-      repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
-                               std::memory_order_relaxed);
-      CopyPending(&batch);
-      batch.tensors = Repeated(batch.tensors, most_rows_);
-    }
+    if (last_step_ == LastStep::kPad) PadTo(most_rows_, &batch);
     Put(std::move(batch), static_cast<std::uint64_t>(rows));
   }
   step_.clear();
@@ -80,12 +83,7 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
     dropped_rows_.fetch_add(static_cast<std::uint64_t>(rows), std::memory_order_relaxed);
     return;
   }
-  if (!whole && last_step_ == LastStep::kPad) {
-    repeated_rows_.fetch_add(static_cast<std::uint64_t>(most_rows_ - rows),
-                             std::memory_order_relaxed);
-    CopyPending(&supplied);
-    supplied.tensors = Repeated(supplied.tensors, most_rows_);
-  }
+  if (last_step_ == LastStep::kPad) PadTo(most_rows_, &supplied);
   const auto all = static_cast<std::uint64_t>(Rows(supplied.tensors));
   for (std::size_t device = 0; device < devices_; ++device) {
     const NumberRange part = BalancedRange(all, devices_, device);
@@ -201,6 +199,7 @@ void HandedOut::Note(const FeedItem& item, std::uint64_t start) {
   place.origin.batch = item.origin.batch;
   place.origin.pass = item.origin.pass;
   place.origin.mark = item.origin.mark;
+  place.origin.start = item.origin.start;
   place.completes = item.completes;
   place.noted = true;
   for (; !ahead_.empty() && ahead_.front().noted; ahead_.pop_front()) {
@@ -212,6 +211,11 @@ void HandedOut::Note(const FeedItem& item, std::uint64_t start) {
 std::optional<BatchOrigin> HandedOut::last() const {
   const std::lock_guard lock(mutex_);
   return last_;
+}
+
+std::uint64_t HandedOut::noted() const {
+  const std::lock_guard lock(mutex_);
+  return next_;
 }
 
 std::uint64_t HandedOut::starts() const {

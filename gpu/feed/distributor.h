@@ -44,6 +44,8 @@ class Distributor {
   SupplyResult Next(FeedItem* item, Status* status, const std::stop_token& stop,
                     bool batches_come_back = false);
   void Reset();
+  /// How many items Next gave since then, and has at hand: after its end, how many there were.
+  std::uint64_t given() const { return next_number_; }
 
   /// How many wait at each device for a slot: as many can be copied together.
   static constexpr std::size_t kWaitingBatches = 2;
@@ -71,6 +73,7 @@ class Distributor {
   static void CopyPending(SuppliedBatch* batch);
   /// With its rows over and over until there are `rows`.
   Instance Repeated(const Instance& batch, std::int64_t rows) const;
+  void PadTo(std::int64_t rows, SuppliedBatch* batch);
 
   BatchSupply* const supply_;
   const std::size_t devices_;
@@ -98,6 +101,8 @@ class HandedOut {
   /// Of the last batch all of whose rows were handed out, and those of all before it: what a
   /// position is made of. None where that is no batch.
   std::optional<BatchOrigin> last() const;
+  /// How many items were noted without one that is missing before them.
+  std::uint64_t noted() const;
   void Reset();
 
  private:

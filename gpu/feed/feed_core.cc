@@ -364,7 +364,10 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
     }
     return ReadResult::kRecord;
   }
-  if (result == QueueResult::kClosed) return ReadResult::kEnd;
+  if (result == QueueResult::kClosed) {
+    lanes_[lane]->NoteEndTold();
+    return ReadResult::kEnd;
+  }
   *status = lanes_[lane]->failure();
   return ReadResult::kFailed;
 }
@@ -433,8 +436,16 @@ Reader FeedCore::Chain() const {
 
 std::string FeedCore::Position() const {
   const Reader chain = Chain();
+  if (IsAtEnd()) return chain.Position();
   const std::optional<BatchOrigin> last = handed_out_.last();
   return last ? chain.Position(*last) : chain.StartPosition();
+}
+
+// Then batches count, too, of which nothing is shown here: other ranks may have rows of them.
+bool FeedCore::IsAtEnd() const {
+  const auto has_ended = [](const auto& lane) { return lane->end_is_told(); };
+  return options_.last_step != LastStep::kDrop && std::ranges::all_of(lanes_, has_ended) &&
+         handed_out_.noted() == distributor_.given();
 }
 
 void FeedCore::ReInit() {
@@ -461,13 +472,31 @@ void FeedCore::SeekTo(std::uint64_t batch) {
 
 void FeedCore::StartAgain(const std::function<void()>& move_supply) {
   StopThreads(Closed());
-  move_supply();
+  LetGoOfSupplied();
+  try {
+    move_supply();
+  } catch (const Error& error) {
+    for (const auto& lane : lanes_) lane->Kill(error.status());
+    throw;
+  } catch (...) {
+    for (const auto& lane : lanes_) lane->Kill(Closed());
+    throw;
+  }
+  StartThreads();
+}
+
+// Before the reader starts again, which may need the memory that it stands in.
+void FeedCore::LetGoOfSupplied() {
+  constexpr std::int64_t kLongestNs = 1'000'000'000;
   distributor_.Reset();
   handed_out_.Reset();
-  for (const auto& lane : lanes_) lane->Reset();
+  const std::int64_t until_ns = Now() + kLongestNs;
+  for (const auto& lane : lanes_) {
+    (void)lane->Drain(until_ns);  // what is under way for longer is seen done later
+    lane->Reset();
+  }
   turn_ = 0;
   supply_ended_ = false;
-  StartThreads();
 }
 
 Status FeedCore::Close() {

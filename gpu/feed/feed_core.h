@@ -128,6 +128,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// The chain that is fed. Throws Error where that is none.
   Reader Chain() const;
   /// Stops, lets the supply go elsewhere, and starts there. Under close_mutex_.
+  void LetGoOfSupplied();
+  /// Whether every lane has told the end of the data, and all before it counts.
+  bool IsAtEnd() const;
   void StartAgain(const std::function<void()>& move_supply);
   /// Why the wait for that lane that began then can only be ended by the program itself; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;

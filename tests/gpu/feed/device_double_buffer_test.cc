@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -67,6 +68,15 @@ TEST(DeviceDoubleBufferTest, NothingThatWasHandedOutIsOverwritten) {
   held.clear();
   EXPECT_FALSE(reader.HasNext());
   EXPECT_TRUE(backend->offences().empty()) << backend->offences().front().ToString();
+}
+
+TEST(DeviceDoubleBufferTest, TheEndComesAlsoWhereAllBatchesAreHeld) {
+  const auto backend = EmulatedDevices::Open(1);
+  Reader reader = DoubleBufferOn(CountingBatches(16, 8), backend, 0, 2);
+  std::vector<Instance> held = {reader.ReadNext(), reader.ReadNext()};
+  Instance none;
+  const Deadline most = DeadlineAfter(std::chrono::seconds(60));
+  EXPECT_EQ(reader.TryReadNext(&none, {.deadline = most}), ReadResult::kEnd);
 }
 
 TEST(DeviceDoubleBufferTest, ReInitGivesEverythingAgain) {

@@ -7,14 +7,17 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "gpu/feed/feed_core.h"
+#include "ringfeed/dataset.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/emulated_devices.h"
 #include "tests/gpu/feed/numbered_batches.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/stress_scale.h"
 
 // Where a feed stands, whatever it has read ahead.
 
@@ -235,6 +238,85 @@ TEST_F(FeedPositionTest, BeforeTheFirstLeaseAFeedStandsWhereItBegan) {
   DeviceFeed again(At(Chain(), feed.Position()), On(1));
   EXPECT_EQ(Rest(&again).size(), kBatches);
   EXPECT_EQ(Rest(&feed).size(), kBatches);
+}
+
+// A rank of which nothing is left in the last batch comes to the end without it.
+TEST_F(FeedPositionTest, AtTheEndFeedsOfAllRanksStandAtTheSamePlace) {
+  const std::string file = MakeFile(std::vector<std::size_t>(9, 24));
+  const auto chain = [&](int rank) {
+    return Batch(Parse(OpenFiles({file}, InOwnArena()), RawParser()),
+                 {.size = 4, .rank = {.rank = rank, .world_size = 2, .source = "test"}});
+  };
+  for (const LastStep last_step : {LastStep::kUneven, LastStep::kPad, LastStep::kShort}) {
+    for (const std::size_t devices : {1U, 2U}) {
+      for (const int rank : {0, 1}) {
+        Reader plain = chain(rank);
+        Instance instance;
+        while (plain.TryReadNext(&instance) == ReadResult::kRecord) continue;
+        FeedOptions options = On(devices);
+        options.last_step = last_step;
+        DeviceFeed feed(chain(rank), options);
+        (void)Rest(&feed);
+        for (std::size_t device = 0; device < devices; ++device) EXPECT_FALSE(feed.Next(device));
+        EXPECT_EQ(feed.Position(), plain.Position()) << rank << " " << devices;
+      }
+    }
+  }
+}
+
+struct TwelveSamples : RandomAccessDataset {
+  std::uint64_t Size() const override { return 12; }
+  void At(std::uint64_t index, std::string* sample) override {
+    sample->assign(24, static_cast<char>(index));
+  }
+};
+
+// Whether the feed has come to read is nothing that ranks may differ by.
+TEST_F(FeedPositionTest, EachReInitStartsTheNextPassOfADataSetHoweverEarly) {
+  const auto chain = [this] {
+    auto records = std::make_unique<DistributedTrainingDataset>(
+        std::make_unique<TwelveSamples>(), DistributedOptions{.shuffle = true, .seed = 7});
+    return Batch(Parse(FromDataset(std::move(records), InOwnArena()), RawParser()), {.size = 5});
+  };
+  DeviceFeed whole(chain(), On(1));
+  std::vector<std::vector<std::string>> passes = {Rest(&whole)};
+  for (int pass = 1; pass < 3; ++pass) {
+    whole.ReInit();
+    passes.push_back(Rest(&whole));
+    EXPECT_NE(passes[static_cast<std::size_t>(pass)], passes.front());
+  }
+  for (int times = 0; times < StressRounds(50); ++times) {
+    DeviceFeed feed(chain(), On(1));
+    for (int wait = 0; wait < times % 7; ++wait) std::this_thread::yield();
+    feed.ReInit();
+    if (times % 2 == 0) {
+      ASSERT_TRUE(feed.Next());
+    }
+    feed.ReInit();
+    ASSERT_EQ(Rest(&feed), passes[2]);
+  }
+}
+
+// What was read ahead is let go of before the reader begins again.
+TEST_F(FeedPositionTest, AFeedStartsAgainInTheMemoryThatItRunsIn) {
+  const std::string file = MakeFile(std::vector<std::size_t>(200, 64 << 10));
+  for (const TransferPlan plan : {TransferPlan::kBatch, TransferPlan::kMembers}) {
+    OpenOptions in_little = Options();
+    in_little.arena = std::make_shared<PinnedArena>(std::size_t{10} << 20);
+    in_little.threads = 1;
+    EmulatedOptions devices;
+    devices.devices[0].copy_latency_ns = 2'000'000;
+    FeedOptions options;
+    options.backend = EmulatedDevices::Open(devices);
+    options.transfer = plan;
+    options.slots = 4;
+    DeviceFeed feed(Batch(Parse(OpenFiles({file}, in_little), RawParser()), {.size = 16}), options);
+    for (int starts = 0; starts < 4; ++starts) {
+      for (int batches = 0; batches < 3; ++batches) ASSERT_TRUE(feed.Next());
+      feed.ReInit();
+    }
+    EXPECT_EQ(Rest(&feed).size(), 13U);
+  }
 }
 
 TEST_F(FeedPositionTest, WhereItWasSoughtToIsFoundWhileDevicesReadAhead) {

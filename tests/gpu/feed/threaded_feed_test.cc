@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/device_feed.h"
@@ -107,6 +108,15 @@ TEST(ThreadedFeedTest, OneLoopOverAllDevicesGetsBatchesInOrder) {
     ++next;
   }
   EXPECT_EQ(next, kRows / kBatch);
+}
+
+TEST(ThreadedFeedTest, TheEndComesAlsoWhereEveryLeaseIsHeld) {
+  FeedOptions options = On(EmulatedDevices::Open(1));
+  options.slots = 3;
+  DeviceFeed feed(CountingBatches(30, 10), options);
+  std::vector<DeviceLease> held;
+  while (auto lease = feed.Next()) held.push_back(std::move(*lease));
+  EXPECT_EQ(held.size(), 3U);
 }
 
 TEST(ThreadedFeedTest, ReInitStartsAgainFromAnywhere) {
