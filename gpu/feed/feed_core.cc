@@ -293,14 +293,17 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   const auto all = [&] {
     return "all " + std::to_string(slots) + " batches of device " + name(lane);
   };
+  const std::int64_t patience_ns = options_.patience_ms * 1'000'000;
+  const bool hands_on_leases = hands_on_leases_.load(std::memory_order_relaxed);
+  const std::int64_t own_ns = hands_on_leases ? patience_ns : std::min(kOwnLeasesNs, patience_ns);
   if (Does(FeedStep::kCheckOwnLeases) && slots > 0 &&
       waiting.LeasesOf(std::this_thread::get_id()) == slots &&
-      (!threaded_ || waited_ns >= std::min(kOwnLeasesNs, options_.patience_ms * 1'000'000))) {
+      (!threaded_ || waited_ns >= own_ns)) {
     return Status(StatusCode::kResourceExhausted,
                   "this thread holds " + all() +
                       "; release one, copy what is to be kept, or raise FeedOptions::slots");
   }
-  if (waited_ns < options_.patience_ms * 1'000'000 || !Does(FeedStep::kCheckPatience)) return {};
+  if (waited_ns < patience_ns || !Does(FeedStep::kCheckPatience)) return {};
   const std::string seconds = std::to_string(options_.patience_ms / 1000) + " s";
   if (slots > 0 && waiting.leases() == slots) {
     return Status(StatusCode::kDeadlineExceeded,
@@ -416,7 +419,19 @@ DeviceLane::Slot& FeedCore::SlotOf(const DeviceLease& lease) const {
   if (IsStale(lease, slot)) {
     throw Error(Status(StatusCode::kInvalidArgument, "the lease was released"));
   }
+  NoteUser(&slot);
   return slot;
+}
+
+// Who takes leases may hand them on, to a loop that holds each as long as its step takes.
+void FeedCore::NoteUser(DeviceLane::Slot* slot) const {
+  const std::thread::id self = std::this_thread::get_id();
+  std::thread::id holder = slot->holder.load(std::memory_order_relaxed);
+  if (holder == self || holder == std::thread::id()) return;
+  // Not a store: who releases it meanwhile, against the rules, has it come back all the same.
+  if (slot->holder.compare_exchange_strong(holder, self, std::memory_order_relaxed)) {
+    hands_on_leases_.store(true, std::memory_order_relaxed);
+  }
 }
 
 void FeedCore::Release(const DeviceLease& lease) noexcept {

@@ -129,6 +129,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   Reader Chain() const;
   /// Stops, lets the supply go elsewhere, and starts there. Under close_mutex_.
   void LetGoOfSupplied();
+  void NoteUser(DeviceLane::Slot* slot) const;
   /// Whether every lane has told the end of the data, and all before it counts.
   bool IsAtEnd() const;
   void StartAgain(const std::function<void()>& move_supply);
@@ -163,6 +164,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   // Without threads.
   std::optional<FeedItem> pending_;
   bool supply_ended_ = false;
+  /// A lease was used by another thread than took it; orders nothing.
+  mutable std::atomic<bool> hands_on_leases_{false};
 
   HandedOut handed_out_;
   std::timed_mutex turn_mutex_;  ///< guards turn_; held while Next waits for its turn's batch

@@ -270,8 +270,8 @@ class DeviceFeed {
   std::optional<DeviceLease> Next(std::size_t device_index);
   /// Next without exceptions for what data and devices can do: fills *lease, or says that the data
   /// are at their end. kFailed puts the reason into *status; after kResourceExhausted (the calling
-  /// thread itself holds every slot) and kDeadlineExceeded (see patience_ms) a later call may
-  /// succeed.
+  /// thread itself holds every slot, for patience_ms if leases are used by other threads than took
+  /// them) and kDeadlineExceeded (see patience_ms) a later call may succeed.
   ReadResult TryNext(DeviceLease* lease, Status* status);
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status);
   /// TryNext with a deadline: kTimeout if nothing came until then. Nothing is lost, the next call

@@ -119,6 +119,30 @@ TEST(ThreadedFeedTest, TheEndComesAlsoWhereEveryLeaseIsHeld) {
   EXPECT_EQ(held.size(), 3U);
 }
 
+// As where one thread takes leases ahead for another one, whose steps take long.
+TEST(ThreadedFeedTest, WhoHandsLeasesOnWaitsForThemWithPatience) {
+  FeedOptions options = On(EmulatedDevices::Open(1));
+  options.slots = 3;
+  DeviceFeed feed(CountingBatches(200, 10), options);
+  std::vector<DeviceLease> queued(3);
+  Status status;
+  for (DeviceLease& lease : queued) ASSERT_EQ(feed.TryNext(&lease, &status), ReadResult::kRecord);
+  DeviceLease used;
+  std::jthread([&] {
+    used = std::move(queued.front());
+    EXPECT_EQ(used.number(), 0U);
+    used.Release();
+  }).join();
+  ASSERT_EQ(feed.TryNext(&queued.front(), &status), ReadResult::kRecord);
+  DeviceLease next;
+  const auto wait = [&](int ms) {
+    return feed.TryNext(&next, &status, DeadlineAfter(std::chrono::milliseconds(ms)));
+  };
+  EXPECT_EQ(wait(800), ReadResult::kTimeout) << status.ToString();
+  std::jthread([&] { queued.back().Release(); }).join();
+  EXPECT_EQ(wait(60'000), ReadResult::kRecord) << status.ToString();
+}
+
 TEST(ThreadedFeedTest, ReInitStartsAgainFromAnywhere) {
   const auto backend = EmulatedDevices::Open(2);
   DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
