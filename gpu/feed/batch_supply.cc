@@ -14,9 +14,12 @@ class ReaderSupply final : public BatchSupply {
   ReaderSupply(Reader reader, std::string why_sums_are_early, std::shared_ptr<CuFileReads> direct)
       : reader_(std::move(reader)),
         why_sums_are_early_(std::move(why_sums_are_early)),
-        direct_(std::move(direct)) {}
+        direct_(std::move(direct)) {
+    ReaderAccess::BeginReading(reader_);
+  }
   ~ReaderSupply() override {
     if (direct_ != nullptr) direct_->Close();
+    if (!closed_) ReaderAccess::EndReading(reader_);
   }
   ReaderSupply(const ReaderSupply&) = delete;
   ReaderSupply& operator=(const ReaderSupply&) = delete;
@@ -37,6 +40,10 @@ class ReaderSupply final : public BatchSupply {
   }
 
   void ReInit() override { reader_.ReInit(); }
+  void CheckReInit() override { ReaderAccess::CheckReInit(reader_); }
+  void Close() override {
+    if (!std::exchange(closed_, true)) ReaderAccess::EndReading(reader_);
+  }
   std::int64_t RowsBefore() const override { return ReaderAccess::RowsBefore(reader_); }
   Reader reader() const override { return reader_; }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
@@ -49,6 +56,7 @@ class ReaderSupply final : public BatchSupply {
   Reader reader_;
   const std::string why_sums_are_early_;  ///< as the feed's options say
   const std::shared_ptr<CuFileReads> direct_;
+  bool closed_ = false;
 };
 
 }  // namespace
@@ -102,7 +110,6 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
   ReaderAccess::LeaveFields(reader, rules);
   std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
   if (direct != nullptr) ReaderAccess::ReadDirectly(reader, direct);
-  ReaderAccess::BeginReading(reader);
   return std::make_unique<ReaderSupply>(std::move(reader), std::move(why_sums_are_early),
                                         std::move(direct));
 }

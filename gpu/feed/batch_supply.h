@@ -43,6 +43,10 @@ class BatchSupply {
   virtual std::int64_t ReadyAt() const { return std::numeric_limits<std::int64_t>::max(); }
   /// Starts again. Throws Error where it cannot.
   virtual void ReInit() = 0;
+  /// Throws Error as that does where it is known, before anything is lost.
+  virtual void CheckReInit() {}
+  /// Nothing is taken any more.
+  virtual void Close() {}
   /// Rows of the whole batches before the first one, where it goes on in the middle of a pass; else
   /// 0: what comes tells.
   virtual std::int64_t RowsBefore() const { return 0; }

@@ -466,6 +466,7 @@ bool FeedCore::IsAtEnd() const {
 void FeedCore::ReInit() {
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
+  supply_->CheckReInit();
   StartAgain([this] { supply_->ReInit(); });
 }
 
@@ -518,6 +519,7 @@ Status FeedCore::Close() {
   const std::lock_guard lock(close_mutex_);
   if (std::exchange(closed_, true)) return {};
   StopThreads(Closed());
+  supply_->Close();
   distributor_.Reset();
   const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
   Status first;

@@ -284,7 +284,9 @@ class DeviceFeed {
 
   /// Starts again at the first batch, with the reader; at the next pass of a data set, also before
   /// a batch was taken. What was prefetched is dropped; leases that are out stay as they are.
-  /// Throws Error if the reader cannot start again; the feed then is at its end.
+  /// Throws Error if the reader cannot start again; if that shows only as it tries to (a reader of
+  /// the program's own), the feed ends with that failure. Throws, and changes nothing, while
+  /// another feed reads a chain on the same shared reader.
   void ReInit();
   /// The reader's position after what was handed out, whatever was prefetched. It stands after the
   /// last batch that was handed out in all its parts, together with all batches before it, however

@@ -121,8 +121,7 @@ std::vector<std::shared_ptr<GraphNode>> GraphNode::EndPoints() {
 
 namespace {
 
-// Ends first, so that nobody reads from one that stands; then from the sources on.
-void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
+void CheckRewindable(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
   for (const auto& session : sessions) {
     RefuseWithin(*session);
     if (!session->plan().rewindable()) {
@@ -130,6 +129,11 @@ void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
                          "a stream cannot start again: ReInit needs files, or a reader that can"));
     }
   }
+}
+
+// Ends first, so that nobody reads from one that stands; then from the sources on.
+void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
+  CheckRewindable(sessions);
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->Pause();
   std::exception_ptr failure;
   const auto attempt = [&](const auto& action) {
@@ -151,11 +155,24 @@ void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
 void GraphNode::ReInit() {
   const std::shared_ptr<GraphNode> top = Top();
   const std::lock_guard lock(top->reinit_mutex_);
+  ReInitAll(SessionsToStartAgain());
+}
+
+void GraphNode::CheckReInit() { CheckRewindable(SessionsToStartAgain()); }
+
+std::vector<std::shared_ptr<ReaderSession>> GraphNode::SessionsToStartAgain() {
   std::vector<std::shared_ptr<ReaderSession>> sessions;
   for (const auto& node : Graph()) {
-    if (auto session = node->StartedSession()) sessions.push_back(std::move(session));
+    auto session = node->StartedSession();
+    if (session == nullptr) continue;
+    if (node.get() != this && session->is_read_ahead()) {
+      throw Error(Status(StatusCode::kUnsupported,
+                         "a device feed reads another chain of the same shared reader, which would "
+                         "start again under it: close that feed, or give one feed both devices"));
+    }
+    sessions.push_back(std::move(session));
   }
-  ReInitAll(sessions);
+  return sessions;
 }
 
 void GraphNode::GoToAim() {

@@ -88,6 +88,8 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::vector<std::shared_ptr<GraphNode>> EndPoints();
   /// Starts all sessions of this node's graph again, those above it and beside it too.
   void ReInit();
+  /// Throws Error as that does, before anything is lost.
+  void CheckReInit();
   /// Starts this node's graph again where its session was aimed at.
   void GoToAim();
   /// Starts those that this node reads from again. False where other chains read from them too.
@@ -100,6 +102,9 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   /// All nodes that are connected with this one, each behind its input.
   Nodes Graph();
   std::shared_ptr<ReaderSession> StartedSession() const;
+  /// Of the whole graph, each behind those that it reads. Throws Error where they cannot start
+  /// again.
+  std::vector<std::shared_ptr<ReaderSession>> SessionsToStartAgain();
 
   const Kind kind_;
   const std::shared_ptr<GraphNode> input_;

@@ -104,6 +104,10 @@ std::int64_t ReaderAccess::RowsBefore(const Reader& reader) {
 
 void ReaderAccess::BeginReading(const Reader& reader) { SessionOf(reader.node_)->BeginReading(); }
 
+void ReaderAccess::EndReading(const Reader& reader) { SessionOf(reader.node_)->EndReading(); }
+
+void ReaderAccess::CheckReInit(const Reader& reader) { reader.node_->CheckReInit(); }
+
 void ReaderAccess::ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads) {
   SessionOf(reader.node_)->ReadDirectly(std::move(reads));
 }

@@ -28,9 +28,14 @@ class ReaderAccess {
   /// Says before the first read which fields of rows may stay where they were read, for who reads
   /// by TryReadNext of this class. Nothing for a chain without Batch.
   static void LeaveFields(const Reader& reader, const LeftFieldRules& rules);
-  /// Says that threads read from now on. Whoever starts the chain again starts its next pass, also
-  /// if none of them has come to read yet.
+  /// Says that threads read ahead of what they hand out from now on, until EndReading. Whoever
+  /// starts the chain again starts its next pass, also if none of them has come to read yet. A
+  /// chain on the same shared reader cannot start again meanwhile: they would hand out what they
+  /// read before.
   static void BeginReading(const Reader& reader);
+  static void EndReading(const Reader& reader);
+  /// Throws Error as ReInit does, before anything is lost.
+  static void CheckReInit(const Reader& reader);
   /// Offers the chain reads into a device's memory, before the first read, beside LeaveFields:
   /// where its records suit that, all of their fields are left there.
   static void ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads);

@@ -205,6 +205,17 @@ void ReaderSession::LeaveFields(const LeftFieldRules& rules) {
 void ReaderSession::BeginReading() {
   const std::lock_guard lock(mutex_);
   begun_ = true;
+  ++reading_ahead_;
+}
+
+void ReaderSession::EndReading() {
+  const std::lock_guard lock(mutex_);
+  --reading_ahead_;
+}
+
+bool ReaderSession::is_read_ahead() const {
+  const std::lock_guard lock(mutex_);
+  return reading_ahead_ > 0;
 }
 
 void ReaderSession::ReadDirectly(std::shared_ptr<DirectReads> reads) {

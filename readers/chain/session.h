@@ -69,8 +69,11 @@ class ReaderSession {
   ReadResult ReadNext(Instance* instance, BatchOrigin* origin, const ReadLimits& limits = {},
                       std::span<const PendingCopy>* pending = nullptr,
                       std::shared_ptr<UnsettledBatch>* unsettled = nullptr);
-  /// As ReaderAccess::BeginReading.
+  /// As in ReaderAccess.
   void BeginReading();
+  void EndReading();
+  /// Whether somebody reads ahead who said so.
+  bool is_read_ahead() const;
   /// Why checksums are not left, in a few words; empty where they are. As of the run at hand.
   std::string WhySumsAreEarly() const;
   /// `origin` may be null.
@@ -324,6 +327,7 @@ class ReaderSession {
   std::condition_variable_any resumed_;  ///< with mutex_
   bool paused_ = false;
   bool begun_ = false;                ///< as BeginReading said; with mutex_
+  std::size_t reading_ahead_ = 0;     ///< who did, and has not ended; with mutex_
   std::timed_mutex peek_mutex_;       ///< one thread at a time looks ahead; taken before mutex_
   std::condition_variable_any turn_;  ///< with mutex_: one takes or looks no more
   std::size_t taking_ = 0;            ///< threads that wait for a delivery to take

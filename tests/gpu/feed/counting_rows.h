@@ -32,11 +32,13 @@ class CountingRows final : public InstanceSource {
   std::int64_t next_ = 0;
 };
 
+inline Reader CountingReader(std::int64_t rows) {
+  return FromInstanceSource(std::make_unique<CountingRows>(rows), {{"number", DType::kInt64, {}}});
+}
+
 /// Batches of them: row r of batch b is b * size + r.
 inline Reader CountingBatches(std::int64_t rows, std::size_t size) {
-  return Batch(
-      FromInstanceSource(std::make_unique<CountingRows>(rows), {{"number", DType::kInt64, {}}}),
-      {.size = size});
+  return Batch(CountingReader(rows), {.size = size});
 }
 
 }  // namespace ringfeed

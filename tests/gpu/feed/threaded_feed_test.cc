@@ -143,6 +143,29 @@ TEST(ThreadedFeedTest, WhoHandsLeasesOnWaitsForThemWithPatience) {
   EXPECT_EQ(wait(60'000), ReadResult::kRecord) << status.ToString();
 }
 
+// The other feed has read ahead, and would hand that out in the new pass.
+TEST(ThreadedFeedTest, FeedsOfOneSharedReaderDoNotStartAgainUnderEachOther) {
+  const auto backend = EmulatedDevices::Open(2);
+  const Reader shared = Share(CountingReader(kRows));
+  FeedOptions options = On(backend);
+  options.devices = {0};
+  DeviceFeed one(Batch(shared, {.size = kBatch}), options);
+  options.devices = {1};
+  auto two = std::make_unique<DeviceFeed>(Batch(shared, {.size = kBatch}), options);
+  ASSERT_TRUE(one.Next() && two->Next());
+  EXPECT_THROW(one.ReInit(), Error);
+  EXPECT_THROW(two->ReInit(), Error);
+  std::size_t batches = 2;
+  while (one.Next()) ++batches;
+  while (two->Next()) ++batches;
+  EXPECT_EQ(batches, kRows / kBatch);
+  two.reset();
+  one.ReInit();
+  batches = 0;
+  while (one.Next()) ++batches;
+  EXPECT_EQ(batches, kRows / kBatch);
+}
+
 TEST(ThreadedFeedTest, ReInitStartsAgainFromAnywhere) {
   const auto backend = EmulatedDevices::Open(2);
   DeviceFeed feed(CountingBatches(kRows, kBatch), On(backend));
