@@ -6,7 +6,6 @@
 #include <system_error>
 #include <utility>
 
-#include "io/input_file.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/stats.h"
 
@@ -43,16 +42,6 @@ void AddFailure(const Status& failure, const std::string& file, MetDamage* damag
   const std::uintmax_t size = std::filesystem::file_size(file, ignored);
   const std::uint64_t end = ignored ? begin : std::max<std::uint64_t>(begin, size);
   damage->ranges.push_back({file, begin, end, failure.message()});
-}
-
-IoPath PathOfOnePass(const std::string& file) {
-  std::error_code ignored;
-  if (IsStreamName(file) || !std::filesystem::is_regular_file(file, ignored)) return IoPath::kAuto;
-  IoOptions options;
-  const OpenInputResult chosen = OpenInput(file, options, false);
-  if (!chosen.status.ok() || !chosen.file->choice().resident) return IoPath::kAuto;
-  options.path = IoPath::kMmap;
-  return OpenInput(file, options, true).status.ok() ? IoPath::kMmap : IoPath::kAuto;
 }
 
 FileRecords::FileRecords(std::string file, const std::string& format, OnDamage on_damage,

@@ -23,11 +23,6 @@ struct FileSpeed {
   IoPath path = IoPath::kAuto;
 };
 
-/// How a file is best read once from its start to its end. What stands in memory already is looked
-/// at there, without a copy; of a cold file a mapping would bring page after page. kAuto for
-/// streams and for what cannot be opened.
-IoPath PathOfOnePass(const std::string& file);
-
 /// What was skipped, or what reading failed at: under kFail all from there on is not delivered.
 struct MetDamage {
   std::vector<DamagedRange> ranges;  ///< the first 1,000

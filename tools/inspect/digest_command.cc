@@ -16,6 +16,7 @@
 #include "tools/file_records.h"
 #include "tools/given_files.h"
 #include "tools/interrupt.h"
+#include "tools/one_pass.h"
 #include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"

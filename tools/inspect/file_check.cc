@@ -8,6 +8,7 @@
 #include "ringfeed/reader.h"
 #include "tools/file_records.h"
 #include "tools/given_files.h"
+#include "tools/one_pass.h"
 #include "tools/record_walk.h"
 
 namespace ringfeed::tools {
