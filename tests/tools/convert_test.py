@@ -270,7 +270,7 @@ class ConvertTest(CommandTest):
     def await_half_file(self, child, output, more_than=0):
         """Until some of what becomes `output` is on disk; and the command takes Ctrl-C."""
         def begun():
-            return any(file.stat().st_size > more_than for file in self.folder.glob(f"{output}.partial-*"))
+            return any(file.stat().st_size > more_than for file in self.folder.glob(f".{output}.partial-*"))
 
         await_interrupt(child)
         await_that(begun, f"a half {output}", child)
@@ -376,10 +376,10 @@ class ConvertTest(CommandTest):
         path = self.write("a.tfrecord", PAYLOADS)
         gone = subprocess.Popen(["true"])
         gone.wait()
-        stale = self.folder / f"b.recordio.partial-{gone.pid}-0"
-        others = [self.folder / f"b.recordio.partial-{os.getpid()}-0",
-                  self.folder / f"c.recordio.partial-{gone.pid}-0",
-                  self.folder / f"b.recordio.partial-{gone.pid}-0.keep"]
+        stale = self.folder / f".b.recordio.partial-{gone.pid}-0"
+        others = [self.folder / f".b.recordio.partial-{os.getpid()}-0",
+                  self.folder / f".c.recordio.partial-{gone.pid}-0",
+                  self.folder / f".b.recordio.partial-{gone.pid}-0.keep"]
         for file in (stale, *others):
             file.write_bytes(b"half")
         self.convert(path, self.folder / "b.recordio")
@@ -391,11 +391,11 @@ class ConvertTest(CommandTest):
 
         def leave_partials():  # as process numbers come again in a container
             for name in ("b.recordio", "c.recordio", "position"):
-                (self.folder / f"{name}.partial-{os.getpid()}-0").write_bytes(b"half")
+                (self.folder / f".{name}.partial-{os.getpid()}-0").write_bytes(b"half")
 
         result = run("convert", path, self.folder / "b.recordio", before=leave_partials)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(list(self.folder.glob("b.recordio.partial-*")), [])
+        self.assertEqual(list(self.folder.glob(".b.recordio.partial-*")), [])
         result = run("feed", path, "--batch", 8, "--position-out", self.folder / "position",
                      before=leave_partials)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -44,7 +44,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings
      {"npy", ".npy"},
      {"megatron", ".idx"},
      {"tokens", ".bin"}}};
-constexpr std::string_view kPartial = ".partial-";  // as OutputFile names them: -PID-NUMBER
+constexpr std::string_view kPartial = ".partial-";  // as OutputFile names them: .NAME, -PID-NUMBER
 
 std::string EndingOf(std::string_view format) {
   const Compression compression = TakeCompression(&format);
@@ -95,7 +95,8 @@ bool IsWriting(std::uint64_t process, std::uint64_t number) {
 bool IsStalePartial(const std::string& name,
                     const std::function<bool(const std::string& name)>& is_ours) {
   const std::size_t place = name.rfind(kPartial);
-  if (place == std::string::npos || !is_ours(name.substr(0, place))) return false;
+  const bool is_partial = place != std::string::npos && place > 0 && name.front() == '.';
+  if (!is_partial || !is_ours(name.substr(1, place - 1))) return false;
   std::string_view rest = std::string_view(name).substr(place + kPartial.size());
   std::uint64_t process = 0;
   std::uint64_t number = 0;

@@ -73,9 +73,12 @@ Status OutputFile::Open() {
   if (!status_.ok()) return status_;
   // In a container process numbers come again: what a killed process left may have our number.
   // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
+  // Hidden: "data/*" is not to take it for data, whoever is killed while it is written.
+  const std::size_t name = target_.rfind('/') + 1;
+  const std::string hidden = target_.substr(0, name) + "." + target_.substr(name) + ".partial-" +
+                             std::to_string(::getpid()) + "-";
   do {
-    temporary_ = target_ + ".partial-" + std::to_string(::getpid()) + "-" +
-                 std::to_string(next_number.fetch_add(1, std::memory_order_relaxed));
+    temporary_ = hidden + std::to_string(next_number.fetch_add(1, std::memory_order_relaxed));
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) return Fail(errno, "create");

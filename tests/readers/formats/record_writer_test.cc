@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iterator>
 
+#include "readers/chain/file_pattern.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/ringfeed.h"
 #include "tests/readers/formats/frame_all.h"
@@ -35,7 +36,7 @@ class RecordWriterTest : public testing::Test {
   std::string PartialContents(const std::string& name) const {
     for (const auto& entry : fs::directory_iterator(folder_)) {
       const std::string file = entry.path().filename().string();
-      if (file.starts_with(name + ".partial-")) return Contents(file);
+      if (file.starts_with("." + name + ".partial-")) return Contents(file);
     }
     return "no such file";
   }
@@ -198,6 +199,17 @@ TEST_F(RecordWriterTest, FileAppearsOnlyWhenItIsComplete) {
     EXPECT_FALSE(fs::exists(Path("a.tfrecord")));
   }
   EXPECT_EQ(FilesInFolder(), 0U);
+}
+
+// Whoever writes it may be killed, and what it left be there for ever.
+TEST_F(RecordWriterTest, AHalfWrittenFileIsNoneThatAPatternStandsFor) {
+  ASSERT_TRUE(WriteAll("a.tfrecord", "tfrecord", SomePayloads()).ok());
+  RecordWriterResult out = OpenRecordWriter(Path("b.tfrecord"), "tfrecord");
+  ASSERT_TRUE(out.status.ok());
+  EXPECT_EQ(FilesInFolder(), 2U);
+  std::vector<std::string> names;
+  ASSERT_TRUE(ExpandPattern(Path("*"), &names).ok());
+  EXPECT_EQ(names, std::vector<std::string>{Path("a.tfrecord")});
 }
 
 TEST_F(RecordWriterTest, AfterAFailureEveryCallReturnsItAndNoFileIsMade) {
