@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -92,11 +93,25 @@ void RefuseStreamTwice(const std::vector<std::string>& files) {
   }
 }
 
+std::vector<std::string> WithCompanion(const std::string& name) {
+  constexpr std::array<std::string_view, 2> kEndings = {".idx", ".bin"};  // Megatron's
+  for (std::size_t i = 0; i < kEndings.size(); ++i) {
+    if (!name.ends_with(kEndings[i])) continue;
+    const std::string stem = name.substr(0, name.size() - kEndings[i].size());
+    return {name, stem + std::string(kEndings[1 - i])};
+  }
+  return {name};
+}
+
 void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output) {
   if (output.empty()) return;
   for (const std::string& input : inputs) {
-    std::error_code missing;
-    if (fs::equivalent(input, output, missing)) throw Refuse(output + " is an input too");
+    for (const std::string& file : WithCompanion(input)) {
+      std::error_code missing;
+      if (!fs::equivalent(file, output, missing)) continue;
+      throw Refuse(output +
+                   (file == input ? " is an input too" : " belongs to an input, " + input));
+    }
   }
 }
 

@@ -27,8 +27,12 @@ void CheckFormat(const std::string& format);
 /// Throws Error where a stream is named twice: its two readers would share what comes.
 void RefuseStreamTwice(const std::vector<std::string>& files);
 
+/// `name`, and the other one where it may be one of two files that belong together (Megatron's
+/// NAME.idx and NAME.bin).
+std::vector<std::string> WithCompanion(const std::string& name);
+
 /// Throws Error where the file `output`, if it is there, is one of `inputs` too, under whatever
-/// name. An empty name: no output.
+/// name, or an input's companion. An empty name: no output.
 void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output);
 
 /// Throws Error where two of the outputs are one file; empty names are none.

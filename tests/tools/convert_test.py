@@ -245,6 +245,42 @@ class ConvertTest(CommandTest):
         self.assertEqual(payloads_of(self.folder / "b.tfrecord"),
                          [str(i).encode() * 9 for i in range(10) if i != 4])
 
+    def test_an_output_of_another_format_is_not_up_to_date(self):
+        path = self.write("a.txt", [b"one", b"two"])
+        out = self.folder / "all.recordio"
+        self.convert(path, out, "--from", "tfrecord")
+        self.set_age(path, 100)
+        self.assertEqual(self.outcomes(self.convert(path, out, "--from", "tfrecord")), ["up to date"])
+        words = [path, out, "--from", "tfrecord", "--to", "lines"]
+        self.assertEqual(self.outcomes(self.convert(*words)), ["written"])
+        self.assertEqual(out.read_bytes(), b"one\ntwo\n")
+        self.assertEqual(self.outcomes(self.convert(*words)), ["up to date"])
+
+    def test_neither_of_an_inputs_two_files_is_overwritten(self):
+        tokens = self.folder / "corpus.bin"
+        tokens.write_bytes(bytes(range(200)))
+        other = self.folder / "other.bin"
+        other.write_bytes(bytes(200))
+        megatron = ["--from", "tokens:u2,block=10,stride=10", "--to", "megatron:u2"]
+        for output in (self.folder / "corpus.idx", f"{self.folder}/"):
+            result = run("convert", tokens, output, *megatron)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("is an input too", result.stderr)
+            self.assertEqual(tokens.read_bytes(), bytes(range(200)))
+        index = self.folder / "made.idx"
+        self.convert(other, index, *megatron)
+        self.set_age(other, 100)
+        self.assertEqual(self.outcomes(self.convert(other, index, *megatron)), ["up to date"])
+        data = self.folder / "made.bin"
+        before = data.read_bytes()
+        result = run("feed", index, "--batch", 4, "--position-out", data)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("belongs to an input", result.stderr)
+        self.assertEqual(data.read_bytes(), before)
+        data.unlink()
+        self.assertEqual(self.outcomes(self.convert(other, index, *megatron)), ["written"])
+        self.assertEqual(data.read_bytes(), before)
+
     def test_an_output_without_what_was_skipped_is_not_up_to_date(self):
         words = ["convert", self.damaged(), f"{self.folder}/out/", "--to=recordio", "--json"]
         for _ in range(2):

@@ -120,7 +120,7 @@ class PartWriter {
     part_ = {};
     part_.output = PartName(output_, number_);
     open_ = true;
-    if (!options_.force && IsUpToDate(part_.output, inputs_)) {
+    if (!options_.force && IsUpToDate(part_.output, options_.to, inputs_)) {
       FileCheckOptions options;
       options.format = options_.to;
       options.on_damage = OnDamage::kFail;
@@ -198,13 +198,18 @@ void RefuseInputAsPart(const std::vector<std::string>& inputs, const std::string
   }
 }
 
+void RefuseInputAsFileOf(const std::string& output, const std::string& format,
+                         const std::vector<std::string>& inputs) {
+  for (const std::string& file : FilesOfOutput(output, format)) RefuseInputAsOutput(inputs, file);
+}
+
 }  // namespace
 
 Conversion Convert(const std::vector<std::string>& inputs, const std::string& output,
                    const ConversionOptions& options, const ConversionWatch& watch) {
   Conversion result;
   result.output = output;
-  if (!options.force && IsUpToDate(output, inputs)) {
+  if (!options.force && IsUpToDate(output, options.to, inputs)) {
     result.outcome = Conversion::Outcome::kUpToDate;
     return result;
   }
@@ -255,7 +260,7 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   const bool into_folder = fs::is_directory(plan.output) || plan.output.ends_with('/');
   if (!into_folder) {
     plan.options.to = OutputFormat(plan.output, plan.options.to);
-    RefuseInputAsOutput(plan.inputs, plan.output);
+    RefuseInputAsFileOf(plan.output, plan.options.to, plan.inputs);
     if (records_per_file > 0) RefuseInputAsPart(plan.inputs, plan.output);
     return plan;
   }
@@ -266,7 +271,9 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   }
   CheckFormat(plan.options.to);
   plan.outputs = OutputsInFolder(plan);
-  for (const std::string& output : plan.outputs) RefuseInputAsOutput(plan.inputs, output);
+  for (const std::string& output : plan.outputs) {
+    RefuseInputAsFileOf(output, plan.options.to, plan.inputs);
+  }
   return plan;
 }
 

@@ -178,7 +178,7 @@ class EncodeCommand : public Command {
       std::signal(SIGPIPE, SIG_IGN);
       return Taken(OpenRecordStreamWriter(STDOUT_FILENO, "stdout", to_));
     }
-    RefuseInputAsOutput({input_}, output_);
+    for (const std::string& file : FilesOfOutput(output_, to_)) RefuseInputAsOutput({input_}, file);
     const std::filesystem::path path(output_);
     RemoveStalePartials(path.parent_path().string(),
                         [&](const std::string& name) { return name == path.filename().string(); });

@@ -11,6 +11,8 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
+#include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -21,6 +23,7 @@
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "tools/command.h"
+#include "tools/given_files.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -46,9 +49,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings
      {"tokens", ".bin"}}};
 constexpr std::string_view kPartial = ".partial-";  // as OutputFile names them: .NAME, -PID-NUMBER
 
+std::string_view FamilyOf(std::string_view format) { return format.substr(0, format.find(':')); }
+
 std::string EndingOf(std::string_view format) {
   const Compression compression = TakeCompression(&format);
-  const std::string_view family = format.substr(0, format.find(':'));
+  const std::string_view family = FamilyOf(format);
   std::string whole;
   for (const auto& [name, ending] : kEndings) {
     if (name == family && whole.empty()) whole = ending;
@@ -145,7 +150,13 @@ bool IsPartName(const std::string& output, const std::string& name) {
   return TakeNumber(&rest, 5, &part) && rest == std::string_view(output).substr(stem.size());
 }
 
-bool IsUpToDate(const std::string& output, const std::vector<std::string>& inputs) {
+std::vector<std::string> FilesOfOutput(const std::string& output, const std::string& format) {
+  return FamilyOf(format) == "megatron" ? WithCompanion(output) : std::vector{output};
+}
+
+namespace {
+
+bool IsNewest(const std::string& output, const std::vector<std::string>& inputs) {
   std::error_code failure;
   const fs::file_time_type written = fs::last_write_time(output, failure);
   if (failure || !fs::is_regular_file(output, failure)) return false;
@@ -154,6 +165,26 @@ bool IsUpToDate(const std::string& output, const std::vector<std::string>& input
     const fs::file_time_type changed = fs::last_write_time(input, failure);
     return !failure && changed <= written;
   });
+}
+
+// Formats that are known by a file's first bytes. What says nothing is believed.
+bool MayBeOf(const std::string& output, const std::string& format) {
+  if (NamesCompression(format)) return true;
+  std::ifstream file(output, std::ios::binary);
+  std::array<char, kHeadBytes> head{};
+  file.read(head.data(), head.size());
+  const auto bytes = std::as_bytes(std::span(head).first(static_cast<std::size_t>(file.gcount())));
+  const FormatResult found = DetectFormat("", bytes);
+  return bytes.empty() || !found.status.ok() || found.format->name() == FamilyOf(format);
+}
+
+}  // namespace
+
+bool IsUpToDate(const std::string& output, const std::string& format,
+                const std::vector<std::string>& inputs) {
+  const std::vector<std::string> files = FilesOfOutput(output, format);
+  const auto is_newest = [&](const std::string& file) { return IsNewest(file, inputs); };
+  return std::ranges::all_of(files, is_newest) && MayBeOf(output, format);
 }
 
 void MakeOutOfDate(const std::string& output, const std::vector<std::string>& inputs) {

@@ -22,10 +22,14 @@ std::string PartName(const std::string& output, std::size_t part);
 /// Whether `name` is the PartName of a part of `output`; both are names without folders.
 bool IsPartName(const std::string& output, const std::string& name);
 
-/// Whether `output` is there and no older than all of `inputs`: since files appear under their
-/// names only when they are complete, there is nothing left to do. Never where an input is a
-/// stream.
-bool IsUpToDate(const std::string& output, const std::vector<std::string>& inputs);
+/// The files that a writer of `format` makes of `output`: Megatron's are two.
+std::vector<std::string> FilesOfOutput(const std::string& output, const std::string& format);
+
+/// Whether the files of `output` are there, no older than all of `inputs`, and of `format` as far
+/// as their first bytes tell: since files appear under their names only when they are complete,
+/// there is nothing left to do. Never where an input is a stream.
+bool IsUpToDate(const std::string& output, const std::string& format,
+                const std::vector<std::string>& inputs);
 
 /// Dates `output` before the newest of `inputs`: something is missing in it, and nobody is to take
 /// it for up to date.
