@@ -17,11 +17,16 @@
 namespace ringfeed::tools {
 namespace {
 
+// Those that the process was not told to ignore, as a shell tells those that it starts beside a
+// script: one that is blocked would come here all the same.
 sigset_t Signals() {
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action {};
+    const bool known = sigaction(number, nullptr, &action) == 0;
+    if (known && action.sa_handler != SIG_IGN) sigaddset(&signals, number);
+  }
   return signals;
 }
 

@@ -87,6 +87,10 @@ def await_that(condition, what, process=None, seconds=60):
     raise AssertionError(f"{seconds} s without {what}")
 
 
+# Whoever starts the tests beside a script has them ignore it, and all that they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def await_interrupt(process):
     """Until the command looks after SIGINT and SIGTERM itself: before, they end it at once."""
     root = pathlib.Path(f"/proc/{process.pid}")
@@ -97,7 +101,7 @@ def await_interrupt(process):
             blocked = int(re.search(r"^SigBlk:\s*(\w+)$", (root / "status").read_text(), re.MULTILINE)[1], 16)
         except (OSError, TypeError):
             return False  # a file was closed meanwhile, or it has ended
-        return "anon_inode:[signalfd]" in opened and blocked >> (signal.SIGINT - 1) & 1
+        return "anon_inode:[signalfd]" in opened and blocked >> (signal.SIGTERM - 1) & 1
 
     await_that(watches, "its own watch for Ctrl-C", process)
 

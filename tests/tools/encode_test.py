@@ -191,6 +191,17 @@ class EncodeTest(CommandTest):
                         path.write_bytes(encoded)
                     self.assertEqual(run("cat", path).stdout, "one\ntwo\n")
 
+    def test_of_a_file_that_can_be_read_again_there_is_no_half_output(self):
+        lines = self.folder / "lines"
+        lines.write_bytes(b"AA==\n" * (8 << 20))  # which takes seconds
+        out = self.folder / "out.recordio"
+        child = self.start("--to", "recordio:go,gzip", "--input", lines, out)
+        await_interrupt(child)
+        child.send_signal(signal.SIGTERM)
+        said = child.communicate(timeout=60)[1]
+        self.assertEqual(child.returncode, 1, said)
+        self.assertEqual([path.name for path in self.folder.iterdir()], ["lines"])
+
     def test_memory_does_not_grow_with_the_data(self):
         if os.environ.get("RINGFEED_SANITIZER"):
             raise unittest.SkipTest("a sanitizer keeps what is freed")

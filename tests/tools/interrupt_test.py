@@ -53,6 +53,30 @@ class InterruptTest(CommandTest):
                     self.assertGreater(report["records"], 0)
                     self.assertNotIn("error", report)
 
+    def test_signals_that_the_process_ignores_stay_ignored(self):
+        def ignore_them():
+            for number in (signal.SIGINT, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)
+
+        child = self.start_on_half_a_record("feed", "--json", preexec_fn=ignore_them)
+        child.send_signal(signal.SIGINT)
+        child.send_signal(signal.SIGHUP)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            child.wait(timeout=1)
+        child.send_signal(signal.SIGTERM)
+        self.assertEqual(child.wait(timeout=60), 0)
+        self.assertIs(json.loads(child.stdout.read())["interrupted"], True)
+        child.stdout.close()
+        child.stdin.close()
+
+    def test_a_terminal_that_goes_ends_it_as_ctrl_c_does(self):
+        child = self.start_on_half_a_record("feed", "--json")
+        child.send_signal(signal.SIGHUP)
+        self.assertEqual(child.wait(timeout=60), 0)
+        self.assertIs(json.loads(child.stdout.read())["interrupted"], True)
+        child.stdout.close()
+        child.stdin.close()
+
     def test_a_feed_that_waits_for_a_pipe_ends_too(self):
         child = self.start_on_half_a_record("feed", "--json")
         child.send_signal(signal.SIGINT)

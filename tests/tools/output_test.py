@@ -49,6 +49,34 @@ class OutputTest(CommandTest):
         return subprocess.run([BINARY, *map(str, words)], stdin=subprocess.DEVNULL, stdout=stdout,
                               stderr=subprocess.PIPE, timeout=120, check=False, text=True, preexec_fn=before)
 
+    def test_what_a_shuffle_was_measured_without_is_told(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        data = bytearray(path.read_bytes())
+        data[100] ^= 1
+        path.write_bytes(data)
+        words = ["shuffle-quality", path, "--batch", "7", "--on-damage", "skip", "--json"]
+        result = run(*words)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("skipped bytes 0 to", result.stderr)
+        self.assertIs(json.loads(result.stdout)["interrupted"], False)
+
+    def test_names_that_cannot_be_what_they_are_given_for_are_refused(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        trace = self.folder / "trace.json"
+        run("feed", path, "--batch", 7, "--devices", "emu:1", "--trace", trace)
+        for words, why in (
+                (["feed", "-", "--verify", "--format", "tfrecord"], "can be read once"),
+                (["feed", fifo, "--verify", "--format", "tfrecord"], "can be read once"),
+                (["convert", path, "-", "--to", "lines"], "convert writes files"),
+                (["trace", trace, "--out", self.folder / "x", "--page", f"{self.folder}/./x"], "two outputs")):
+            with self.subTest(words):
+                result = run(*words)
+                self.assertEqual(result.returncode, 2)
+                self.assertIn(why, result.stderr)
+        self.assertFalse((self.folder / "x").exists() or pathlib.Path("-").exists())
+
     def test_standard_output_that_is_full_fails_every_command(self):
         (self.folder / "copies").mkdir()
         path = self.write("a.tfrecord", PAYLOADS)

@@ -27,10 +27,12 @@ class DeliveredOrder {
   /// `label`: a fixed field whose value is a row's class; "": none. Throws Error.
   DeliveredOrder(const FeedPlan& plan, const std::string& label);
 
-  /// Once. Throws Error where reading fails.
-  void Read();
+  /// Once. Throws Error where reading fails; false where Stop ended it.
+  bool Read();
   /// Ends Read soon, from any thread.
   void Stop() { reader_.Close(); }
+  /// What was skipped, behind Read.
+  std::vector<DamagedRange> Damage() const { return reader_.Stats().damage; }
 
   /// Numbers of rows, those of one file behind those of the one before.
   std::vector<std::uint64_t> Rows() const;
@@ -60,7 +62,7 @@ DeliveredOrder::DeliveredOrder(const FeedPlan& plan, const std::string& label)
   label_field_ = static_cast<std::size_t>(field - fields.begin());
 }
 
-void DeliveredOrder::Read() {
+bool DeliveredOrder::Read() {
   Instance batch;
   BatchOrigin origin;
   ReadResult result;
@@ -72,6 +74,7 @@ void DeliveredOrder::Read() {
   if (result == ReadResult::kFailed && status.code() != StatusCode::kCancelled) {
     throw Error(status);
   }
+  return result == ReadResult::kEnd;
 }
 
 void DeliveredOrder::Add(const Instance& batch, const BatchOrigin& origin) {
@@ -174,15 +177,20 @@ class ShuffleQualityCommand : public Command {
     plan_.open.note_records = true;
     DeliveredOrder order(plan_, label_);
     const Interrupt interrupt([&order] { order.Stop(); });
-    order.Read();
+    const bool whole = order.Read();
     const ShuffleQuality quality =
         MeasureShuffle(order.Rows(), order.Labels(classes_), plan_.batch);
     if (json_) {
-      PrintJson(ShuffleQualityJson(quality));
+      Json report = ShuffleQualityJson(quality);
+      report["interrupted"] = !whole;
+      PrintJson(report);
     } else {
       std::fputs(ShuffleQualityText(quality).c_str(), stdout);
+      if (!whole) std::puts("interrupted   this is of what came until then");
     }
-    return kExitFine;
+    const std::vector<DamagedRange> damage = order.Damage();
+    TellSkipped(damage, Status());
+    return damage.empty() ? kExitFine : kExitData;
   }
 
  private:

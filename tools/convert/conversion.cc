@@ -253,6 +253,11 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   ConversionPlan plan;
   plan.output = paths.back();
   paths.pop_back();
+  if (plan.output == "-") {
+    throw Refuse(
+        "convert writes files, which appear when they are complete: to a pipe write with "
+        "`cat` or `encode`");
+  }
   plan.inputs = ExpandNames(paths);
   plan.records_per_file = records_per_file;
   plan.options = std::move(options);

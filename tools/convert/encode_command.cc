@@ -108,8 +108,8 @@ constexpr char kEncodeHelp[] =
     "one.\nThe other way round is `ringfeed decode`; both are installed as recordio_encode and "
     "recordio_decode too.\n\n"
     "Into a pipe a chunk goes when it is full, or when its first record is --flush-ms old and no "
-    "line waits.\nCtrl-C and SIGTERM end the input behind the last whole line: what came is "
-    "written.\n\n"
+    "line waits.\nCtrl-C, SIGTERM and SIGHUP end a stream behind the last whole line: what came is "
+    "written. Of a\nfile that is interrupted there is no output.\n\n"
     "  some-program | ringfeed encode records.recordio\n"
     "  ringfeed encode --input lines.txt --to recordio:go,gzip records.recordio\n"
     "  ringfeed decode a.recordio | grep -v '^$' | ringfeed encode > not-empty.recordio";
@@ -145,7 +145,8 @@ class EncodeCommand : public Command {
         if (!IsStreamName(input_)) lines.Close();
       });
       status = Encode(&lines, writer.get());
-      if (interrupt.requested()) {
+      // What a stream gave comes from nowhere else; a file can be read again.
+      if (interrupt.requested() && IsStreamName(input_)) {
         std::fprintf(stderr, "ringfeed: interrupted: what came until then is written\n");
         if (status.code() == StatusCode::kCancelled) status = Status();
       }

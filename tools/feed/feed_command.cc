@@ -172,6 +172,12 @@ class FeedCommand : public Command {
     if (!trail_.position_in.empty()) option = "--position-in";
     if (plan_.batching.drop_remainder) option = "--drop-remainder";
     if (devices_.last_step == LastStep::kDrop) option = "--last-step drop";
+    for (const std::string& file : ExpandNames(plan_.files)) {
+      std::error_code missing;
+      const bool is_file = std::filesystem::is_regular_file(file, missing);
+      if (is_file || (missing && !IsStreamName(file))) continue;  // what is missing is told later
+      throw Refuse("--verify reads each file once more, " + file + " can be read once");
+    }
     if (option == nullptr) return;
     throw Refuse(std::string("--verify counts every record, ") + option +
                  " leaves some out: choose one (`ringfeed audit` counts over ranks and "

@@ -1,14 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "tools/command.h"
+#include "tools/given_files.h"
 #include "tools/report.h"
 #include "tools/trace/event_writer.h"
 #include "tools/trace/page_writer.h"
@@ -68,8 +67,8 @@ class TraceCommand : public Command {
 
   int Run() override {
     std::vector<MergedTrace> merged;
-    Status status = CheckNames();
-    if (status.ok()) status = MergeTraces(files_, Writers(), &merged);
+    CheckNames();
+    const Status status = MergeTraces(files_, Writers(), &merged);
     if (!status.ok()) {
       TellFailure(status);
       return ExitStatusOf(status);
@@ -84,25 +83,14 @@ class TraceCommand : public Command {
 
  private:
   // Something is written, and over none of what is read.
-  Status CheckNames() const {
+  void CheckNames() const {
     if (out_.empty() && page_.empty()) {
-      return Status(StatusCode::kInvalidArgument,
-                    "name what to write: --page trace.html for a browser, or --out all.json for "
-                    "Perfetto");
+      throw Refuse(
+          "name what to write: --page trace.html for a browser, or --out all.json for "
+          "Perfetto");
     }
-    if (out_ == page_) {
-      return Status(StatusCode::kInvalidArgument, "--out and --page name one file");
-    }
-    for (const std::string& file : files_) {
-      for (const std::string& written : {out_, page_}) {
-        std::error_code unknown;  // what is not there is no file of these
-        if (!written.empty() && std::filesystem::equivalent(file, written, unknown)) {
-          return Status(StatusCode::kInvalidArgument,
-                        written + " is one of the traces: name another one");
-        }
-      }
-    }
-    return {};
+    RefuseOneOutputTwice({out_, page_});
+    for (const std::string& written : {out_, page_}) RefuseInputAsOutput(files_, written);
   }
   std::vector<std::unique_ptr<TraceWriter>> Writers() const {
     std::vector<std::unique_ptr<TraceWriter>> writers;
