@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,8 @@ struct JournalStart {
   std::uint64_t total_records = 0;
   /// Of each file; may be empty if they are not known, or of too many files to be listed.
   std::vector<std::uint64_t> records{};
+  /// Of the order; journals of two epochs are not merged. None: it says nothing of epochs.
+  std::optional<std::uint64_t> epoch{};
   friend bool operator==(const JournalStart&, const JournalStart&) = default;
 };
 

@@ -131,6 +131,7 @@ def _start_of(loader: Loader, launch: Optional[str]) -> dict[str, Any]:
         "rule": rule,
         "data": json.dumps(data, separators=(",", ":"), ensure_ascii=False),
         "launch": _launch_of(rank) if launch is None else launch,
+        "epoch": loader._epoch,
         "total_records": sum(records),
         "records": records,
     }

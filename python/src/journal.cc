@@ -41,6 +41,7 @@ JournalStart StartOf(const nb::dict& from) {
   start.rule = RuleNamed(nb::cast<std::string>(from["rule"]));
   start.data = nb::cast<std::string>(from["data"]);
   start.launch = nb::cast<std::string>(from["launch"]);
+  start.epoch = nb::cast<std::uint64_t>(from["epoch"]);
   start.total_records = nb::cast<std::uint64_t>(from["total_records"]);
   start.records = nb::cast<std::vector<std::uint64_t>>(from["records"]);
   return start;

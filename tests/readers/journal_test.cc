@@ -44,6 +44,7 @@ JournalStart SomeStart() {
   start.started_ns = 1'700'000'000'000'000'001;
   start.total_records = 1'000'000'000'022;
   start.records = {5, 5, 5, 0, 1'000'000'000'000, 7};
+  start.epoch = 6;
   return start;
 }
 

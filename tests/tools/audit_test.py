@@ -207,6 +207,17 @@ class AuditTest(CommandTest):
         self.assertEqual(result.returncode, 0)
         self.assertIn("1 of them empty", result.stdout)
 
+    def test_epochs_are_not_taken_for_each_other(self):
+        """What one of them left out would be made up for by the other."""
+        path = self.write("a.tfrecord", [str(i).encode() for i in range(100)])
+        order = ["--batch", 10, "--shuffle-mode", "global", "--seed", 1]
+        journal = self.folder / "journal"
+        run_json("feed", path, *order, "--epoch", 0, "--max-batches", 3, "--journal", journal)
+        run_json("feed", path, *order, "--epoch", 1, "--journal", journal)
+        result = run("audit", journal)
+        self.assertEqual(result.returncode, 2, result.stdout)
+        self.assertIn("a journal for each epoch", result.stderr)
+
     def test_options_that_do_nothing_are_refused(self):
         for words in (["--rank", 1], ["--ranks", 2], ["--rank", 2, "--ranks", 2],
                       ["--shuffle-mode", "block"], ["--position-every", 3],

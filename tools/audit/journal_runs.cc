@@ -105,6 +105,12 @@ void JournalRuns::Join(const JournalSection& section) {
     throw Refuse(path + " tells of batches that were made otherwise than those of " + paths_[0] +
                  ": audit the journals of one chain at a time");
   }
+  if (start.epoch && shared_.epoch && start.epoch != shared_.epoch) {
+    throw Refuse(path + " tells of epoch " + std::to_string(*start.epoch) + ", and before that " +
+                 paths_[0] + " of epoch " + std::to_string(*shared_.epoch) +
+                 ": write a journal for each epoch, and audit them one at a time");
+  }
+  if (!shared_.epoch) shared_.epoch = start.epoch;
   if (!both_counted && !start.records.empty()) shared_.records = start.records;
   shared_.total_records = std::max(shared_.total_records, start.total_records);
 }

@@ -31,6 +31,7 @@ JournalStart JournalStartOf(const FeedPlan& plan) {
   start.drop_remainder = batching.drop_remainder;
   start.split_by_files = batching.split_by_files;
   start.launch = LaunchName(batching.rank);
+  start.epoch = plan.open.first_epoch;
   return start;
 }
 

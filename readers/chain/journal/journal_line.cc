@@ -178,6 +178,13 @@ bool TakeRule(LineWords* words, DeliveryRule* rule) {
   return false;
 }
 
+// Lines that say nothing of it were written before it was noted.
+bool TakeEpoch(LineWords* words, JournalStart* start) {
+  if (!words->Take("epoch=")) return true;
+  start->epoch.emplace();
+  return words->Number(&*start->epoch) && words->Take(" ");
+}
+
 bool TakeStart(LineWords* words, JournalStart* start) {
   constexpr std::uint64_t kMostRanks = 1 << 20;
   std::uint64_t rank = 0;
@@ -190,8 +197,8 @@ bool TakeStart(LineWords* words, JournalStart* start) {
                      words->Field("split", &split) && TakeRule(words, &start->rule) &&
                      words->Field("started", &start->started_ns) &&
                      words->Text("launch", &start->launch) && words->Text("data", &start->data) &&
-                     words->Field("total", &start->total_records) && words->Take("records=") &&
-                     TakeCounts(words, &start->records);
+                     words->Field("total", &start->total_records) && TakeEpoch(words, start) &&
+                     words->Take("records=") && TakeCounts(words, &start->records);
   if (!taken || ranks > kMostRanks || rank >= ranks) return false;
   start->rank = static_cast<int>(rank);
   start->ranks = static_cast<int>(ranks);
@@ -237,6 +244,7 @@ void FormatJournalStart(const JournalStart& start, std::string* line) {
   AppendText("launch", start.launch, line);
   AppendText("data", start.data, line);
   AppendField("total", start.total_records, line);
+  if (start.epoch) AppendField("epoch", *start.epoch, line);
   *line += "records=";
   if (start.records.size() <= kMostFiles) AppendCounts(start.records, line);
   AppendSum(line);
