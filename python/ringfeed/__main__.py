@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from pathlib import Path
 def main() -> None:
     """Becomes the command."""
     command = Path(__file__).with_name("bin") / "ringfeed"
+    # Python ignores it, and what it becomes would: `ringfeed cat FILE | head` is no failure.
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     os.execv(command, [str(command), *sys.argv[1:]])
 
 

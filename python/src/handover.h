@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -73,6 +74,28 @@ class KeptBatches {
     const std::scoped_lock lock(mutex_);
     return batches_.empty() ? std::nullopt : std::optional(batches_.front().ticket);
   }
+  /// While it lives a batch may be on its way to the caller: taken, and not counted yet.
+  class UnderWay {
+   public:
+    explicit UnderWay(KeptBatches* kept) : kept_(kept) {
+      const std::scoped_lock lock(kept_->mutex_);
+      ++kept_->under_way_;
+    }
+    ~UnderWay() {
+      const std::scoped_lock lock(kept_->mutex_);
+      --kept_->under_way_;
+    }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+
+   private:
+    KeptBatches* const kept_;
+  };
+  /// Whether some are kept, or may be under way: then not all that was taken counts.
+  bool any_uncounted() const {
+    const std::scoped_lock lock(mutex_);
+    return under_way_ > 0 || !batches_.empty();
+  }
   void Drop() {
     std::deque<Batch> dropped;  // outside of the mutex: that takes Python's lock
     const std::scoped_lock lock(mutex_);
@@ -82,6 +105,7 @@ class KeptBatches {
  private:
   mutable std::mutex mutex_;
   std::deque<Batch> batches_;
+  std::size_t under_way_ = 0;
 };
 
 /// Hands a batch to the caller in `form`: the first that is kept, else what `take()` gives, an
@@ -92,6 +116,7 @@ class KeptBatches {
 template <typename Ticket, typename Take, typename Count>
 nanobind::object HandOver(KeptBatches<Ticket>* kept, const BatchForm& form, Take&& take,
                           Count&& count) {
+  const typename KeptBatches<Ticket>::UnderWay under_way(kept);
   std::optional<std::pair<nanobind::tuple, Ticket>> taken;
   if (auto again = kept->Take()) {
     taken.emplace(nanobind::borrow<nanobind::tuple>(again->arrays->Get()),

@@ -128,7 +128,8 @@ nb::object ReaderHandle::NextAs(const BatchForm& form) const {
 std::string ReaderHandle::Position() const {
   Reader& reader = reader_.Get();
   MakeIndex(IndexPurpose::kReading);
-  const bool some_are_kept = last_->kept.size() > 0;
+  // Asked by a signal's handler, or by another thread, in the middle of a call of next().
+  const bool some_are_kept = last_->kept.any_uncounted();
   const std::optional<BatchOrigin> last = LastOrigin();
   // Of the origin of a batch all is known.
   if (!some_are_kept || !last) {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Callable
 
@@ -224,3 +226,37 @@ def test_a_kept_batch_of_a_shared_chain_goes_with_a_new_start(tmp_path: Path) ->
     assert sorted(all_numbers(loader) + [n for b in other for n in numbers(b[0])]) == list(
         range(100)
     )
+
+
+@pytest.mark.parametrize("by_thread", [False, True])
+def test_a_state_that_is_saved_in_the_middle_of_a_call_leaves_its_batch_to_come(
+    tmp_path: Path, by_thread: bool
+) -> None:
+    """By a handler of signals, or by a thread that saves beside the loop."""
+    files = write_rows(tmp_path)
+    states: list[Any] = []
+
+    def save() -> None:
+        states.append(loader.state_dict())
+
+    def map_and_save(batch: Any) -> Any:
+        if numbers(batch)[0] in (0, 14, 21):
+            if by_thread:
+                saver = threading.Thread(target=save)
+                saver.start()
+                saver.join()
+            else:
+                signal.raise_signal(signal.SIGUSR1)
+        return numbers(batch)
+
+    before = signal.signal(signal.SIGUSR1, lambda number, frame: save())
+    try:
+        loader = number_loader(files, map=map_and_save)
+        batches = list(loader)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(states) == 3
+    for state, begin in zip(states, (0, 2, 3)):
+        again = number_loader(files, map=numbers)
+        again.load_state_dict(state)
+        assert list(again) == batches[begin:]
