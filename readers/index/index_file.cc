@@ -25,10 +25,20 @@ namespace {
 constexpr std::uint64_t kPage = IndexLayout::kPageBytes;
 constexpr std::size_t kDamageHead = 28;
 
+// A name that is too long keeps its beginning, for messages, and a hash tells it from others.
+std::string ShortName(std::string_view name) {
+  constexpr std::size_t kHashBytes = 17;
+  if (name.size() <= IndexHeader::kFormatBytes) return std::string(name);
+  std::array<char, kHashBytes + 1> hash{};
+  std::snprintf(hash.data(), hash.size(), "#%016llx",
+                static_cast<unsigned long long>(MixedHash().Add(name).value()));
+  return std::string(name.substr(0, IndexHeader::kFormatBytes - kHashBytes)) + hash.data();
+}
+
 std::array<char, IndexHeader::kFormatBytes> FormatField(const Format& format) {
   std::array<char, IndexHeader::kFormatBytes> field{};
-  const std::string_view name = format.name();
-  std::copy_n(name.begin(), std::min(name.size(), field.size()), field.begin());
+  const std::string name = ShortName(format.name());
+  std::copy(name.begin(), name.end(), field.begin());
   return field;
 }
 

@@ -73,7 +73,9 @@ struct IndexHeader {
   std::uint8_t chunks = 0;
   std::uint8_t wide = 0;
   std::array<char, 6> unused{};
-  std::array<char, kFormatBytes> format{};  ///< its name, cut off, zeros behind it
+  /// Its name, zeros behind it. Of a longer one the first 47 bytes, '#', and 16 hexadecimal digits
+  /// of the hash (MixedHash) of all of it.
+  std::array<char, kFormatBytes> format{};
 
   IndexLayout layout() const { return {chunks != 0, wide != 0}; }
 };

@@ -123,6 +123,25 @@ TEST_F(IndexFileTest, AnIndexOfAFileSystemThatIsNotLocalIsBelievedBySizeTimeAndS
   EXPECT_EQ(LoadIndex(path_, file_, elsewhere, &index).code(), StatusCode::kInvalidArgument);
 }
 
+// The columns that a format is asked for stand in its name, at any length.
+TEST_F(IndexFileTest, AnIndexOfAFormatThatDiffersBehindALongBeginningIsNotBelieved) {
+  const std::string columns = "csv:header=" + std::string(80, '6');
+  bytes_ = "ffffffff\n1\n2\n";
+  file_ = FileAt(file_.name, columns + "61", bytes_);
+  EXPECT_EQ(Open().origin, IndexOrigin::kBuilt);
+  EXPECT_EQ(Open().origin, IndexOrigin::kOpened);
+  for (const std::string& other : {columns + "62", columns + "6161", columns.substr(0, 63)}) {
+    SCOPED_TRACE(other);
+    file_.format = FindFormat(other).format;
+    ASSERT_NE(file_.format, nullptr);
+    const OpenedIndex opened = Open();
+    EXPECT_EQ(opened.origin, IndexOrigin::kRebuilt);
+    EXPECT_NE(opened.why.find("it was made for format \"csv:header=666"), std::string::npos)
+        << opened.why;
+    EXPECT_EQ(Open().origin, IndexOrigin::kOpened);
+  }
+}
+
 TEST_F(IndexFileTest, WhatIsLostIsKeptWithItsRangesAndReasons) {
   const std::size_t record = PlainRecord(payloads_[0]).size();
   bytes_[1] = '\x7f';           // the first length
