@@ -17,6 +17,7 @@
 
 #include "ringfeed/formats.h"
 #include "ringfeed/make_tensor.h"
+#include "tests/readers/formats/tar_file.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {
@@ -173,6 +174,77 @@ TEST_F(SourceTest, AStreamThatEndsInARecordIsTruncated) {
       Drain(OpenStreamSource(std::make_unique<PieceStream>(image.bytes, 500), Options()));
   EXPECT_EQ(found.ids, Numbers(49));
   EXPECT_EQ(found.status.code(), StatusCode::kTruncated);
+}
+
+/// What reading gives: the records one after another, how it ended, and what was passed over.
+struct Outcome {
+  std::string records;
+  StatusCode code = StatusCode::kOk;
+  std::uint64_t damaged = 0;
+  std::vector<std::string> ranges{};
+};
+
+Outcome OutcomeOf(Reader reader) {
+  Outcome outcome;
+  RecordBlock block;
+  ReadResult result = ReadResult::kRecord;
+  while ((result = reader.TryReadBlock(&block)) == ReadResult::kRecord) {
+    for (const RecordSpan& record : block.records()) {
+      if (record.damaged()) continue;
+      outcome.records.append(reinterpret_cast<const char*>(record.data), record.size);
+      outcome.records += '|';
+    }
+  }
+  outcome.code = reader.status().code();
+  outcome.damaged = reader.Stats().damaged_records;
+  for (const DamagedRange& range : reader.Stats().damage) {
+    outcome.ranges.push_back(std::to_string(range.begin) + "-" + std::to_string(range.end));
+  }
+  return outcome;
+}
+
+// A framer that took every byte may be in the middle of a record, too.
+TEST_F(SourceTest, AStreamEndsAsAFileDoesWhereEveryByteWasTaken) {
+  const std::string cut_member = [] {
+    std::string bytes = TarFile("README", std::string(300'000, 'r'));
+    return bytes.substr(0, 200'000);
+  }();
+  const std::pair<std::string, std::string> cases[] = {
+      {"lines", "short\n" + std::string(3000, 'a')},
+      {"lines", "short\n" + std::string(3000, 'a') + "\n"},
+      {"csv", "a,b\n\"" + std::string(3000, 'a')},
+      {"tar", cut_member},
+      {"tar", TarFile("a.txt", "a") + cut_member},
+      {"tfrecord", std::string(3000, 'a')},
+      {"recordio", std::string(3000, 'a')},
+      {"rows:7,header=100", "less than a header"},
+      {"rows:7,header=100,stride=50", std::string(107, 'a')},
+      {"npy", "less"},
+      {"raw", ""},
+      {"lines", ""},
+      {"rows:7,header=100", ""}};
+  const std::string path = directory_.File("file");
+  for (const auto& [format, text] : cases) {
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+    WriteBytes(path, bytes);
+    for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+      OpenOptions options = InFileOrder(policy);
+      options.format = format;
+      options.max_record_bytes = 1000;
+      const Outcome wanted = OutcomeOf(OpenFiles({path}, options));
+      for (const std::size_t piece : {512U, 1000U, 6U, 1'000'000U}) {
+        SCOPED_TRACE(format + " of " + std::to_string(text.size()) + " bytes in pieces of " +
+                     std::to_string(piece));
+        const Outcome found = OutcomeOf(OpenStreamSource(
+            std::make_unique<PieceStream>(std::vector(bytes.begin(), bytes.end()), piece),
+            options));
+        EXPECT_EQ(found.records, wanted.records);
+        EXPECT_EQ(found.code, wanted.code);
+        EXPECT_EQ(found.damaged, wanted.damaged);
+        EXPECT_EQ(found.ranges, wanted.ranges);
+      }
+    }
+  }
 }
 
 TEST_F(SourceTest, AStreamThatThrowsFailsTheReader) {

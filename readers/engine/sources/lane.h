@@ -153,6 +153,8 @@ class StreamLane final : public Lane {
   /// Makes a failure that ends this stream alone damage.
   void Outlive(Block* block);
   void FillSome(Block* block);
+  /// Whether nothing more comes, and the framer knows it.
+  bool has_ended() const;
 
   StreamSource* const stream_;
   const std::uint32_t number_;
@@ -174,6 +176,7 @@ class StreamLane final : public Lane {
   std::uint64_t records_ = 0;   ///< framed so far, damaged ones too
   std::size_t need_ = 1;
   bool stream_done_ = false;
+  bool end_framed_ = false;  ///< the framer was told that nothing more comes
   bool pass_ended_ = false;
   std::uint64_t reopened_ = 0;
   bool is_silent_ = false;              ///< it was opened again, and no byte came since

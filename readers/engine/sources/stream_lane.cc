@@ -108,6 +108,7 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
     // To be told of what it was passing over.
     BlockMemory memory(context_->arena);
     framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
+    end_framed_ = true;
     std::string loss = status.message();
     GoOnBehindGap(end, &loss);
     block->frame.damage.push_back({stream_->name(), begin, end, loss + doubt});
@@ -127,6 +128,7 @@ void StreamLane::GoOnBehindGap(std::uint64_t offset, std::string* loss) {
   framer_ = std::move(framer);
   need_ = 1;
   stream_done_ = false;
+  end_framed_ = false;
 }
 
 FramerOptions StreamLane::Framing() const {
@@ -194,7 +196,7 @@ void StreamLane::FrameSome(Block* block) {
   input.bytes = carry();
   input.offset = position_;
   input.limit = kUnknownSize;
-  input.at_end = stream_done_;
+  input.at_end = end_framed_ = stream_done_;
   BlockMemory memory(context_->arena);
   input.memory = &memory;
   const StageTimer timer(*context_->frame_clock);
@@ -266,6 +268,7 @@ bool StreamLane::Reopen(Block* block) {
   position_ = 0;
   need_ = 1;
   stream_done_ = false;
+  end_framed_ = false;
   return true;
 }
 
@@ -276,6 +279,7 @@ void StreamLane::Outlive(Block* block) {
       {stream_->name(), position_, position_ + carried_, block->status.message()});
   block->status = Status();
   stream_done_ = true;
+  end_framed_ = true;
   carried_ = 0;
 }
 
@@ -289,8 +293,16 @@ bool StreamLane::Fill(Block* block) {
   return true;
 }
 
+// A framer that took every byte may still wait for what a record promises. Of no bytes at all it is
+// asked where an empty file would be, too.
+bool StreamLane::has_ended() const {
+  if (!stream_done_ || carried_ != 0) return false;
+  if (framer_ == nullptr || end_framed_) return true;
+  return position_ == 0 && content_ == nullptr && format_->Stripes(0, 1) == 0;
+}
+
 void StreamLane::FillSome(Block* block) {
-  while (stream_done_ && carried_ == 0) {
+  while (has_ended()) {
     if (Reopen(block) && (Detect(block) || !block->status.ok())) continue;
     block->pass_ends = pass_ended_ = block->status.ok();
     return;
@@ -301,7 +313,7 @@ void StreamLane::FillSome(Block* block) {
       if (!ReadSome(block)) return;
       if (carried_ < need_ && !stream_done_) continue;
     }
-    if (carried_ == 0) break;
+    if (has_ended()) break;
     FrameSome(block);
     if (stream_done_) {
       if (block->status.ok()) carried_ = 0;
