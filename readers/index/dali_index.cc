@@ -8,8 +8,10 @@
 #include <charconv>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include "base/little_endian.h"
@@ -28,6 +30,34 @@ struct Line {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
 };
+
+/// What the lines say.
+struct Lines {
+  IndexBuilder builder;
+  std::vector<IndexDamage> too_long;  ///< the first ones
+  std::uint64_t damaged = 0;          ///< all of them
+  std::uint64_t first_unlisted = 0;   ///< where the first one begins that is not in too_long
+  std::vector<Line> some;             ///< to be compared with the file
+
+  void Add(const Line& place, std::uint64_t number, const IndexedFile& file);
+};
+
+void Lines::Add(const Line& place, std::uint64_t number, const IndexedFile& file) {
+  const std::uint64_t end = place.offset + place.bytes;
+  const std::uint64_t length = place.bytes - TfRecordLayout::kFrameBytes;
+  const bool is_too_long = length > file.max_record_bytes;
+  builder.Add({place.offset, end, 1, is_too_long});
+  if (!is_too_long) return;
+  if (too_long.size() < IndexBuilder::kMostRanges) {
+    too_long.push_back({place.offset, end, number,
+                        "a record of " + std::to_string(length) +
+                            " bytes is longer than max_record_bytes (" +
+                            std::to_string(file.max_record_bytes) + ")"});
+  } else if (damaged == too_long.size()) {
+    first_unlisted = place.offset;
+  }
+  ++damaged;
+}
 
 Status Refused(const std::string& why) { return Status(StatusCode::kDamaged, why); }
 
@@ -69,9 +99,9 @@ Status CheckHeaders(const IndexedFile& file, std::span<const Line> some) {
   return status;
 }
 
-Status ReadLines(std::string_view text, const IndexedFile& file, IndexBuilder* builder,
-                 std::vector<Line>* some) {
+Status ReadLines(std::string_view text, const IndexedFile& file, Lines* read) {
   // How many there are is not known yet: every n-th is kept, and when they are many, every 2n-th.
+  std::vector<Line>& some = read->some;
   std::uint64_t every = 1;
   std::uint64_t lines = 0;
   std::uint64_t end = 0;
@@ -87,13 +117,12 @@ Status ReadLines(std::string_view text, const IndexedFile& file, IndexBuilder* b
                      "before it ends, or ends behind the file");
     }
     end += place.bytes;
-    const bool too_long = place.bytes - TfRecordLayout::kFrameBytes > file.max_record_bytes;
-    builder->Add({place.offset, end, 1, too_long});
+    read->Add(place, lines, file);
     if (lines++ % every != 0) continue;
-    some->push_back(place);
-    if (some->size() < 2 * kChecked) continue;
-    for (std::size_t i = 0; i < kChecked; ++i) (*some)[i] = (*some)[2 * i];
-    some->resize(kChecked);
+    some.push_back(place);
+    if (some.size() < 2 * kChecked) continue;
+    for (std::size_t i = 0; i < kChecked; ++i) some[i] = some[2 * i];
+    some.resize(kChecked);
     every *= 2;
   }
   if (end == file.bytes) return {};
@@ -119,14 +148,17 @@ Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImag
   close(descriptor);
   if (!status.ok()) return status;
   const std::span<const std::byte> bytes = mapping->bytes();
-  IndexBuilder builder;
-  std::vector<Line> some;
-  status =
-      ReadLines({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, &builder, &some);
-  if (status.ok()) status = CheckHeaders(file, some);
+  Lines lines;
+  status = ReadLines({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, &lines);
+  if (status.ok()) status = CheckHeaders(file, lines.some);
   if (!status.ok()) return status;
-  *image = builder.Finish(file.bytes);
-  image->header.max_record_bytes = file.max_record_bytes;
+  *image = lines.builder.Finish(file.bytes);
+  IndexHeader& header = image->header;
+  header.max_record_bytes = file.max_record_bytes;
+  header.damaged = lines.damaged;
+  header.lost_ranges = lines.damaged - lines.too_long.size();
+  header.first_lost = lines.first_unlisted;
+  image->damage = std::move(lines.too_long);
   return {};
 }
 

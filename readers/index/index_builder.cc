@@ -106,8 +106,6 @@ namespace {
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
 // Of a mapped file units are made in pieces, so that they are not all in memory twice.
 constexpr std::uint64_t kLimitBytes = std::uint64_t{4} << 20;
-// Damage beyond that is counted as lost to all records, without a look for one that has it.
-constexpr std::size_t kMostRanges = 1 << 16;
 
 /// The file's bytes from any place on, ascending: mapped, or read into a buffer.
 class ScanWindow {
@@ -254,7 +252,7 @@ Status Scan::Take() {
     builder_.Add(unit);
   }
   for (const DamagedRange& range : output_.damage) {
-    if (ranges_.size() == kMostRanges) break;
+    if (ranges_.size() == IndexBuilder::kMostRanges) break;
     ranges_.push_back({range.begin, range.end, IndexDamage::kNoRecord, range.reason});
   }
   damaged_ += output_.damage.size();

@@ -16,6 +16,10 @@ namespace ringfeed {
 /// Makes an index of units in the order of their file. One thread.
 class IndexBuilder {
  public:
+  /// Damage beyond so many ranges is counted as lost to all records, without a look for one that
+  /// has it.
+  static constexpr std::size_t kMostRanges = 1 << 16;
+
   void Add(const FramedUnit& unit);
   /// Ends it; `file_bytes` is where the last unit ends at the latest. The image's identity, format,
   /// largest record and damage are the caller's to fill in.

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -172,6 +173,48 @@ TEST_F(FailurePolicyTest, ALargeChunkThatIsLostIsOnePieceOfDamageByNumberToo) {
     EXPECT_EQ(Sorted(found.ids), wanted);
     EXPECT_EQ(reader.Stats().damaged_records, 1U);
     EXPECT_EQ(reader.Stats().lost_ranges, 0U);
+  }
+}
+
+// Also where the index comes from the file's size, or from another program.
+TEST_F(FailurePolicyTest, ARecordThatIsTooLongIsReportedByNumberToo) {
+  constexpr std::size_t kMost = 1000;
+  const std::string big = directory_.File("big.img");
+  const std::string small = directory_.File("small.img");
+  WriteBytes(big, RecordPayload(0, 2000));
+  WriteBytes(small, RecordPayload(1, 100));
+  const std::string records = MakeFile(std::array<std::size_t, 3>{100, 5000, 100});
+  const std::string listed = MakeFile(std::array<std::size_t, 3>{100, 5000, 100});
+  const std::string lines = "0 116\n116 5016\n5132 116\n";
+  WriteBytes(listed + ".idx", std::as_bytes(std::span(lines)));
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
+      {"raw", {big, small}}, {"tfrecord", {records}}, {"tfrecord", {listed}}};
+  for (const auto& [format, files] : cases) {
+    for (const bool global : {false, true}) {
+      SCOPED_TRACE(files[0] + (global ? " by number" : " in order"));
+      OpenOptions options = Skipping();
+      options.format = format;
+      options.max_record_bytes = kMost;
+      const auto open = [&] {
+        const Reader reader = OpenFiles(files, options);
+        return global ? Shuffle(reader, {.mode = ShuffleMode::kGlobal}) : reader;
+      };
+      Reader skipping = Batches(open(), 4);
+      const Drained found = Drain(skipping);
+      EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+      EXPECT_EQ(found.ids.size(), format == "raw" ? 1U : 2U);
+      const PipelineStats stats = skipping.Stats();
+      EXPECT_EQ(stats.damaged_records, 1U);
+      EXPECT_EQ(stats.lost_ranges, 0U);
+      EXPECT_EQ(stats.damage.size(), 1U);
+      if (stats.damage.empty()) continue;
+      EXPECT_EQ(stats.damage[0].end - stats.damage[0].begin, format == "raw" ? 2000U : 5016U);
+      EXPECT_NE(stats.damage[0].reason.find("longer than max_record_bytes (1000)"),
+                std::string::npos)
+          << stats.damage[0].reason;
+      options.on_damage = OnDamage::kFail;
+      EXPECT_EQ(Drain(Batches(open(), 4)).end, ReadResult::kFailed);
+    }
   }
 }
 

@@ -13,6 +13,10 @@ Status FixedIndex::Find(std::span<const std::uint64_t> records, std::span<Record
   const FixedUnits& fixed = layout_.units;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const std::uint64_t offset = fixed.offset + records[i] * fixed.stride_bytes;
+    if (layout_.lost) {
+      units[i] = {offset, 0, records[i], 1, true};
+      continue;
+    }
     const std::uint64_t left = layout_.file_bytes - std::min(layout_.file_bytes, offset);
     const std::uint64_t bytes = std::max(fixed.stride_bytes, fixed.record_bytes);
     units[i] = {offset, std::min(bytes, left), records[i], 1};
@@ -32,6 +36,7 @@ Status FixedIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const 
 
 std::optional<FixedUnits> FixedIndex::fixed() const {
   const FixedUnits& units = layout_.units;
+  if (layout_.lost) return std::nullopt;
   if (layout_.records == 0) return units;
   const std::uint64_t last = units.offset + (layout_.records - 1) * units.stride_bytes;
   if (last + units.record_bytes > layout_.file_bytes) return std::nullopt;

@@ -72,14 +72,15 @@ class FixedIndex final : public RecordIndex {
     FixedUnits units{};
     std::uint64_t records = 0;
     std::uint64_t file_bytes = 0;       ///< where the last record's bytes end at the latest
-    std::vector<IndexDamage> damage{};  ///< no record's
+    std::vector<IndexDamage> damage{};  ///< no record's, but for those that are lost
+    bool lost = false;                  ///< no record can be had, whatever is read
   };
   explicit FixedIndex(Layout layout) : layout_(std::move(layout)) {}
 
   std::uint64_t records() const override { return layout_.records; }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
-  /// None where the last record is shorter.
+  /// None where the last record is shorter, or all are lost.
   std::optional<FixedUnits> fixed() const override;
   std::span<const IndexDamage> damage() const override { return layout_.damage; }
 

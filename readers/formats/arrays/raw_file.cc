@@ -12,6 +12,11 @@ namespace {
 // What is asked for first of a stream whose end is not known; doubled from there.
 constexpr std::size_t kFirstPiece = 64 * 1024;
 
+std::string TooLong(std::uint64_t bytes, const FramerOptions& options) {
+  return "a raw file of " + std::to_string(bytes) + " bytes is longer than max_record_bytes (" +
+         std::to_string(options.max_record_bytes) + ")";
+}
+
 class RawFileFramer final : public Framer {
  public:
   explicit RawFileFramer(const FramerOptions& options) : options_(options) {}
@@ -38,11 +43,8 @@ FrameResult RawFileFramer::Frame(const FrameInput& input, FrameOutput* output) {
   if (done_) return result;
   const std::uint64_t promised = known_size() ? options_.file_bytes : input.bytes.size();
   if (promised > options_.max_record_bytes) {
-    return Damaged(StatusCode::kResourceExhausted,
-                   "a raw file of " + std::to_string(promised) +
-                       " bytes is longer than max_record_bytes (" +
-                       std::to_string(options_.max_record_bytes) + ")",
-                   promised, input, output);
+    return Damaged(StatusCode::kResourceExhausted, TooLong(promised, options_), promised, input,
+                   output);
   }
   const bool whole = known_size() && input.bytes.size() >= promised;
   if (whole || input.at_end) return WholeFile(input, output);
@@ -140,10 +142,13 @@ class RawFile final : public Format {
   OwnIndexResult OwnIndex(const FramerOptions& options,
                           std::span<const std::byte> /*head*/) const override {
     FixedIndex::Layout fixed;
-    // A file that is too long is not read.
-    fixed.file_bytes = options.file_bytes > options.max_record_bytes ? 0 : options.file_bytes;
+    fixed.file_bytes = options.file_bytes;
     fixed.units = {0, fixed.file_bytes, fixed.file_bytes};
     fixed.records = 1;
+    fixed.lost = options.file_bytes > options.max_record_bytes;  // it is not read
+    if (fixed.lost) {
+      fixed.damage.push_back({0, options.file_bytes, 0, TooLong(options.file_bytes, options)});
+    }
     return {Status(), std::make_shared<const FixedIndex>(fixed)};
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
