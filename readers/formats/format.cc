@@ -81,6 +81,14 @@ bool IsText(std::string_view head) {
   });
 }
 
+// Whether they begin with a line of text, and of no format that has a number there: no length of
+// eight bytes is so large.
+bool HasLine(std::span<const std::byte> bytes) {
+  constexpr std::size_t kLengthBytes = 8;
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return head.size() >= kLengthBytes && head.find('\n') != std::string_view::npos && IsText(head);
+}
+
 // Records start with a length that is small beside its eight bytes, and most hold messages, which
 // start with a tag of field 1.
 std::string OfLengths(std::string_view head) {
@@ -261,17 +269,25 @@ std::vector<std::byte> HeadOfContent(Compression compression, std::span<const st
   return found;
 }
 
-FormatResult DetectContent(std::string_view file_name, std::span<const std::byte> head) {
+std::shared_ptr<const Format> FindByBytes(std::span<const std::byte> head) {
   const auto& formats = Detectable();
-  const auto by_bytes = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
-    return format->MatchesBytes(head);
+  const auto found = std::find_if(formats.begin(), formats.end(),
+                                  [&](const auto& format) { return format->MatchesBytes(head); });
+  return found == formats.end() ? nullptr : *found;
+}
+
+std::shared_ptr<const Format> FindByName(std::string_view file_name) {
+  TakeCompressedEnding(&file_name);
+  const auto& formats = Detectable();
+  const auto found = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
+    return format->MatchesName(file_name);
   });
-  if (by_bytes != formats.end()) return {Status(), *by_bytes};
-  std::string_view name = file_name;
-  TakeCompressedEnding(&name);
-  const auto by_name = std::find_if(formats.begin(), formats.end(),
-                                    [&](const auto& format) { return format->MatchesName(name); });
-  if (by_name != formats.end()) return {Status(), *by_name};
+  return found == formats.end() ? nullptr : *found;
+}
+
+FormatResult DetectContent(std::string_view file_name, std::span<const std::byte> head) {
+  if (auto by_bytes = FindByBytes(head); by_bytes != nullptr) return {Status(), by_bytes};
+  if (auto by_name = FindByName(file_name); by_name != nullptr) return {Status(), by_name};
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (const Stranger* const stranger = FindStranger(text); stranger != nullptr) {
     return Failure(StatusCode::kInvalidArgument, StrangersWords(*stranger));
@@ -313,14 +329,31 @@ FormatResult FindFormat(std::string_view name) {
 }
 
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head) {
-  const auto& formats = Detectable();
-  const bool plain = std::any_of(formats.begin(), formats.end(),
-                                 [&](const auto& format) { return format->MatchesBytes(head); });
-  const Compression compression = plain ? Compression::kNone : DetectCompression(head);
+  const bool plain = FindByBytes(head) != nullptr;
+  const Compression compression = plain ? Compression::kNone : DetectCompression(head, file_name);
   if (compression == Compression::kNone) return DetectContent(file_name, head);
   FormatResult found = DetectContent(file_name, HeadOfContent(compression, head));
   found.compression = compression;
   return found;
+}
+
+bool IsFormatTold(std::string_view asked, std::string_view file_name,
+                  std::span<const std::byte> head) {
+  // So many bytes tell a compressed stream from others.
+  constexpr std::size_t kMagicBytes = 4;
+  if (head.size() < kMagicBytes) return false;
+  if (!asked.empty()) {
+    const FormatResult found = FindFormat(asked);
+    const bool is_fixed = !found.status.ok() || found.compression != Compression::kNone ||
+                          !found.format->decompresses() || found.format->MatchesBytes(head);
+    return is_fixed || DetectCompression(head, file_name) != Compression::kNone || !MayBeZlib(head);
+  }
+  if (FindByBytes(head) != nullptr) return true;
+  const Compression compression = DetectCompression(head, file_name);
+  const bool by_name = FindByName(file_name) != nullptr;
+  if (compression == Compression::kNone) return by_name && !MayBeZlib(head) && HasLine(head);
+  const std::vector<std::byte> content = HeadOfContent(compression, head);
+  return FindByBytes(content) != nullptr || (by_name && HasLine(content));
 }
 
 FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
@@ -329,7 +362,7 @@ FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
   if (!found.status.ok()) return found;
   const bool open = !asked.empty() && found.compression == Compression::kNone;
   if (open && found.format->decompresses() && !found.format->MatchesBytes(head)) {
-    found.compression = DetectCompression(head);
+    found.compression = DetectCompression(head, file_name);
   }
   CompanionResult companion = found.format->FindCompanion(std::string(file_name));
   if (!companion.status.ok()) return {std::move(companion.status), nullptr};

@@ -279,6 +279,11 @@ std::size_t HeadBytesOf(std::span<const std::byte> head);
 /// By the file's first bytes (those of its content, where it is compressed), else by its name; the
 /// message of a failure says what was looked for.
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head);
+/// Whether a stream's first bytes are enough for ChooseFormat, which says the same then however the
+/// stream goes on. A name alone is enough if they are lines of text: whoever writes them may wait
+/// for an answer.
+bool IsFormatTold(std::string_view asked, std::string_view file_name,
+                  std::span<const std::byte> head);
 /// FindFormat, or, where `asked` is empty, DetectFormat; in either case how the file is compressed
 /// and which file is read. Blocks where it opens the companion of a format of two files.
 FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,

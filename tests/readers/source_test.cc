@@ -19,6 +19,7 @@
 #include "ringfeed/make_tensor.h"
 #include "tests/readers/formats/tar_file.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/compressed.h"
 
 namespace ringfeed {
 namespace {
@@ -110,9 +111,9 @@ TEST_F(SourceTest, AStoreThatFailsOrThrowsFailsTheStreamBehindWhatCameBefore) {
 /// A stream that gives its bytes in pieces of a size and remembers how far it was read.
 class PieceStream final : public StreamSource {
  public:
-  PieceStream(std::vector<std::byte> bytes, std::size_t piece)
-      : bytes_(std::move(bytes)), piece_(piece) {}
-  std::string name() const override { return "pieces.tfrecord"; }
+  PieceStream(std::vector<std::byte> bytes, std::size_t piece, std::string name = "pieces.tfrecord")
+      : bytes_(std::move(bytes)), piece_(piece), name_(std::move(name)) {}
+  std::string name() const override { return name_; }
   Status Read(std::span<std::byte> buffer, std::size_t* bytes_read,
               std::stop_token /*stop*/) override {
     const std::size_t count = std::min({buffer.size(), piece_, bytes_.size() - at_});
@@ -125,6 +126,7 @@ class PieceStream final : public StreamSource {
  private:
   const std::vector<std::byte> bytes_;
   const std::size_t piece_;
+  const std::string name_;
   std::size_t at_ = 0;
 };
 
@@ -245,6 +247,60 @@ TEST_F(SourceTest, AStreamEndsAsAFileDoesWhereEveryByteWasTaken) {
       }
     }
   }
+}
+
+// However little comes at first.
+TEST_F(SourceTest, AStreamsBytesTellItsFormatBeforeItsNameDoes) {
+  const std::string text = "{\"a\": 1}\n{\"b\": 2}\n";
+  const std::span<const std::byte> lines = std::as_bytes(std::span(text));
+  const std::vector<std::byte> records = MakeTfRecords(0, RandomSizes(4, 5, 8, 90)).bytes;
+  const std::string table = "X\tcount\n1\t2\n";
+  const auto table_bytes = std::as_bytes(std::span(table));
+  using Kind = CompressedForm::Kind;
+  struct Case {
+    std::string name;
+    std::string format;
+    std::vector<std::byte> bytes;
+    std::size_t records = 0;
+  };
+  const Case cases[] = {{"f.jsonl.gz", "", Compress(lines, {.kind = Kind::kGzip}), 2},
+                        {"f.jsonl", "", Compress(lines, {.kind = Kind::kZlib}), 2},
+                        {"f.jsonl", "", Compress(lines, {.kind = Kind::kZstd}), 2},
+                        {"f.jsonl", "lines", Compress(lines, {.kind = Kind::kZlib}), 2},
+                        {"f.jsonl.zlib", "lines+zlib", Compress(lines, {.kind = Kind::kZlib}), 2},
+                        {"f.txt", "", records, 5},
+                        {"f.txt.gz", "", Compress(records, {.kind = Kind::kGzip}), 5},
+                        {"f.tsv", "", {table_bytes.begin(), table_bytes.end()}, 2},
+                        {"f.jsonl", "", {lines.begin(), lines.end()}, 2},
+                        {"f.tsv", "tsv:header", {table_bytes.begin(), table_bytes.end()}, 1}};
+  for (const Case& one : cases) {
+    for (const std::size_t piece : {1U, 3U, 4U, 9U, 5000U}) {
+      SCOPED_TRACE(one.name + " " + one.format + " in pieces of " + std::to_string(piece));
+      OpenOptions options = InFileOrder();
+      options.format = one.format;
+      const Outcome found = OutcomeOf(
+          OpenStreamSource(std::make_unique<PieceStream>(one.bytes, piece, one.name), options));
+      EXPECT_EQ(found.code, StatusCode::kOk);
+      EXPECT_EQ(std::count(found.records.begin(), found.records.end(), '|'),
+                static_cast<std::ptrdiff_t>(one.records))
+          << found.records;
+    }
+  }
+}
+
+// Whoever writes may wait for an answer: a head that is full would come too late.
+TEST_F(SourceTest, LinesOfALiveStreamComeAtOnceThoughItsNameAloneTellsThem) {
+  const std::string path = directory_.File("live.csv");
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const int kept = open(path.c_str(), O_RDWR);
+  ASSERT_GE(kept, 0);
+  Reader reader = Batches(OpenFiles({path}, Options()), 1);
+  for (int i = 0; i < 3; ++i) {
+    const std::string line = "1,2,3,word\n";
+    ASSERT_EQ(write(kept, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    EXPECT_EQ(reader.ReadNext().Rows(), 1U);
+  }
+  close(kept);
 }
 
 TEST_F(SourceTest, AStreamThatThrowsFailsTheReader) {

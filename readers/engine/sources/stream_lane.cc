@@ -14,8 +14,6 @@ namespace {
 
 constexpr std::size_t kReadBytes = 512 * 1024;
 constexpr std::size_t kLeastReadBytes = 4096;
-// So many bytes tell a compressed stream from others.
-constexpr std::size_t kMagicBytes = 4;
 
 // Of a peer that takes connections and closes them.
 void Pause(const std::stop_token& stop) {
@@ -161,10 +159,7 @@ void StreamLane::StartDecompressing(Compression compression) {
 bool StreamLane::Detect(Block* block) {
   const std::string& asked = format_name_;
   // An interactive stream may have said enough long before its head is full.
-  const auto knows_enough = [&] {
-    return asked.empty() ? DetectFormat(stream_->name(), carry()).status.ok()
-                         : carried_ >= kMagicBytes;
-  };
+  const auto knows_enough = [&] { return IsFormatTold(asked, stream_->name(), carry()); };
   while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }

@@ -194,14 +194,25 @@ bool StartsAsZlib(std::span<const std::byte> head) {
          (method_and_window * 256 + At(head, 1)) % 31 == 0;
 }
 
-bool Inflates(std::span<const std::byte> head) {
+// So many bytes that inflate without a fault are no accident. Fewer are a stream of zlib if it ends
+// in them.
+constexpr std::size_t kConvincingBytes = 4096;
+
+Decompressor::Result Inflate(std::span<const std::byte> head) {
   ZlibDecompressor inflater;
   std::array<std::byte, 4096> discarded;
   while (true) {
     std::span<std::byte> room = discarded;
     const Decompressor::Result result = inflater.Decompress(&head, &room);
-    if (result != Decompressor::Result::kNeedsRoom) return result != Decompressor::Result::kDamaged;
+    if (result != Decompressor::Result::kNeedsRoom) return result;
   }
+}
+
+bool IsZlib(std::span<const std::byte> head) {
+  if (!StartsAsZlib(head)) return false;
+  const Decompressor::Result result = Inflate(head);
+  return result == Decompressor::Result::kMemberEnds ||
+         (result == Decompressor::Result::kNeedsInput && head.size() >= kConvincingBytes);
 }
 
 struct Ending {
@@ -269,11 +280,17 @@ bool StartsMember(Compression compression, std::span<const std::byte> head) {
   return false;
 }
 
-Compression DetectCompression(std::span<const std::byte> head) {
-  if (head.size() < 4) return Compression::kNone;
+Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name) {
+  if (head.size() < kMagicBytes) return Compression::kNone;
   if (StartsAsGzip(head)) return Compression::kGzip;
   if (StartsAsZstd(head)) return Compression::kZstd;
-  return StartsAsZlib(head) && Inflates(head) ? Compression::kZlib : Compression::kNone;
+  const bool named = TakeCompressedEnding(&file_name) != Compression::kNone;
+  return IsZlib(head) || (named && StartsAsZlib(head)) ? Compression::kZlib : Compression::kNone;
+}
+
+bool MayBeZlib(std::span<const std::byte> head) {
+  if (head.size() < kMagicBytes) return true;
+  return StartsAsZlib(head) && Inflate(head) != Decompressor::Result::kDamaged;
 }
 
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression) {

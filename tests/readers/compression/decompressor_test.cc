@@ -43,6 +43,26 @@ TEST(DecompressorTest, OtherFilesAreNotTakenForCompressedOnes) {
   }
 }
 
+// Two bytes and what is too short to be wrong are no stream of zlib.
+TEST(DecompressorTest, ShortTextThatBeginsAsZlibDoesIsText) {
+  for (const std::string text : {"X\tcount\n1\t2\n", "HK\nUS\nUS\n", "x\x9c", "x\x9ck", "HK\nU"}) {
+    EXPECT_EQ(DetectCompression(Bytes(text)), Compression::kNone) << text;
+    EXPECT_EQ(DetectCompression(Bytes(text), "a.tsv"), Compression::kNone) << text;
+  }
+}
+
+TEST(DecompressorTest, AShortStreamOfZlibThatIsCutIsToldByItsName) {
+  const auto whole = Compress(RecordPayload(7, 900), {.kind = Kind::kZlib});
+  const auto cut = std::span(whole).first(whole.size() - 3);
+  EXPECT_EQ(DetectCompression(whole), Compression::kZlib);
+  EXPECT_EQ(DetectCompression(cut, "a.txt"), Compression::kNone);
+  EXPECT_EQ(DetectCompression(cut, "a.txt.zlib"), Compression::kZlib);
+  EXPECT_EQ(DetectCompression(cut, "a.zz"), Compression::kZlib);
+  EXPECT_TRUE(MayBeZlib(cut));
+  EXPECT_FALSE(MayBeZlib(Bytes("abc\ndef\n")));
+  EXPECT_EQ(DetectCompression(Bytes("abc\n"), "a.zlib"), Compression::kNone);
+}
+
 TEST(DecompressorTest, EmptyContentIsAMember) {
   for (const Kind kind : {Kind::kGzip, Kind::kZlib, Kind::kZstd}) {
     const auto file = Compress({}, {.kind = kind});
