@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -20,6 +19,7 @@
 #include "base/machine/signals_blocked.h"
 #include "base/memory/arena.h"
 #include "readers/chain/file_pattern.h"
+#include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
@@ -93,25 +93,33 @@ void RefuseStreamTwice(const std::vector<std::string>& files) {
   }
 }
 
-std::vector<std::string> WithCompanion(const std::string& name) {
-  constexpr std::array<std::string_view, 2> kEndings = {".idx", ".bin"};  // Megatron's
-  for (std::size_t i = 0; i < kEndings.size(); ++i) {
-    if (!name.ends_with(kEndings[i])) continue;
-    const std::string stem = name.substr(0, name.size() - kEndings[i].size());
-    return {name, stem + std::string(kEndings[1 - i])};
+std::vector<std::string> FilesRead(const std::vector<std::string>& inputs,
+                                   const std::string& format) {
+  constexpr std::uint64_t kAnyStripe = std::uint64_t{1} << 20;
+  std::vector<std::string> files = inputs;
+  for (const std::string& input : inputs) {
+    std::error_code missing;
+    if (IsStreamName(input) || !fs::is_regular_file(input, missing)) continue;
+    const ExaminedFile examined = ExamineFile(input, nullptr, format, kAnyStripe);
+    if (!examined.status.ok()) continue;  // whoever reads it says so
+    for (const std::string& file : examined.format->FilesOf(input)) {
+      if (file != input) files.push_back(file);
+    }
   }
-  return {name};
+  return files;
+}
+
+std::vector<std::string> FilesWritten(const std::string& output, const std::string& format) {
+  const FormatResult found = FindFormat(format);
+  if (!found.status.ok()) return {output};
+  return found.format->FilesOf(output);
 }
 
 void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output) {
   if (output.empty()) return;
   for (const std::string& input : inputs) {
-    for (const std::string& file : WithCompanion(input)) {
-      std::error_code missing;
-      if (!fs::equivalent(file, output, missing)) continue;
-      throw Refuse(output +
-                   (file == input ? " is an input too" : " belongs to an input, " + input));
-    }
+    std::error_code missing;
+    if (fs::equivalent(input, output, missing)) throw Refuse(output + " is an input too");
   }
 }
 

@@ -27,12 +27,17 @@ void CheckFormat(const std::string& format);
 /// Throws Error where a stream is named twice: its two readers would share what comes.
 void RefuseStreamTwice(const std::vector<std::string>& files);
 
-/// `name`, and the other one where it may be one of two files that belong together (Megatron's
-/// NAME.idx and NAME.bin).
-std::vector<std::string> WithCompanion(const std::string& name);
+/// `inputs` and, behind them, what is read beside one that is of a format of two files. `format`
+/// may be empty: the first bytes of each tell it.
+std::vector<std::string> FilesRead(const std::vector<std::string>& inputs,
+                                   const std::string& format);
+
+/// All files that are written where records go to `output` in a format that can be written:
+/// `output` and, of a format of two files, the other one.
+std::vector<std::string> FilesWritten(const std::string& output, const std::string& format);
 
 /// Throws Error where the file `output`, if it is there, is one of `inputs` too, under whatever
-/// name, or an input's companion. An empty name: no output.
+/// name. An empty name: no output. `inputs` are all FilesRead.
 void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::string& output);
 
 /// Throws Error where two of the outputs are one file; empty names are none.

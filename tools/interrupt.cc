@@ -17,15 +17,15 @@
 namespace ringfeed::tools {
 namespace {
 
-// Those that the process was not told to ignore, as a shell tells those that it starts beside a
-// script: one that is blocked would come here all the same.
+// Those that would end the process. One that is ignored stays so: a shell has its jobs in the
+// background ignore Ctrl-C, nohup the end of the terminal; but a signalfd gets also these.
 sigset_t Signals() {
   sigset_t signals;
   sigemptyset(&signals);
   for (const int number : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action {};
     const bool known = sigaction(number, nullptr, &action) == 0;
-    if (known && action.sa_handler != SIG_IGN) sigaddset(&signals, number);
+    if (!known || action.sa_handler != SIG_IGN) sigaddset(&signals, number);
   }
   return signals;
 }

@@ -7,9 +7,9 @@
 
 namespace ringfeed::tools {
 
-/// Ctrl-C (and SIGTERM, and SIGHUP as the terminal goes) for the life of this object: the first one
-/// runs `stop` on a thread of its own, so that what was done so far can be reported; the second one
-/// ends the process as usual. Those that the process ignores stay ignored.
+/// Ctrl-C (and SIGTERM, and SIGHUP, the end of the terminal), each if it is not ignored, for the
+/// life of this object: the first one runs `stop` on a thread of its
+/// own, so that what was done so far can be reported; the second one ends the process as usual.
 /// Made before other threads that do not block these signals, ended by the thread that made it.
 ///
 /// Without a signal handler: under ThreadSanitizer one is kept back while its thread sleeps in a

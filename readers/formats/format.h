@@ -253,6 +253,9 @@ class Format {
   virtual bool decompresses() const { return true; }
   /// For a format of two files: opens the one beside `file`.
   virtual CompanionResult FindCompanion(const std::string& /*file*/) const { return {}; }
+  /// All files that hold the data of which `file` is named: of a format of two files both, whether
+  /// they are there or not.
+  virtual std::vector<std::string> FilesOf(const std::string& file) const { return {file}; }
   /// A writer of this format to `file`, which is open. Fails where it can only be read, or lacks a
   /// parameter.
   virtual RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const;

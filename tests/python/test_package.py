@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import inspect
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,17 @@ def test_the_command_is_part_of_it() -> None:
 
 def test_the_commands_exit_status_is_the_processs() -> None:
     assert run("-m", "ringfeed", "no-such-command").returncode == 2
+
+
+def test_the_command_ends_quietly_if_nobody_reads_on(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("a line\n" * 1_000_000)
+    command = [sys.executable, "-m", "ringfeed", "cat", str(tmp_path / "a.txt")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None and child.stderr is not None
+        assert child.stdout.readline() == b"a line\n"
+        child.stdout.close()
+        assert child.stderr.read() == b""
+    assert child.returncode == -signal.SIGPIPE
 
 
 @needs_installed

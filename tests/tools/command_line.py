@@ -91,8 +91,10 @@ def await_that(condition, what, process=None, seconds=60):
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def await_interrupt(process):
-    """Until the command looks after SIGINT and SIGTERM itself: before, they end it at once."""
+def await_interrupt(process, but=None):
+    """Until the command looks after SIGINT and SIGTERM itself: before, they end it at once. `but` is one that
+    it ignores."""
+    looked_after = signal.SIGTERM if but == signal.SIGINT else signal.SIGINT
     root = pathlib.Path(f"/proc/{process.pid}")
 
     def watches():
@@ -101,7 +103,7 @@ def await_interrupt(process):
             blocked = int(re.search(r"^SigBlk:\s*(\w+)$", (root / "status").read_text(), re.MULTILINE)[1], 16)
         except (OSError, TypeError):
             return False  # a file was closed meanwhile, or it has ended
-        return "anon_inode:[signalfd]" in opened and blocked >> (signal.SIGTERM - 1) & 1
+        return "anon_inode:[signalfd]" in opened and blocked >> (looked_after - 1) & 1
 
     await_that(watches, "its own watch for Ctrl-C", process)
 

@@ -162,6 +162,7 @@ class ConvertTest(CommandTest):
             (["-", f"{self.folder}/out/", "--to", "recordio"], "no name"),
             ([self.write("a-00000.tfrecord", PAYLOADS), self.folder / "a.tfrecord",
               "--records-per-file", "3", "--force"], "of a part"),
+            ([path, "-", "--to", "lines"], "stdout"),
             ([path], "FILE"),
             ([self.folder / "missing", self.folder / "o.recordio"], "missing"),
         ):
@@ -169,6 +170,48 @@ class ConvertTest(CommandTest):
                 self.assertIn(says, self.assert_refused(2, "convert", *words))
         self.assertEqual(path.read_bytes(), before)
         self.assertEqual(self.names(self.folder), ["a-00000.tfrecord", "a.tfrecord", "sub"])
+
+    def megatron(self, name):
+        """The two files, of 30 sequences of two tokens."""
+        lines = self.write("pairs.tfrecord", [bytes([i, 0, i, 1]) for i in range(30)])
+        self.convert(lines, self.folder / f"{name}.idx", "--to", "megatron:u2")
+        lines.unlink()
+        return self.folder / f"{name}.idx", self.folder / f"{name}.bin"
+
+    def test_neither_of_two_files_that_belong_together_is_written_over(self):
+        index, data = self.megatron("c")
+        before = index.read_bytes(), data.read_bytes()
+        part = self.folder / "p-00000.bin"
+        part.write_bytes(data.read_bytes())
+        tokens, out = ["--from", "tokens:u2,block=4,stride=4,tail=drop"], ["--to", "megatron:u2"]
+        for words in ([data, index, *tokens, *out],
+                      [data, self.folder, *tokens, *out],
+                      [part, self.folder / "p.idx", *tokens, *out, "--records-per-file", 5],
+                      [index, data, "--to", "tokens:u2"],
+                      [data, index, "--from", "megatron", "--to", "lines"]):
+            with self.subTest(words):
+                self.assertIn("is an input", self.assert_refused(2, "convert", *words, "--force"))
+                self.assertEqual((index.read_bytes(), data.read_bytes()), before)
+        self.assertIn("is an input", self.assert_refused(
+            2, "feed", index, "--batch", 4, "--position-out", data))
+        lines = data.rename(self.folder / "lines.bin")
+        lines.write_bytes(b"AAAA\n")
+        self.assertIn("is an input", self.assert_refused(
+            2, "encode", "--input", lines, self.folder / "lines.idx", *out))
+        self.assertEqual(lines.read_bytes(), b"AAAA\n")
+
+    def test_of_two_files_both_must_be_up_to_date(self):
+        index, data = self.megatron("c")
+        there, back = self.folder / "t.tfrecord", [self.folder / "d.idx", self.folder / "d.bin"]
+        self.convert(index, there)
+        self.convert(there, back[0], "--to", "megatron:u2")
+        self.assertEqual(self.outcomes(self.convert(there, back[0], "--to", "megatron:u2")), ["up to date"])
+        back[1].unlink()
+        self.assertEqual(self.outcomes(self.convert(there, back[0], "--to", "megatron:u2")), ["written"])
+        self.assertEqual(back[1].read_bytes(), data.read_bytes())
+        self.set_age(there, 100)
+        self.set_age(index, 200)
+        self.assertEqual(self.outcomes(self.convert(index, there)), ["written"])  # its data are newer
 
     def test_what_is_up_to_date_is_left_and_said(self):
         paths = [self.write(f"{i}.tfrecord", PAYLOADS) for i in range(3)]
@@ -187,6 +230,21 @@ class ConvertTest(CommandTest):
                          [True, False, True])
         self.assertIn("up to date " + str(outputs[0]), run("convert", *words).stdout)
         self.assertEqual(self.outcomes(self.convert(*words, "--force")), ["written"] * 3)
+
+    def test_what_is_of_another_format_is_made_again(self):
+        path = self.write("a.tfrecord", LINES)
+        for name, formats in (
+            ("b.recordio", ["recordio", "lines", "recordio:go,gzip", "tfrecord", "recordio"]),
+            ("b.txt", ["lines", "lines+gzip", "tfrecord+gzip", "tfrecord", "lines", "lines+zstd"]),
+        ):
+            for to in formats:
+                with self.subTest((name, to)):
+                    words = [path, self.folder / name, "--to", to]
+                    self.assertEqual(self.outcomes(self.convert(*words)), ["written"])
+                    self.assertEqual(self.outcomes(self.convert(*words)), ["up to date"])
+                    family = to.split("+")[0].split(":")[0]
+                    self.assertEqual(self.sha256(self.folder / name, "--format", family),
+                                     sequence_sha256(LINES))
 
     def test_parts_of_so_many_records(self):
         payloads = [str(i).encode() for i in range(25)]
@@ -244,42 +302,6 @@ class ConvertTest(CommandTest):
         self.assertIn("skipped bytes 100 to 125", result.stderr)
         self.assertEqual(payloads_of(self.folder / "b.tfrecord"),
                          [str(i).encode() * 9 for i in range(10) if i != 4])
-
-    def test_an_output_of_another_format_is_not_up_to_date(self):
-        path = self.write("a.txt", [b"one", b"two"])
-        out = self.folder / "all.recordio"
-        self.convert(path, out, "--from", "tfrecord")
-        self.set_age(path, 100)
-        self.assertEqual(self.outcomes(self.convert(path, out, "--from", "tfrecord")), ["up to date"])
-        words = [path, out, "--from", "tfrecord", "--to", "lines"]
-        self.assertEqual(self.outcomes(self.convert(*words)), ["written"])
-        self.assertEqual(out.read_bytes(), b"one\ntwo\n")
-        self.assertEqual(self.outcomes(self.convert(*words)), ["up to date"])
-
-    def test_neither_of_an_inputs_two_files_is_overwritten(self):
-        tokens = self.folder / "corpus.bin"
-        tokens.write_bytes(bytes(range(200)))
-        other = self.folder / "other.bin"
-        other.write_bytes(bytes(200))
-        megatron = ["--from", "tokens:u2,block=10,stride=10", "--to", "megatron:u2"]
-        for output in (self.folder / "corpus.idx", f"{self.folder}/"):
-            result = run("convert", tokens, output, *megatron)
-            self.assertEqual(result.returncode, 2, result.stderr)
-            self.assertIn("is an input too", result.stderr)
-            self.assertEqual(tokens.read_bytes(), bytes(range(200)))
-        index = self.folder / "made.idx"
-        self.convert(other, index, *megatron)
-        self.set_age(other, 100)
-        self.assertEqual(self.outcomes(self.convert(other, index, *megatron)), ["up to date"])
-        data = self.folder / "made.bin"
-        before = data.read_bytes()
-        result = run("feed", index, "--batch", 4, "--position-out", data)
-        self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertIn("belongs to an input", result.stderr)
-        self.assertEqual(data.read_bytes(), before)
-        data.unlink()
-        self.assertEqual(self.outcomes(self.convert(other, index, *megatron)), ["written"])
-        self.assertEqual(data.read_bytes(), before)
 
     def test_an_output_without_what_was_skipped_is_not_up_to_date(self):
         words = ["convert", self.damaged(), f"{self.folder}/out/", "--to=recordio", "--json"]
@@ -408,18 +430,33 @@ class ConvertTest(CommandTest):
         self.assertEqual(child.returncode, 1)
         self.assertEqual(self.names(), ["fifo"])
 
+    def test_what_a_killed_writer_left_is_no_data(self):
+        fifo, data = self.folder / "fifo", self.folder / "d"
+        os.mkfifo(fifo)
+        data.mkdir()
+        (data / "a.txt").write_bytes(b"whole\n" * 10)
+        child = self.start(fifo, data / "b.txt", "--from", "lines", "--to", "lines")
+        with open(fifo, "wb") as pipe:
+            pipe.write(b"half\n" * 500_000)
+            pipe.flush()
+            self.kill(child, lambda: any(".partial-" in name and (data / name).stat().st_size > 0
+                                         for name in self.names(data)))
+        report = run_json("feed", f"{data}/*", "--format", "lines")
+        self.assertEqual((report["records"], report["payload_bytes"]), (10, 50))
+
     def test_what_killed_writers_left_is_removed_and_nothing_else(self):
         path = self.write("a.tfrecord", PAYLOADS)
         gone = subprocess.Popen(["true"])
         gone.wait()
-        stale = self.folder / f".b.recordio.partial-{gone.pid}-0"
+        stale = [self.folder / f".b.recordio.partial-{gone.pid}-0",
+                 self.folder / f"b.recordio.partial-{gone.pid}-0"]  # of ringfeed 0.2
         others = [self.folder / f".b.recordio.partial-{os.getpid()}-0",
                   self.folder / f".c.recordio.partial-{gone.pid}-0",
                   self.folder / f".b.recordio.partial-{gone.pid}-0.keep"]
-        for file in (stale, *others):
+        for file in (*stale, *others):
             file.write_bytes(b"half")
         self.convert(path, self.folder / "b.recordio")
-        self.assertFalse(stale.exists())
+        self.assertFalse(any(file.exists() for file in stale))
         self.assertTrue(all(file.exists() for file in others))
 
     def test_what_a_killed_writer_of_the_same_number_left_is_in_nobodys_way(self):

@@ -80,6 +80,14 @@ class FeedTest(CommandTest):
         self.assertEqual(text.returncode, 0)
         self.assertIn("every record exactly once", text.stdout)
 
+    def test_verify_refuses_a_stream_before_it_is_read(self):
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        for stream in ("-", fifo):
+            result = run("feed", stream, "--format", "lines", "--verify", stdin="one\n", timeout=20)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("is a stream", result.stderr)
+
     def test_verify_takes_for_empty_and_missing_files_what_the_feed_takes(self):
         empty = self.folder / "empty.npy"
         empty.write_bytes(b"")

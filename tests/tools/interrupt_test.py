@@ -7,9 +7,10 @@ import os
 import pty
 import signal
 import subprocess
+import time
 
 from command_line import (
-    BINARY, CommandTest, await_drawn, await_interrupt, await_that, frame, main, run_json, unread)
+    BINARY, CommandTest, await_drawn, await_interrupt, await_that, frame, main, run, run_json, unread)
 
 
 class InterruptTest(CommandTest):
@@ -40,7 +41,7 @@ class InterruptTest(CommandTest):
 
     def test_an_endless_feed_ends_with_its_report(self):
         for words in ([], ["--batch", "16"], ["--batch", "16", "--shuffle", "100", "--verify"]):
-            for signal_number in (signal.SIGINT, signal.SIGTERM):
+            for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                 with self.subTest((words, signal_number)):
                     child, terminal = self.start_on_terminal(
                         "feed", *self.files, "--passes", "0", "--json", *words)
@@ -53,30 +54,6 @@ class InterruptTest(CommandTest):
                     self.assertGreater(report["records"], 0)
                     self.assertNotIn("error", report)
 
-    def test_signals_that_the_process_ignores_stay_ignored(self):
-        def ignore_them():
-            for number in (signal.SIGINT, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)
-
-        child = self.start_on_half_a_record("feed", "--json", preexec_fn=ignore_them)
-        child.send_signal(signal.SIGINT)
-        child.send_signal(signal.SIGHUP)
-        with self.assertRaises(subprocess.TimeoutExpired):
-            child.wait(timeout=1)
-        child.send_signal(signal.SIGTERM)
-        self.assertEqual(child.wait(timeout=60), 0)
-        self.assertIs(json.loads(child.stdout.read())["interrupted"], True)
-        child.stdout.close()
-        child.stdin.close()
-
-    def test_a_terminal_that_goes_ends_it_as_ctrl_c_does(self):
-        child = self.start_on_half_a_record("feed", "--json")
-        child.send_signal(signal.SIGHUP)
-        self.assertEqual(child.wait(timeout=60), 0)
-        self.assertIs(json.loads(child.stdout.read())["interrupted"], True)
-        child.stdout.close()
-        child.stdin.close()
-
     def test_a_feed_that_waits_for_a_pipe_ends_too(self):
         child = self.start_on_half_a_record("feed", "--json")
         child.send_signal(signal.SIGINT)
@@ -85,6 +62,43 @@ class InterruptTest(CommandTest):
         self.assertEqual(json.loads(child.stdout.read())["records"], 0)
         child.stdout.close()
         child.stdin.close()
+
+    def test_an_ignored_signal_stays_ignored(self):
+        # As a shell's job in the background ignores Ctrl-C, and what nohup starts SIGHUP.
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number):
+                child = self.start(
+                    "cat", "-", "--format", "lines", stdin=subprocess.PIPE,
+                    preexec_fn=lambda ignored=number: signal.signal(ignored, signal.SIG_IGN))
+                child.stdin.write("one\n")
+                child.stdin.flush()
+                await_interrupt(child, but=number)
+                await_that(lambda: unread(child.stdin) == 0, "reading the line", child)
+                child.send_signal(number)
+                time.sleep(0.2)
+                out, _ = child.communicate("two\n", timeout=60)
+                self.assertEqual((child.returncode, out), (0, "one\ntwo\n"))
+
+    def test_an_order_of_which_only_the_beginning_was_read_says_so(self):
+        self.assertIs(run_json("shuffle-quality", *self.files)["interrupted"], False)
+        child = self.start_on_half_a_record("shuffle-quality", "--json", stderr=subprocess.PIPE)
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=60)
+        self.assertIs(json.loads(child.stdout.read())["interrupted"], True)
+        self.assertIn("interrupted", child.stderr.read())
+        child.communicate()
+
+    def test_an_order_without_what_was_skipped_says_so(self):
+        path = self.write("a.tfrecord", [bytes([i]) * 9 for i in range(10)])
+        data = bytearray(path.read_bytes())
+        data[25 * 4 + 15] ^= 4
+        path.write_bytes(data)
+        result = run("shuffle-quality", path, "--on-damage=skip", "--json")
+        self.assertEqual(result.returncode, 1)
+        report = json.loads(result.stdout)
+        self.assertEqual((report["records"], report["damaged_records"]), (9, 1))
+        self.assertEqual(report["damaged"][0]["begin"], 100)
+        self.assertIn("skipped bytes 100 to 125", result.stderr)
 
     def test_an_unfinished_digest_is_no_success(self):
         child = self.start_on_half_a_record("digest", stderr=subprocess.PIPE)

@@ -155,8 +155,11 @@ class TracePageTest(CommandTest):
         path, _ = self.two_ranks()
         before = path.read_text()
         self.assertIn("--page", self.assert_refused(2, "trace", path))
-        self.assertIn("is an input too", self.assert_refused(2, "trace", path, "--page", path))
-        self.assertIn("two outputs", self.assert_refused(2, "trace", path, "--out", self.page, "--page", self.page))
+        self.assertIn("is an input", self.assert_refused(2, "trace", path, "--page", path))
+        self.assertIn("named for two outputs", self.assert_refused(
+            2, "trace", path, "--out", self.page, "--page", self.page.parent / "." / ".." /
+            self.page.parent.name / self.page.name))
+        self.assertIn("named for two outputs", self.assert_refused(2, "trace", path, "--out", self.page, "--page", self.page))
         self.assertEqual(path.read_text(), before)
         bad = self.trace("bad.json", before[:-20])
         self.assert_refused(1, "trace", bad, "--page", self.page, "--out", self.folder / "all.json")

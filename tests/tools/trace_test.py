@@ -165,7 +165,7 @@ class TraceTest(CommandTest):
         missing = self.folder / "missing.json"
         self.assertIn(str(missing), self.assert_refused(2, "trace", path, missing, "--out", self.folder / "o"))
         message = self.assert_refused(2, "trace", path, "--out", path)
-        self.assertIn("is an input too", message)
+        self.assertIn("is an input", message)
         self.assertEqual(path.read_text(), trace_text(0, 10**18, []))
         self.assert_refused(2, "trace", path, "--out", self.folder / "missing" / "all.json")
         self.assertNotEqual(run("trace", path).returncode, 0)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ringfeed/reader.h"
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 #include "tools/audit/shuffle_quality.h"
 #include "tools/command.h"
@@ -27,12 +28,12 @@ class DeliveredOrder {
   /// `label`: a fixed field whose value is a row's class; "": none. Throws Error.
   DeliveredOrder(const FeedPlan& plan, const std::string& label);
 
-  /// Once. Throws Error where reading fails; false where Stop ended it.
-  bool Read();
+  /// Once. Throws Error where reading fails.
+  void Read();
+  /// What was skipped.
+  PipelineStats Stats() const { return reader_.Stats(); }
   /// Ends Read soon, from any thread.
   void Stop() { reader_.Close(); }
-  /// What was skipped, behind Read.
-  std::vector<DamagedRange> Damage() const { return reader_.Stats().damage; }
 
   /// Numbers of rows, those of one file behind those of the one before.
   std::vector<std::uint64_t> Rows() const;
@@ -62,7 +63,7 @@ DeliveredOrder::DeliveredOrder(const FeedPlan& plan, const std::string& label)
   label_field_ = static_cast<std::size_t>(field - fields.begin());
 }
 
-bool DeliveredOrder::Read() {
+void DeliveredOrder::Read() {
   Instance batch;
   BatchOrigin origin;
   ReadResult result;
@@ -74,7 +75,6 @@ bool DeliveredOrder::Read() {
   if (result == ReadResult::kFailed && status.code() != StatusCode::kCancelled) {
     throw Error(status);
   }
-  return result == ReadResult::kEnd;
 }
 
 void DeliveredOrder::Add(const Instance& batch, const BatchOrigin& origin) {
@@ -144,7 +144,8 @@ std::vector<std::uint32_t> DeliveredOrder::Labels(std::uint64_t classes) const {
 
 constexpr char kShuffleQualityHelp[] =
     "Reads a pass in an order, and measures how well that is shuffled, against what a perfect "
-    "shuffle has on\naverage.\n\n"
+    "shuffle has on\naverage. Ctrl-C ends it with what came until then; if damage was skipped, the "
+    "exit status is 1.\n\n"
     "Rows have their numbers from the list of files: the records of the first, then those of the "
     "second, ….\nWithout a shuffle several files are read in turn all the same (--cycle 1: one "
     "after the other).\n\n"
@@ -177,23 +178,30 @@ class ShuffleQualityCommand : public Command {
     plan_.open.note_records = true;
     DeliveredOrder order(plan_, label_);
     const Interrupt interrupt([&order] { order.Stop(); });
-    const bool whole = order.Read();
-    const ShuffleQuality quality =
-        MeasureShuffle(order.Rows(), order.Labels(classes_), plan_.batch);
-    if (json_) {
-      Json report = ShuffleQualityJson(quality);
-      report["interrupted"] = !whole;
-      PrintJson(report);
-    } else {
-      std::fputs(ShuffleQualityText(quality).c_str(), stdout);
-      if (!whole) std::puts("interrupted   this is of what came until then");
-    }
-    const std::vector<DamagedRange> damage = order.Damage();
-    TellSkipped(damage, Status());
-    return damage.empty() ? kExitFine : kExitData;
+    order.Read();
+    Print(MeasureShuffle(order.Rows(), order.Labels(classes_), plan_.batch), order.Stats(),
+          interrupt.requested());
+    return order.Stats().damaged_records > 0 ? kExitData : kExitFine;
   }
 
  private:
+  void Print(const ShuffleQuality& quality, const PipelineStats& stats, bool interrupted) const {
+    if (json_) {
+      Json report = ShuffleQualityJson(quality);
+      report["interrupted"] = interrupted;
+      report["damaged_records"] = stats.damaged_records;
+      report["damaged"] = DamageJson(stats.damage);
+      PrintJson(report);
+    } else {
+      std::fputs(ShuffleQualityText(quality).c_str(), stdout);
+    }
+    (void)FlushOutput();  // main() sees to its failure
+    TellSkipped(stats.damage, Status());
+    if (interrupted) {
+      std::fprintf(stderr, "ringfeed: interrupted: this is the order of what came until then\n");
+    }
+  }
+
   FeedPlan plan_;
   std::string label_;
   std::uint64_t classes_ = 10;

@@ -1,5 +1,6 @@
 #include "tools/convert/conversion.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -80,7 +81,7 @@ class PartWriter {
   PartWriter(const std::vector<std::string>& inputs, std::string output,
              std::uint64_t records_per_file, const ConversionOptions& options,
              const ConversionWatch& watch, std::function<void(const Conversion&)> done)
-      : inputs_(inputs),
+      : files_read_(FilesRead(inputs, options.from)),
         output_(std::move(output)),
         records_per_file_(records_per_file),
         options_(options),
@@ -120,7 +121,7 @@ class PartWriter {
     part_ = {};
     part_.output = PartName(output_, number_);
     open_ = true;
-    if (!options_.force && IsUpToDate(part_.output, options_.to, inputs_)) {
+    if (!options_.force && IsUpToDate(FilesWritten(part_.output, options_.to), files_read_)) {
       FileCheckOptions options;
       options.format = options_.to;
       options.on_damage = OnDamage::kFail;
@@ -158,7 +159,7 @@ class PartWriter {
                       ": it is of another conversion; remove it, or write to another name");
   }
 
-  const std::vector<std::string>& inputs_;
+  const std::vector<std::string> files_read_;
   const std::string output_;
   const std::uint64_t records_per_file_;
   const ConversionOptions& options_;
@@ -186,6 +187,16 @@ std::vector<std::string> OutputsInFolder(const ConversionPlan& plan) {
   return outputs;
 }
 
+// Before anything is written: no output may be what is read, under whatever name.
+void RefuseInputAsOneOf(const ConversionPlan& plan, const std::vector<std::string>& outputs) {
+  const std::vector<std::string> read = FilesRead(plan.inputs, plan.options.from);
+  for (const std::string& output : outputs) {
+    for (const std::string& file : FilesWritten(output, plan.options.to)) {
+      RefuseInputAsOutput(read, file);
+    }
+  }
+}
+
 void RefuseInputAsPart(const std::vector<std::string>& inputs, const std::string& output) {
   const fs::path path(output);
   for (const std::string& input : inputs) {
@@ -198,18 +209,15 @@ void RefuseInputAsPart(const std::vector<std::string>& inputs, const std::string
   }
 }
 
-void RefuseInputAsFileOf(const std::string& output, const std::string& format,
-                         const std::vector<std::string>& inputs) {
-  for (const std::string& file : FilesOfOutput(output, format)) RefuseInputAsOutput(inputs, file);
-}
-
 }  // namespace
 
 Conversion Convert(const std::vector<std::string>& inputs, const std::string& output,
                    const ConversionOptions& options, const ConversionWatch& watch) {
   Conversion result;
   result.output = output;
-  if (!options.force && IsUpToDate(output, options.to, inputs)) {
+  if (!options.force &&
+      IsUpToDate(FilesWritten(output, options.to), FilesRead(inputs, options.from)) &&
+      MayBeOfFormat(output, options.to)) {
     result.outcome = Conversion::Outcome::kUpToDate;
     return result;
   }
@@ -255,8 +263,8 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   paths.pop_back();
   if (plan.output == "-") {
     throw Refuse(
-        "convert writes files, which appear when they are complete: to a pipe write with "
-        "`cat` or `encode`");
+        "convert writes files, - is none: `ringfeed encode` and `ringfeed cat` write to "
+        "stdout; ./- is a file of that name");
   }
   plan.inputs = ExpandNames(paths);
   plan.records_per_file = records_per_file;
@@ -265,8 +273,11 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   const bool into_folder = fs::is_directory(plan.output) || plan.output.ends_with('/');
   if (!into_folder) {
     plan.options.to = OutputFormat(plan.output, plan.options.to);
-    RefuseInputAsFileOf(plan.output, plan.options.to, plan.inputs);
-    if (records_per_file > 0) RefuseInputAsPart(plan.inputs, plan.output);
+    RefuseInputAsOneOf(plan, {plan.output});
+    if (records_per_file == 0) return plan;
+    for (const std::string& file : FilesWritten(plan.output, plan.options.to)) {
+      RefuseInputAsPart(FilesRead(plan.inputs, plan.options.from), file);
+    }
     return plan;
   }
   if (plan.options.to.empty())
@@ -276,9 +287,7 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   }
   CheckFormat(plan.options.to);
   plan.outputs = OutputsInFolder(plan);
-  for (const std::string& output : plan.outputs) {
-    RefuseInputAsFileOf(output, plan.options.to, plan.inputs);
-  }
+  RefuseInputAsOneOf(plan, plan.outputs);
   return plan;
 }
 
@@ -288,13 +297,18 @@ void PrepareFolder(const ConversionPlan& plan) {
   std::error_code failure;
   if (!folder.empty()) fs::create_directories(folder, failure);
   if (failure) throw Error(StatusFromErrno(failure.value(), "make the folder " + folder));
-  const std::string name = fs::path(plan.output).filename().string();
-  std::set<std::string> names = {name};
-  for (const std::string& output : plan.outputs) {
-    names.insert(fs::path(output).filename().string());
+  std::vector<std::string> outputs = plan.outputs;
+  if (!plan.into_folder()) outputs.push_back(plan.output);
+  std::set<std::string> names;
+  for (const std::string& output : outputs) {
+    for (const std::string& file : FilesWritten(output, plan.options.to)) {
+      names.insert(fs::path(file).filename().string());
+    }
   }
   RemoveStalePartials(folder, [&](const std::string& ours) {
-    return plan.records_per_file > 0 ? IsPartName(name, ours) : names.contains(ours);
+    if (plan.records_per_file == 0) return names.contains(ours);
+    return std::ranges::any_of(names,
+                               [&](const std::string& name) { return IsPartName(name, ours); });
   });
 }
 

@@ -109,7 +109,8 @@ constexpr char kEncodeHelp[] =
     "recordio_decode too.\n\n"
     "Into a pipe a chunk goes when it is full, or when its first record is --flush-ms old and no "
     "line waits.\nCtrl-C, SIGTERM and SIGHUP end a stream behind the last whole line: what came is "
-    "written. Of a\nfile that is interrupted there is no output.\n\n"
+    "written.\nOf a file (--input), which can be read again, they leave no output, and the exit "
+    "status is 1.\n\n"
     "  some-program | ringfeed encode records.recordio\n"
     "  ringfeed encode --input lines.txt --to recordio:go,gzip records.recordio\n"
     "  ringfeed decode a.recordio | grep -v '^$' | ringfeed encode > not-empty.recordio";
@@ -145,10 +146,13 @@ class EncodeCommand : public Command {
         if (!IsStreamName(input_)) lines.Close();
       });
       status = Encode(&lines, writer.get());
-      // What a stream gave comes from nowhere else; a file can be read again.
+      // What came by a stream would be lost; a file can be read again, and half of it is no
+      // success.
       if (interrupt.requested() && IsStreamName(input_)) {
         std::fprintf(stderr, "ringfeed: interrupted: what came until then is written\n");
         if (status.code() == StatusCode::kCancelled) status = Status();
+      } else if (interrupt.requested() && status.code() == StatusCode::kCancelled) {
+        status = Status(StatusCode::kCancelled, "interrupted");
       }
       if (status.ok()) status = writer->Close();
     }
@@ -179,10 +183,13 @@ class EncodeCommand : public Command {
       std::signal(SIGPIPE, SIG_IGN);
       return Taken(OpenRecordStreamWriter(STDOUT_FILENO, "stdout", to_));
     }
-    for (const std::string& file : FilesOfOutput(output_, to_)) RefuseInputAsOutput({input_}, file);
-    const std::filesystem::path path(output_);
-    RemoveStalePartials(path.parent_path().string(),
-                        [&](const std::string& name) { return name == path.filename().string(); });
+    for (const std::string& file : FilesWritten(output_, to_)) {
+      RefuseInputAsOutput({input_}, file);
+      const std::filesystem::path path(file);
+      RemoveStalePartials(path.parent_path().string(), [&](const std::string& name) {
+        return name == path.filename().string();
+      });
+    }
     return Taken(OpenRecordWriter(output_, to_));
   }
   static std::unique_ptr<RecordWriter> Taken(RecordWriterResult opened) {

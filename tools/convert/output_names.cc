@@ -23,7 +23,6 @@
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "tools/command.h"
-#include "tools/given_files.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -47,13 +46,11 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings
      {"npy", ".npy"},
      {"megatron", ".idx"},
      {"tokens", ".bin"}}};
-constexpr std::string_view kPartial = ".partial-";  // as OutputFile names them: .NAME, -PID-NUMBER
-
-std::string_view FamilyOf(std::string_view format) { return format.substr(0, format.find(':')); }
+constexpr std::string_view kPartial = kPartialFileMark;
 
 std::string EndingOf(std::string_view format) {
   const Compression compression = TakeCompression(&format);
-  const std::string_view family = FamilyOf(format);
+  const std::string_view family = format.substr(0, format.find(':'));
   std::string whole;
   for (const auto& [name, ending] : kEndings) {
     if (name == family && whole.empty()) whole = ending;
@@ -97,11 +94,39 @@ bool IsWriting(std::uint64_t process, std::uint64_t number) {
   return kill(id, 0) == 0 || errno != ESRCH;
 }
 
+// The name of a format all of whose files begin so that it can be told from others, else nothing.
+std::string_view MarkOf(const Format& format) {
+  constexpr std::array<std::string_view, 6> kMarked = {"tfrecord", "recordio", "ofrecord",
+                                                       "tar",      "npy",      "megatron"};
+  const auto* const found = std::find(kMarked.begin(), kMarked.end(), format.name());
+  return found == kMarked.end() ? std::string_view() : *found;
+}
+
+// Nothing of what cannot be read.
+std::vector<std::byte> HeadOf(const std::string& file) {
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(kHeadBytes, '\0');
+  const auto read = [&](std::size_t begin) {
+    stream.read(text.data() + begin, static_cast<std::streamsize>(text.size() - begin));
+    text.resize(begin + static_cast<std::size_t>(stream.gcount()));
+  };
+  read(0);
+  const std::size_t needed = HeadBytesOf(std::as_bytes(std::span(text)));
+  if (text.size() == kHeadBytes && needed > kHeadBytes) {
+    text.resize(needed);
+    read(kHeadBytes);
+  }
+  const std::span<const std::byte> head = std::as_bytes(std::span(text));
+  return {head.begin(), head.end()};
+}
+
 bool IsStalePartial(const std::string& name,
                     const std::function<bool(const std::string& name)>& is_ours) {
   const std::size_t place = name.rfind(kPartial);
-  const bool is_partial = place != std::string::npos && place > 0 && name.front() == '.';
-  if (!is_partial || !is_ours(name.substr(1, place - 1))) return false;
+  if (place == std::string::npos) return false;
+  const std::string output = name.substr(0, place);
+  const bool hidden = output.starts_with('.') && is_ours(output.substr(1));
+  if (!hidden && !is_ours(output)) return false;  // ringfeed 0.2 did not hide them
   std::string_view rest = std::string_view(name).substr(place + kPartial.size());
   std::uint64_t process = 0;
   std::uint64_t number = 0;
@@ -150,16 +175,13 @@ bool IsPartName(const std::string& output, const std::string& name) {
   return TakeNumber(&rest, 5, &part) && rest == std::string_view(output).substr(stem.size());
 }
 
-std::vector<std::string> FilesOfOutput(const std::string& output, const std::string& format) {
-  return FamilyOf(format) == "megatron" ? WithCompanion(output) : std::vector{output};
-}
-
-namespace {
-
-bool IsNewest(const std::string& output, const std::vector<std::string>& inputs) {
+bool IsUpToDate(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs) {
   std::error_code failure;
-  const fs::file_time_type written = fs::last_write_time(output, failure);
-  if (failure || !fs::is_regular_file(output, failure)) return false;
+  fs::file_time_type written = fs::file_time_type::max();
+  for (const std::string& output : outputs) {
+    written = std::min(written, fs::last_write_time(output, failure));
+    if (failure || !fs::is_regular_file(output, failure)) return false;
+  }
   return std::all_of(inputs.begin(), inputs.end(), [&](const std::string& input) {
     if (IsStreamName(input)) return false;
     const fs::file_time_type changed = fs::last_write_time(input, failure);
@@ -167,24 +189,15 @@ bool IsNewest(const std::string& output, const std::vector<std::string>& inputs)
   });
 }
 
-// Formats that are known by a file's first bytes. What says nothing is believed.
-bool MayBeOf(const std::string& output, const std::string& format) {
-  if (NamesCompression(format)) return true;
-  std::ifstream file(output, std::ios::binary);
-  std::array<char, kHeadBytes> head{};
-  file.read(head.data(), head.size());
-  const auto bytes = std::as_bytes(std::span(head).first(static_cast<std::size_t>(file.gcount())));
-  const FormatResult found = DetectFormat("", bytes);
-  return bytes.empty() || !found.status.ok() || found.format->name() == FamilyOf(format);
-}
-
-}  // namespace
-
-bool IsUpToDate(const std::string& output, const std::string& format,
-                const std::vector<std::string>& inputs) {
-  const std::vector<std::string> files = FilesOfOutput(output, format);
-  const auto is_newest = [&](const std::string& file) { return IsNewest(file, inputs); };
-  return std::ranges::all_of(files, is_newest) && MayBeOf(output, format);
+bool MayBeOfFormat(const std::string& output, const std::string& format) {
+  const FormatResult asked = FindFormat(format);
+  if (!asked.status.ok()) return false;
+  const std::vector<std::byte> head = HeadOf(output);
+  if (head.empty()) return asked.compression == Compression::kNone;
+  const FormatResult found = DetectFormat("", head);  // without a name: by the bytes alone
+  if (asked.format->decompresses() && found.compression != asked.compression) return false;
+  const std::string_view mark = found.status.ok() ? MarkOf(*found.format) : "";
+  return mark == MarkOf(*asked.format);
 }
 
 void MakeOutOfDate(const std::string& output, const std::vector<std::string>& inputs) {

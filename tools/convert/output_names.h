@@ -22,14 +22,15 @@ std::string PartName(const std::string& output, std::size_t part);
 /// Whether `name` is the PartName of a part of `output`; both are names without folders.
 bool IsPartName(const std::string& output, const std::string& name);
 
-/// The files that a writer of `format` makes of `output`: Megatron's are two.
-std::vector<std::string> FilesOfOutput(const std::string& output, const std::string& format);
+/// Whether all of `outputs` are there and no older than all of `inputs`: since files appear under
+/// their names only when they are complete, there is nothing left to do. Never where an input is a
+/// stream.
+bool IsUpToDate(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs);
 
-/// Whether the files of `output` are there, no older than all of `inputs`, and of `format` as far
-/// as their first bytes tell: since files appear under their names only when they are complete,
-/// there is nothing left to do. Never where an input is a stream.
-bool IsUpToDate(const std::string& output, const std::string& format,
-                const std::vector<std::string>& inputs);
+/// Whether the first bytes of `output`, which is there, are none of another format than `format`, a
+/// name. Of formats without a mark of their own, such as lines or rows, only the mark of another
+/// one or a compression tells them.
+bool MayBeOfFormat(const std::string& output, const std::string& format);
 
 /// Dates `output` before the newest of `inputs`: something is missing in it, and nobody is to take
 /// it for up to date.

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "ringfeed/timeline.h"
 #include "tools/command.h"
@@ -135,6 +136,7 @@ class FeedCommand : public Command {
     CompletePlan(speed_, &plan_);
     plan_.batching.rank = ChooseRank(ranks_);
     plan_.open.note_records = !trail_.journal.empty();
+    trail_.epoch = plan_.open.first_epoch;
     // All ranks end behind the same batch, also one that has no row of it.
     plan_.batching.empty_batches = !devices_.wanted();
     // A block of records may reach over the end of a pass, a batch does not.
@@ -172,11 +174,10 @@ class FeedCommand : public Command {
     if (!trail_.position_in.empty()) option = "--position-in";
     if (plan_.batching.drop_remainder) option = "--drop-remainder";
     if (devices_.last_step == LastStep::kDrop) option = "--last-step drop";
-    for (const std::string& file : ExpandNames(plan_.files)) {
-      std::error_code missing;
-      const bool is_file = std::filesystem::is_regular_file(file, missing);
-      if (is_file || (missing && !IsStreamName(file))) continue;  // what is missing is told later
-      throw Refuse("--verify reads each file once more, " + file + " can be read once");
+    for (const std::string& file : plan_.files) {
+      if (!IsStreamName(file)) continue;
+      throw Refuse("--verify reads the files once more, and " + file +
+                   " is a stream, which can be read once");
     }
     if (option == nullptr) return;
     throw Refuse(std::string("--verify counts every record, ") + option +
@@ -185,7 +186,7 @@ class FeedCommand : public Command {
   }
 
   void RefuseToWriteOver() const {
-    const std::vector<std::string> files = ExpandNames(plan_.files);
+    const std::vector<std::string> files = FilesRead(ExpandNames(plan_.files), plan_.open.format);
     for (const std::string& output : {trail_.position_out, trail_.journal, devices_.trace}) {
       RefuseInputAsOutput(files, output);
     }

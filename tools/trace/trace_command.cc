@@ -86,11 +86,11 @@ class TraceCommand : public Command {
   void CheckNames() const {
     if (out_.empty() && page_.empty()) {
       throw Refuse(
-          "name what to write: --page trace.html for a browser, or --out all.json for "
-          "Perfetto");
+          "name what to write: --page trace.html for a browser, or --out all.json for Perfetto");
     }
     RefuseOneOutputTwice({out_, page_});
-    for (const std::string& written : {out_, page_}) RefuseInputAsOutput(files_, written);
+    RefuseInputAsOutput(files_, out_);
+    RefuseInputAsOutput(files_, page_);
   }
   std::vector<std::unique_ptr<TraceWriter>> Writers() const {
     std::vector<std::unique_ptr<TraceWriter>> writers;

@@ -118,7 +118,7 @@ class TuneCommand : public Command {
     CompletePlan(SpeedOptions(), &plan_);
     RefuseStreams(plan_.files);
     if (devices_.wanted() && !plan_.batched()) plan_.batch = kDefaultBatch;
-    const std::vector<std::string> files = ExpandNames(plan_.files);
+    const std::vector<std::string> files = FilesRead(ExpandNames(plan_.files), plan_.open.format);
     RefuseInputAsOutput(files, out_);
     RefuseInputAsOutput(files, report_);
     RefuseOneOutputTwice({out_, report_});

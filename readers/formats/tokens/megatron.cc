@@ -18,7 +18,7 @@ namespace {
 
 constexpr char kMagic[] = "MMIDIDX\0";  // and the zero that ends it: 9 bytes
 constexpr std::string_view kIndexEnding = ".idx";
-constexpr std::string_view kDataEnding = ".bin";
+constexpr std::string_view kDataEnding = ".bin";  // as long as the other one
 
 /// The element types that Megatron-LM numbers, from 1.
 constexpr DType kElementTypes[] = {DType::kUInt8, DType::kInt8,    DType::kInt16,   DType::kInt32,
@@ -296,6 +296,7 @@ class Megatron final : public Format {
             nullptr};
   }
   CompanionResult FindCompanion(const std::string& file) const override;
+  std::vector<std::string> FilesOf(const std::string& file) const override;
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override;
   bool writes_in_order() const override { return false; }
 
@@ -304,19 +305,23 @@ class Megatron final : public Format {
   const MegatronElement element_;
 };
 
+std::vector<std::string> Megatron::FilesOf(const std::string& file) const {
+  if (!file.ends_with(kIndexEnding) && !file.ends_with(kDataEnding)) return {file};
+  const std::string stem = file.substr(0, file.size() - kIndexEnding.size());
+  return {stem + std::string(kIndexEnding), stem + std::string(kDataEnding)};
+}
+
 CompanionResult Megatron::FindCompanion(const std::string& file) const {
   CompanionResult found;
-  const std::string_view ending =
-      std::string_view(file).substr(file.size() - std::min<std::size_t>(4, file.size()));
-  if (ending != kIndexEnding && ending != kDataEnding) {
+  const std::vector<std::string> files = FilesOf(file);
+  if (files.size() != 2) {
     found.status = Status(StatusCode::kInvalidArgument,
                           "Megatron's two files end in .idx and .bin, this one does not");
     return found;
   }
-  const std::string stem = file.substr(0, file.size() - ending.size());
-  found.data_file = stem + std::string(kDataEnding);
+  found.data_file = files[1];
   std::shared_ptr<const MegatronIndex> index;
-  found.status = MegatronIndex::Load(stem + std::string(kIndexEnding), &index);
+  found.status = MegatronIndex::Load(files[0], &index);
   if (found.status.ok())
     found.format = std::make_shared<const Megatron>(std::move(index), element_);
   return found;
@@ -331,8 +336,7 @@ RecordWriterResult Megatron::NewWriter(std::unique_ptr<OutputFile> file) const {
                        "must be named, like megatron:u2"),
             nullptr};
   }
-  auto data = std::make_unique<OutputFile>(path.substr(0, path.size() - kIndexEnding.size()) +
-                                           std::string(kDataEnding));
+  auto data = std::make_unique<OutputFile>(FilesOf(path)[1]);
   Status status = data->Open();
   if (!status.ok()) return {std::move(status), nullptr};
   return {Status(), std::make_unique<MegatronWriter>(std::move(file), std::move(data), element_)};

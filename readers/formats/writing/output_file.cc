@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cassert>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <filesystem>
 #include <system_error>
@@ -23,6 +24,17 @@ constexpr int kMostLinks = 40;  // as many as Linux follows
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
 
 std::atomic<std::uint64_t> next_number{0};  // of temporary files
+
+// Hidden: what a killed process leaves must not match the pattern of a data set, such as `data/*`.
+std::string NextTemporaryName(const std::string& target) {
+  const fs::path place(target);
+  const std::string ending = kPartialFileMark + std::to_string(::getpid()) + "-" +
+                             std::to_string(next_number.fetch_add(1, std::memory_order_relaxed));
+  std::string name = place.filename().string();
+  // A name that is too long by itself is refused now, not after all was written.
+  if (name.size() <= NAME_MAX) name.resize(std::min(name.size(), NAME_MAX - 1 - ending.size()));
+  return (place.parent_path() / ("." + name + ending)).string();
+}
 
 }  // namespace
 
@@ -73,12 +85,8 @@ Status OutputFile::Open() {
   if (!status_.ok()) return status_;
   // In a container process numbers come again: what a killed process left may have our number.
   // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
-  // Hidden: "data/*" is not to take it for data, whoever is killed while it is written.
-  const std::size_t name = target_.rfind('/') + 1;
-  const std::string hidden = target_.substr(0, name) + "." + target_.substr(name) + ".partial-" +
-                             std::to_string(::getpid()) + "-";
   do {
-    temporary_ = hidden + std::to_string(next_number.fetch_add(1, std::memory_order_relaxed));
+    temporary_ = NextTemporaryName(target_);
     descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) return Fail(errno, "create");

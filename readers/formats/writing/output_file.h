@@ -12,6 +12,9 @@
 
 namespace ringfeed {
 
+/// Temporary files are named .NAME.partial-PID-NUMBER, with a long NAME cut off at its end.
+inline constexpr char kPartialFileMark[] = ".partial-";
+
 /// A file that is written front to back under a temporary name beside its own, and renamed when
 /// it is complete, compressed if asked. Removed if it never is. After a failure every call returns
 /// it.

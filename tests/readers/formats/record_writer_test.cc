@@ -201,15 +201,22 @@ TEST_F(RecordWriterTest, FileAppearsOnlyWhenItIsComplete) {
   EXPECT_EQ(FilesInFolder(), 0U);
 }
 
-// Whoever writes it may be killed, and what it left be there for ever.
-TEST_F(RecordWriterTest, AHalfWrittenFileIsNoneThatAPatternStandsFor) {
-  ASSERT_TRUE(WriteAll("a.tfrecord", "tfrecord", SomePayloads()).ok());
-  RecordWriterResult out = OpenRecordWriter(Path("b.tfrecord"), "tfrecord");
+TEST_F(RecordWriterTest, NamesMayBeAsLongAsTheFileSystemTakesThem) {
+  for (const std::size_t length : {200U, 240U, 255U}) {
+    const std::string name(length, 'n');
+    EXPECT_TRUE(WriteAll(name, "tfrecord", SomePayloads()).ok()) << length;
+    EXPECT_EQ(Contents(name), PlainFile(SomePayloads()));
+  }
+  EXPECT_EQ(FilesInFolder(), 3U);
+  EXPECT_FALSE(OpenRecordWriter(Path(std::string(256, 'n')), "tfrecord").status.ok());
+}
+
+TEST_F(RecordWriterTest, FileThatIsBeingWrittenMatchesNoPatternOfData) {
+  const RecordWriterResult out = OpenRecordWriter(Path("a.tfrecord"), "tfrecord");
   ASSERT_TRUE(out.status.ok());
-  EXPECT_EQ(FilesInFolder(), 2U);
-  std::vector<std::string> names;
-  ASSERT_TRUE(ExpandPattern(Path("*"), &names).ok());
-  EXPECT_EQ(names, std::vector<std::string>{Path("a.tfrecord")});
+  EXPECT_EQ(FilesInFolder(), 1U);
+  std::vector<std::string> files;
+  EXPECT_EQ(ExpandPattern(Path("*"), &files).code(), StatusCode::kNotFound);
 }
 
 TEST_F(RecordWriterTest, AfterAFailureEveryCallReturnsItAndNoFileIsMade) {
