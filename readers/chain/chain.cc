@@ -214,6 +214,13 @@ void CheckRank(const BatchOptions& options) {
   if (options.pad && options.drop_remainder) Refuse("a rest is dropped or padded, not both");
 }
 
+void RefusePairs(const SourceNode& node) {
+  if (node.options.format.empty() || node.file_readers != nullptr) return;
+  if (Status status = CheckPairs(node.options.format, node.names); !status.ok()) {
+    throw Error(status);
+  }
+}
+
 Reader FromSource(SourceNode node) {
   return ReaderAccess::Of(std::make_shared<GraphNode>(std::move(node), nullptr));
 }
@@ -240,6 +247,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   }
   CheckOptions(options, SourceKind::kFiles);
   UseFileReaders(&node);
+  RefusePairs(node);
   CheckTunedFormat(node);
   return FromSource(std::move(node));
 }
@@ -279,6 +287,7 @@ Reader ReadAs(const Reader& opened, const std::string& format) {
   CheckOptions(node.options, KindOf(node));
   for (StreamInput& stream : node.streams) stream.format = format;
   UseFileReaders(&node);
+  RefusePairs(node);
   ReaderAccess::NodeOf(opened)->Retire();
   return FromSource(std::move(node));
 }

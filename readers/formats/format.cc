@@ -5,6 +5,7 @@
 #include <iterator>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -326,6 +327,24 @@ FormatResult FindFormat(std::string_view name) {
     return found;
   }
   return Failure(StatusCode::kInvalidArgument, UnknownFormat(name));
+}
+
+Status CheckPairs(std::string_view asked, std::span<const std::string> names) {
+  if (asked.empty()) return {};
+  const FormatResult found = FindFormat(asked);
+  if (!found.status.ok()) return found.status;
+  std::unordered_map<std::string, std::string> named;  // by the file that has the data
+  for (const std::string& name : names) {
+    const std::vector<std::string> files = found.format->FilesOf(name);
+    if (files.size() == 1) break;
+    const std::string& first = named.emplace(files.back(), name).first->second;
+    if (first == name) continue;
+    return Status(StatusCode::kInvalidArgument,
+                  "\"" + first + "\" and \"" + name +
+                      "\" are the two files of one data set, which would be read twice: name one "
+                      "of them, as \"DIR/*.idx\" does");
+  }
+  return {};
 }
 
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head) {

@@ -253,8 +253,8 @@ class Format {
   virtual bool decompresses() const { return true; }
   /// For a format of two files: opens the one beside `file`.
   virtual CompanionResult FindCompanion(const std::string& /*file*/) const { return {}; }
-  /// All files that hold the data of which `file` is named: of a format of two files both, whether
-  /// they are there or not.
+  /// All files that hold the data of which `file` is named, by names alone: of a format of two
+  /// files both, the one that has the records last.
   virtual std::vector<std::string> FilesOf(const std::string& file) const { return {file}; }
   /// A writer of this format to `file`, which is open. Fails where it can only be read, or lacks a
   /// parameter.
@@ -273,6 +273,10 @@ struct FormatResult {
   std::string data_file{};  ///< what is read in place of the named file; empty: that
 };
 FormatResult FindFormat(std::string_view name);
+
+/// Of a format of two files either one may be named, for all of the data: kInvalidArgument where a
+/// list of files of the format `asked` names both. (Without a format the data alone are refused.)
+Status CheckPairs(std::string_view asked, std::span<const std::string> names);
 
 /// As many of a file's first bytes are enough to detect its format, but for zstd's.
 inline constexpr std::size_t kHeadBytes = 4096;

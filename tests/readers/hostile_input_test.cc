@@ -188,6 +188,42 @@ TEST_F(HostileInputTest, ALimitBeyondEveryRecordIsNone) {
   }
 }
 
+// Each names all of the data: a glob that matches both gave every record twice.
+TEST_F(HostileInputTest, TheTwoFilesOfOneDataSetAreRefusedInOneList) {
+  const std::vector<std::byte> record(100, std::byte{'x'});
+  for (const std::string name : {"m.idx", "n.idx"}) {
+    RecordWriterResult opened = OpenRecordWriter(directory_.File(name), "megatron:u1");
+    ASSERT_TRUE(opened.status.ok()) << opened.status.ToString();
+    ASSERT_TRUE(opened.writer->Write(record).ok());
+    ASSERT_TRUE(opened.writer->Close().ok());
+  }
+  OpenOptions options = InFileOrder();
+  options.format = "megatron";
+  const auto rows_of = [&](const std::vector<std::string>& names) {
+    Reader reader = Batches(OpenFiles(names, options), 1);
+    std::size_t rows = 0;
+    while (reader.HasNext()) rows += reader.ReadNext().Rows();
+    return rows;
+  };
+  const std::string index = directory_.File("m.idx");
+  for (const std::vector<std::string>& names :
+       {std::vector<std::string>{directory_.File("m.*")},
+        {index, directory_.File("m.bin")},
+        {directory_.File("n.bin"), directory_.File("*.idx")}}) {
+    try {
+      OpenFiles(names, options);
+      ADD_FAILURE() << names[0];
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+      EXPECT_NE(error.status().message().find(".idx"), std::string::npos);
+    }
+  }
+  EXPECT_THROW(ReadAs(OpenFiles({directory_.File("m.*")}, InFileOrder()), "megatron"), Error);
+  EXPECT_EQ(rows_of({index}), 1U);
+  EXPECT_EQ(rows_of({directory_.File("*.bin")}), 2U);
+  EXPECT_EQ(rows_of({index, index}), 2U) << "whoever names a file twice wants it twice";
+}
+
 TEST_F(HostileInputTest, AFileThatIsCutWhileItIsReadFailsOrIsSkippedFromThereOn) {
   for (const IoPath io : Paths()) {
     for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {

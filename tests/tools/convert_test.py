@@ -4,6 +4,7 @@
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import tarfile
@@ -121,6 +122,13 @@ class ConvertTest(CommandTest):
                     self.assertEqual(back.read_bytes(), (DATA / name).read_bytes())
         error = self.assert_refused(2, "convert", there, self.folder / "b", "--to", "npy")
         self.assertIn("npy:f4", error)
+
+    def test_the_two_files_of_one_data_set_are_not_two_inputs(self):
+        for ending in ("idx", "bin"):
+            shutil.copy(DATA / f"megatron/gpt_uint16.{ending}", self.folder)
+        error = self.assert_refused(2, "convert", self.folder / "gpt*", self.folder / "a.tfrecord",
+                                    "--from", "megatron")
+        self.assertIn("the two files of one data set", error)
 
     def test_several_inputs_become_one_file_in_their_order(self):
         paths = [self.write(f"{i}.tfrecord", [bytes([i])] * i) for i in range(4)]

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "readers/formats/format.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/source.h"
@@ -270,6 +271,7 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
   plan.records_per_file = records_per_file;
   plan.options = std::move(options);
   CheckFormat(plan.options.from);
+  if (Status pairs = CheckPairs(plan.options.from, plan.inputs); !pairs.ok()) throw Error(pairs);
   const bool into_folder = fs::is_directory(plan.output) || plan.output.ends_with('/');
   if (!into_folder) {
     plan.options.to = OutputFormat(plan.output, plan.options.to);
