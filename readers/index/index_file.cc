@@ -79,6 +79,11 @@ bool Decode(std::span<const std::byte> bytes, std::vector<IndexDamage>* damage) 
 
 Status Damaged(const std::string& what) { return Status(StatusCode::kDamaged, what); }
 
+bool DamagedAllOver(const IndexHeader& header) {
+  return std::min(header.gaps, header.damaged) > IndexImage::kMostGapsKept ||
+         header.damage_bytes > IndexImage::kMostDamageBytes;
+}
+
 // Whether the header is one, and as many bytes follow it as it says.
 Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
   if (std::string_view(header.magic.data(), header.magic.size()) != IndexHeader::kMagic) {
@@ -93,8 +98,7 @@ Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
   const std::uint64_t per_page = header.layout().entries_per_page();
   const std::uint64_t pages = header.units / per_page + (header.units % per_page != 0 ? 1 : 0);
   const bool fits = header.pages == pages && header.pages <= bytes / kPage &&
-                    header.gaps <= IndexImage::kMostGapsKept &&
-                    header.damage_bytes <= IndexImage::kMostDamageBytes &&
+                    header.gaps <= header.units && !DamagedAllOver(header) &&
                     header.data_end <= header.file.bytes;
   if (!fits || IndexBytes(header) != bytes) return Damaged("it is not as long as its header says");
   // A record is looked up in the page of its unit: without chunks it is the unit.
@@ -228,9 +232,7 @@ void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage
 }
 
 Status SaveIndex(const std::string& path, const IndexImage& image) {
-  const bool all_over = image.gaps.size() > IndexImage::kMostGapsKept ||
-                        image.header.damage_bytes > IndexImage::kMostDamageBytes;
-  if (all_over) {
+  if (DamagedAllOver(image.header)) {
     return Status(StatusCode::kUnsupported, "the file is damaged in too many places");
   }
   OutputFile file(path);

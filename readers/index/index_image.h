@@ -89,7 +89,8 @@ struct IndexGap {
 
 /// One index in memory.
 struct IndexImage {
-  /// A file of more gaps is damaged all over: its index is kept in memory alone.
+  /// A file of more gaps and more damage is damaged all over: its index is kept in memory alone. In
+  /// an intact one each unit may have a gap, of what is passed over.
   static constexpr std::uint64_t kMostGapsKept = 1 << 16;
   static constexpr std::uint64_t kMostDamageBytes = std::uint64_t{1} << 24;
 

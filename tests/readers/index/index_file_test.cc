@@ -168,6 +168,25 @@ TEST_F(IndexFileTest, WhatIsLostIsKeptWithItsRangesAndReasons) {
   ExpectMadeAgain("list of damage");
 }
 
+// What is passed over between records is no damage, however often: folders in a tar, empty lines.
+TEST_F(IndexFileTest, AnIntactFileOfVeryManyGapsHasAnIndexThatIsKept) {
+  constexpr std::uint64_t kRows = IndexImage::kMostGapsKept + 5000;
+  bytes_.clear();
+  for (std::uint64_t row = 0; row < kRows; ++row) bytes_ += "x\n" + std::string(70, '\n');
+  file_ = FileAt(file_.name, "csv", bytes_);
+  const OpenedIndex built = Open();
+  EXPECT_TRUE(built.kept.ok()) << built.kept.ToString();
+  EXPECT_EQ(built.why, "");
+  const OpenedIndex opened = Open();
+  EXPECT_EQ(opened.origin, IndexOrigin::kOpened) << opened.why;
+  ASSERT_EQ(opened.index->records(), kRows);
+  const std::uint64_t last = kRows - 2;
+  RecordUnit unit;
+  ASSERT_TRUE(opened.index->Find({&last, 1}, {&unit, 1}).ok());
+  EXPECT_EQ(unit.offset, last * 72);
+  EXPECT_LT(unit.bytes, 72U);
+}
+
 TEST_F(IndexFileTest, OtherContentsOfTheSameSizeAndTimeAreFound) {
   ExpectGood(Open(), IndexOrigin::kBuilt);
   struct stat before {};
