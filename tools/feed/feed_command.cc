@@ -136,7 +136,6 @@ class FeedCommand : public Command {
     CompletePlan(speed_, &plan_);
     plan_.batching.rank = ChooseRank(ranks_);
     plan_.open.note_records = !trail_.journal.empty();
-    trail_.epoch = plan_.open.first_epoch;
     // All ranks end behind the same batch, also one that has no row of it.
     plan_.batching.empty_batches = !devices_.wanted();
     // A block of records may reach over the end of a pass, a batch does not.
