@@ -92,6 +92,7 @@ class RecordIoFramer final : public Framer {
   std::uint64_t search_extent_ = 0;   // of the damaged chunk, until its end was looked at
   std::uint32_t search_records_ = 0;  // that it has, if its end is where its header says
   std::uint64_t search_cost_ = 0;     // bytes summed of candidates that turned out to be none
+  std::uint64_t chunk_cost_ = 0;  // the same of the damaged chunk, which counts if it ends nowhere
   std::string search_reason_;
   bool no_memory_ = false;  // the last chunk was refused for want of memory
   Status failed_;
@@ -177,10 +178,10 @@ RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::si
     return finding;
   }
   const std::span<const std::byte> stored = input.bytes.subspan(pos + kHeader, extent - kHeader);
+  finding.summed_bytes = stored.size();
   if (Crc32(stored) == finding.header.checksum) return finding;
   finding.kind = Finding::Kind::kDamage;
   finding.reason = "the chunk's checksum does not match";
-  finding.summed_bytes = stored.size();
   if (Crc32c(stored) == finding.header.checksum) {
     finding.code = StatusCode::kUnsupported;
     finding.reason =
@@ -394,6 +395,8 @@ FrameStep RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at, Fram
   searching_ = true;
   search_begin_ = at;
   search_extent_ = finding.extent <= kMostHeld ? finding.extent : 0;
+  chunk_cost_ = 2 * finding.summed_bytes;  // the search that found it took its sum, too
+  if (search_extent_ == 0) search_cost_ += chunk_cost_;
   search_records_ = Countable(finding.header) ? finding.header.records : 0;
   search_reason_ = finding.reason;
   return FrameStep::kGoOn;
@@ -433,6 +436,7 @@ FrameStep RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
     Found(boundary, output);
     *pos = into;
   } else {
+    search_cost_ += chunk_cost_;
     ++*pos;
   }
   return FrameStep::kGoOn;

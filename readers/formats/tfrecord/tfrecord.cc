@@ -20,6 +20,9 @@ constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
 constexpr std::size_t kBatch = 16;
 
 constexpr std::string_view kBadPayload = kBadTfRecordPayload;
+// A header that nothing stands behind costs a checksum of what it promises: a file that is made to
+// cost more is given up for lost.
+constexpr std::uint64_t kMostSearchCost = std::uint64_t{16} << 30;
 
 // Records that lie wholly in the input, their lengths not yet believed.
 struct Batch {
@@ -69,6 +72,7 @@ class TfRecordFramer final : public Framer {
   bool searching_ = false;     // for the next intact header, since search_begin_
   std::uint64_t search_begin_ = 0;
   std::string search_reason_;
+  std::uint64_t search_cost_ = 0;  // bytes summed of records that turned out to be none
   Status failed_;
   Batch batch_;  // here so that it is not cleared for every few records
 };
@@ -117,6 +121,7 @@ bool TfRecordFramer::Plausible(std::uint64_t at, std::uint64_t length,
 FrameStep TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    FrameResult* result) {
   const std::size_t size = input.bytes.size();
+  if (search_cost_ >= kMostSearchCost) *pos = std::max(*pos, size - std::min(size, kHeader - 1));
   for (; size - *pos >= kHeader; ++*pos) {
     const std::uint64_t at = input.offset + *pos;
     if (at >= input.limit) return FrameStep::kStop;
@@ -319,6 +324,7 @@ FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t goo
   }
   if (output->units != nullptr) output->units->back() = {begin, begin, 1, true};
   *pos -= bytes - kHeader;
+  search_cost_ += bytes;
   searching_ = true;
   search_begin_ = begin;
   search_reason_ = std::string(kBadPayload) + ", and no record stands where it should end";

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <zlib.h>
 
 #include <chrono>
 
@@ -168,6 +169,35 @@ TEST(RecordIoDamageTest, PromisesThatAreNotKeptDoNotEndTheSearch) {
     const Framed skipped =
         Frame(file, OnDamage::kSkip, {.ends = {30, 300}, .known_size = known}, SIZE_MAX);
     EXPECT_EQ(skipped.records, Strings{"good"}) << known;
+  }
+}
+
+// Each chunk holds all the others behind it, with the right checksum, and is none by its
+// compressor.
+TEST(RecordIoDamageTest, ChunksInChunksAreGivenUpAfterABound) {
+  constexpr std::size_t kHeader = 20;
+  constexpr std::size_t kChunks = 60'000;
+  constexpr std::size_t kTail = 30;  // what follows the innermost one, and all of them
+  std::vector<std::string> headers;
+  auto crc = static_cast<uLong>(PlainCrc32(std::string(kTail, 'x')));
+  std::size_t stored = kTail;
+  while (headers.size() < kChunks) {
+    headers.push_back(PlainWords(
+        {0x01020304, 1, static_cast<std::uint32_t>(crc), 3, static_cast<std::uint32_t>(stored)}));
+    crc = crc32_combine(PlainCrc32(headers.back()), crc, static_cast<z_off_t>(stored));
+    stored += kHeader;
+  }
+  std::string file;
+  for (std::size_t i = headers.size(); i-- > 0;) file += headers[i];
+  file += std::string(2 * kTail, 'x');
+  for (const bool known : {true, false}) {
+    const Framed framed = Frame(file, OnDamage::kSkip, {.known_size = known});
+    ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+    EXPECT_TRUE(framed.records.empty());
+    ASSERT_FALSE(framed.damage.empty());
+    const DamagedRange& rest = framed.damage.back();
+    EXPECT_EQ(rest.end, file.size());
+    EXPECT_GT(rest.end - rest.begin, file.size() / 2);
   }
 }
 

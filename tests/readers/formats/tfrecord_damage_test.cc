@@ -195,6 +195,28 @@ TEST(TfRecordDamageTest, FileThatShrankBetweenRecordsIsNotAtItsEnd) {
 }
 
 // Every twelve bytes a header that matches but whose record does not fit: each is looked at once.
+// Each promises nearly all the rest, so each costs a checksum of that.
+TEST(TfRecordDamageTest, HeadersInHeadersAreGivenUpAfterABound) {
+  constexpr std::size_t kHeader = 12;
+  constexpr std::size_t kBytes = 180'000 * kHeader;
+  constexpr std::size_t kTail = 6;
+  std::string file;
+  file.reserve(kBytes);
+  while (file.size() < kBytes - 2 * kHeader) {
+    file += PlainHeader(kBytes - file.size() - 16 - kTail);
+  }
+  file.resize(kBytes, 'x');
+  for (const bool known : {true, false}) {
+    const Framed framed = Frame(file, OnDamage::kSkip, {.known_size = known});
+    ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+    EXPECT_TRUE(framed.records.empty());
+    ASSERT_FALSE(framed.damage.empty());
+    const DamagedRange& rest = framed.damage.back();
+    EXPECT_EQ(rest.end, kBytes);
+    EXPECT_GT(rest.end - rest.begin, kBytes / 2);
+  }
+}
+
 TEST(TfRecordDamageTest, HostileHeadersCostLinearTime) {
   std::string file;
   while (file.size() < (1U << 20)) file += PlainHeader(std::uint64_t{1} << 40);
