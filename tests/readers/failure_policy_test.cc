@@ -189,7 +189,9 @@ TEST_F(FailurePolicyTest, ARecordThatIsTooLongIsReportedByNumberToo) {
   WriteBytes(listed + ".idx", std::as_bytes(std::span(lines)));
   const std::vector<std::pair<std::string, std::vector<std::string>>> cases = {
       {"raw", {big, small}}, {"tfrecord", {records}}, {"tfrecord", {listed}}};
-  for (const auto& [format, files] : cases) {
+  for (const auto& one : cases) {
+    const std::string& format = one.first;
+    const std::vector<std::string>& files = one.second;
     for (const bool global : {false, true}) {
       SCOPED_TRACE(files[0] + (global ? " by number" : " in order"));
       OpenOptions options = Skipping();

@@ -201,7 +201,7 @@ TEST_F(HostileInputTest, TheTwoFilesOfOneDataSetAreRefusedInOneList) {
   options.format = "megatron";
   const auto rows_of = [&](const std::vector<std::string>& names) {
     Reader reader = Batches(OpenFiles(names, options), 1);
-    std::size_t rows = 0;
+    std::int64_t rows = 0;
     while (reader.HasNext()) rows += reader.ReadNext().Rows();
     return rows;
   };
@@ -219,9 +219,9 @@ TEST_F(HostileInputTest, TheTwoFilesOfOneDataSetAreRefusedInOneList) {
     }
   }
   EXPECT_THROW(ReadAs(OpenFiles({directory_.File("m.*")}, InFileOrder()), "megatron"), Error);
-  EXPECT_EQ(rows_of({index}), 1U);
-  EXPECT_EQ(rows_of({directory_.File("*.bin")}), 2U);
-  EXPECT_EQ(rows_of({index, index}), 2U) << "whoever names a file twice wants it twice";
+  EXPECT_EQ(rows_of({index}), 1);
+  EXPECT_EQ(rows_of({directory_.File("*.bin")}), 2);
+  EXPECT_EQ(rows_of({index, index}), 2) << "whoever names a file twice wants it twice";
 }
 
 TEST_F(HostileInputTest, AFileThatIsCutWhileItIsReadFailsOrIsSkippedFromThereOn) {
