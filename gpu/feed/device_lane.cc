@@ -663,6 +663,16 @@ void DeviceLane::RecordHalfFilled() {
   }
 }
 
+void DeviceLane::AwaitCopies(std::int64_t until_ns) {
+  while (!copies_.empty()) {
+    Slot& slot = *slots_[copies_.front()];
+    if (WaitFor(slot.copied, until_ns) == Seen::kNotYet) return;
+    copies_.pop_front();
+    SeeCopied(&slot);
+    pace_.NoteDone(backend_->NowNanos(), 1);
+  }
+}
+
 void DeviceLane::Reset() {
   AwaitTakers();
   RecordHalfFilled();

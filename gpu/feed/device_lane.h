@@ -198,6 +198,8 @@ class DeviceLane {
 
   // With no feeding, giving or taking thread.
 
+  /// Sees copies done, in their order, as far as they are by then: their batches are let go of.
+  void AwaitCopies(std::int64_t until_ns);
   /// As new, but for slots that are leased: these come back later. Drops what was not taken.
   void Reset();
   /// Waits until nothing is copied or transformed any more. kDeadlineExceeded.
@@ -222,8 +224,14 @@ class DeviceLane {
   void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }
   /// How long calls in a row waited to their deadlines since something came.
   /// A consumer was told the end of the data.
-  void NoteEndTold() { end_is_told_.store(true, std::memory_order_relaxed); }
-  bool end_is_told() const { return end_is_told_.load(std::memory_order_relaxed); }
+  void NoteEndTold() {
+    // Order: partner of the load below, for all that was given and read before the end.
+    end_is_told_.store(true, std::memory_order_release);
+  }
+  bool end_is_told() const {
+    // Order: partner of the store above.
+    return end_is_told_.load(std::memory_order_acquire);
+  }
   std::int64_t wait_in_vain_ns() const { return in_vain_ns_.load(std::memory_order_relaxed); }
   void set_wait_in_vain(std::int64_t wait_ns) {
     in_vain_ns_.store(wait_ns, std::memory_order_relaxed);
@@ -385,7 +393,7 @@ class DeviceLane {
   std::atomic<std::uint64_t> summed_bytes_{0};  ///< whose checksums the device took
   std::atomic<std::uint64_t> grown_slots_{0};
   std::atomic<std::int64_t> wait_ns_{0};
-  std::atomic<bool> end_is_told_{false};  ///< since Reset; orders nothing
+  std::atomic<bool> end_is_told_{false};  ///< since Reset
   std::atomic<std::int64_t> in_vain_ns_{0};
 };
 

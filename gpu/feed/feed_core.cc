@@ -501,14 +501,15 @@ void FeedCore::StartAgain(const std::function<void()>& move_supply) {
   StartThreads();
 }
 
-// Before the reader starts again, which may need the memory that it stands in.
+// Before the reader starts again, which may need the memory that it stands in. Copies that wait for
+// what the device computes are seen done later.
 void FeedCore::LetGoOfSupplied() {
-  constexpr std::int64_t kLongestNs = 1'000'000'000;
+  constexpr std::int64_t kLongestNs = 50'000'000;
   distributor_.Reset();
   handed_out_.Reset();
   const std::int64_t until_ns = Now() + kLongestNs;
   for (const auto& lane : lanes_) {
-    (void)lane->Drain(until_ns);  // what is under way for longer is seen done later
+    lane->AwaitCopies(until_ns);
     lane->Reset();
   }
   turn_ = 0;

@@ -135,7 +135,7 @@ ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) 
 std::string Reader::Position() const { return AwaitedSessionOf(node_)->Position(); }
 
 std::string Reader::Position(const BatchOrigin& origin) const {
-  return AwaitedSessionOf(node_)->Position(&origin);
+  return SessionOf(node_)->Position(&origin);
 }
 
 std::string Reader::StartPosition() const { return AwaitedSessionOf(node_)->StartPosition(); }

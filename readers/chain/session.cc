@@ -210,7 +210,8 @@ void ReaderSession::BeginReading() {
 
 void ReaderSession::EndReading() {
   const std::lock_guard lock(mutex_);
-  --reading_ahead_;
+  // One that came to nothing, as where its devices have no memory, has read nothing.
+  if (--reading_ahead_ == 0 && run_ == nullptr) begun_ = false;
 }
 
 bool ReaderSession::is_read_ahead() const {

@@ -72,6 +72,9 @@ class WatchedSupply final : public BatchSupply {
     return result;
   }
   void ReInit() override { inner_->ReInit(); }
+  void CheckReInit() override { inner_->CheckReInit(); }
+  void Close() override { inner_->Close(); }
+  std::int64_t RowsBefore() const override { return inner_->RowsBefore(); }
   Reader reader() const override { return inner_->reader(); }
   std::shared_ptr<CuFileReads> direct() const override { return inner_->direct(); }
   std::string WhySumsAreEarly() const override { return inner_->WhySumsAreEarly(); }

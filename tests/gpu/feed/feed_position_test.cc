@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpu/feed/batch_supply.h"
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/device_feed.h"
@@ -295,6 +296,22 @@ TEST_F(FeedPositionTest, EachReInitStartsTheNextPassOfADataSetHoweverEarly) {
     feed.ReInit();
     ASSERT_EQ(Rest(&feed), passes[2]);
   }
+}
+
+TEST_F(FeedPositionTest, AFeedThatCameToNothingLeavesTheChainAsItWas) {
+  const auto chain = [this] {
+    auto records = std::make_unique<DistributedTrainingDataset>(
+        std::make_unique<TwelveSamples>(), DistributedOptions{.shuffle = true, .seed = 7});
+    return Batch(Parse(FromDataset(std::move(records), InOwnArena()), RawParser()), {.size = 5});
+  };
+  const auto first = [](Reader reader) {
+    const Instance batch = reader.ReadNext();
+    return std::vector<std::byte>(batch[0].data, batch[0].data + batch[0].bytes);
+  };
+  Reader reader = chain();
+  (void)SupplyOf(reader, On(1));  // what a feed begins with, and ends with where it cannot be
+  reader.ReInit();
+  EXPECT_EQ(first(reader), first(chain()));
 }
 
 // What was read ahead is let go of before the reader begins again.
