@@ -667,6 +667,9 @@ void DeviceLane::AwaitCopies(std::int64_t until_ns) {
   while (!copies_.empty()) {
     Slot& slot = *slots_[copies_.front()];
     if (WaitFor(slot.copied, until_ns) == Seen::kNotYet) return;
+    // What the device says of checksums comes into the slot's staging memory after that.
+    const bool by_sums = slot.plan.sums_bytes() > 0;
+    if (by_sums && WaitFor(slot.ready, until_ns) == Seen::kNotYet) return;
     copies_.pop_front();
     SeeCopied(&slot);
     pace_.NoteDone(backend_->NowNanos(), 1);
