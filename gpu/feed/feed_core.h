@@ -127,11 +127,13 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   DeviceLease Lease(std::size_t lane, std::size_t slot);
   /// The chain that is fed. Throws Error where that is none.
   Reader Chain() const;
-  /// Stops, lets the supply go elsewhere, and starts there. Under close_mutex_.
+  /// Drops what was read ahead, in front of a new start.
   void LetGoOfSupplied();
+  /// The calling thread uses the lease of that slot.
   void NoteUser(DeviceLane::Slot* slot) const;
   /// Whether every lane has told the end of the data, and all before it counts.
   bool IsAtEnd() const;
+  /// Stops, lets the supply go elsewhere, and starts there. Under close_mutex_.
   void StartAgain(const std::function<void()>& move_supply);
   /// Why the wait for that lane that began then can only be ended by the program itself; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
