@@ -26,6 +26,7 @@
 
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 #include "base/per_process.h"
 #include "io/read_engine.h"
 #include "io/read_progress.h"
@@ -182,6 +183,7 @@ bool ReadPool::StartThread() {
 }
 
 void ReadPool::Run() {
+  NameThisThread("ringfeed-read");
   std::unique_lock lock(mutex_);
   while (true) {
     ++idle_;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 
 namespace ringfeed {
 
@@ -19,6 +20,7 @@ TimedStop::TimedStop(const std::stop_token& other, std::chrono::duration<double>
 }
 
 void TimedStop::Wait(const std::stop_token& ended, Clock::time_point deadline) {
+  NameThisThread("ringfeed-timer");
   std::mutex mutex;
   std::condition_variable_any wake;
   std::unique_lock lock(mutex);

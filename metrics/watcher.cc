@@ -24,6 +24,7 @@
 
 #include "base/live/watching.h"
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 #include "base/per_process.h"
 #include "metrics/exposition.h"
 #include "metrics/families.h"
@@ -100,7 +101,7 @@ Status Watcher::Start(MetricsAddress address, std::unique_ptr<Watcher>* watcher)
   try {
     const SignalsBlocked blocked;
     made->thread_ = std::jthread([shown = made.get()](const std::stop_token& stop) {
-      (void)pthread_setname_np(pthread_self(), "ringfeed-show");
+      NameThisThread("ringfeed-show");
       shown->Run(stop);
     });
   } catch (const std::system_error& error) {

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {
@@ -58,6 +59,7 @@ Interrupt::~Interrupt() {
 bool Interrupt::requested() const { return signalled_.load(std::memory_order_relaxed); }
 
 void Interrupt::Watch() {
+  NameThisThread("ringfeed-signal");
   std::array<pollfd, 2> ready{{{signals_, POLLIN, 0}, {ended_, POLLIN, 0}}};
   while (poll(ready.data(), ready.size(), -1) < 0) {
     if (errno != EINTR) return;

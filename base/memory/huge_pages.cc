@@ -12,6 +12,7 @@
 
 #include "base/machine/cgroup.h"
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 
 namespace ringfeed {
 
@@ -129,7 +130,11 @@ void PagePopulator::AskFor(std::size_t pieces) {
     const std::lock_guard lock(mutex_);
     if (wanted_pieces_.load(std::memory_order_relaxed) >= pieces) return;
     wanted_pieces_.store(pieces, std::memory_order_relaxed);
-    if (!thread_.joinable()) thread_ = ThreadWithoutSignals([this] { RunAhead(); });
+    if (!thread_.joinable())
+      thread_ = ThreadWithoutSignals([this] {
+        NameThisThread("ringfeed-pages");
+        RunAhead();
+      });
   }
   wake_.notify_one();
 }

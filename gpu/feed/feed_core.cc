@@ -16,6 +16,7 @@
 #include "base/live/watching.h"
 #include "base/machine/numa.h"
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 #include "queue/lock_until.h"
 #include "ringfeed/emulated_devices.h"
 #include "ringfeed/timeline.h"
@@ -178,6 +179,7 @@ void FeedCore::PinAhead(const FeedItem& item) const {
 }
 
 void FeedCore::ReadLoop(const std::stop_token& stop) {
+  NameThisThread("ringfeed-feed");
   FeedItem item;
   while (!stop.stop_requested() && Take(&item, stop)) {
     PinAhead(item);
@@ -196,6 +198,7 @@ void FeedCore::ReadLoop(const std::stop_token& stop) {
 }
 
 void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
+  NameThisThread("ringfeed-copy");
   DeviceLane* const lane = lanes_[index].get();
   // Elsewhere it works too, through more of the machine.
   if (!placement_.cpus[index].empty()) (void)BindThreadToCpus(placement_.cpus[index]);

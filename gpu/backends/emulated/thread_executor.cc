@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 
 namespace ringfeed {
 namespace {
@@ -56,7 +57,10 @@ StreamThread::~StreamThread() {
 void StreamThread::Start() {
   head_ = tail_ = new Node;
   const SignalsBlocked blocked;
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] {
+    NameThisThread("ringfeed-emu");
+    Run();
+  });
 }
 
 void StreamThread::Join() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/machine/signals_blocked.h"
+#include "base/machine/thread_name.h"
 #include "readers/engine/waiting/sleeper.h"
 #include "ringfeed/queue/mpmc_ring.h"
 
@@ -53,6 +54,7 @@ class WorkerPool {
     const SignalsBlocked blocked;
     for (std::size_t i = 0; i < workers_.size(); ++i) {
       workers_[i]->thread = std::thread([this, i] {
+        NameThisThread("ringfeed-work");
         current = TakesTasks(i) ? workers_[i].get() : nullptr;
         body_(i);
       });
