@@ -98,22 +98,6 @@ RINGFEED_SSE42 void Sse42Each(std::span<const RecordSpan> records, std::uint32_t
 
 #define RINGFEED_CLMUL __attribute__((target("sse4.2,avx512f,avx512bw,avx512dq,pclmul,vpclmulqdq")))
 
-// x to the power `n` modulo the polynomial, as folding of reflected data takes it (V. Gopal and
-// others, "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009).
-constexpr std::uint64_t Power(unsigned n) {
-  std::uint32_t value = 0x80000000U;
-  for (unsigned i = 0; i < n; ++i) value = value >> 1 ^ ((value & 1) != 0 ? 0x82f63b78U : 0);
-  return std::uint64_t{value} << 1;
-}
-
-// Factors that move 16 bytes `distance` bytes on: of their first eight bytes, and of their second.
-constexpr long long FirstFactor(unsigned distance) {
-  return static_cast<long long>(Power(8 * distance + 32));
-}
-constexpr long long SecondFactor(unsigned distance) {
-  return static_cast<long long>(Power(8 * distance - 32));
-}
-
 RINGFEED_CLMUL inline __m512i Fold(__m512i folded, __m512i factors, __m512i next) {
   const __m512i first = _mm512_clmulepi64_epi128(folded, factors, 0x00);
   const __m512i second = _mm512_clmulepi64_epi128(folded, factors, 0x11);
@@ -195,8 +179,10 @@ const Kernels& Chosen() {
 
 }  // namespace
 
-std::uint32_t Crc32c(std::span<const std::byte> data) {
-  std::uint32_t crc = kInit;
+std::uint32_t Crc32c(std::span<const std::byte> data) { return ExtendCrc32c(0, data); }
+
+std::uint32_t ExtendCrc32c(std::uint32_t before, std::span<const std::byte> data) {
+  std::uint32_t crc = ~before;
   while (!data.empty()) {
     // ISA-L takes an int, and a pointer to non-const that it only reads.
     const std::size_t piece = std::min(data.size(), std::size_t{1} << 30);

@@ -11,6 +11,9 @@ namespace ringfeed {
 /// CRC-32C (Castagnoli; polynomial 0x1EDC6F41, reflected), as in RFC 3720 appendix B.4.
 std::uint32_t Crc32c(std::span<const std::byte> data);
 
+/// The CRC-32C of a text that `data` ends, and that had `before` as its CRC-32C without it.
+std::uint32_t ExtendCrc32c(std::uint32_t before, std::span<const std::byte> data);
+
 /// The CRC-32C of each record's payload into crcs[i]. Short records are taken four at a time: one
 /// record alone waits for the latency of the crc32 instruction, four keep it busy.
 void Crc32cEach(std::span<const RecordSpan> records, std::uint32_t* crcs);

@@ -36,4 +36,22 @@ RINGFEED_HOST_DEVICE constexpr std::uint32_t MultiplyCrc32c(std::uint32_t a, std
   return product;
 }
 
+/// x to the power `n`, as folding of reflected data takes it (V. Gopal and others, "Fast CRC
+/// Computation for Generic Polynomials Using PCLMULQDQ Instruction", 2009).
+constexpr std::uint64_t FoldingPower(unsigned n) {
+  std::uint32_t value = kCrc32cOne;
+  for (unsigned i = 0; i < n; ++i) {
+    value = value >> 1 ^ ((value & 1) != 0 ? kCrc32cPolynomial : 0U);
+  }
+  return std::uint64_t{value} << 1;
+}
+
+/// Factors that move 16 bytes `distance` bytes on: of their first eight bytes, and of their second.
+constexpr long long FirstFactor(unsigned distance) {
+  return static_cast<long long>(FoldingPower(8 * distance + 32));
+}
+constexpr long long SecondFactor(unsigned distance) {
+  return static_cast<long long>(FoldingPower(8 * distance - 32));
+}
+
 }  // namespace ringfeed

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "base/cpu_features.h"
+#include "base/crc32c.h"
+#include "base/summed_lines.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -23,6 +25,18 @@ struct Companion {
   std::size_t lines = 0;
 };
 thread_local Companion companion;
+
+/// Of a SumBeside: the sum of the record's bytes before `rest`.
+struct Summed {
+  std::span<const std::byte> rest;
+  std::uint32_t sum = 0;
+
+  void Add(std::size_t bytes) {
+    sum = ExtendCrc32c(sum, rest.first(bytes));
+    rest = rest.subspan(bytes);
+  }
+};
+thread_local Summed summed;
 
 #if defined(__x86_64__)
 // Far enough that DRAM's latency is covered, near enough that the lines are still in L1.
@@ -58,12 +72,25 @@ __attribute__((target("avx2"))) void LinesAvx2(std::byte* to, const std::byte* f
   }
 }
 
+constexpr std::size_t kPair = 2 * kLine;
+
+// Two lines at a time: on a Zen 5 half as fast again as one by one.
 __attribute__((target("avx512f"))) void LinesAvx512(std::byte* to, const std::byte* from,
                                                     std::size_t lines, std::size_t ahead,
                                                     const std::byte* next) {
-  for (std::size_t i = 0; i < lines; ++i, to += kLine, from += kLine, next += kLine) {
+  for (; lines >= 2; lines -= 2, to += kPair, from += kPair, next += kPair) {
     _mm_prefetch(reinterpret_cast<const char*>(next), _MM_HINT_T1);
-    if (ahead != 0) _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
+    _mm_prefetch(reinterpret_cast<const char*>(next + kLine), _MM_HINT_T1);
+    if (ahead != 0) {
+      _mm_prefetch(reinterpret_cast<const char*>(from + ahead), _MM_HINT_T0);
+      _mm_prefetch(reinterpret_cast<const char*>(from + ahead + kLine), _MM_HINT_T0);
+    }
+    const __m512i first = _mm512_loadu_si512(from);
+    const __m512i second = _mm512_loadu_si512(from + kLine);
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), first);
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + kLine), second);
+  }
+  if (lines != 0) {
     _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
   }
 }
@@ -91,9 +118,40 @@ void CopyLines(std::byte* to, const std::byte* from, std::size_t lines, std::siz
   const std::size_t done = with * kLine;
   if (with < lines) copy(to + done, from + done, lines - with, ahead, from + done);
 }
+
+/// Whether StreamCopy can add up these bytes as it copies them: all before them are, and they are
+/// not.
+bool IsSummedNext(const std::byte* from, std::size_t bytes) {
+  const auto rest = reinterpret_cast<std::uintptr_t>(summed.rest.data());
+  const auto begin = reinterpret_cast<std::uintptr_t>(from);
+  return begin >= rest && begin + bytes <= rest + summed.rest.size();
+}
+
+/// As CopyLines, and adds up the lines, and what stands before them in the record.
+void SumLines(std::byte* to, const std::byte* from, std::size_t lines) {
+  summed.Add(static_cast<std::size_t>(from - summed.rest.data()));
+  summed.sum = WaysOfSummedLines().front()(to, from, lines, summed.sum);
+  summed.rest = summed.rest.subspan(lines * kLine);
+}
 #endif
 
 }  // namespace
+
+bool SumBeside::Works() { return !WaysOfSummedLines().empty(); }
+
+bool SumBeside::Pays(std::size_t record_bytes) {
+  constexpr std::size_t kFrom = 8 * 1024;
+  return record_bytes >= kFrom && Works();
+}
+
+SumBeside::SumBeside(std::span<const std::byte> record) { summed = {record}; }
+
+SumBeside::~SumBeside() { summed = {}; }
+
+std::uint32_t SumBeside::Finish() {
+  summed.Add(summed.rest.size());
+  return summed.sum;
+}
 
 void SetStreamCompanion(const std::byte* begin, std::size_t bytes) {
   companion = {begin, bytes / kLine};
@@ -113,13 +171,14 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
     const std::size_t head = (kLine - reinterpret_cast<std::uintptr_t>(to) % kLine) % kLine;
     std::memcpy(to, from, head);
     const std::size_t lines = (bytes - head) / kLine;
+    const std::size_t done = head + lines * kLine;
+    std::memcpy(to + done, from + done, bytes - done);
+    if (IsSummedNext(from, bytes)) return SumLines(to + head, from + head, lines);
     // What lies behind a short piece is mostly not read next.
     const std::size_t last = bytes < kLongPiece ? std::min(lines, kFetchAhead / kLine) : 0;
     CopyLines(to + head, from + head, lines - last, kFetchAhead);
     const std::size_t first = head + (lines - last) * kLine;
     CopyLines(to + first, from + first, last, kNoFetch);
-    const std::size_t done = head + lines * kLine;
-    std::memcpy(to + done, from + done, bytes - done);
     return;
   }
 #endif

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <span>
 
 namespace ringfeed {
 
@@ -18,6 +20,25 @@ void StreamLines(std::byte* to, const std::byte* from, std::size_t lines);
 /// way for reads idle. Replaces what was named before; null for nothing. Never faults, wherever it
 /// points.
 void SetStreamCompanion(const std::byte* begin, std::size_t bytes);
+
+/// Takes the CRC-32C of a record beside the copies of its fields: as long as it lives, StreamCopy
+/// on its thread adds up what it copies out of the record, and each byte is loaded once for both.
+/// One at a time on a thread.
+class SumBeside {
+ public:
+  /// Whether this processor does both at once.
+  static bool Works();
+  /// Whether it does, and the record is long enough for it to pay.
+  static bool Pays(std::size_t record_bytes);
+
+  explicit SumBeside(std::span<const std::byte> record);
+  ~SumBeside();
+  SumBeside(const SumBeside&) = delete;
+  SumBeside& operator=(const SumBeside&) = delete;
+
+  /// The record's CRC-32C. What no copy took is read now.
+  std::uint32_t Finish();
+};
 
 /// Orders all stores before it, streamed ones too, before those after it.
 void StreamFence();

@@ -73,10 +73,9 @@ void Run::SetUp(Worker& worker) {
   context.io = worker.io.get();
   context.trim = plan_.shuffled();
   context.written = plan_.parser != nullptr;
-  context.leaves_sums_of_slabs = leaves_sums_ && plan_.left_fields.any();
-  if (leaves_sums_) {
-    context.leaves_sums_from = context.leaves_sums_of_slabs ? 0 : hooks_.long_payload_bytes;
-  }
+  const bool leaves_fields = plan_.left_fields.any();
+  context.leaves_sums_of_slabs = leaves_sums_ && (leaves_fields || SumBeside::Works());
+  if (leaves_sums_) context.leaves_sums_from = leaves_fields ? 0 : hooks_.long_payload_bytes;
   context.fails_in_order = planner_->fails_in_order();
   context.read_clock = &worker.read;
   context.wait_clock = &worker.wait_medium;
@@ -221,10 +220,11 @@ void Run::FailBlock(Block* block) {
 }
 
 bool Run::MayLeaveSums(const Block& block, std::uint64_t pass) const {
-  // Of what was copied into memory just now the CPU takes them while it is in the cache.
+  // Of what was copied into memory just now the CPU takes them while it is in the cache, unless a
+  // writer can take them beside its copy.
   const bool is_cold = plan_.left_fields.any() || !block.files.empty();
-  return is_cold && block.instances.empty() && !judge_.open() &&
-         trusted_pass_.load(std::memory_order_relaxed) == pass &&
+  return (is_cold || SumBeside::Works()) && !hooks_.takes_sums_at_once && block.instances.empty() &&
+         !judge_.open() && trusted_pass_.load(std::memory_order_relaxed) == pass &&
          (start_.mark.outputs == 0 || HasLeftOut());
 }
 

@@ -66,8 +66,10 @@ struct RunHooks {
   std::function<bool()> leaves_out_wake{};
   /// Called by workers at these points; may throw, as memory that is short does.
   std::function<void(RunPoint)> at{};
-  /// Mapped payloads of so many bytes or more are checked as they are written; see leaves_sums_.
+  /// Payloads of so many bytes or more are checked as they are written; see leaves_sums_.
   std::size_t long_payload_bytes = 8192;
+  /// They are framed alike, but checked at once.
+  bool takes_sums_at_once = false;
   /// After so long in vain a consumer looks on everybody's behalf.
   std::chrono::milliseconds silence{1000};
 };
@@ -308,8 +310,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   const std::size_t stages_by_index_;     ///< that the order by index has already
   const ExecutionPlan plan_;              ///< without these
   const std::string why_sums_are_early_;  ///< empty: they go with fields that are left
-  /// Framing leaves checksums: to who copies fields that are left, or to the writer. What is mapped
-  /// would come out of memory twice, for its checksum and for its copy.
+  /// Framing leaves checksums: to who copies fields that are left, or to the writer. A long
+  /// payload would be loaded twice, for its checksum and for its copy.
   const bool leaves_sums_;
   const RunStart start_;
   const std::shared_ptr<IndexedSource> indexed_;  ///< null: as files are read

@@ -45,7 +45,7 @@ struct LateCase {
 
 class LateSumsTest : public PipelineTest {
  protected:
-  enum class Sums { kFramed, kLeftAndTakenAtOnce, kWritten };
+  enum class Sums { kFramed, kLeftAndTakenAtOnce, kWritten, kWrittenFromMemory };
 
   Reader Chain(const LateCase& of, Sums sums, int threads) const {
     OpenOptions options = Options();
@@ -62,6 +62,7 @@ class LateSumsTest : public PipelineTest {
     reader = Batches(reader, of.batch, of.drop_remainder);
     RunHooks hooks;
     if (sums != Sums::kFramed) hooks.long_payload_bytes = of.long_bytes;
+    hooks.takes_sums_at_once = sums == Sums::kLeftAndTakenAtOnce;
     ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
     return reader;
   }
@@ -115,6 +116,7 @@ class LateSumsTest : public PipelineTest {
     ExpectSame(See(Chain(of, Sums::kLeftAndTakenAtOnce, 2), of.shuffled()), expected);
     for (const int threads : {1, 3}) {
       ExpectSame(See(Chain(of, Sums::kWritten, threads), of.shuffled()), expected);
+      ExpectSame(See(Chain(of, Sums::kWrittenFromMemory, threads), of.shuffled()), expected);
     }
   }
 
@@ -140,12 +142,14 @@ class LateSumsTest : public PipelineTest {
 };
 
 TEST_F(LateSumsTest, WhateverIsDamagedLooksAsWhereFramingFindsIt) {
-  constexpr std::size_t kRecords = 120;
   std::mt19937_64 random(20261127);
   const auto draw = [&](std::uint64_t below) { return random() % below; };
   for (int round = 0; round < StressRounds(250); ++round) {
     LateCase of;
-    of.files = MakeFiles(1 + draw(3), kRecords, 20, 900);
+    // Long ones have theirs taken beside the copy.
+    const bool is_long = draw(5) == 0;
+    const std::size_t records = is_long ? 30 : 120;
+    of.files = MakeFiles(1 + draw(3), records, is_long ? 6'000 : 20, is_long ? 30'000 : 900);
     of.on_damage = draw(2) == 0 ? OnDamage::kFail : OnDamage::kSkip;
     constexpr ShuffleMode kModes[] = {ShuffleMode::kNone, ShuffleMode::kWindow, ShuffleMode::kBlock,
                                       ShuffleMode::kStripes, ShuffleMode::kGlobal};
@@ -157,9 +161,9 @@ TEST_F(LateSumsTest, WhateverIsDamagedLooksAsWhereFramingFindsIt) {
     const bool keeps_headers = by_number && of.on_damage == OnDamage::kFail;
     for (std::size_t file = 0; file < of.files.size(); ++file) {
       std::set<std::size_t> flipped;
-      for (std::uint64_t i = draw(6); i > 0; --i) flipped.insert(draw(kRecords));
+      for (std::uint64_t i = draw(6); i > 0; --i) flipped.insert(draw(records));
       if (draw(20) == 0) {
-        for (std::size_t i = draw(2); i < kRecords; ++i) flipped.insert(i);
+        for (std::size_t i = draw(2); i < records; ++i) flipped.insert(i);
       }
       // From behind, so that lengths in front can be followed.
       for (auto it = flipped.rbegin(); it != flipped.rend(); ++it) {
@@ -172,7 +176,7 @@ TEST_F(LateSumsTest, WhateverIsDamagedLooksAsWhereFramingFindsIt) {
     if (of.shuffle.mode == ShuffleMode::kStripes) of.shuffle.window = draw(2) * (2 + draw(60));
     of.batch = 1 + draw(20);
     constexpr std::size_t kLong[] = {1, 300, 500};
-    of.long_bytes = kLong[draw(3)];
+    of.long_bytes = is_long ? 8'192 : kLong[draw(3)];
     of.passes = 1 + draw(3);
     of.drop_remainder = draw(2) == 0;
     SCOPED_TRACE(testing::Message() << "round " << round << ", " << of.files.size()

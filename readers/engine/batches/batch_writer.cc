@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/crc32c.h"
@@ -28,12 +29,6 @@ void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
 
 /// Rows that are checked together, and written from the cache.
 constexpr std::size_t kCachedBytes = 64 * 1024;
-
-/// Has the record come into the cache while the stores of the next write wait for memory.
-void FetchBeside(const RecordSpan& record) {
-  constexpr std::size_t kMostFetched = 256 * 1024;
-  SetStreamCompanion(record.data, std::min(record.size, kMostFetched));
-}
 
 // Of the task's first row, in its batch.
 std::uint32_t FirstRecord(const WriteTask& task) {
@@ -177,7 +172,8 @@ void BatchWriter::FailPayload(const LeavableRows& rows, std::size_t row, WriterS
   scratch->failures.push_back({row, PayloadFailure(block, rows.row_of(row)), true, block.pass});
 }
 
-// The rows are in the cache then, and are written from there. What is written of a row that does
+// The rows are in the cache then, and are written from there. A long one has its checksum taken
+// beside the copy instead (WritePieces). What is written of a row that does
 // not match is taken out of the batch again.
 void BatchWriter::CheckSums(const LeavableRows& rows, std::size_t begin, std::size_t end,
                             WriterScratch* scratch) {
@@ -217,12 +213,13 @@ std::size_t BatchWriter::FetchedRows(std::span<const RecordSpan> rows) {
   return count;
 }
 
-// So many rows from the first on are checked before they are written.
+// So many rows from the first on are checked together: one alone if it is checked as it is written.
 std::size_t BatchWriter::CachedRows(std::span<const RecordSpan> rows) {
+  if (SumBeside::Pays(rows.front().size)) return 1;
   std::size_t count = 1;
   for (std::size_t bytes = rows.front().size; count < rows.size(); ++count) {
     bytes += rows[count].size;
-    if (bytes > kCachedBytes) break;
+    if (bytes > kCachedBytes || SumBeside::Pays(rows[count].size)) break;
   }
   return count;
 }
@@ -268,13 +265,17 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
   const bool checks = !scratch->leaves && all.AnyUnchecked();
   const bool scattered = !scratch->leaves && (task.block == nullptr || task.block->scattered);
   scratch->pieces.Begin();
+  std::optional<SumBeside> beside;
   for (std::size_t begin = 0; begin < records.size();) {
     if (WorkerStop::Requested()) return GiveUpRows(begin, records.size(), locations, scratch);
     std::size_t rows = scratch->pieces.Next(records.subspan(begin));
     if (checks) {
       rows = CachedRows(records.subspan(begin, rows));
-      CheckSums(all, begin, begin + rows, scratch);
-      if (begin + rows < records.size()) FetchBeside(records[begin + rows]);
+      if (all.unchecked(begin) && SumBeside::Pays(records[begin].size)) {
+        beside.emplace(records[begin].bytes());
+      } else {
+        CheckSums(all, begin, begin + rows, scratch);
+      }
     } else if (scattered) {
       rows = FetchedRows(records.subspan(begin, rows));
     }
@@ -292,6 +293,10 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
                    locations != nullptr ? locations + begin * fields_ : nullptr,
                    scratch->piece_targets, scratch->parser.get(), &failures);
     for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
+    if (beside && beside->Finish() != SumOf(all.block_of(begin), all.row_of(begin)).stored) {
+      FailPayload(all, begin, scratch);
+    }
+    beside.reset();
     begin += rows;
   }
 }

@@ -94,7 +94,7 @@ struct LaneContext {
   bool trim = false;  ///< blocks are held for long: give the unused tail of their run back
   /// As FrameInput; FillBlock takes those that may not be left.
   std::size_t leaves_sums_from = FrameInput::kLeavesNone;
-  bool leaves_sums_of_slabs = false;  ///< else of mapped files alone
+  bool leaves_sums_of_slabs = false;  ///< of bytes in memory too, else of mapped files alone
   bool fails_in_order = false;        ///< as Block
   bool written = true;  ///< a parser will copy out of the blocks; else they are handed out
   StageClock* read_clock = nullptr;
