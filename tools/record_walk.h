@@ -32,12 +32,13 @@ class RecordWalk {
   const std::vector<DamagedRange>& damage() const { return damage_; }
   const Format& format() const { return *format_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
+  bool compressed() const { return content_ != nullptr; }
 
  private:
   void Open(const std::string& file);
   /// The file's bytes at read_offset_, moved on; *got is 0 at its end.
   Status ReadFile(std::span<std::byte> to, std::size_t* got);
-  /// Makes at least `bytes` bytes from offset_ stand in buffer_, or all that there are.
+  /// Makes at least `bytes` bytes from offset_ stand at buffer_'s front, or all that there are.
   Status Fill(std::size_t bytes);
   /// Counts the records that stand in the member of compressed content that is read now.
   void CountUntrusted();
@@ -57,6 +58,7 @@ class RecordWalk {
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
   std::vector<std::byte> buffer_;
+  std::size_t filled_ = 0;           // so many of its bytes are the file's
   std::uint64_t buffer_offset_ = 0;  // place of buffer_'s first byte
   std::uint64_t offset_ = 0;         // where framing goes on
   std::size_t need_bytes_;

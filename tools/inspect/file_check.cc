@@ -63,15 +63,26 @@ void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progres
   check->damage = std::move(damage.ranges);
 }
 
-// Most files are intact, and need no report of what was skipped, which costs as much as reading
-// many megabytes: the others are read once more.
-void CheckLargeFile(const FileCheckOptions& options, const Progress& progress,
-                    const std::stop_token& stop, FileCheck* check) {
-  const IoPath path = PathOfOnePass(check->file);
+// Up to the first damage. What stands in memory and is best copied from there needs no thread
+// that reads ahead of the one that looks.
+void CheckToDamage(const FileCheckOptions& options, IoPath path, bool compressed,
+                   const Progress& progress, const std::stop_token& stop, FileCheck* check) {
   FileCheckOptions intact = options;
   intact.on_damage = OnDamage::kFail;
+  if (path != IoPath::kPread || compressed) {
+    return CheckByPipeline(intact, path, progress, stop, check);
+  }
+  RecordWalk walk(check->file, options.format, OnDamage::kFail);
+  CheckByWalk(&walk, progress, stop, check);
+}
+
+// Most files are intact, and need no report of what was skipped, which costs as much as reading
+// many megabytes: the others are read once more.
+void CheckLargeFile(const FileCheckOptions& options, bool compressed, const Progress& progress,
+                    const std::stop_token& stop, FileCheck* check) {
+  const IoPath path = PathOfOnePass(check->file);
   FileCheck first = *check;
-  CheckByPipeline(intact, path, progress, stop, &first);
+  CheckToDamage(options, path, compressed, progress, stop, &first);
   const bool final = first.status.ok() || first.status.code() == StatusCode::kCancelled ||
                      options.on_damage == OnDamage::kFail;
   if (final) {
@@ -102,7 +113,7 @@ FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
     if (walk.file_bytes() <= kSmallFile) {
       CheckByWalk(&walk, progress, stop, &check);
     } else {
-      CheckLargeFile(options, progress, stop, &check);
+      CheckLargeFile(options, walk.compressed(), progress, stop, &check);
     }
   } catch (const Error& error) {
     check.status = error.status();
