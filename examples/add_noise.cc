@@ -26,12 +26,21 @@ class Noise {
   void AddTo(std::vector<float>* values) {
     for (std::size_t begin = 0; begin < values->size(); begin += kTable) {
       const float* const noise = table_.data() + random_() % kTable;
-      const std::size_t count = std::min(kTable, values->size() - begin);
-      for (std::size_t i = 0; i < count; ++i) (*values)[begin + i] += noise[i];
+      Add(noise, values->data() + begin, std::min(kTable, values->size() - begin));
     }
   }
 
  private:
+  // Eight numbers at a time, in vectors.
+  static void Add(const float* __restrict noise, float* __restrict values, std::size_t count) {
+    constexpr std::size_t kAtOnce = 8;
+    std::size_t i = 0;
+    for (; i + kAtOnce <= count; i += kAtOnce) {
+      for (std::size_t k = 0; k < kAtOnce; ++k) values[i + k] += noise[i + k];
+    }
+    for (; i < count; ++i) values[i] += noise[i];
+  }
+
   std::mt19937 random_{7};
   std::vector<float> table_;
 };

@@ -24,6 +24,7 @@
 #include <string_view>
 #include <utility>
 
+#include "io/wide_pipe.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -93,13 +94,6 @@ void Signal(int descriptor) {
   const std::uint64_t one = 1;
   while (write(descriptor, &one, sizeof(one)) < 0 && errno == EINTR) {
   }
-}
-
-// A pipe takes 64 KiB at a time: writer and reader wake each other for each. Where it is none, or
-// may not grow, nothing happens.
-void WidenPipe(int descriptor) {
-  constexpr int kPipeBytes = 1 << 20;
-  (void)fcntl(descriptor, F_SETPIPE_SZ, kPipeBytes);
 }
 
 DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns,

@@ -14,6 +14,8 @@
 #include <system_error>
 #include <utility>
 
+#include "io/wide_pipe.h"
+
 namespace ringfeed {
 namespace {
 
@@ -65,6 +67,7 @@ OutputFile::OutputFile(std::string path, Compression compression)
 OutputFile::OutputFile(int descriptor, std::string name, Compression compression)
     : OutputFile(std::move(name), compression) {
   descriptor_ = descriptor;
+  WidenPipe(descriptor_);
 }
 
 OutputFile::~OutputFile() {
