@@ -15,6 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "io/read_engine.h"
+#include "io/read_progress.h"
+#include "readers/chain/reader_access.h"
+#include "readers/engine/run.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/make_tensor.h"
 #include "tests/readers/formats/tar_file.h"
@@ -105,6 +109,59 @@ TEST_F(SourceTest, AStoreThatFailsOrThrowsFailsTheStreamBehindWhatCameBefore) {
       EXPECT_EQ(found.ids, Numbers(found.ids.size()));
       EXPECT_GE(found.ids.size(), 131'072u / 116) << "the blocks before were good";
     }
+  }
+}
+
+TEST_F(SourceTest, ASampleOfManyLongMembersIsNotReadAgainForEach) {
+  constexpr std::size_t kMembers = 12;
+  constexpr std::size_t kMemberBytes = 300'000;
+  std::string tar;
+  for (std::size_t sample = 0; sample < 6; ++sample) {
+    for (std::size_t member = 0; member < kMembers; ++member) {
+      const auto fill = static_cast<char>('a' + (sample * kMembers + member) % 26);
+      tar += TarFile("s" + std::to_string(sample) + ".m" + std::to_string(member),
+                     std::string(kMemberBytes, fill));
+    }
+  }
+  tar += TarEnd();
+  const std::string path = directory_.File("many.tar");
+  WriteBytes(path, std::as_bytes(std::span(tar)));
+  if (!ProbeUring().available) GTEST_SKIP() << ProbeUring().reason;
+  for (const std::size_t stripe_bytes : {std::size_t{1} << 18, std::size_t{1} << 20}) {
+    OpenOptions options = InFileOrder();
+    options.stripe_bytes = stripe_bytes;
+    options.io = IoOptions{};
+    options.io.path = IoPath::kUring;
+    Reader reader =
+        Batch(Parse(OpenFiles({path}, options),
+                    TarParser({{"m0", DType::kUInt8, {-1}}, {"m11", DType::kUInt8, {-1}}})),
+              {.size = 1});
+    std::atomic<std::uint64_t> read{0};
+    RunHooks hooks;
+    hooks.engines.uring = [&](const IoOptions& io, std::byte*, std::size_t,
+                              std::unique_ptr<ReadEngine>* engine) {
+      const auto serve = [&](const ReadRequest& request, int retries, ReadEngineStats* stats) {
+        const ReadCompletion completion = ReadRequestBlocking(request, retries, stats);
+        read.fetch_add(completion.bytes, std::memory_order_relaxed);
+        return completion;
+      };
+      *engine = MakePoolEngine(io, serve);
+      return Status();
+    };
+    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    Instance row;
+    for (std::size_t sample = 0; sample < 6; ++sample) {
+      ASSERT_EQ(reader.TryReadNext(&row), ReadResult::kRecord) << reader.status().ToString();
+      const std::span<const std::uint8_t> last = row[1].Values<std::uint8_t>();
+      ASSERT_EQ(last.size(), kMemberBytes);
+      const auto fill = static_cast<std::uint8_t>('a' + (sample * kMembers + 11) % 26);
+      EXPECT_TRUE(std::all_of(last.begin(), last.end(), [=](auto byte) { return byte == fill; }));
+    }
+    EXPECT_EQ(reader.TryReadNext(&row), ReadResult::kEnd);
+    // What stands behind a sample in the stripe that it ends in is read again.
+    EXPECT_LE(read, tar.size() + tar.size() / 3) << tar.size();
+    EXPECT_NEAR(static_cast<double>(reader.Stats().read_bytes) / static_cast<double>(read), 1,
+                0.02);
   }
 }
 

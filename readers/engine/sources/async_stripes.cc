@@ -34,6 +34,7 @@ class AsyncStripes final : public StripeReader {
   Step AppendFromNext(Block* block, std::uint64_t need_end);
   Step MoveToLargeBuffer(Block* block, std::uint64_t need_end);
   void TakeCurrent(Block* block);
+  void LetGoOfNext();
 
   std::uint64_t AlignedDown(std::uint64_t offset) const {
     return offset / file_->alignment() * file_->alignment();
@@ -48,7 +49,7 @@ std::unique_ptr<ReadBuffer> AsyncStripes::RequestStripe(Block* block, std::uint6
                                                         std::uint64_t end) {
   const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kRoomBytes);
   if (!run) return nullptr;
-  return context_->io->Request(file_.get(), engine_, run, begin, end);
+  return context_->io->Request(file_.get(), engine_, run, begin, end, begin);
 }
 
 bool AsyncStripes::RequestBuffers(Block* block) {
@@ -136,28 +137,47 @@ AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need
   return Step::kAgain;
 }
 
+// What stands in memory already is moved, and the rest is read behind it.
 AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t need_end) {
-  // What the next buffer holds is read again, into its place: rare, and simpler than moving both.
-  if (need_end > file_bytes_) need_end = file_bytes_;
-  auto large = RequestStripe(block, AlignedDown(position_), need_end);
-  if (large == nullptr) return Step::kDone;
-  context_->io->Abandon(std::move(next_), file_);
+  if (next_ != nullptr && !next_->complete()) return Step::kWait;
+  const std::uint64_t begin = AlignedDown(position_);
+  const std::uint64_t end = std::min(need_end, file_bytes_);
+  const std::uint64_t have_end =
+      next_ != nullptr ? std::max(current_->valid_end, next_->valid_end) : current_->valid_end;
+  const std::uint64_t read_from = AlignedDown(std::min(have_end, end));
+  const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kRoomBytes);
+  if (!run) return Step::kDone;
+  const auto move = [&](const ReadBuffer& from, std::uint64_t at) {
+    const std::uint64_t to = std::min(from.valid_end, read_from);
+    if (at < to) std::copy_n(from.run.data + (at - from.begin), to - at, run.data + (at - begin));
+  };
+  move(*current_, begin);
+  if (next_ != nullptr) move(*next_, std::max(current_->valid_end, begin));
+  context_->read_bytes->Add(current_->BytesRead());
+  auto large = context_->io->Request(file_.get(), engine_, run, begin, end, read_from);
   block->runs.push_back(current_->run);
   current_ = std::move(large);
+  // What it has behind this record comes next.
+  if (next_ != nullptr && next_->end <= end) LetGoOfNext();
   return Step::kAgain;
 }
 
 void AsyncStripes::TakeCurrent(Block* block) {
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
-  context_->read_bytes->Add(valid);
+  context_->read_bytes->Add(current_->BytesRead());
   block->runs.push_back(context_->trim ? context_->arena->Trim(current_->run, valid)
                                        : current_->run);
   current_.reset();
   if (next_ != nullptr && position_ >= next_->begin && position_ < next_->end) {
     current_ = std::move(next_);
   } else if (next_ != nullptr) {
-    context_->io->Abandon(std::move(next_), file_);
+    LetGoOfNext();
   }
+}
+
+void AsyncStripes::LetGoOfNext() {
+  context_->read_bytes->Add(next_->BytesRead());
+  context_->io->Abandon(std::move(next_), file_);
 }
 
 }  // namespace

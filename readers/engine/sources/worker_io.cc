@@ -67,17 +67,19 @@ ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
 }
 
 std::unique_ptr<ReadBuffer> WorkerIo::Request(InputFile* file, ReadEngine* engine, SlabRun run,
-                                              std::uint64_t begin, std::uint64_t end) const {
+                                              std::uint64_t begin, std::uint64_t end,
+                                              std::uint64_t read_from) const {
   const std::uint64_t unit = file->alignment();
   MergedRead read;
-  read.begin = begin;
+  read.begin = read_from;
+  read.at = static_cast<std::size_t>(read_from - begin);
   read.end = (end + unit - 1) / unit * unit;
   read.input = file;
   read.engine = engine;
   auto buffer = RequestScattered(run, {&read, 1});
   buffer->begin = begin;
   buffer->end = end;
-  buffer->valid_end = begin;
+  buffer->valid_end = read_from;
   return buffer;
 }
 

@@ -54,6 +54,12 @@ struct ReadBuffer {
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
+  /// By the reads that are done.
+  std::uint64_t BytesRead() const {
+    std::uint64_t bytes = 0;
+    for (const Part& part : parts) bytes += part.got;
+    return bytes;
+  }
 };
 
 /// Makes engines; tests put faulty ones in their place.
@@ -81,9 +87,11 @@ class WorkerIo {
   /// The engine that `file`'s path asks for; null with a reason where it cannot be had.
   ReadEngine* EngineFor(const InputFile& file, Status* why_not);
 
-  /// Requests [begin, end) of `file` (begin aligned) into `run`, in reads of block_bytes.
+  /// Requests [read_from, end) of `file` into `run`, whose first byte is the file's at `begin`, in
+  /// reads of block_bytes. What stands before read_from is there. Both are aligned.
   std::unique_ptr<ReadBuffer> Request(InputFile* file, ReadEngine* engine, SlabRun run,
-                                      std::uint64_t begin, std::uint64_t end) const;
+                                      std::uint64_t begin, std::uint64_t end,
+                                      std::uint64_t read_from) const;
   /// Requests pieces of one or several files into `run`.
   std::unique_ptr<ReadBuffer> RequestScattered(SlabRun run,
                                                std::span<const MergedRead> reads) const;
