@@ -195,6 +195,19 @@ void ArrayParser::AppendConverted(const FieldLocation& at, ColumnStager* stager)
   }
 }
 
+// Behind a shuffle the next arrays stand anywhere. A short one is asked for some arrays ahead, and
+// what is missing of the next one comes beside this one's stores.
+[[gnu::always_inline]] inline void FetchArrays(std::span<const FieldLocation> arrays) {
+  constexpr std::size_t kAhead = 3;
+  constexpr std::size_t kShortBytes = 4096;
+  constexpr std::size_t kLine = 64;
+  if (arrays.size() > kAhead && arrays[kAhead].bytes <= kShortBytes) {
+    const std::byte* const array = arrays[kAhead].data;
+    for (std::size_t at = 0; at < arrays[kAhead].bytes; at += kLine) __builtin_prefetch(array + at);
+  }
+  if (arrays.size() > 1) SetStreamCompanion(arrays[1].data, arrays[1].bytes);
+}
+
 void ArrayParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                         std::span<const ColumnTarget> targets, Scratch* scratch,
                         std::vector<RowFailure>*) const {
@@ -205,9 +218,7 @@ void ArrayParser::Write(std::span<const RecordSpan> rows, const FieldLocation* l
     const FieldLocation& at = locations[row];
     if (offsets != nullptr) offsets[row + 1] = offsets[row] + at.units;
     if (targets[0].data == nullptr) continue;
-    // Behind a shuffle the next row stands anywhere: it is fetched beside this one's stores.
-    if (row + 1 < rows.size())
-      SetStreamCompanion(locations[row + 1].data, locations[row + 1].bytes);
+    FetchArrays(std::span(locations, rows.size()).subspan(row));
     if (conversion_.convert == nullptr) {
       own->columns[0].Append(at.data, at.bytes);
     } else {
