@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 
@@ -31,8 +32,10 @@ struct Summed {
   std::span<const std::byte> rest;
   std::uint32_t sum = 0;
 
-  void Add(std::size_t bytes) {
-    sum = ExtendCrc32c(sum, rest.first(bytes));
+  void Add(std::size_t bytes) { AddCopied(rest.data(), bytes); }
+  /// The same, but what was copied is read: that cannot change any more.
+  void AddCopied(const std::byte* copy, std::size_t bytes) {
+    sum = ExtendCrc32c(sum, {copy, bytes});
     rest = rest.subspan(bytes);
   }
 };
@@ -127,11 +130,16 @@ bool IsSummedNext(const std::byte* from, std::size_t bytes) {
   return begin >= rest && begin + bytes <= rest + summed.rest.size();
 }
 
-/// As CopyLines, and adds up the lines, and what stands before them in the record.
-void SumLines(std::byte* to, const std::byte* from, std::size_t lines) {
+/// As StreamCopy, of a piece whose ends stand there already, and adds up all of it, and what stands
+/// before it in the record.
+void SumPiece(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t head) {
+  const std::size_t lines = (bytes - head) / kLine;
+  const std::size_t done = head + lines * kLine;
   summed.Add(static_cast<std::size_t>(from - summed.rest.data()));
-  summed.sum = WaysOfSummedLines().front()(to, from, lines, summed.sum);
+  summed.AddCopied(to, head);
+  summed.sum = WaysOfSummedLines().front()(to + head, from + head, lines, summed.sum);
   summed.rest = summed.rest.subspan(lines * kLine);
+  summed.AddCopied(to + done, bytes - done);
 }
 #endif
 
@@ -144,7 +152,10 @@ bool SumBeside::Pays(std::size_t record_bytes) {
   return record_bytes >= kFrom && Works();
 }
 
-SumBeside::SumBeside(std::span<const std::byte> record) { summed = {record}; }
+SumBeside::SumBeside(std::span<const std::byte> record) {
+  assert(summed.rest.data() == nullptr);  // another one is under way
+  summed = {record};
+}
 
 SumBeside::~SumBeside() { summed = {}; }
 
@@ -173,7 +184,7 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
     const std::size_t lines = (bytes - head) / kLine;
     const std::size_t done = head + lines * kLine;
     std::memcpy(to + done, from + done, bytes - done);
-    if (IsSummedNext(from, bytes)) return SumLines(to + head, from + head, lines);
+    if (IsSummedNext(from, bytes)) return SumPiece(to, from, bytes, head);
     // What lies behind a short piece is mostly not read next.
     const std::size_t last = bytes < kLongPiece ? std::min(lines, kFetchAhead / kLine) : 0;
     CopyLines(to + head, from + head, lines - last, kFetchAhead);

@@ -39,7 +39,7 @@ std::uint32_t SumOfLeft(std::span<const std::byte> left) {
 std::uint32_t Rest(std::byte* to, const std::byte* from, std::size_t lines, std::uint32_t before) {
   if (lines == 0) return before;
   std::memcpy(to, from, lines * kLine);
-  return ExtendCrc32c(before, {from, lines * kLine});
+  return ExtendCrc32c(before, {to, lines * kLine});  // what is there cannot change any more
 }
 
 #define RINGFEED_AVX512 __attribute__((target("avx512f,avx512bw,pclmul,vpclmulqdq")))

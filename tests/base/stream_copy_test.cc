@@ -94,6 +94,22 @@ TEST(SumBesideTest, CountsNoByteTwiceAndNoneThatIsNotTheRecords) {
   ExpectSumBeside(20'000, {{20'001, 2'000}, {5, 19'990}, {0, 20'000}});
 }
 
+TEST(SumBesideTest, AddsUpWhatWasCopiedWhateverIsWrittenThereAfterwards) {
+  constexpr std::size_t kFrom = 100;
+  for (const std::size_t bytes : {1'000u, 19'000u, 19'063u, 19'327u}) {
+    std::vector<std::byte> text = Text(20'000);
+    const std::uint32_t expected = Crc32c(text);
+    for (const std::size_t at : {0u, 5u, 63u}) {
+      std::vector<std::byte> to(at + bytes);
+      SumBeside sum(text);
+      StreamCopy(to.data() + at, text.data() + kFrom, bytes);
+      for (std::size_t i = 0; i < bytes; ++i) text[kFrom + i] ^= std::byte{0x55};
+      EXPECT_EQ(sum.Finish(), expected) << bytes << " " << at;
+      for (std::size_t i = 0; i < bytes; ++i) text[kFrom + i] ^= std::byte{0x55};
+    }
+  }
+}
+
 TEST(SumBesideTest, TakesNothingBeforeItBeginsAndAfterItsEnd) {
   const std::vector<std::byte> text = Text(20'000);
   std::vector<std::byte> to(20'000);

@@ -166,16 +166,12 @@ void BatchFinisher::SettleFailures(BatchBuffer* slot) const {
     }
   }
   for (auto it = slot->failures.rbegin(); it != slot->failures.rend(); ++it) {
-    if (rules_.pad) {
-      BlankRow(slot, it->row);
-      if (rules_.note_rows) {
-        NoteDamaged(*it, std::exchange(slot->row_numbers[it->row], kNoRow), slot);
-      }
-    } else {
-      if (rules_.note_rows) NoteDamaged(*it, slot->row_numbers[it->row], slot);
-      RemoveRow(slot, it->row);
-    }
+    if (rules_.note_rows) NoteDamaged(*it, slot->row_numbers[it->row], slot);
+    if (!rules_.pad) continue;
+    BlankRow(slot, it->row);
+    if (rules_.note_rows) slot->row_numbers[it->row] = kNoRow;
   }
+  if (!rules_.pad) RemoveFailed(slot);
 }
 
 // Those that framing could have found stand in the order of their places.
@@ -242,28 +238,75 @@ std::int64_t BatchFinisher::CutUnits(const BatchExtent& extent, const BatchLayou
   return units;
 }
 
-void BatchFinisher::RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
-                                    std::size_t rows, std::size_t row) {
-  const std::int64_t units = CutUnits(extent, column, rows, row);
-  auto* offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
-  for (std::size_t i = row + 1; i < rows; ++i) offsets[i] = offsets[i + 1] - units;
+namespace {
+
+/// Calls move(first, rows, to) for each run of rows that stay behind the first that goes, in their
+/// order, and returns how many stay in all.
+template <typename Move>
+std::size_t ForEachRun(std::size_t rows, std::span<const RowFailure> gone, Move move) {
+  std::size_t to = gone.empty() ? rows : gone.front().row;
+  for (std::size_t i = 0; i < gone.size(); ++i) {
+    const std::size_t first = gone[i].row + 1;
+    const std::size_t end = i + 1 < gone.size() ? gone[i + 1].row : rows;
+    if (first < end) move(first, end - first, to);
+    to += end - first;
+  }
+  return to;
 }
 
-void BatchFinisher::RemoveRow(BatchBuffer* slot, std::size_t row) const {
+void RemoveFixed(const BatchExtent& extent, const BatchLayout::Column& column, std::size_t rows,
+                 std::span<const RowFailure> gone) {
+  std::byte* const data = extent.run.data + column.data;
+  ForEachRun(rows, gone, [&](std::size_t first, std::size_t count, std::size_t to) {
+    std::copy_n(data + first * column.unit_bytes, count * column.unit_bytes,
+                data + to * column.unit_bytes);
+  });
+}
+
+void RemoveRagged(const BatchExtent& extent, const BatchLayout::Column& column, std::size_t rows,
+                  std::span<const RowFailure> gone) {
+  std::byte* const data = extent.run.data + column.data;
+  auto* const offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
+  ForEachRun(rows, gone, [&](std::size_t first, std::size_t count, std::size_t to) {
+    const std::int64_t begin = offsets[first];
+    const std::int64_t down = begin - offsets[to];
+    const auto units = static_cast<std::size_t>(offsets[first + count] - begin);
+    std::copy_n(data + static_cast<std::size_t>(begin) * column.unit_bytes,
+                units * column.unit_bytes,
+                data + static_cast<std::size_t>(offsets[to]) * column.unit_bytes);
+    for (std::size_t i = 1; i <= count; ++i) offsets[to + i] = offsets[first + i] - down;
+  });
+}
+
+}  // namespace
+
+void BatchFinisher::RemoveFailed(BatchBuffer* slot) const {
+  BatchExtent& extent = *slot->extents.back();
+  const std::vector<BatchLayout::Column>& columns = extent.layout.columns();
+  const std::span<const RowFailure> gone = slot->failures;
+  // The levels of a row count what stands in the columns before: one row after the other.
+  if (std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.level; })) {
+    for (auto it = gone.rbegin(); it != gone.rend(); ++it) RemoveOfLevels(slot, it->row);
+  } else {
+    for (const BatchLayout::Column& column : columns) {
+      (column.ragged ? RemoveRagged : RemoveFixed)(extent, column, slot->rows, gone);
+    }
+    slot->rows -= static_cast<std::uint32_t>(gone.size());
+  }
+  if (!rules_.note_rows) return;
+  std::vector<std::uint64_t>& numbers = slot->row_numbers;
+  numbers.resize(ForEachRun(numbers.size(), gone, [&](auto first, auto count, auto to) {
+    std::copy_n(numbers.data() + first, count, numbers.data() + to);
+  }));
+}
+
+void BatchFinisher::RemoveOfLevels(BatchBuffer* slot, std::size_t row) const {
   BatchExtent& extent = *slot->extents.back();
   for (std::size_t f = 0; f < fields_; ++f) {
     const BatchLayout::Column& column = extent.layout.columns()[f];
     if (column.level) extent.layout.RebaseLevel(f, slot->rows, row, extent.run.data);
-    if (column.ragged) {
-      RemoveRaggedRow(extent, column, slot->rows, row);
-      continue;
-    }
-    std::byte* at = extent.run.data + column.data + row * column.unit_bytes;
-    const std::size_t behind = (slot->rows - row - 1) * column.unit_bytes;
-    std::copy_n(at + column.unit_bytes, behind, at);
-  }
-  if (rules_.note_rows) {
-    slot->row_numbers.erase(slot->row_numbers.begin() + static_cast<std::ptrdiff_t>(row));
+    const RowFailure gone{row, Status()};
+    (column.ragged ? RemoveRagged : RemoveFixed)(extent, column, slot->rows, {&gone, 1});
   }
   --slot->rows;
 }

@@ -71,9 +71,9 @@ class BatchFinisher {
   /// Takes the values of a row out; returns how many units they were.
   static std::int64_t CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
                                std::size_t rows, std::size_t row);
-  static void RemoveRaggedRow(const BatchExtent& extent, const BatchLayout::Column& column,
-                              std::size_t rows, std::size_t row);
-  void RemoveRow(BatchBuffer* slot, std::size_t row) const;
+  /// Takes all rows that failed out.
+  void RemoveFailed(BatchBuffer* slot) const;
+  void RemoveOfLevels(BatchBuffer* slot, std::size_t row) const;
   /// Of those that do not match the rows fail.
   void CheckSums(BatchBuffer* slot) const;
   void FailSum(std::size_t sum, BatchBuffer* slot) const;
