@@ -11,9 +11,9 @@
 #include "readers/parsers/example/feature_scanner.h"
 #include "readers/parsers/example/feature_values.h"
 #include "readers/parsers/example/nested_features.h"
-#include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/example/varint_list.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/staged_columns.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

@@ -11,7 +11,7 @@
 #include "readers/parsers/example/feature_names.h"
 #include "readers/parsers/example/feature_scanner.h"
 #include "readers/parsers/located_rows.h"
-#include "readers/parsers/lod/lod_columns.h"
+#include "readers/parsers/lod_columns.h"
 
 namespace ringfeed {
 namespace {

@@ -10,7 +10,7 @@
 #include "readers/formats/builders/tensor_layouts.h"
 #include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/example/feature_index.h"
-#include "readers/parsers/lod/lod_columns.h"
+#include "readers/parsers/lod_columns.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensors/tensor_record.h"
 #include "ringfeed/formats.h"

@@ -2,9 +2,9 @@
 #include <string>
 #include <utility>
 
-#include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/staged_columns.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

@@ -6,9 +6,9 @@
 
 #include "base/little_endian.h"
 #include "base/stream_copy.h"
-#include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/staged_columns.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {

@@ -4,9 +4,9 @@
 #include <utility>
 
 #include "base/little_endian.h"
-#include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/staged_columns.h"
 #include "readers/parsers/text/text_field.h"
 #include "ringfeed/parsers.h"
 

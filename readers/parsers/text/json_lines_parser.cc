@@ -3,9 +3,9 @@
 #include <utility>
 
 #include "readers/parsers/example/feature_index.h"
-#include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/staged_columns.h"
 #include "readers/parsers/text/json_scanner.h"
 #include "readers/parsers/text/text_field.h"
 #include "ringfeed/parsers.h"

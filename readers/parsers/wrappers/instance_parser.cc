@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "readers/parsers/located_rows.h"
-#include "readers/parsers/lod/lod_columns.h"
+#include "readers/parsers/lod_columns.h"
 #include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {

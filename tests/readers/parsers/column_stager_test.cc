@@ -4,7 +4,7 @@
 #include <random>
 #include <vector>
 
-#include "readers/parsers/example/staged_columns.h"
+#include "readers/parsers/staged_columns.h"
 
 namespace ringfeed {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "readers/parsers/example/staged_columns.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/staged_columns.h"
 
 namespace ringfeed {
 

@@ -1,4 +1,4 @@
-#include "readers/parsers/lod/lod_columns.h"
+#include "readers/parsers/lod_columns.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
-#include "readers/parsers/example/staged_columns.h"
+#include "readers/parsers/staged_columns.h"
 
 namespace ringfeed {
 namespace {

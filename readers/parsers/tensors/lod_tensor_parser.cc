@@ -7,7 +7,7 @@
 #include "base/little_endian.h"
 #include "readers/formats/builders/tensor_layouts.h"
 #include "readers/formats/builders/wire_format.h"
-#include "readers/parsers/lod/lod_columns.h"
+#include "readers/parsers/lod_columns.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/tensors/tensor_record.h"
 #include "ringfeed/parsers.h"
