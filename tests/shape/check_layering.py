@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md names, that every public
-header has a home there, and is listed where it is installed from and in docs/HEADERS.md.
+"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md names, that folders
+that share a row do not include each other, that every public header has a home there, and is listed
+where it is installed from and in docs/HEADERS.md.
 
 check_layering.py ROOT: prints each violation as FILE:LINE: MESSAGE; exit status 1 if there is one.
 """
@@ -10,7 +11,7 @@ import pathlib
 import re
 import sys
 
-from layering_table import DOCUMENT, PROGRAMS, Table
+from layering_table import DOCUMENT, PROGRAMS, WHOLE, Table
 
 FOLDERS = {"base", "queue", "io", "readers", "gpu", "metrics", "include"} | PROGRAMS
 #: These include public headers and their own alone, whatever the headers' homes.
@@ -59,6 +60,7 @@ class Check:
         self.found = list(self.table.faults)
         self.used = set()  #: exceptions
         self.edges = collections.defaultdict(list)  #: (folder, folder): where, by the rule or not
+        self.inner_edges = collections.defaultdict(list)  #: the same of folders that share a row
 
     def judge(self, name, quote, target):
         """What is wrong with the file `name` including `target`, or None."""
@@ -72,6 +74,7 @@ class Check:
             has_folder = target.startswith(f"{PUBLIC}/") or target.split("/")[0] in FOLDERS
             return None if has_folder else f'"{target}" is in no folder of the project'
         if folder == below:
+            self.note_inner(folder, name, target)
             return None
         self.edges[folder, below].append(name)
         if below in self.table.below[folder]:
@@ -84,6 +87,16 @@ class Check:
         where = f" (at home in {below}/)" if target.startswith(f"{PUBLIC}/") else ""
         return f'{folder}/ must not include "{target}"{where}: its row does not name {below}/{mutual}'
 
+    def note_inner(self, folder, name, target):
+        """Remembers an include of one folder beneath the row's by another one. Its root is none."""
+        if folder in WHOLE or target.startswith(f"{PUBLIC}/") or name.startswith("include/"):
+            return
+        depth = folder.count("/") + 1
+        inner = [path.split("/")[depth:-1] for path in (name, target)]
+        if all(inner) and inner[0][0] != inner[1][0]:
+            pair = tuple(f"{folder}/{each[0]}" for each in inner)
+            self.inner_edges[pair].append(name)
+
     def check_file(self, path):
         name = path.relative_to(self.root).as_posix()
         if not name.startswith("include/") and self.table.folder_of(name) is None:
@@ -93,6 +106,13 @@ class Check:
             message = self.judge(name, *match.groups()) if match else None
             if message:
                 self.found.append(f"{name}:{number}: {message}")
+
+    def check_inner(self):
+        for (folder, below), names in sorted(self.inner_edges.items()):
+            back = self.inner_edges.get((below, folder))
+            if back and folder < below:
+                self.found.append(
+                    f"{names[0]}:1: {folder}/ and {below}/ include each other (so does {back[0]})")
 
     def check_tops(self):
         """Folders of the first level that include each other are reported, exceptions or not told."""
@@ -134,6 +154,7 @@ class Check:
                 if path.suffix in SUFFIXES and path.is_file():
                     self.check_file(path)
         self.check_tops()
+        self.check_inner()
         self.check_headers()
         self.check_exceptions()
         return self.found

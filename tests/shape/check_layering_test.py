@@ -13,6 +13,8 @@ TABLE = """
 | folder | may include | public headers at home there |
 |---|---|---|
 | `tests/` | everything below | |
+| `tools/run/` | `tools/show/`, `tools/`, the library | |
+| `tools/show/`, `tools/tell/` | `tools/` | |
 | `tools/` | the library | |
 | `bench/` | the library | |
 | `examples/`, public headers alone | | |
@@ -108,7 +110,8 @@ class LayeringTest(unittest.TestCase):
     def test_a_folder_without_a_row_is_reported(self):
         self.assertEqual(len(self.violations({"readers/new/a.cc": ""})), 1)
         self.assertEqual(len(self.violations({"io/a.cc": ""})), 1)
-        self.assertEqual(self.violations({"tools/new/a.cc": '#include "gpu/feed/a.h"\n'}), [])
+        self.assertEqual(len(self.violations({"tools/new/a.cc": ""})), 1)
+        self.assertEqual(self.violations({"bench/new/a.cc": '#include "gpu/feed/a.h"\n'}), [])
 
     def test_the_table_names_nothing_above_and_nothing_twice(self):
         self.assert_table_fails("| `gpu/` | `base/` |", "| `gpu/` | `base/`, `gpu/feed/` |",
@@ -130,6 +133,38 @@ class LayeringTest(unittest.TestCase):
         found = self.violations(files, table=table)
         self.assertEqual(len(found), 1, found)
         self.assertIn("gpu/ and readers/ include each other", found[0])
+
+    def test_folders_of_a_program_keep_to_their_rows(self):
+        for name, target in [("tools/run/a.cc", "tools/show/a.h"), ("tools/run/a.cc", "tools/a.h"),
+                             ("tools/run/a.cc", "gpu/feed/a.h"), ("tools/show/a.cc", "tools/a.h"),
+                             ("tools/a.cc", "base/a.h"), ("tests/tools/a.cc", "tools/run/a.h")]:
+            self.assert_passes(name, f'#include "{target}"')
+        self.assert_fails("tools/show/a.cc", '#include "tools/run/a.h"', "includes tools/show/")
+        self.assert_fails("tools/a.cc", '#include "tools/run/a.h"', "which includes tools/")
+        self.assert_fails("tools/show/a.cc", '#include "base/a.h"')
+        self.assert_fails("bench/a.cc", '#include "tools/run/a.h"')
+        self.assert_fails("base/a.cc", '#include "tools/run/a.h"')
+        self.assert_table_fails("tell/` | `tools/` |", "tell/` | `tools/`, `tools/tell/` |",
+                                "names tools/tell/, which does not stand below it")
+
+    def test_folders_of_one_row_do_not_include_each_other(self):
+        self.assert_passes("tools/tell/a.cc", '#include "tools/a.h"')
+        self.assert_fails("tools/tell/a.cc", '#include "tools/show/a.h"')
+        self.assert_fails("tools/show/a.cc", '#include "tools/tell/a.h"')
+
+    def test_folders_that_share_a_row_do_not_include_each_other(self):
+        one = {"readers/formats/tar/a.cc": '#include "readers/formats/text/a.h"\n'}
+        self.assertEqual(self.violations(one), [])
+        back = {"readers/formats/text/deep/b.h": '#include "readers/formats/tar/b.h"\n'}
+        found = self.violations(one | back)
+        self.assertEqual(len(found), 1, found)
+        self.assertTrue(found[0].startswith("readers/formats/tar/a.cc:1: "), found)
+        self.assertIn("readers/formats/tar/ and readers/formats/text/ include each other", found[0])
+
+    def test_the_root_of_a_row_and_what_is_beneath_it_may_include_each_other(self):
+        files = {"readers/formats/tar/a.cc": '#include "readers/formats/format.h"\n',
+                 "readers/formats/format.cc": '#include "readers/formats/tar/a.h"\n'}
+        self.assertEqual(self.violations(files), [])
 
     def test_an_exception_lets_one_include_pass(self):
         files = {"base/a.cc": '#include "readers/a.h"\n', "base/b.cc": '#include "readers/a.h"\n'}

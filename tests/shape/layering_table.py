@@ -6,14 +6,17 @@ TITLE = "## Who may include whom"
 EXCEPTIONS = "Exceptions"
 EVERYTHING = "everything below"
 LIBRARY = "the library"  #: what stands below the programs
-#: In these one row holds for all that is beneath, where none is more exact.
+#: What is no part of the library, with the folders beneath.
 PROGRAMS = {"tools", "bench", "tests", "examples", "python"}
+#: In these one row holds for all that is beneath.
+WHOLE = PROGRAMS - {"tools"}
 CODE = re.compile(r"`([^`]+)`")
 DOCUMENT = "docs/ARCHITECTURE.md"
 
 
 class Table:
-    """Rows from the top down; each names folders of rows that stand below it."""
+    """Rows from the top down, of a folder or of several that are alike; each names folders of rows
+    that stand below it."""
 
     def __init__(self, text):
         self.faults = []  #: what is wrong with the table itself, as DOCUMENT:LINE: MESSAGE
@@ -46,6 +49,8 @@ class Table:
         self._read_exceptions([row for row in rows if told is not None and row[0] > told])
 
     def _read_folders(self, rows):
+        rows = [(number, (f"`{folder}`", *cells[1:])) for number, cells in rows
+                for folder in CODE.findall(cells[0])]
         order = [CODE.match(cells[0]).group(1).rstrip("/") for _, cells in rows]
         for at, (number, (_, below, headers)) in enumerate(rows):
             folder = order[at]
@@ -57,7 +62,7 @@ class Table:
             if EVERYTHING in below:
                 named = order[at + 1:]
             elif LIBRARY in below:
-                named = [name for name in order[at + 1:] if name not in PROGRAMS]
+                named += [name for name in order[at + 1:] if name.split("/")[0] not in PROGRAMS]
             self.below[folder] = set(named)
             for header in CODE.findall(headers):
                 if header in self.home:
@@ -97,7 +102,7 @@ class Table:
         for depth in range(len(folders), 1, -1):  # a row of a folder holds for what is beneath it
             if "/".join(folders[:depth]) in self.below:
                 return "/".join(folders[:depth])
-        alone = len(parts) == 2 or parts[0] in PROGRAMS
+        alone = len(parts) == 2 or parts[0] in WHOLE
         return parts[0] if alone and parts[0] in self.below else None
 
     def exception_for(self, path, target):
