@@ -1,5 +1,3 @@
-#include "tools/trace/event_writer.h"
-
 #include <array>
 #include <cstdio>
 #include <span>
@@ -8,6 +6,7 @@
 
 #include "readers/formats/writing/output_file.h"
 #include "tools/report.h"
+#include "tools/trace/trace_writer.h"
 
 namespace ringfeed::tools {
 namespace {

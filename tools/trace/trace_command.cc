@@ -9,7 +9,6 @@
 #include "tools/command.h"
 #include "tools/given_files.h"
 #include "tools/report.h"
-#include "tools/trace/event_writer.h"
 #include "tools/trace/page_writer.h"
 #include "tools/trace/trace_merge.h"
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "ringfeed/status.h"
@@ -24,5 +25,9 @@ class TraceWriter {
   virtual Status AddSpan(std::int64_t process, const TraceEvent& span) = 0;
   virtual Status End() = 0;
 };
+
+/// Writes the file `path` in the trace event format, for Perfetto and chrome://tracing: an entry a
+/// line.
+std::unique_ptr<TraceWriter> NewEventWriter(std::string path);
 
 }  // namespace ringfeed::tools
