@@ -1,14 +1,18 @@
 #include "ringfeed/tuning.h"
 
+#include <sys/utsname.h>
+
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <exception>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/machine/cpu_count.h"
-#include "base/machine/machine_name.h"
 #include "base/small_text.h"
 #include "ringfeed/open_options.h"
 #include "ringfeed/status.h"
@@ -83,6 +87,21 @@ Tuning TuningFrom(const Json& json) {
   tuning.transfer = TransferIn(json);
   TakeWhatItWasFor(json, &tuning);
   return tuning;
+}
+
+// What the processor calls itself, "AMD EPYC 7B13", or, if it has no name, its kind: "aarch64".
+std::string ProcessorName() {
+  std::ifstream facts("/proc/cpuinfo");
+  std::string line;
+  while (std::getline(facts, line)) {
+    if (!line.starts_with("model name")) continue;
+    const std::size_t begin = line.find_first_not_of(" \t", line.find(':') + 1);
+    if (line.find(':') != std::string::npos && begin != std::string::npos) {
+      return line.substr(begin);
+    }
+  }
+  utsname system{};
+  return uname(&system) == 0 ? system.machine : "unknown";
 }
 
 }  // namespace
