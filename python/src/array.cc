@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "array_elements.h"
 #include "gil.h"
 #include "ringfeed/cuda_array_interface.h"
 #include "ringfeed/dlpack.h"

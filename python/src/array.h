@@ -84,5 +84,7 @@ Tensor TensorOf(nanobind::handle source, CopyInput copy, const Allocate& allocat
 Tensor CopyOf(const Tensor& tensor, const Allocate& allocate = NewBytes);
 
 void BindArray(nanobind::module_& module);
+/// What an Array says of its elements to Python's own code: items, lists, copies, text, pickles.
+void BindElements(nanobind::class_<Array>* array);
 
 }  // namespace ringfeed::python

@@ -1,5 +1,3 @@
-#include "array_elements.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -15,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "array.h"
 #include "field_specs.h"
 #include "gil.h"
 #include "ringfeed/make_tensor.h"

@@ -5,22 +5,13 @@
 
 #include "array.h"
 #include "blocking_queue.h"
-#include "decorators.h"
-#include "device_feed.h"
 #include "exceptions.h"
 #include "fork_guard.h"
-#include "journal.h"
 #include "live_readers.h"
-#include "loops.h"
+#include "module_parts.h"
 #include "parsers.h"
 #include "program_scope.h"
-#include "programs.h"
-#include "readers.h"
-#include "record_builders.h"
 #include "record_writer.h"
-#include "refused_calls.h"
-#include "registered_readers.h"
-#include "user_sources.h"
 #if defined(RINGFEED_WITH_CUDA)
 #include "ringfeed/cuda_devices.h"
 #endif

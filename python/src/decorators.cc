@@ -1,4 +1,4 @@
-#include "decorators.h"
+#include "ringfeed/decorators.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -10,9 +10,9 @@
 
 #include "field_specs.h"
 #include "gil.h"
+#include "module_parts.h"
 #include "reader_handle.h"
 #include "record_functions.h"
-#include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
 
 namespace nb = nanobind;

@@ -1,5 +1,3 @@
-#include "device_feed.h"
-
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +20,7 @@
 #include "gil.h"
 #include "handover.h"
 #include "instance_arrays.h"
+#include "module_parts.h"
 #include "ringfeed/device_kinds.h"
 #include "ringfeed/ranks.h"
 #include "stats_dict.h"

@@ -1,4 +1,4 @@
-#include "journal.h"
+#include "ringfeed/journal.h"
 
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
@@ -14,8 +14,8 @@
 #include "exceptions.h"
 #include "fork_guard.h"
 #include "gil.h"
+#include "module_parts.h"
 #include "reader_handle.h"
-#include "ringfeed/journal.h"
 
 namespace nb = nanobind;
 

@@ -1,5 +1,3 @@
-#include "loops.h"
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +6,7 @@
 
 #include "device_feed_handle.h"
 #include "handover.h"
+#include "module_parts.h"
 #include "reader_handle.h"
 #include "user_call.h"
 

@@ -1,5 +1,3 @@
-#include "programs.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -13,6 +11,7 @@
 #include "fork_guard.h"
 #include "gil.h"
 #include "held_object.h"
+#include "module_parts.h"
 #include "program_scope.h"
 #include "ringfeed/compat/program.h"
 #include "stats_dict.h"

@@ -1,5 +1,3 @@
-#include "readers.h"
-
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -15,6 +13,7 @@
 #include "field_specs.h"
 #include "gil.h"
 #include "instance_arrays.h"
+#include "module_parts.h"
 #include "parsers.h"
 #include "reader_handle.h"
 #include "ringfeed/decorators.h"

@@ -1,5 +1,3 @@
-#include "record_builders.h"
-
 #include <nanobind/stl/string.h>
 
 #include <cmath>
@@ -17,6 +15,7 @@
 #include "bytes_of.h"
 #include "gil.h"
 #include "instance_input.h"
+#include "module_parts.h"
 #include "ringfeed/formats.h"
 
 namespace nb = nanobind;

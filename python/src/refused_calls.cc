@@ -1,5 +1,3 @@
-#include "refused_calls.h"
-
 #include <nanobind/stl/string.h>
 
 #include <array>
@@ -8,6 +6,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "module_parts.h"
 
 namespace nb = nanobind;
 

@@ -1,5 +1,3 @@
-#include "registered_readers.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "gil.h"
+#include "module_parts.h"
 #include "reader_handle.h"
 #include "ringfeed/compat/registry.h"
 

@@ -1,5 +1,3 @@
-#include "user_sources.h"
-
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -16,6 +14,7 @@
 #include "gil.h"
 #include "held_object.h"
 #include "instance_input.h"
+#include "module_parts.h"
 #include "reader_handle.h"
 #include "ringfeed/compat/data_reader.h"
 #include "ringfeed/dataset.h"

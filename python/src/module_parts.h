@@ -1,0 +1,35 @@
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace ringfeed::python {
+
+// The parts of the module that only core_module.cc binds, in the order in which it does.
+
+/// Reader, and the functions that make one: open_files and the decorators.
+void BindReaders(nanobind::module_& module);
+/// Decorators that call the user's functions, and those of ragged fields.
+void BindDecorators(nanobind::module_& module);
+/// `DeviceFeed` and `device_feed`, which makes one of a chain of readers; after BindReaders.
+void BindDeviceFeed(nanobind::module_& module);
+/// from_dataset and parse_samples: data sets and parsers that are Python objects.
+void BindUserSources(nanobind::module_& module);
+/// `create_reader`: readers by the names and attributes that programs have for them.
+void BindRegisteredReaders(nanobind::module_& module);
+/// FeedProgram: programs as texts.
+void BindPrograms(nanobind::module_& module);
+/// `build_example` and the other functions that make a record's bytes of Python's values.
+void BindRecordBuilders(nanobind::module_& module);
+/// JournalWriter, the file of ringfeed.Journal.
+void BindJournal(nanobind::module_& module);
+/// The iterators of the package's classes: LoaderNext, LoopNext, PyReaderNext. Native ones, since
+/// between a batch that was taken and the loop that gets it no step of Python's may lie, where
+/// Ctrl-C would lose it.
+void BindLoops(nanobind::module_& module);
+/// Has calls of the module's functions and methods whose arguments fit no signature say so as
+/// ringfeed.signatures does, in place of nanobind's list of types. A function whose argument turns
+/// out to be of another type throws nb::next_overload for the same text. To be called once, behind
+/// all bindings.
+void TellRefusedCalls(const nanobind::module_& module);
+
+}  // namespace ringfeed::python
