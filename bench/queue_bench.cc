@@ -1,9 +1,10 @@
-// The ring beside a mutex, a deque and two condition variables doing the same work in the same run.
+// The ring beside a mutex, a deque and two condition variables doing the same work in the same run,
+// and beside moodycamel's and atomic_queue's queues, where their headers are there.
 // Every case sums what it pushed and what it popped and fails if they differ.
 //
 //   queue_bench                  the cases, as Google Benchmark runs them
 //   queue_bench --rows-json=N    the gated figures, a line of JSON for each of N repetitions, ours
-//                                and the baseline in turn
+//                                and the baseline in turn; {"name":…,"skipped":"why"} without one
 
 #include <benchmark/benchmark.h>
 
@@ -17,6 +18,8 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <stop_token>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <type_traits>
@@ -26,6 +29,14 @@
 #include "bench/queue_loops.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "ringfeed/queue/mpmc_ring.h"
+
+#ifdef RINGFEED_WITH_MOODYCAMEL
+#include <concurrentqueue/blockingconcurrentqueue.h>
+#include <concurrentqueue/concurrentqueue.h>
+#endif
+#ifdef RINGFEED_WITH_ATOMIC_QUEUE
+#include <atomic_queue/atomic_queue.h>
+#endif
 
 namespace ringfeed {
 namespace {
@@ -76,6 +87,81 @@ class MutexQueue {
 
 using Ring = BlockingRing;
 using MutexNumbers = MutexQueue<std::uint64_t>;
+
+// What queues of others lack: an end, and, where they do not wait themselves, waiting. They are
+// asked again then: after 64 pauses the core is left to other threads between two attempts.
+template <typename Queue>
+class EndedQueue {
+ public:
+  explicit EndedQueue(std::size_t capacity) : queue_(capacity) {}
+  bool Push(std::uint64_t item) {
+    for (int failed = 0; !queue_.TryPush(item); ++failed) Rest(failed);
+    return true;
+  }
+  bool Pop(std::uint64_t& item) {
+    for (int failed = 0; !queue_.TryPop(item); ++failed) {
+      // In this order: what was pushed before the end is seen by who sees the end.
+      if (closed_.stop_requested() && queue_.Empty()) return false;
+      Rest(failed);
+    }
+    return true;
+  }
+  void Close() { closed_.request_stop(); }
+
+ private:
+  static void Rest(int failed) {
+    constexpr int kPauses = 64;
+    if (failed < kPauses) return NativeQueuePolicy::Pause();
+    std::this_thread::yield();
+  }
+
+  Queue queue_;
+  std::stop_source closed_;
+};
+
+#ifdef RINGFEED_WITH_MOODYCAMEL
+// Unbounded: who pushes never waits. Items of several producers come in no order.
+class MoodycamelQueue {
+ public:
+  explicit MoodycamelQueue(std::size_t capacity) : queue_(capacity) {}
+  bool TryPush(std::uint64_t item) { return queue_.enqueue(item); }
+  bool TryPop(std::uint64_t& item) { return queue_.try_dequeue(item); }
+  bool Empty() const { return queue_.size_approx() == 0; }
+
+ private:
+  moodycamel::ConcurrentQueue<std::uint64_t> queue_;
+};
+
+// The same with a semaphore, on which consumers sleep.
+class MoodycamelWaiting {
+ public:
+  explicit MoodycamelWaiting(std::size_t capacity) : queue_(capacity) {}
+  bool TryPush(std::uint64_t item) { return queue_.enqueue(item); }
+  bool TryPop(std::uint64_t& item) { return queue_.wait_dequeue_timed(item, kEndIsNoticed); }
+  bool Empty() const { return queue_.size_approx() == 0; }
+
+ private:
+  static constexpr auto kEndIsNoticed = std::chrono::milliseconds(1);
+
+  moodycamel::BlockingConcurrentQueue<std::uint64_t> queue_;
+};
+#endif
+
+#ifdef RINGFEED_WITH_ATOMIC_QUEUE
+// The form for atomic items, one value of which stands for an empty place. Nobody sleeps.
+class AtomicQueue {
+ public:
+  explicit AtomicQueue(std::size_t) {}
+  bool TryPush(std::uint64_t item) { return queue_.try_push(item); }
+  bool TryPop(std::uint64_t& item) { return queue_.try_pop(item); }
+  bool Empty() const { return queue_.was_empty(); }
+
+ private:
+  static constexpr std::uint64_t kNothing = ~std::uint64_t{0};
+
+  atomic_queue::AtomicQueue<std::uint64_t, kCapacity, kNothing> queue_;
+};
+#endif
 
 std::vector<SlotSpec> InstanceSlots() {
   return {{"values", kFloat32, {-1, 2}, 0}, {"number", kUInt64, {1}, 0}};
@@ -296,6 +382,16 @@ BENCHMARK(UncontendedCase<Ring>)->UseManualTime();
 BENCHMARK(UncontendedCase<MutexNumbers>)->UseManualTime();
 BENCHMARK(ThroughputCase<Ring>)->Apply(Shapes);
 BENCHMARK(ThroughputCase<MutexNumbers>)->Apply(Shapes);
+#ifdef RINGFEED_WITH_MOODYCAMEL
+BENCHMARK(UncontendedCase<EndedQueue<MoodycamelQueue>>)->UseManualTime();
+BENCHMARK(UncontendedCase<EndedQueue<MoodycamelWaiting>>)->UseManualTime();
+BENCHMARK(ThroughputCase<EndedQueue<MoodycamelQueue>>)->Apply(Shapes);
+BENCHMARK(ThroughputCase<EndedQueue<MoodycamelWaiting>>)->Apply(Shapes);
+#endif
+#ifdef RINGFEED_WITH_ATOMIC_QUEUE
+BENCHMARK(UncontendedCase<EndedQueue<AtomicQueue>>)->UseManualTime();
+BENCHMARK(ThroughputCase<EndedQueue<AtomicQueue>>)->Apply(Shapes);
+#endif
 BENCHMARK(InstanceThroughputCase<InstanceQueue>)->Args({1, 1})->Args({4, 4})->UseManualTime();
 BENCHMARK(InstanceThroughputCase<MutexInstances>)->Args({1, 1})->Args({4, 4})->UseManualTime();
 BENCHMARK(IdleConsumerCase<Ring>)->UseManualTime();
@@ -318,6 +414,57 @@ bool Row(const char* name, const char* unit, int repetitions, Ours&& ours, Basel
     std::fflush(stdout);
     verified = verified && a.verified && b.verified;
   }
+  return verified;
+}
+
+// The ring beside a queue of others: by one thread, by a few, and by twice as many as there are
+// cores on each side.
+constexpr const char* kBeside[] = {"alone", "1p1c", "2p2c", "crowded"};
+
+std::string NameBeside(const char* other, const char* what) {
+  return std::string("queue.") + other + "_" + what;
+}
+
+template <typename Other>
+bool RowsBeside(const char* other, int repetitions) {
+  const std::uint64_t items = Items(2'000'000);
+  const int crowd = 2 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  bool verified = true;
+  for (const auto& [what, threads] :
+       {std::pair{kBeside[0], 0}, {kBeside[1], 1}, {kBeside[2], 2}, {kBeside[3], crowd}}) {
+    const auto measure = [items, count = threads]<typename Queue>(std::type_identity<Queue>) {
+      return count == 0 ? Uncontended<Queue>(items) : Throughput<Queue>(count, count, items);
+    };
+    verified = Row(
+                   NameBeside(other, what).c_str(), threads == 0 ? "ns" : "CPU s per million",
+                   repetitions, [&] { return measure(std::type_identity<Ring>()); },
+                   [&] { return measure(std::type_identity<EndedQueue<Other>>()); }) &&
+               verified;
+  }
+  return verified;
+}
+
+[[maybe_unused]] void SkipRowsBeside(const char* other, const char* header) {
+  for (const char* what : kBeside) {
+    std::printf("{\"name\":\"%s\",\"skipped\":\"built without %s\"}\n",
+                NameBeside(other, what).c_str(), header);
+  }
+}
+
+bool RowsBesideOthers([[maybe_unused]] int repetitions) {
+  bool verified = true;
+#ifdef RINGFEED_WITH_MOODYCAMEL
+  verified = RowsBeside<MoodycamelQueue>("moodycamel", repetitions) && verified;
+  verified = RowsBeside<MoodycamelWaiting>("moodycamel_waiting", repetitions) && verified;
+#else
+  SkipRowsBeside("moodycamel", "concurrentqueue/concurrentqueue.h");
+  SkipRowsBeside("moodycamel_waiting", "concurrentqueue/concurrentqueue.h");
+#endif
+#ifdef RINGFEED_WITH_ATOMIC_QUEUE
+  verified = RowsBeside<AtomicQueue>("atomic_queue", repetitions) && verified;
+#else
+  SkipRowsBeside("atomic_queue", "atomic_queue/atomic_queue.h");
+#endif
   return verified;
 }
 
@@ -354,7 +501,7 @@ bool Rows(int repetitions) {
              "queue.idle_consumer_20k", "% of a core", repetitions,
              [&] { return IdleConsumer<Ring>(Items(20'000)); },
              [&] { return IdleConsumer<MutexNumbers>(Items(20'000)); }) &&
-         verified;
+         RowsBesideOthers(repetitions) && verified;
 }
 
 }  // namespace
