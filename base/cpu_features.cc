@@ -8,7 +8,6 @@ CpuFeatures FindFeatures() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   found.sse42 = __builtin_cpu_supports("sse4.2");
-  found.clmul = found.sse42 && __builtin_cpu_supports("pclmul");
   found.avx2 = __builtin_cpu_supports("avx2");
   // Zen 1 and 2 take a hundred cycles and more for one pext.
   const bool slow_pext = __builtin_cpu_is("znver1") || __builtin_cpu_is("znver2");

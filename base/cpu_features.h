@@ -5,7 +5,6 @@ namespace ringfeed {
 /// What this machine's processor has of what ringfeed has code for. All false off x86-64.
 struct CpuFeatures {
   bool sse42 = false;
-  bool clmul = false;  ///< sse42 with PCLMULQDQ
   bool avx2 = false;
   bool bmi2 = false;          ///< with a fast pext: not on processors that run it in microcode
   bool avx512 = false;        ///< F, BW and VL

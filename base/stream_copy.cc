@@ -41,6 +41,11 @@ struct Summed {
 };
 thread_local Summed summed;
 
+SummedLines ChosenSummedLines() {
+  static const SummedLines kChosen = FindSummedLines();
+  return kChosen;
+}
+
 #if defined(__x86_64__)
 // Far enough that DRAM's latency is covered, near enough that the lines are still in L1.
 constexpr std::size_t kFetchAhead = 512;
@@ -137,7 +142,7 @@ void SumPiece(std::byte* to, const std::byte* from, std::size_t bytes, std::size
   const std::size_t done = head + lines * kLine;
   summed.Add(static_cast<std::size_t>(from - summed.rest.data()));
   summed.AddCopied(to, head);
-  summed.sum = WaysOfSummedLines().front()(to + head, from + head, lines, summed.sum);
+  summed.sum = ChosenSummedLines()(to + head, from + head, lines, summed.sum);
   summed.rest = summed.rest.subspan(lines * kLine);
   summed.AddCopied(to + done, bytes - done);
 }
@@ -145,7 +150,7 @@ void SumPiece(std::byte* to, const std::byte* from, std::size_t bytes, std::size
 
 }  // namespace
 
-bool SumBeside::Works() { return !WaysOfSummedLines().empty(); }
+bool SumBeside::Works() { return ChosenSummedLines() != nullptr; }
 
 bool SumBeside::Pays(std::size_t record_bytes) {
   constexpr std::size_t kFrom = 8 * 1024;

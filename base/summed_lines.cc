@@ -6,7 +6,6 @@
 
 #include <array>
 #include <cstring>
-#include <vector>
 
 #include "base/cpu_features.h"
 #include "base/crc32c.h"
@@ -26,9 +25,6 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr std::size_t kLine = 64;
-// A multiplication takes several cycles. So many others hide that.
-constexpr std::size_t kAtOnce = 4;
-constexpr std::size_t kStride = kAtOnce * kLine;
 
 /// What is left, which has all in it that stood before: its own sum begins at nothing.
 std::uint32_t SumOfLeft(std::span<const std::byte> left) {
@@ -42,95 +38,62 @@ std::uint32_t Rest(std::byte* to, const std::byte* from, std::size_t lines, std:
   return ExtendCrc32c(before, {to, lines * kLine});  // what is there cannot change any more
 }
 
+// A multiplication takes several cycles, so four are under way at a time. They have names, not
+// places in an array: that would be one in memory.
+
 #define RINGFEED_AVX512 __attribute__((target("avx512f,avx512bw,pclmul,vpclmulqdq")))
 
-RINGFEED_AVX512 inline __m512i LoadAndStream(std::byte* to, const std::byte* from) {
+RINGFEED_AVX512 inline __m512i Copy64(std::byte* to, const std::byte* from) {
   const __m512i read = _mm512_loadu_si512(from);
   _mm512_stream_si512(reinterpret_cast<__m512i*>(to), read);
   return read;
 }
 
+RINGFEED_AVX512 inline __m512i Fold64(__m512i folded, __m512i factors, __m512i next) {
+  const __m512i first = _mm512_clmulepi64_epi128(folded, factors, 0x00);
+  const __m512i second = _mm512_clmulepi64_epi128(folded, factors, 0x11);
+  return _mm512_ternarylogic_epi64(first, second, next, 0x96);
+}
+
 RINGFEED_AVX512 std::uint32_t Avx512Lines(std::byte* to, const std::byte* from, std::size_t lines,
                                           std::uint32_t before) {
+  constexpr std::size_t kAtOnce = 4;
+  constexpr std::size_t kStride = kAtOnce * kLine;
   if (lines < kAtOnce) return Rest(to, from, lines, before);
-  __m512i folded[kAtOnce];
-  for (std::size_t i = 0; i < kAtOnce; ++i) {
-    folded[i] = LoadAndStream(to + i * kLine, from + i * kLine);
-  }
   // The value before is added to the first four bytes.
-  folded[0] = _mm512_xor_si512(
-      folded[0], _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~before))));
+  const __m512i value = _mm512_zextsi128_si512(_mm_cvtsi32_si128(static_cast<int>(~before)));
+  __m512i a = _mm512_xor_si512(Copy64(to, from), value);
+  __m512i b = Copy64(to + kLine, from + kLine);
+  __m512i c = Copy64(to + 2 * kLine, from + 2 * kLine);
+  __m512i d = Copy64(to + 3 * kLine, from + 3 * kLine);
   constexpr long long kFirst = FirstFactor(kStride);
   constexpr long long kSecond = SecondFactor(kStride);
   const __m512i factors = _mm512_set4_epi64(kSecond, kFirst, kSecond, kFirst);
-  std::size_t done = kAtOnce;
-  for (; done + kAtOnce <= lines; done += kAtOnce) {
-    for (std::size_t i = 0; i < kAtOnce; ++i) {
-      const std::size_t at = (done + i) * kLine;
-      const __m512i next = LoadAndStream(to + at, from + at);
-      const __m512i first = _mm512_clmulepi64_epi128(folded[i], factors, 0x00);
-      const __m512i second = _mm512_clmulepi64_epi128(folded[i], factors, 0x11);
-      folded[i] = _mm512_ternarylogic_epi64(first, second, next, 0x96);
-    }
+  for (lines -= kAtOnce; lines >= kAtOnce; lines -= kAtOnce) {
+    to += kStride;
+    from += kStride;
+    a = Fold64(a, factors, Copy64(to, from));
+    b = Fold64(b, factors, Copy64(to + kLine, from + kLine));
+    c = Fold64(c, factors, Copy64(to + 2 * kLine, from + 2 * kLine));
+    d = Fold64(d, factors, Copy64(to + 3 * kLine, from + 3 * kLine));
   }
   std::array<std::byte, kStride> left;
-  for (std::size_t i = 0; i < kAtOnce; ++i) _mm512_storeu_si512(&left[i * kLine], folded[i]);
-  return Rest(to + done * kLine, from + done * kLine, lines - done, SumOfLeft(left));
+  _mm512_storeu_si512(left.data(), a);
+  _mm512_storeu_si512(left.data() + kLine, b);
+  _mm512_storeu_si512(left.data() + 2 * kLine, c);
+  _mm512_storeu_si512(left.data() + 3 * kLine, d);
+  return Rest(to + kStride, from + kStride, lines, SumOfLeft(left));
 }
 
-#define RINGFEED_SSE42 __attribute__((target("sse4.2,pclmul")))
-
-RINGFEED_SSE42 inline __m128i LoadAndStream16(std::byte* to, const std::byte* from) {
-  const __m128i read = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  _mm_stream_si128(reinterpret_cast<__m128i*>(to), read);
-  return read;
-}
-
-// Half the stride, since it has half the registers.
-RINGFEED_SSE42 std::uint32_t Sse42Lines(std::byte* to, const std::byte* from, std::size_t lines,
-                                        std::uint32_t before) {
-  constexpr std::size_t kVector = sizeof(__m128i);
-  constexpr std::size_t kFew = kStride / 2 / kVector;
-  constexpr std::size_t kFewLines = kStride / 2 / kLine;
-  if (lines < kFewLines) return Rest(to, from, lines, before);
-  __m128i folded[kFew];
-  for (std::size_t i = 0; i < kFew; ++i) {
-    folded[i] = LoadAndStream16(to + i * kVector, from + i * kVector);
-  }
-  folded[0] = _mm_xor_si128(folded[0], _mm_cvtsi32_si128(static_cast<int>(~before)));
-  constexpr long long kFirst = FirstFactor(kStride / 2);
-  constexpr long long kSecond = SecondFactor(kStride / 2);
-  const __m128i factors = _mm_set_epi64x(kSecond, kFirst);
-  std::size_t done = kFewLines;
-  for (; done + kFewLines <= lines; done += kFewLines) {
-    for (std::size_t i = 0; i < kFew; ++i) {
-      const std::size_t at = done * kLine + i * kVector;
-      const __m128i next = LoadAndStream16(to + at, from + at);
-      const __m128i first = _mm_clmulepi64_si128(folded[i], factors, 0x00);
-      const __m128i second = _mm_clmulepi64_si128(folded[i], factors, 0x11);
-      folded[i] = _mm_xor_si128(_mm_xor_si128(first, second), next);
-    }
-  }
-  std::array<std::byte, kStride / 2> left;
-  for (std::size_t i = 0; i < kFew; ++i) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(&left[i * kVector]), folded[i]);
-  }
-  return Rest(to + done * kLine, from + done * kLine, lines - done, SumOfLeft(left));
-}
 #endif
 
 }  // namespace
 
-std::span<const SummedLines> WaysOfSummedLines() {
-  static const std::vector<SummedLines> kWays = [] {
-    std::vector<SummedLines> ways;
+SummedLines FindSummedLines() {
 #if defined(__x86_64__)
-    if (Cpu().avx512_clmul) ways.push_back(Avx512Lines);
-    if (Cpu().clmul) ways.push_back(Sse42Lines);
+  if (Cpu().avx512_clmul) return Avx512Lines;
 #endif
-    return ways;
-  }();
-  return kWays;
+  return nullptr;
 }
 
 }  // namespace ringfeed

@@ -30,6 +30,12 @@ void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
 /// Rows that are checked together, and written from the cache.
 constexpr std::size_t kCachedBytes = 64 * 1024;
 
+/// Has the record come into the cache while the stores of the next write wait for memory.
+void FetchBeside(const RecordSpan& record) {
+  constexpr std::size_t kMostFetched = 256 * 1024;
+  SetStreamCompanion(record.data, std::min(record.size, kMostFetched));
+}
+
 // Of the task's first row, in its batch.
 std::uint32_t FirstRecord(const WriteTask& task) {
   return task.dst_row == 0 ? 0 : task.slot->row_ends[task.dst_row - 1];
@@ -275,6 +281,7 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
         beside.emplace(records[begin].bytes());
       } else {
         CheckSums(all, begin, begin + rows, scratch);
+        if (begin + rows < records.size()) FetchBeside(records[begin + rows]);
       }
     } else if (scattered) {
       rows = FetchedRows(records.subspan(begin, rows));
