@@ -278,14 +278,14 @@ ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const Re
       if (empty) return ReadResult::kFailed;
     }
     if (pending == nullptr) {
-      const Status copied = of.run->batch_sink()->CopyPending(slot);
+      const Status copied = of.run->CopyPending(slot);
       if (!copied.ok()) {
         if (Fail(*of.run, copied) == Wait::kStale) continue;
         return ReadResult::kFailed;
       }
     }
     if (pending != nullptr) *pending = slot->pending_copies;
-    *instance = of.run->batch_sink()->MakeInstance(*slot, owner);
+    *instance = of.run->MakeInstance(*slot, owner);
     instance->set_names(names_);
     if (leaves_sums) {
       *unsettled = MakeUnsettled(std::move(of), slot, owner);

@@ -61,7 +61,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     session_->batch_bytes_.fetch_add(slot_->payload_bytes.load(std::memory_order_relaxed),
                                      std::memory_order_relaxed);
     if (settled.kind == SettledBatch::Kind::kOther) {
-      settled.tensors = taken_.run->batch_sink()->MakeInstance(*slot_, owner_);
+      settled.tensors = taken_.run->MakeInstance(*slot_, owner_);
       settled.tensors.set_names(session_->names_);
     }
     return settled;
@@ -78,7 +78,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
   }
 
   void Lose(std::span<const std::uint32_t> bad, Status* failure) {
-    taken_.run->batch_sink()->LosePayloads(bad, slot_);
+    taken_.run->LosePayloads(bad, slot_);
     if (!slot_->failed_payload_pass) return;
     *failure = slot_->status;
     session_->FailBehind(*taken_.run, *slot_);
@@ -94,7 +94,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
 bool ReaderSession::SettleByCpu(const Taken& taken, BatchBuffer* slot) {
   std::vector<std::uint32_t> all(slot->pending_sums.size());
   std::iota(all.begin(), all.end(), 0U);
-  taken.run->batch_sink()->LosePayloads(all, slot);
+  taken.run->LosePayloads(all, slot);
   if (slot->rows > 0 || !slot->status.ok() || plan_.batch.empty_batches) return true;
   PassOverLate(*taken.run, OriginOf(taken, *slot));
   const std::lock_guard lock(mutex_);

@@ -55,16 +55,13 @@ class ReaderSession::Turn {
 };
 
 bool ReaderSession::HoldsAllSlots(const Run& run) {
-  const BatchSink* sink = run.batch_sink();
-  if (sink == nullptr || sink->slot_limit() == 0 ||
-      run.holders().HeldBy(std::this_thread::get_id()) < sink->slot_limit()) {
-    return false;
-  }
+  const std::size_t most = run.most_batches();
+  if (most == 0 || run.holders().HeldBy(std::this_thread::get_id()) < most) return false;
   // Not final: releasing a batch and reading again goes on where this left off.
   const std::lock_guard lock(mutex_);
-  failure_ = Status(StatusCode::kResourceExhausted, "this thread holds all " +
-                                                        std::to_string(sink->slot_limit()) +
-                                                        " batches of the reader; " + kMakeRoom);
+  failure_ =
+      Status(StatusCode::kResourceExhausted, "this thread holds all " + std::to_string(most) +
+                                                 " batches of the reader; " + kMakeRoom);
   return true;
 }
 
@@ -83,7 +80,7 @@ bool ReaderSession::SeesItselfStarve(const Run& run) {
 std::string ReaderSession::WhatIsHeld(const Run& run) {
   const std::string who =
       run.holders().IsOne() ? "this thread holds" : "the threads that wait for more hold";
-  if (run.batch_sink() != nullptr) {
+  if (run.delivers_batches()) {
     return who + " all batches of the reader; " + kMakeRoom;
   }
   return who +

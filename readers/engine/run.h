@@ -17,6 +17,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <thread>
@@ -142,7 +143,30 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
 
   /// An owner for a delivery's memory: gives it back when its last copy goes.
   std::shared_ptr<const void> Lease(Delivery delivery);
-  BatchSink* batch_sink() const { return batch_sink_; }
+
+  // Of runs that deliver batches alone. Whoever holds the batch by Lease may call the next three,
+  // on any thread, also after Stop. One call at a time for one batch; several at once for different
+  // ones. None waits for another thread.
+
+  /// Its tensors, which share `owner`: the batch is held until the last of them goes.
+  Instance MakeInstance(const BatchBuffer& batch, const std::shared_ptr<const void>& owner) const {
+    return batch_sink_->MakeInstance(batch, owner);
+  }
+  /// Copies the fields that were left to whoever takes the batch; where none were, does nothing.
+  Status CopyPending(BatchBuffer* batch) const { return batch_sink_->CopyPending(batch); }
+  /// Takes the checksums that were left and have these numbers, and loses the rows where one does
+  /// not match: see BatchSink::LosePayloads. The batch may get shorter: tensors come after this.
+  void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* batch) const {
+    batch_sink_->LosePayloads(sums, batch);
+  }
+  /// Whether deliveries are batches, else records. The same for the run's life; any thread.
+  bool delivers_batches() const { return batch_sink_ != nullptr; }
+  /// So many batches exist at most. 0: that is not known yet, for none was planned; or records are
+  /// delivered. Any thread, at any time.
+  std::size_t most_batches() const {
+    return batch_sink_ != nullptr ? batch_sink_->slot_limit() : 0;
+  }
+
   /// Threads that read and write, and CPUs that this process may use.
   int threads() const { return static_cast<int>(pool_.writers()); }
   int cpus() const { return cpus_; }
