@@ -281,6 +281,12 @@ Explorer::Readable Explorer::FindReadable() const {
     if (locations_[l].plain) readable.plain[l] = std::numeric_limits<std::uint8_t>::max();
   }
   Lower(readable.oldest, readable.newest);
+  for (std::size_t l = 0; l < count; ++l) {
+    if (!locations_[l].ended) continue;
+    // Each thread has seen all of it.
+    readable.oldest[l] = readable.newest[l] = std::numeric_limits<std::uint8_t>::max();
+    readable.plain[l] = 0;
+  }
   return readable;
 }
 
@@ -308,6 +314,7 @@ std::uint64_t Explorer::HashState() const {
     hash = MixView(mix_ages(hash, thread.view), thread.stale, count);
   }
   for (std::size_t l = 0; l < count; ++l) {
+    if (locations_[l].ended) continue;
     if (locations_[l].plain) {
       hash = Mix(hash, locations_[l].stores.back().value);
       continue;
@@ -329,8 +336,16 @@ int Explorer::NewLocation(std::uint64_t value) {
   stores.clear();
   stores.push_back({value, View{}});
   locations_[static_cast<std::size_t>(location)].plain = false;
+  locations_[static_cast<std::size_t>(location)].ended = false;
   main_view_[static_cast<std::size_t>(location)] = 0;
   return location;
+}
+
+void Explorer::EndLocation(int location) {
+  if (current_ < 0) return;
+  const auto l = static_cast<std::size_t>(location);
+  locations_[l].ended = true;
+  for (Thread& thread : threads_) thread.stale[l] = 0;
 }
 
 int Explorer::NewPlainLocation() {
@@ -354,6 +369,9 @@ View& Explorer::CurrentView() {
 
 void Explorer::Observe(const char* what, int location, std::uint64_t value) {
   if (current_ < 0) return;
+  if (location >= 0 && locations_[static_cast<std::size_t>(location)].ended) {
+    Fail("touched after its end");
+  }
   Thread& thread = threads_[static_cast<std::size_t>(current_)];
   thread.history = Mix(Mix(thread.history, static_cast<std::uint64_t>(location + 1)), value);
   if (tracing_) {
@@ -445,6 +463,7 @@ void Explorer::TouchPlain(int location, std::uint64_t value) {
   const auto l = static_cast<std::size_t>(location);
   auto& stores = locations_[l].stores;
   View& view = CurrentView();
+  if (locations_[l].ended) Fail("touched after its end");
   if (current_ >= 0 && view[l] + std::size_t{1} != stores.size()) Fail("data race");
   // An access is the only one after all earlier ones, so only the newest is remembered.
   stores.push_back({value, View{}});

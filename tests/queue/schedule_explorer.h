@@ -37,7 +37,7 @@ namespace ringfeed::checker {
 // are in loops), spurious futex wake-ups, and reading one outdated store more than kStaleReads
 // times in a row by one thread (memory becomes visible in the end).
 
-inline constexpr std::size_t kMaxLocations = 48;  // whole vectors, which compilers make loops over
+inline constexpr std::size_t kMaxLocations = 64;  // whole vectors, which compilers make loops over
 inline constexpr int kMaxThreads = 6;
 
 using View = std::array<std::uint8_t, kMaxLocations>;  // beyond the program's locations: zeros
@@ -83,8 +83,10 @@ class Explorer {
   // A decision of the environment, 0 .. n-1.
   int Choose(int n, const char* what);
 
-  // For ModelAtomic, TrackedItem and ModelPolicy.
+  // For ModelAtomic, TrackedItem and ModelPolicy. A thread may make what others are told of later.
   int NewLocation(std::uint64_t value);
+  // By a thread: nobody touches the location any more, so it is no part of the state.
+  void EndLocation(int location);
   std::uint64_t Load(int location, std::memory_order order);
   void Store(int location, std::uint64_t value, std::memory_order order);
   bool CompareExchange(int location, std::uint64_t& expected, std::uint64_t desired,
@@ -115,6 +117,7 @@ class Explorer {
     std::vector<StoreRecord> stores;
     std::uint8_t seq_cst_floor = 0;
     bool plain = false;
+    bool ended = false;
   };
   enum class ThreadState : std::uint8_t { kReady, kAsleep, kDone };
   struct Thread {
@@ -187,13 +190,15 @@ class Explorer {
   ExploreResult result_;
 };
 
-// An std::atomic of the explored program; it is initialised before the threads start.
+// An std::atomic of the explored program. Where a thread makes one, others hear of it in an order
+// that the program has; where a thread destroys one, it is no part of the state any more.
 template <typename U>
 class ModelAtomic {
   static_assert(sizeof(U) <= sizeof(std::uint64_t));
 
  public:
   explicit ModelAtomic(U value) : location_(Explorer::Get().NewLocation(Bits(value))) {}
+  ~ModelAtomic() { Explorer::Get().EndLocation(location_); }
   ModelAtomic(const ModelAtomic&) = delete;
   ModelAtomic& operator=(const ModelAtomic&) = delete;
 
@@ -252,6 +257,9 @@ class ModelAtomic {
 class TrackedVariable {
  public:
   TrackedVariable() : location_(Explorer::Get().NewPlainLocation()) {}
+  ~TrackedVariable() { Explorer::Get().EndLocation(location_); }
+  TrackedVariable(const TrackedVariable&) = delete;
+  TrackedVariable& operator=(const TrackedVariable&) = delete;
   void Touch(std::uint64_t value = 0) { Explorer::Get().TouchPlain(location_, value); }
 
  private:

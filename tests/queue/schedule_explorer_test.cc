@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 namespace ringfeed::checker {
 namespace {
 
@@ -115,6 +117,66 @@ TEST_F(ScheduleExplorer, SleeperThatNobodyWakesIsAHang) {
   });
   EXPECT_NE(result.failure.find("hang"), std::string::npos);
   EXPECT_NE(result.trace, "");
+}
+
+TEST_F(ScheduleExplorer, WhatAThreadMakesIsThereForWhomItTells) {
+  const ExploreResult result = Explorer::Explore([&] {
+    Word told(0);
+    std::optional<Word> made;
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([&] {
+      told.fetch_or(2, std::memory_order_relaxed);
+      made.emplace(7);
+      made->store(8, std::memory_order_relaxed);
+      told.fetch_or(1, std::memory_order_release);
+    });
+    explorer.Spawn([&] {
+      if ((told.load(std::memory_order_acquire) & 1) == 0) return;
+      Explorer::Get().Require(made->load(std::memory_order_relaxed) == 8, "outdated");
+    });
+    explorer.Run();
+  });
+  EXPECT_EQ(result.failure, "");
+  EXPECT_TRUE(result.exhausted);
+}
+
+// The thread writes one of several values to a variable and goes on.
+std::size_t StatesBehind(bool ends) {
+  const ExploreResult result = Explorer::Explore([&] {
+    std::optional<Word> word(0);
+    Word other(0);
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([&] {
+      word->store(static_cast<std::uint64_t>(explorer.Choose(4, "value")),
+                  std::memory_order_relaxed);
+      if (ends) word.reset();
+      explorer.Settle(0);
+      for (std::uint64_t i = 1; i < 9; ++i) other.store(i, std::memory_order_relaxed);
+    });
+    explorer.Spawn([&] { other.load(std::memory_order_relaxed); });
+    explorer.Run();
+  });
+  EXPECT_TRUE(result.exhausted);
+  return result.states;
+}
+
+TEST_F(ScheduleExplorer, WhatHasEndedIsNoPartOfTheState) {
+  EXPECT_LT(2 * StatesBehind(true), StatesBehind(false));
+}
+
+TEST_F(ScheduleExplorer, ATouchOfWhatHasEndedIsFound) {
+  const ExploreResult result = Explorer::Explore([&] {
+    std::optional<Word> word(0);
+    const int location = word->location();
+    auto& explorer = Explorer::Get();
+    explorer.Spawn([&] {
+      word->store(1, std::memory_order_relaxed);
+      word.reset();
+    });
+    explorer.Spawn([&] { explorer.Load(location, std::memory_order_relaxed); });
+    explorer.Run();
+  });
+  EXPECT_EQ(result.failure, "touched after its end");
 }
 
 TEST_F(ScheduleExplorer, LostUpdateIsFoundWithOnePreemption) {
