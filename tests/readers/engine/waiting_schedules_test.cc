@@ -7,6 +7,7 @@
 #include <ostream>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "tests/readers/engine/waiting_scenarios.h"
 #include "tests/support/stress_scale.h"
@@ -21,6 +22,7 @@ ExploreOptions Scaled(ExploreOptions options) {
 }
 
 constexpr ExploreOptions kOne{.preemptions = 1, .stale_reads = 0};
+constexpr ExploreOptions kUninterrupted{.preemptions = 0, .stale_reads = 0};
 constexpr ExploreOptions kStale{.preemptions = 1, .stale_reads = 1};
 
 struct Case {
@@ -71,12 +73,45 @@ const Case kCases[] = {
     {"ALaneIsDueAtTheLimit", kDueAtTheLimit},
     {"TwoSlots", {.slots = 2, .delivered = kAll}},
     {"TheConsumerHoldsOne", {.credits = 2, .slots = 2, .delivered = kAll, .held = 1}},
-    {"TheConsumerLeaves", {.delivered = kSome, .leaving = Leaving::kEarly}},
-    {"SomebodyStops", {.blocks = 1, .delivered = kAll, .leaving = Leaving::kAnyTime}},
     {"ReadsAreUnderWay", {.delivered = kSome, .in_engine = true}},
     {"ReadsAreUnderWayAndSomebodyStops",
      {.blocks = 1, .delivered = kSome, .leaving = Leaving::kAnyTime, .in_engine = true}},
 };
+
+// Consumers that leave, runs that are stopped, and those that a second one follows.
+std::vector<Case> LeavingCases() {
+  struct Name {
+    const char* name;
+    Leaving leaving;
+  };
+  struct Rows {
+    const char* name;
+    std::uint32_t delivered;
+  };
+  std::vector<Case> cases;
+  for (const Name& way :
+       {Name{"TheConsumerLeaves", Leaving::kEarly}, Name{"SomebodyStops", Leaving::kAnyTime},
+        Name{"TheConsumerRestores", Leaving::kRestores},
+        Name{"SomebodyRestores", Leaving::kRestoredAnyTime}}) {
+    for (const Rows& rows : {Rows{"RowsAreDropped", kNone}, Rows{"SomeRowsAreDropped", kSome},
+                             Rows{"NoRowIsDropped", kAll}}) {
+      for (const std::int64_t credits : {1, 2}) {
+        WaitingScenario scenario = {
+            .credits = credits, .delivered = rows.delivered, .leaving = way.leaving};
+        // What may come at any moment is much to look through, and too much with a second run:
+        // there another thread goes on only where one sleeps or ends. WaitingRandomSchedules has
+        // the rest.
+        const bool restores = way.leaving == Leaving::kRestoredAnyTime;
+        const bool comes_any_time = restores || way.leaving == Leaving::kAnyTime;
+        const bool is_less = credits == 2 && !(restores && rows.delivered == kAll);
+        if (comes_any_time && rows.delivered != kNone && !is_less) scenario.blocks = 1;
+        cases.push_back({std::string(way.name) + rows.name + (credits == 1 ? "" : "TwoCredits"),
+                         scenario, restores ? kUninterrupted : kOne});
+      }
+    }
+  }
+  return cases;
+}
 
 // A medium that does not answer, and somebody who does not wait for it.
 const WaitingScenario kStalledRead = {.blocks = 1,
@@ -90,6 +125,9 @@ INSTANTIATE_TEST_SUITE_P(Stalled, WaitingSchedules,
                          [](const auto& item) { return item.param.name; });
 
 INSTANTIATE_TEST_SUITE_P(Runs, WaitingSchedules, ::testing::ValuesIn(kCases),
+                         [](const auto& item) { return item.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(Leaving, WaitingSchedules, ::testing::ValuesIn(LeavingCases()),
                          [](const auto& item) { return item.param.name; });
 
 TEST(RoomSchedules, ThePlanGoesOnOnceThereIsRoom) {
@@ -116,7 +154,22 @@ TEST(WaitingRandomSchedules, NobodySleepsForEverAndNothingIsLost) {
   WaitingScenario stopped = large;
   stopped.leaving = Leaving::kAnyTime;
   stopped.in_engine = true;
-  for (const WaitingScenario& scenario : {kDueAtTheLimit, large, stopped}) {
+  std::vector<WaitingScenario> scenarios = {kDueAtTheLimit, large, stopped};
+  for (const Leaving leaving : {Leaving::kEarly, Leaving::kRestores, Leaving::kRestoredAnyTime}) {
+    for (const std::int64_t credits : {1, 2}) {
+      scenarios.push_back(large);
+      scenarios.back().credits = credits;
+      scenarios.back().held = credits == 1 ? 0 : 1;  // a lane has two of its blocks out in a row
+      scenarios.back().leaving = leaving;
+    }
+  }
+  for (const std::uint32_t rows : {kNone, kSome, kAll}) {
+    for (const std::int64_t credits : {1, 2}) {
+      scenarios.push_back(
+          {.credits = credits, .delivered = rows, .leaving = Leaving::kRestoredAnyTime});
+    }
+  }
+  for (const WaitingScenario& scenario : scenarios) {
     const std::size_t executions = kSanitized ? 300 : 6000;
     const ExploreResult result =
         ExploreWaiting(scenario, {.random_executions = executions, .seed = std::random_device()()});
@@ -157,6 +210,7 @@ const Mutation kMutations[] = {
     {"Ask", Missing::kAsk, {.delivered = kAll}},
     {"Delivery", Missing::kDelivery, {.delivered = kAll}},
     {"Stop", Missing::kStop, {.delivered = kSome, .leaving = Leaving::kEarly}},
+    {"StopForASecondRun", Missing::kStop, {.delivered = kSome, .leaving = Leaving::kRestores}},
     {"Interrupt", Missing::kInterrupt, kStalledRead},
     {"LookAgain", Missing::kLookAgain, {.delivered = kAll}},
 };
