@@ -29,10 +29,15 @@ enum class Missing : std::uint8_t {
   kGiveBack,       // a credit came back to a lane that had none
   kMissDue,        // a lane became due and has no block
   kAfterFirstPop,  // the wake for the due lane is forgotten if it had a block at first
-  kAsk,            // a slot came back
+  kAsk,            // a slot came back: the wake of who asks for the plan
+  kRelease,        // the same: nobody asks
   kDelivery,       // a delivery is there
-  kStop,           // the run is stopped
+  kEnd,            // the plan has come to its end
+  kStop,           // the run is stopped: of workers
+  kCancel,         // the same, of the consumer
+  kPublish,        // a block was published, and nobody runs the plan for it
   kInterrupt,      // of a thread that sleeps in its engine
+  kKeepInterrupt,  // the engine forgets an interrupt for which nobody waits yet
   kLookAgain,      // the thread does not look again after it registered
 };
 
@@ -114,7 +119,7 @@ class WaitingRun {
   // Any thread's.
   void Stop() {
     stop_.store(1, std::memory_order_release);
-    deliveries_.NotifyAll();
+    if (missing_ != Missing::kCancel) deliveries_.NotifyAll();
     for (std::size_t i = 0; i < kWorkers; ++i) Wake(i, Missing::kStop);
   }
 
@@ -136,7 +141,7 @@ class WaitingRun {
   void LetGo(std::size_t block) {
     GiveBack(LaneOf(block));
     slots_.fetch_add(~std::uint64_t{0}, std::memory_order_release);
-    turn_.Ask([this] { Wake(0, Missing::kAsk); });
+    if (missing_ != Missing::kRelease) turn_.Ask([this] { Wake(0, Missing::kAsk); });
   }
 
   // With no thread at work.
@@ -155,7 +160,9 @@ class WaitingRun {
     if (missing_ == which) return;
     sleepers_[worker].Wake([this] {
       if (missing_ == Missing::kInterrupt) return;
-      engine_->interrupted.store(1, std::memory_order_release);
+      if (missing_ != Missing::kKeepInterrupt) {
+        engine_->interrupted.store(1, std::memory_order_release);
+      }
       engine_->events.Notify(1);
     });
   }
@@ -193,7 +200,7 @@ class WaitingRun {
     ++filled_[next];
     ahead_.NotePublished(next, scenario_.bytes[next]);
     published_[next].store(filled_[next], std::memory_order_release);
-    Request(worker);
+    if (missing_ != Missing::kPublish) Request(worker);
     return true;
   }
   void Rest(std::size_t worker) {
@@ -247,7 +254,7 @@ class WaitingRun {
     waiting_ = 0;
     if (++indexed_ < Total()) return true;
     delivered_.fetch_or(kEnd, std::memory_order_release);
-    if (missing_ != Missing::kDelivery) deliveries_.NotifyAll();
+    if (missing_ != Missing::kEnd) deliveries_.NotifyAll();
     return false;
   }
 

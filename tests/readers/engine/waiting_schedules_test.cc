@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/readers/engine/memory_scenarios.h"
 #include "tests/readers/engine/waiting_scenarios.h"
 #include "tests/support/stress_scale.h"
 
@@ -139,6 +140,35 @@ TEST(RoomSchedules, ThePlanGoesOnOnceThereIsRoom) {
   EXPECT_NE(ExploreRoom(4, kOne, Missing::kAsk).failure, "");
 }
 
+TEST(MemorySchedules, ThePlanGoesOnOnceMemoryIsBackAndFailsWhereNoneComes) {
+  if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
+  for (const MemoryScenario& scenario :
+       {MemoryScenario{.blocks = 3}, MemoryScenario{.blocks = 3, .limit = 2},
+        MemoryScenario{.keeps = true}, MemoryScenario{.blocks = 3, .limit = 2, .keeps = true}}) {
+    const ExploreResult result =
+        ExploreMemory(scenario, Scaled({.preemptions = 2, .stale_reads = 1}));
+    EXPECT_EQ(result.failure, "") << result.trace;
+    EXPECT_TRUE(result.exhausted || kSanitized);
+    std::cout << "  " << result.states << " states, " << result.executions << " executions\n";
+  }
+}
+
+TEST(MemorySchedules, WhatIsLeftOutOrMistakenIsFound) {
+  if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
+  EXPECT_NE(ExploreMemory({}, kOne, MemoryMissing::kTask).failure.find("hang"), std::string::npos);
+  EXPECT_NE(ExploreMemory({.keeps = true}, kOne, MemoryMissing::kBatchDone).failure.find("hang"),
+            std::string::npos);
+  EXPECT_EQ(ExploreMemory({}, kOne, MemoryMissing::kMemoryFirst).failure,
+            "failed beside memory that comes back");
+}
+
+// Its batch asks for the plan a moment later.
+TEST(MemorySchedules, NobodyNeedsTheRequestForABlocksMemory) {
+  if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
+  const ExploreResult result = ExploreMemory({.blocks = 3}, Scaled(kStale), MemoryMissing::kFreed);
+  EXPECT_EQ(result.failure, "") << result.trace;
+}
+
 // Where every schedule would take too long: some, of any number of preemptions and outdated reads.
 TEST(WaitingRandomSchedules, NobodySleepsForEverAndNothingIsLost) {
   if (!Fiber::kSupported) GTEST_SKIP() << "no fibers in this build";
@@ -199,7 +229,7 @@ class WaitingMutations : public ::testing::TestWithParam<Mutation> {
 TEST_P(WaitingMutations, AWakeThatIsLeftOutIsFoundAsAHang) {
   const ExploreResult result =
       ExploreWaiting(GetParam().scenario, GetParam().options, GetParam().missing);
-  EXPECT_NE(result.failure, "");
+  EXPECT_NE(result.failure.find("hang"), std::string::npos) << result.failure;
   std::cout << "  " << result.failure << " after " << result.executions << " executions\n";
 }
 
@@ -208,11 +238,21 @@ const Mutation kMutations[] = {
     {"MissDue", Missing::kMissDue, kDueAtTheLimit},
     {"AfterFirstPop", Missing::kAfterFirstPop, kDueAtTheLimit},
     {"Ask", Missing::kAsk, {.delivered = kAll}},
+    {"Release", Missing::kRelease, {.delivered = kAll}},
     {"Delivery", Missing::kDelivery, {.delivered = kAll}},
+    {"End", Missing::kEnd, {.delivered = kNone}},
     {"Stop", Missing::kStop, {.delivered = kSome, .leaving = Leaving::kEarly}},
     {"StopForASecondRun", Missing::kStop, {.delivered = kSome, .leaving = Leaving::kRestores}},
+    {"Cancel", Missing::kCancel, {.delivered = kAll, .leaving = Leaving::kAnyTime}},
+    {"CancelForASecondRun",
+     Missing::kCancel,
+     {.blocks = 1, .delivered = kAll, .leaving = Leaving::kRestoredAnyTime},
+     kUninterrupted},
+    {"Publish", Missing::kPublish, {.delivered = kAll}},
     {"Interrupt", Missing::kInterrupt, kStalledRead},
+    {"KeepInterrupt", Missing::kKeepInterrupt, kStalledRead},
     {"LookAgain", Missing::kLookAgain, {.delivered = kAll}},
+    {"LookAgainInTheEngine", Missing::kLookAgain, kStalledRead},
 };
 
 INSTANTIATE_TEST_SUITE_P(Wakes, WaitingMutations, ::testing::ValuesIn(kMutations),
