@@ -333,7 +333,8 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //
 //   a block of the due lane   Publish, which runs the plan itself (RequestPlan)
 //   a batch slot              ReleaseDelivery: AskForPlan
-//   memory for a block        RecycleBlock, ReleaseDelivery and BatchDone: AskForPlan
+//   memory for a block        MemoryBudget::NoteFreed (RecycleBlock), ReleaseDelivery and
+//                             BatchDone: AskForPlan
 //   room for a delivery       whoever takes one (Outbox): AskForPlan
 //
 // Should this have a gap, LateWakes finds it.
@@ -585,13 +586,12 @@ void Run::RecycleBlock(Block* block) {
   LaneState& lane = *lanes_[block->lane];
   const std::int32_t credits = block->credits;
   const std::size_t bytes = block->payload_bytes;
-  budget_->NoteFreed(block->slab_bytes());
-  DropKeep(block, Block::kHeld);
-  if (hold_credits_) {
-    GiveCredits(lane, credits, bytes);
-  } else {
-    AskForPlan();  // the plan may wait for this memory
-  }
+  const std::size_t slab_bytes = block->slab_bytes();
+  DropKeep(block, Block::kHeld);  // first: the plan goes on with this memory
+  budget_->NoteFreed(slab_bytes, [this] {
+    if (!hold_credits_) AskForPlan();  // else it never waits for memory
+  });
+  if (hold_credits_) GiveCredits(lane, credits, bytes);
 }
 
 // ---- What is taken ahead ----

@@ -44,7 +44,13 @@ class MemoryBudget {
   /// Why it may not.
   Status WhyNot() const;
   void NoteHeld(std::size_t bytes) { held_.fetch_add(bytes, std::memory_order_relaxed); }
-  void NoteFreed(std::size_t bytes) { held_.fetch_sub(bytes, std::memory_order_relaxed); }
+  /// So many bytes are free again, which may make MayHold true: wake_plan() has a plan look again
+  /// that may have waited for that. Nothing else makes what is held back less.
+  template <typename WakePlan>
+  void NoteFreed(std::size_t bytes, WakePlan&& wake_plan) {
+    held_.fetch_sub(bytes, std::memory_order_relaxed);  // before the wake, which orders it
+    wake_plan();
+  }
   std::size_t held_bytes() const { return held_.load(std::memory_order_relaxed); }
 
   /// Grows so that batches have that much, or a half, a quarter and so on of it; returns how much.

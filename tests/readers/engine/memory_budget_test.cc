@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ringfeed {
 namespace {
@@ -92,8 +93,18 @@ TEST_F(MemoryBudgetTest, WhatIsHeldBackGrowsToItsShareAndIsThenRefused) {
   EXPECT_LE(Taken(), budget->limit());
   EXPECT_NE(budget->WhyNot().ToString().find("hold 18874368 bytes"), std::string::npos)
       << budget->WhyNot().ToString();
-  budget->NoteFreed(held);
+  budget->NoteFreed(held, [] {});
   EXPECT_TRUE(budget->MayHold(held));
+}
+
+TEST_F(MemoryBudgetTest, ThePlanIsWokenOnceWhatItWaitsForIsFree) {
+  const auto budget = Make(0);
+  budget->Reserve(8 * kMiB);
+  budget->NoteHeld(18 * kMiB);
+  ASSERT_FALSE(budget->MayHold(kMiB));
+  std::vector<bool> seen;
+  budget->NoteFreed(kMiB, [&] { seen.push_back(budget->MayHold(kMiB)); });
+  EXPECT_EQ(seen, std::vector<bool>{true});
 }
 
 TEST_F(MemoryBudgetTest, WhatOthersTookIsNotHeldBack) {
