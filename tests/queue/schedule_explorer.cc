@@ -294,7 +294,9 @@ std::uint64_t Explorer::HashState() const {
   const auto count = static_cast<std::size_t>(location_count_);
   // Stores that no thread can read any more are left out, and so is how many there were.
   const Readable readable = FindReadable();
-  const auto& [oldest, newest, plain] = readable;
+  const View& oldest = readable.oldest;  // no bindings: clang 14 lets no lambda have them
+  const View& newest = readable.newest;
+  const View& plain = readable.plain;
   const auto mix_ages = [&](std::uint64_t hash, const View& view) {
     View ages;
     for (std::size_t l = 0; l < kMaxLocations; ++l) {
