@@ -6,17 +6,9 @@
 #include <array>
 
 #include "base/cpu_features.h"
+#include "base/crc32c_fold.h"
 #include "base/crc32c_math.h"
 #include "base/little_endian.h"
-
-#if defined(__x86_64__)
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 takes the deliberately undefined operands of its own intrinsics for mistakes (bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
-#endif
 
 namespace ringfeed {
 namespace {
@@ -98,12 +90,6 @@ RINGFEED_SSE42 void Sse42Each(std::span<const RecordSpan> records, std::uint32_t
 
 #define RINGFEED_CLMUL __attribute__((target("sse4.2,avx512f,avx512bw,avx512dq,pclmul,vpclmulqdq")))
 
-RINGFEED_CLMUL inline __m512i Fold(__m512i folded, __m512i factors, __m512i next) {
-  const __m512i first = _mm512_clmulepi64_epi128(folded, factors, 0x00);
-  const __m512i second = _mm512_clmulepi64_epi128(folded, factors, 0x11);
-  return _mm512_ternarylogic_epi64(first, second, next, 0x96);
-}
-
 // A record of at least 64 bytes, folded block by block into 16 bytes. Zeros in front change no
 // remainder, so the odd bytes are taken first, behind zeros: what comes after them are whole blocks
 // and no branch depends on the length but their number. That matters more than the fold: lengths
@@ -129,11 +115,11 @@ RINGFEED_CLMUL inline std::uint32_t FoldedCrc(const RecordSpan& record) {
   __m512i init_left = _mm512_maskz_mov_epi8(std::uint64_t{0xf} >> odd, ones);
   const std::byte* const end = record.data + record.size;
   for (const std::byte* at = record.data + odd; at != end; at += kBlock) {
-    folded = Fold(folded, by_block, _mm512_xor_si512(_mm512_loadu_si512(at), init_left));
+    folded = FoldCrc32c(folded, by_block, _mm512_xor_si512(_mm512_loadu_si512(at), init_left));
     init_left = _mm512_setzero_si512();
   }
   const __m512i last_lane = _mm512_maskz_mov_epi64(0xc0, folded);
-  const __m512i lanes = Fold(folded, to_last_lane, last_lane);
+  const __m512i lanes = FoldCrc32c(folded, to_last_lane, last_lane);
   const __m256i half =
       _mm256_xor_si256(_mm512_castsi512_si256(lanes), _mm512_extracti64x4_epi64(lanes, 1));
   const __m128i rest =

@@ -9,16 +9,8 @@
 
 #include "base/cpu_features.h"
 #include "base/crc32c.h"
+#include "base/crc32c_fold.h"
 #include "base/crc32c_math.h"
-
-#if defined(__x86_64__)
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 takes the deliberately undefined operands of its own intrinsics for mistakes (bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
-#endif
 
 namespace ringfeed {
 namespace {
@@ -49,12 +41,6 @@ RINGFEED_AVX512 inline __m512i Copy64(std::byte* to, const std::byte* from) {
   return read;
 }
 
-RINGFEED_AVX512 inline __m512i Fold64(__m512i folded, __m512i factors, __m512i next) {
-  const __m512i first = _mm512_clmulepi64_epi128(folded, factors, 0x00);
-  const __m512i second = _mm512_clmulepi64_epi128(folded, factors, 0x11);
-  return _mm512_ternarylogic_epi64(first, second, next, 0x96);
-}
-
 RINGFEED_AVX512 std::uint32_t Avx512Lines(std::byte* to, const std::byte* from, std::size_t lines,
                                           std::uint32_t before) {
   constexpr std::size_t kAtOnce = 4;
@@ -72,10 +58,10 @@ RINGFEED_AVX512 std::uint32_t Avx512Lines(std::byte* to, const std::byte* from, 
   for (lines -= kAtOnce; lines >= kAtOnce; lines -= kAtOnce) {
     to += kStride;
     from += kStride;
-    a = Fold64(a, factors, Copy64(to, from));
-    b = Fold64(b, factors, Copy64(to + kLine, from + kLine));
-    c = Fold64(c, factors, Copy64(to + 2 * kLine, from + 2 * kLine));
-    d = Fold64(d, factors, Copy64(to + 3 * kLine, from + 3 * kLine));
+    a = FoldCrc32c(a, factors, Copy64(to, from));
+    b = FoldCrc32c(b, factors, Copy64(to + kLine, from + kLine));
+    c = FoldCrc32c(c, factors, Copy64(to + 2 * kLine, from + 2 * kLine));
+    d = FoldCrc32c(d, factors, Copy64(to + 3 * kLine, from + 3 * kLine));
   }
   std::array<std::byte, kStride> left;
   _mm512_storeu_si512(left.data(), a);

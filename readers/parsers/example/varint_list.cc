@@ -5,15 +5,7 @@
 
 #include "base/cpu_features.h"
 #include "base/little_endian.h"
-
-#if defined(__x86_64__)
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12 takes the deliberately undefined operands of its own intrinsics for mistakes (bug 105593).
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-#include <immintrin.h>
-#endif
+#include "base/x86_vectors.h"
 
 namespace ringfeed {
 namespace {
