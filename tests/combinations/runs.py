@@ -483,7 +483,7 @@ class Run:
             reported = any(process.returncode in (1, 2) for process in processes)
             if self.expected.damaged() != reported:
                 self.fault(f"damage is there: {self.expected.damaged()}, reported: {reported}", processes[0])
-        if len(self.faults) > before or ended in (DAMAGED, REFUSED):
+        if len(self.faults) > before or ended in (DAMAGED, REFUSED) or self.fails_unlike_model(processes):
             return None
         texts = {process.position.read_text() for process in processes}
         split = self.configuration["split"] == "yes" and ranks > 1
@@ -510,7 +510,8 @@ class Run:
             if ended != DAMAGED or wanted:
                 self.fault(f"no report: {len(wanted)} batches were expected", process)
             return
-        if found != wanted and (self.unsure() or ended == DAMAGED and self.loose()):
+        unlike = ended == STOPPED and self.fails_unlike_model([process])
+        if unlike or found != wanted and (self.unsure() or ended == DAMAGED and self.loose()):
             self._check_like_plain(process, report)
             return
         if self.loose() and found != wanted and self.same_rows(found, wanted, ranks, start, most):
@@ -546,6 +547,10 @@ class Run:
         configuration = self.configuration
         return (configuration["damage"] == "fail" and configuration["order"] in ("window", "block")
                 and any(not file.exact for file in self.made))
+
+    def fails_unlike_model(self, processes):
+        """Batches that count in no position count in no --max-batches: so one of these may fail."""
+        return self.unsure() and any(failed_by(report_of(process)) for process in processes)
 
     def _check_like_plain(self, process, report):
         """Whatever has no part in the order must not change what is delivered."""
@@ -646,6 +651,8 @@ class Run:
                                      failed=failed_by(report_of(processes[0])))[1]
         ended = how if how == DAMAGED else self.ended(ranks, 0, most)
         if self.configuration["audit"] == "no" or self.faults or ended in (DAMAGED, REFUSED):
+            return
+        if self.fails_unlike_model(processes):
             return
         if found and self.expected.damaged() and not self.expected.skip:
             if len(found[-1][1]) < self.configuration["batch"] // ranks:
