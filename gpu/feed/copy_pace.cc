@@ -39,17 +39,19 @@ std::int64_t CopyPace::NextLook(std::int64_t now_ns) const {
   const Call& oldest = calls_.front();
   const std::int64_t begin_ns = std::max(oldest.enqueued_ns, last_done_ns_);
   const std::int64_t taken_ns = std::max<std::int64_t>(now_ns - begin_ns, 0);
-  const std::int64_t first_ns = ExpectedNs(oldest.bytes) / 8 * 7 - taken_ns;
+  const std::int64_t first_ns = ExpectedNs(oldest.bytes) / 4 * 3 - taken_ns;
   return now_ns + std::clamp(first_ns, NapAfter(taken_ns), kLongestNapNs);
 }
 
 std::int64_t CopyPace::ExpectedNs(std::size_t bytes) const {
   if (rates_ == 0) return 0;
-  const auto known = std::span(ns_per_byte_).first(std::min(rates_, kRates));
-  const double best = *std::min_element(known.begin(), known.end());
+  auto rates = ns_per_byte_;
+  const auto known = std::span(rates).first(std::min(rates_, kRates));
+  const auto quartile = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 4);
+  std::nth_element(known.begin(), quartile, known.end());
   // Longer than any nap is long enough.
   return static_cast<std::int64_t>(
-      std::min(best * static_cast<double>(bytes), 1e3 * static_cast<double>(kLongestNapNs)));
+      std::min(*quartile * static_cast<double>(bytes), 1e3 * static_cast<double>(kLongestNapNs)));
 }
 
 void CopyPace::NoteRate(double ns_per_byte) { ns_per_byte_[rates_++ % kRates] = ns_per_byte; }

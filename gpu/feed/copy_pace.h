@@ -12,10 +12,11 @@ namespace ringfeed {
 /// so whoever waits looks by the clock: not before the copy can be done, and not much later.
 ///
 /// A look costs a call and a wake-up; a look that comes late keeps a batch's memory for so long.
-/// The first look at a copy comes after 7/8 of the time that its bytes took at best lately. Each
-/// further one after a quarter of the time that it has taken: so a copy is seen a quarter late at
-/// most, by two or three looks if it waits for nothing, and by a few dozen if it waits for a step
-/// of the device, of 10 ms. Naps stay between kShortestNapNs and kLongestNapNs.
+/// The first look at a copy comes after three quarters of the time that its bytes took lately, if
+/// one leaves out the slower three quarters of the looks. Each further one comes after a quarter of
+/// the time that the copy has taken. So a copy is seen a quarter late at most, by two or three looks
+/// if it waits for nothing, and by a few dozen if it waits for a step of the device, of 10 ms. Naps
+/// stay between kShortestNapNs and kLongestNapNs.
 ///
 /// All times are those that the caller gives. For one thread.
 class CopyPace {
@@ -23,9 +24,10 @@ class CopyPace {
   static constexpr std::int64_t kShortestNapNs = 10'000;  ///< about what a look costs
   static constexpr std::int64_t kLongestNapNs = 1'000'000;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-  /// A rate is the best one of so many looks: copies that wait for the device's own work, or that
-  /// are seen late, say nothing of the link.
-  static constexpr std::size_t kRates = 16;
+  /// A rate is the lower quartile of so many looks: copies that wait for the device's own work, or
+  /// that are seen late, say nothing of the link. Nor does the best of all: on a device whose copies
+  /// differ, each of the others would be looked at four times in vain.
+  static constexpr std::size_t kRates = 8;
 
   /// How long to wait, after a wait in vain of so long.
   static std::int64_t NapAfter(std::int64_t waited_ns);

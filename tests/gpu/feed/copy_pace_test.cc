@@ -85,11 +85,26 @@ TEST_F(CopyPaceTest, AFastStretchIsForgotten) {
   EXPECT_LE(looks_, 3);
 }
 
+TEST_F(CopyPaceTest, AFewFastCopiesDoNotHaveTheOthersLookedAtTooEarly) {
+  // As on a device that shares its processor: one copy in eight takes a third of the usual time.
+  int looks = 0;
+  std::int64_t late_ns = 0;
+  constexpr int kCopies = 160;
+  for (int copy = 0; copy < kCopies; ++copy) {
+    const std::int64_t takes_ns = copy % 8 == 0 ? 300 * kMicro : (850 + copy * 53 % 200) * kMicro;
+    CopyAndLook(8 * kMiB, takes_ns);
+    looks += looks_;
+    late_ns = std::max(late_ns, late_ns_);
+  }
+  EXPECT_LE(looks, 3 * kCopies);
+  EXPECT_LE(late_ns, 700 * kMicro);
+}
+
 TEST_F(CopyPaceTest, WhatOneLookSeesIsOneStretchOfTime) {
   for (int call = 0; call < 4; ++call) pace_.NoteEnqueued(0, kMiB, 2);
   pace_.NoteDone(400 * kMicro, 8);  // a MiB in 100 us, not in none
   pace_.NoteEnqueued(400 * kMicro, kMiB, 1);
-  EXPECT_EQ(pace_.NextLook(400 * kMicro), 400 * kMicro + 100 * kMicro / 8 * 7);
+  EXPECT_EQ(pace_.NextLook(400 * kMicro), 400 * kMicro + 75 * kMicro);
 }
 
 TEST_F(CopyPaceTest, ACopyBehindOthersBeginsWhenTheseWereSeenDone) {
@@ -98,7 +113,7 @@ TEST_F(CopyPaceTest, ACopyBehindOthersBeginsWhenTheseWereSeenDone) {
   pace_.NoteEnqueued(80 * kMicro, kMiB, 1);
   pace_.NoteEnqueued(80 * kMicro, kMiB, 1);
   pace_.NoteDone(160 * kMicro, 1);
-  EXPECT_EQ(pace_.NextLook(160 * kMicro), 160 * kMicro + 70 * kMicro);
+  EXPECT_EQ(pace_.NextLook(160 * kMicro), 160 * kMicro + 60 * kMicro);
 }
 
 TEST_F(CopyPaceTest, BatchesThatLostTheirBytesTellNoRate) {
