@@ -14,9 +14,9 @@ namespace ringfeed {
 /// A look costs a call and a wake-up; a look that comes late keeps a batch's memory for so long.
 /// The first look at a copy comes after three quarters of the time that its bytes took lately, if
 /// one leaves out the slower three quarters of the looks. Each further one comes after a quarter of
-/// the time that the copy has taken. So a copy is seen a quarter late at most, by two or three looks
-/// if it waits for nothing, and by a few dozen if it waits for a step of the device, of 10 ms. Naps
-/// stay between kShortestNapNs and kLongestNapNs.
+/// the time that the copy has taken. So a copy is seen a quarter late at most, by two or three
+/// looks if it waits for nothing, and by a few dozen if it waits for a step of the device, of 10
+/// ms. Naps stay between kShortestNapNs and kLongestNapNs.
 ///
 /// All times are those that the caller gives. For one thread.
 class CopyPace {
@@ -25,8 +25,8 @@ class CopyPace {
   static constexpr std::int64_t kLongestNapNs = 1'000'000;
   static constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
   /// A rate is the lower quartile of so many looks: copies that wait for the device's own work, or
-  /// that are seen late, say nothing of the link. Nor does the best of all: on a device whose copies
-  /// differ, each of the others would be looked at four times in vain.
+  /// that are seen late, say nothing of the link. Nor does the best of all: on a device whose
+  /// copies differ, each of the others would be looked at four times in vain.
   static constexpr std::size_t kRates = 8;
 
   /// How long to wait, after a wait in vain of so long.

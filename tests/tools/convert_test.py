@@ -239,6 +239,48 @@ class ConvertTest(CommandTest):
         self.assertIn("up to date " + str(outputs[0]), run("convert", *words).stdout)
         self.assertEqual(self.outcomes(self.convert(*words, "--force")), ["written"] * 3)
 
+    def keeps_attributes(self):
+        probe = self.write("probe", [])
+        try:
+            os.setxattr(probe, "user.ringfeed.probe", b"1")
+        except OSError:
+            return False
+        finally:
+            probe.unlink()
+        return True
+
+    def test_what_was_made_of_other_inputs_is_made_again(self):
+        if not self.keeps_attributes():
+            self.skipTest("this file system keeps no extended attributes")
+        paths = [self.write(f"{i}.tfrecord", [b"%d" % i] * 3) for i in range(3)]
+        for path in paths:
+            self.set_age(path, 100)
+        output = self.folder / "all.recordio"
+        for some in (paths[:2], paths, [paths[1], paths[0], paths[2]], paths[1:]):
+            with self.subTest(len(some)):
+                self.assertEqual(self.outcomes(self.convert(*some, output)), ["written"])
+                self.assertEqual(self.sha256(output), sequence_sha256(
+                    [b"%d" % paths.index(path) for path in some for _ in range(3)]))
+                self.assertEqual(self.outcomes(self.convert(*some, output)), ["up to date"])
+        # One that is replaced by an older file.
+        self.write("2.tfrecord", [b"another"])
+        self.set_age(paths[2], 100)
+        self.assertEqual(self.outcomes(self.convert(*paths[1:], output)), ["written"])
+        self.assertEqual(self.sha256(output), sequence_sha256([b"1"] * 3 + [b"another"]))
+
+    def test_parts_of_other_inputs_of_the_same_length_are_not_mixed_with_these(self):
+        if not self.keeps_attributes():
+            self.skipTest("this file system keeps no extended attributes")
+        paths = [self.write(f"{i}.tfrecord", [b"%d" % i] * 10) for i in range(3)]
+        for path in paths:
+            self.set_age(path, 100)
+        words = [self.folder / "out.tfrecord", "--records-per-file", 10]
+        self.convert(*paths[:2], *words)
+        self.assertIn("other inputs", self.assert_refused(2, "convert", *paths[1:], *words))
+        self.assertEqual(self.outcomes(self.convert(*paths[1:], *words, "--force")), ["written"] * 2)
+        self.assertEqual(payloads_of(self.folder / "out-00000.tfrecord"), [b"1"] * 10)
+        self.assertEqual(self.outcomes(self.convert(*paths[1:], *words)), ["up to date"] * 2)
+
     def test_what_is_of_another_format_is_made_again(self):
         path = self.write("a.tfrecord", LINES)
         for name, formats in (

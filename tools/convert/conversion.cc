@@ -15,6 +15,7 @@
 #include "ringfeed/source.h"
 #include "tools/command.h"
 #include "tools/convert/output_names.h"
+#include "tools/convert/recipe.h"
 #include "tools/file_records.h"
 #include "tools/given_files.h"
 #include "tools/inspect/file_check.h"
@@ -85,6 +86,7 @@ class PartWriter {
       : files_read_(FilesRead(inputs, options.from)),
         output_(std::move(output)),
         records_per_file_(records_per_file),
+        recipe_(RecipeOf(files_read_, options.from, options.to, records_per_file)),
         options_(options),
         watch_(watch),
         done_(std::move(done)) {}
@@ -122,7 +124,9 @@ class PartWriter {
     part_ = {};
     part_.output = PartName(output_, number_);
     open_ = true;
-    if (!options_.force && IsUpToDate(FilesWritten(part_.output, options_.to), files_read_)) {
+    const std::vector<std::string> written = FilesWritten(part_.output, options_.to);
+    if (!options_.force && IsUpToDate(written, files_read_)) {
+      if (HasOtherRecipe(written, recipe_)) return Foreign("was made of other inputs");
       FileCheckOptions options;
       options.format = options_.to;
       options.on_damage = OnDamage::kFail;
@@ -141,6 +145,7 @@ class PartWriter {
     if (writer_ != nullptr) {
       Status status = writer_->Close();
       if (!status.ok()) return status;
+      NoteRecipe(FilesWritten(part_.output, options_.to), recipe_);
       part_.outcome = Conversion::Outcome::kWritten;
     } else {
       if (part_.records != records_there_) return Foreign("holds more records than belong there");
@@ -163,6 +168,7 @@ class PartWriter {
   const std::vector<std::string> files_read_;
   const std::string output_;
   const std::uint64_t records_per_file_;
+  const std::string recipe_;
   const ConversionOptions& options_;
   const ConversionWatch& watch_;
   const std::function<void(const Conversion&)> done_;
@@ -216,8 +222,10 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
                    const ConversionOptions& options, const ConversionWatch& watch) {
   Conversion result;
   result.output = output;
-  if (!options.force &&
-      IsUpToDate(FilesWritten(output, options.to), FilesRead(inputs, options.from)) &&
+  const std::vector<std::string> read = FilesRead(inputs, options.from);
+  const std::vector<std::string> written = FilesWritten(output, options.to);
+  const std::string recipe = RecipeOf(read, options.from, options.to, 0);
+  if (!options.force && IsUpToDate(written, read) && !HasOtherRecipe(written, recipe) &&
       MayBeOfFormat(output, options.to)) {
     result.outcome = Conversion::Outcome::kUpToDate;
     return result;
@@ -239,6 +247,7 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
   if (result.status.ok()) result.status = opened.writer->Close();
   if (!result.status.ok()) return result;
   result.outcome = Conversion::Outcome::kWritten;
+  NoteRecipe(written, recipe);
   if (!result.damage.empty()) MakeOutOfDate(output, inputs);
   return result;
 }
