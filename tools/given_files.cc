@@ -51,6 +51,14 @@ std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
   return files;
 }
 
+std::vector<std::string> NamedFiles(const std::vector<std::string>& names,
+                                    const std::string& format) {
+  CheckFormat(format);
+  std::vector<std::string> files = ExpandNames(names);
+  if (Status pairs = CheckPairs(format, files); !pairs.ok()) throw Error(pairs);
+  return files;
+}
+
 bool IsRegularFile(const std::string& file) {
   if (IsStreamName(file)) return false;
   struct stat facts {};

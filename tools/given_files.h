@@ -12,6 +12,11 @@ namespace ringfeed::tools {
 /// nothing matches stays. Throws Error where a folder cannot be read, or for too many names.
 std::vector<std::string> ExpandNames(const std::vector<std::string>& names);
 
+/// The same of files that are to be read as `format`. Throws Error also where there is no such
+/// format, and where both files of one data set are among them, which would be read twice.
+std::vector<std::string> NamedFiles(const std::vector<std::string>& names,
+                                    const std::string& format);
+
 /// Whether `file` is one that can be looked into before it is read: no stream, no device. Throws
 /// Error where there is none of that name, or a folder.
 bool IsRegularFile(const std::string& file);

@@ -36,6 +36,19 @@ class VerifyTest(CommandTest):
     def ranges(self, *records):
         return [(self.start(record), self.start(record + 1)) for record in records]
 
+    def test_the_two_files_of_one_data_set_are_not_counted_twice(self):
+        for ending in ("idx", "bin"):
+            shutil.copy(DATA / f"megatron/gpt_uint16.{ending}", self.folder)
+        journal = self.folder / "a.journal"
+        run("feed", self.folder / "gpt*.idx", "--batch", 2, "--journal", journal)
+        pair = [self.folder / "gpt*", "--format", "megatron"]
+        for words in (["verify", *pair], ["digest", *pair], ["index", *pair],
+                      ["audit", journal, "--files", *pair]):
+            with self.subTest(words[0]):
+                self.assertIn("the two files of one data set", self.assert_refused(2, *words))
+                words[words.index(pair[0])] = self.folder / "gpt_uint16.idx"
+                self.assertEqual(run(*words).returncode, 0)
+
     def assert_damaged_at(self, report, ranges):
         self.assertIs(report["intact"], False)
         self.assertEqual([(d["begin"], d["end"]) for d in report["damaged"]], ranges)

@@ -163,7 +163,7 @@ class AuditCommand : public Command {
 
   int Run() override {
     std::vector<FileCount> counts;
-    for (const std::string& file : ExpandNames(files_)) {
+    for (const std::string& file : NamedFiles(files_, format_)) {
       counts.push_back(CountRecords(file, format_));
     }
     const AuditReport report = AuditJournals(ExpandNames(journals_), counts);

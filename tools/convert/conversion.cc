@@ -276,11 +276,9 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
         "convert writes files, - is none: `ringfeed encode` and `ringfeed cat` write to "
         "stdout; ./- is a file of that name");
   }
-  plan.inputs = ExpandNames(paths);
+  plan.inputs = NamedFiles(paths, options.from);
   plan.records_per_file = records_per_file;
   plan.options = std::move(options);
-  CheckFormat(plan.options.from);
-  if (Status pairs = CheckPairs(plan.options.from, plan.inputs); !pairs.ok()) throw Error(pairs);
   const bool into_folder = fs::is_directory(plan.output) || plan.output.ends_with('/');
   if (!into_folder) {
     plan.options.to = OutputFormat(plan.output, plan.options.to);

@@ -79,8 +79,7 @@ class DigestCommand : public Command {
   }
 
   int Run() override {
-    CheckFormat(format_);
-    const std::vector<std::string> files = ExpandNames(names_);
+    const std::vector<std::string> files = NamedFiles(names_, format_);
     RefuseStreamTwice(files);
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });

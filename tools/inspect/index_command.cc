@@ -88,8 +88,7 @@ class IndexCommand : public Command {
   }
 
   int Run() override {
-    CheckFormat(format_);
-    const std::vector<std::string> files = ExpandNames(names_);
+    const std::vector<std::string> files = NamedFiles(names_, format_);
     std::vector<IndexRun> runs(files.size());
     bool fine = true;
     FileJobs jobs;

@@ -66,8 +66,7 @@ class VerifyCommand : public Command {
   }
 
   int Run() override {
-    CheckFormat(options_.format);
-    const std::vector<std::string> files = ExpandNames(names_);
+    const std::vector<std::string> files = NamedFiles(names_, options_.format);
     RefuseStreamTwice(files);
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
