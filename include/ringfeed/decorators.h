@@ -220,7 +220,7 @@ using MapFunction = std::function<void(const MapInput& input, RowWriter& output)
 Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
 
 /// Keeps `slots` (at least 2) batches in memory, so that the next is filled while one is used.
-/// Batch does so by itself; this names the number. Behind instances of a reader of your own that
+/// Batch does so by itself; this names the number. After instances of a reader of your own that
 /// are delivered as they are it says how many of them are taken ahead (OpenOptions::ahead_records
 /// wins). Elsewhere it changes nothing: records are read ahead anyway. Throws Error for less
 /// than 2.
@@ -234,7 +234,7 @@ Reader DoubleBuffer(Reader input, std::size_t slots = 2);
 ///
 /// `slots` batches are on the device at a time (2 or more), those handed out among them: while all
 /// are held, ReadNext waits until one is let go, or Close. The reader is the end of its chain; for
-/// the CPU it is DoubleBuffer. Throws Error where there is no such device, with the reason.
+/// the CPU it is DoubleBuffer. Throws Error if there is no such device, with the reason.
 Reader DoubleBufferOn(Reader input, Place place, std::size_t slots = 2);
 
 }  // namespace ringfeed

@@ -39,7 +39,7 @@ struct DeviceInfo {
   std::string pci_address;  ///< "0000:65:00.0"; empty if it has none
   int numa_node = -1;       ///< the closest; -1: unknown, or one for all
   std::size_t memory_bytes = 0;
-  std::size_t free_bytes = 0;  ///< as of the call; 0 where nothing uses the device yet
+  std::size_t free_bytes = 0;  ///< as of the call; 0 if nothing uses the device yet
   int copy_engines = 1;
   bool registers_host_memory = true;  ///< RegisterHost makes copies from there asynchronous
 };
@@ -123,7 +123,7 @@ class DeviceBackend {
   /// Makes the event stand for all that is enqueued on `stream` so far, a stream of the same
   /// device. Replaces what was recorded before.
   virtual Status Record(DeviceEvent event, DeviceStream stream) = 0;
-  /// Record, but where a graph is being made of the stream (IsCapturing) nothing is recorded, and
+  /// Record, but if a graph is being made of the stream (IsCapturing) nothing is recorded, and
   /// *captured says so. One look at the stream less than asking first.
   virtual Status RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) {
     *captured = IsCapturing(stream);
@@ -135,7 +135,7 @@ class DeviceBackend {
   /// Whether a graph is being made of what is enqueued on `stream` (CUDA's stream capture): then
   /// Record and StreamWait refuse it, since nothing of what they say would happen now.
   virtual bool IsCapturing(DeviceStream /*stream*/) { return false; }
-  /// The device that a stream is of; -1 where that cannot be told.
+  /// The device that a stream is of; -1 if that cannot be told.
   virtual int DeviceOfStream(DeviceStream /*stream*/) { return -1; }
   /// Says in *done whether what the event stands for is done; true if it was never recorded. What
   /// the device wrote before is visible to the caller then.

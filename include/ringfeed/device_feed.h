@@ -105,7 +105,7 @@ using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 /// How a feed is made.
 struct FeedOptions {
   /// Defaults with the slots and the transfer that `ringfeed tune` found and wrote to `path`; for
-  /// the kind of devices that it was told alone. As they were where it was told of none. Throws
+  /// the kind of devices that it was told alone. As they were if it was told of none. Throws
   /// Error as ReadTuning (tuning.h).
   static FeedOptions Tuned(const std::string& path);
 

@@ -36,12 +36,12 @@ std::vector<DeviceKindStatus> DeviceKinds();
 /// Opens devices by a text, as an option of a command has it: "cuda", "emu" (one emulated device),
 /// "emu:N". Throws Error: kNotFound for a kind that is not known, naming those that are,
 /// kInvalidArgument for an argument that makes no sense, else with what the kind says. Nothing is
-/// opened in place of what was asked for: where CUDA cannot be used, "cuda" is an error.
+/// opened in place of what was asked for: if CUDA cannot be used, "cuda" is an error.
 std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind);
 
 /// What kind a device is of, by its backend's name and its own: "emu", "cuda: NVIDIA H200". What
-/// was tuned for one kind (Tuning::devices) says little of another. The backend's name alone where
-/// the device does not tell. Thread safe; as DeviceBackend::Info it may wait for the driver.
+/// was tuned for one kind (Tuning::devices) says little of another. The backend's name alone if the
+/// device does not tell. Thread safe; as DeviceBackend::Info it may wait for the driver.
 std::string DeviceKindOf(DeviceBackend& backend, int device);
 
 /// What OpenAutoDevices took.

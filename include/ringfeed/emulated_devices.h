@@ -157,8 +157,8 @@ class EmulatedDevices : public DeviceBackend {
   /// From here on allocations, registrations, streams and events made or given back are offences.
   virtual void SetSteadyState(bool steady) = 0;
   /// Something else than the device's streams writes device memory now, for the calling thread: a
-  /// disk, whose reads go there (cuFile). An offence where it is no allocation of the device, and
-  /// where work that was enqueued, and is not done or not seen, uses it. `what` is a literal.
+  /// disk, whose reads go there (cuFile). An offence if it is no allocation of the device, and if
+  /// work that was enqueued, and is not done or not seen, uses it. `what` is a literal.
   virtual void NoteDirectWrite(int device, const std::byte* data, std::size_t bytes,
                                const char* what) = 0;
   /// As if a graph were captured from the stream: an event of it, and a wait there, are offences

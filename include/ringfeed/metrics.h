@@ -16,7 +16,7 @@ namespace ringfeed {
 
 /// Lets the environment variable RINGFEED_METRICS show this program: unix:PATH, 127.0.0.1:PORT or
 /// the name of a file. It is read at the first read of a reader, or as the first device feed or
-/// queue is made; a value that makes no sense is an Error there. Where nothing can be shown, such
+/// queue is made; a value that makes no sense is an Error there. If nothing can be shown, such
 /// as at a port that is taken, the program goes on, and stderr says so once. Without the variable
 /// there is no thread and no socket, and nothing is counted that was not. Call it before readers
 /// are read, once; more calls change nothing. Thread safe.

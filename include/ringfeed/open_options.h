@@ -86,7 +86,7 @@ struct OpenOptions {
   ///
   /// 0 in both: from a FromInstanceSource, a FromDataset and a queue the rows of as many batches as
   /// there are beside the one in use, BatchOptions::slots less one (3 if `slots` is 0). Without
-  /// Batch 64 records, or 4 where instances are delivered as they are. From a stream as much as
+  /// Batch 64 records, or 4 if instances are delivered as they are. From a stream as much as
   /// memory allows. Streams are read in pieces of up to 512 KiB, whose records may be more.
   std::uint64_t ahead_records = 0;
   std::uint64_t ahead_bytes = 0;

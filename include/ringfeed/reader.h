@@ -149,8 +149,8 @@ class Reader {
   /// consumer took it. After a Shuffle of joined passes it is that of the row that comes first, or,
   /// if records are read by number, of the one that stood there before.
   std::optional<std::uint64_t> NextPass();
-  /// The same until a deadline, as TryHasNext: *pass becomes what NextPass gives, none where this
-  /// is no kRecord.
+  /// The same until a deadline, as TryHasNext: *pass becomes what NextPass gives, none if this is
+  /// no kRecord.
   ReadResult TryNextPass(std::optional<std::uint64_t>* pass, Deadline deadline);
   /// Starts again at the first pass, at any time, also while other threads read: what they get next
   /// is of the new pass. Drops what was prefetched. Throws Error if the source cannot rewind (a

@@ -52,8 +52,8 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   void UseOnNumbered(std::optional<std::int64_t> number);
 
   /// For consumers that are told a stream and tell none, as those of `__cuda_array_interface__`:
-  /// the number of the stream that their work must come after. It is `told`, where the program
-  /// named the consumer's stream (UseOnNumbered); else that of Of; else the legacy stream, for
+  /// the number of the stream that their work must come after. It is `told`, if the program named
+  /// the consumer's stream (UseOnNumbered); else that of Of; else the legacy stream, for
   /// which the tensors are ready. Unless it was told, the slot is written again only after what is
   /// enqueued on the legacy stream until the release. That stream waits for all streams of the
   /// device but those that were made not to (cudaStreamNonBlocking): what such a stream does, and

@@ -10,9 +10,9 @@
 
 namespace ringfeed {
 
-/// Reads what your own threads push into a queue: the reader behind Paddle's py_reader. One pass is
-/// what goes into one queue until its Close. A Kill, or a Close with a failure, is the reader's
-/// failure.
+/// Reads what your own threads push into a queue: the reader that Paddle's py_reader makes. One
+/// pass is what goes into one queue until its Close. A Kill, or a Close with a failure, is the
+/// reader's failure.
 ///
 /// Thread safety: none, as of every InstanceSource; the queue may be used by any thread meanwhile.
 /// It owns the reading end: its destructor closes the queue that it reads, so that producers wake.

@@ -38,7 +38,7 @@ class IndexRing {
   using Word = typename Policy::template Atomic<std::uint64_t>;
 
  public:
-  /// What Take came to; `index` counts where `result` is kOk.
+  /// What Take came to; `index` counts if `result` is kOk.
   struct Taken {
     QueueResult result = QueueResult::kEmpty;
     std::uint64_t index = 0;
@@ -224,7 +224,7 @@ class IndexRing {
       if (CycleOf(entry) > CycleAt(pos)) return false;
       const std::uint64_t next =
           IsFree(entry) ? Pack(pos, entry & SafeBit(), Nobody()) : entry & ~SafeBit();
-      // Order: partner of PutAt, which fails behind it. Also where nothing changes: whoever frees
+      // Order: partner of PutAt, which fails after it. Also if nothing changes: whoever frees
       // the entry later and whoever then looks at it come after this, so they see the head.
       if (word.compare_exchange_weak(entry, next, Orders::kEntryChange, Orders::kEntryLook)) {
         return false;

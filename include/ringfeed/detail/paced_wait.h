@@ -12,12 +12,12 @@
 
 namespace ringfeed {
 
-/// How a ring's consumers wait for items. Where items come steadily, some tens of microseconds
+/// How a ring's consumers wait for items. If items come steadily, some tens of microseconds
 /// apart, a sleep and a wake-up for each of them cost more than most consumers do. A consumer then
 /// naps by the clock until several must be there, and takes these without another wait: producers
 /// wake nobody. Else it waits on the eventcount as usual.
 ///
-/// Only where one thread consumes: of several, none knows how much the others will take.
+/// Only if one thread consumes: of several, none knows how much the others will take.
 ///
 /// What it knows of the pace are hints, from waits that ended. A nap that brought much less
 /// than the pace promised was a mistake (a producer that waits for an answer, a pipeline with few
@@ -56,7 +56,7 @@ class PacedWait {
   template <typename U>
   using Atomic = typename Policy::template Atomic<U>;
 
-  /// Items closer together than this are polled for; where they are further apart, a wake-up for
+  /// Items closer together than this are polled for; if they are further apart, a wake-up for
   /// each costs little.
   static constexpr std::int64_t kShortestInterval = 5'000;
   static constexpr std::int64_t kLongestInterval = 100'000;
@@ -68,7 +68,7 @@ class PacedWait {
   static std::int64_t Count(std::size_t items) { return static_cast<std::int64_t>(items); }
 
   /// The time between two items, if it is worth a nap; else 0. A producer that is late once changes
-  /// little; but where items come thick and fast, one gap is no pace.
+  /// little; but if items come thick and fast, one gap is no pace.
   std::int64_t Interval() const {
     if (last_ns_.load(std::memory_order_relaxed) < kShortestInterval) return 0;
     if (before_ns_.load(std::memory_order_relaxed) < kShortestInterval) return 0;

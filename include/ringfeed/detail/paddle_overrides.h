@@ -53,7 +53,8 @@ class PaddleOverrides {
   PaddleOverrides& operator=(PaddleOverrides&&) = default;
 };
 
-/// The same for FileReader, where other methods are to be written. Base is what it derives from.
+/// The same for FileReader, for which other methods are to be written. Base is what it derives
+/// from.
 template <class Base>
 class PaddleFileOverrides : public Base {
  public:

@@ -63,7 +63,7 @@ enum class FutexResult : std::uint8_t { kWoken, kChanged, kTimedOut };
 /// between 250 ns and 20 us.
 inline constexpr std::int64_t kAdaptiveSpin = -1;
 
-/// How many nanoseconds a wait polls before it sleeps: kAdaptiveSpin, or 0 where this process may
+/// How many nanoseconds a wait polls before it sleeps: kAdaptiveSpin, or 0 if this process may
 /// use one CPU only (the affinity mask at the first call). Thread-safe.
 std::int64_t DefaultSpinNanos() noexcept;
 

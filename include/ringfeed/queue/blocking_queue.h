@@ -21,7 +21,7 @@ namespace ringfeed {
 /// How a LoDTensorBlockingQueue is made, besides its capacity and slots.
 struct BlockingQueueOptions {
   /// Every pop delivers the first instance again (its tensors are shared) and takes nothing: what
-  /// a training loop does where it never waits for data. Close and Kill end that at once.
+  /// a training loop does if it never waits for data. Close and Kill end that at once.
   bool speed_test_mode = false;
   /// The slots' dtypes are those of the first instance that is pushed, whatever the slots declare.
   /// Every later one is held against these, also in the queues that a holder opens after this one.
@@ -32,7 +32,7 @@ struct BlockingQueueOptions {
 
 /// Instances between a user's producers and whoever trains: Paddle's queue of that name. Bounded,
 /// first in, first out, any number of producers and consumers. Every instance is held against the
-/// declared slots where it goes in.
+/// declared slots when it goes in.
 ///
 /// It ends as a Channel does: after Close what is in it is still popped, Kill fails at once.
 /// Neither can be undone; LoDTensorBlockingQueueHolder puts a new queue in its place.
@@ -41,13 +41,13 @@ struct BlockingQueueOptions {
 /// Thread safety: every method may be called by any thread at any time. Must outlive every call.
 class LoDTensorBlockingQueue {
  public:
-  /// Holds up to `capacity` instances. Throws Error(kInvalidArgument) for 0 and where no slot is
+  /// Holds up to `capacity` instances. Throws Error(kInvalidArgument) for 0 and if no slot is
   /// declared.
   LoDTensorBlockingQueue(std::size_t capacity, std::vector<SlotSpec> slots,
                          const BlockingQueueOptions& options = {});
 
   /// Waits for room. False after Close or Kill, or when stopped: the instance is untouched. Throws
-  /// Error(kInvalidArgument), which names the slot, where the instance is not as declared, or a
+  /// Error(kInvalidArgument), which names the slot, if the instance is not as declared, or a
   /// tensor that has bytes has no owner: before it waits, and after Close too.
   bool Push(Instance&& instance, const std::stop_token& stop = {});
   /// The same with a copy that shares the tensors.
@@ -107,7 +107,7 @@ class LoDTensorBlockingQueue {
   mutable std::mutex first_mutex_;         // guards what the first instance decides, written once
   std::shared_ptr<const Instance> first_;  // of speed test mode: that was accepted
   bool slots_known_;                       // false: its dtypes are to be learnt
-  std::vector<SlotSpec> slots_;            // where nothing is to be learnt constant, and no mutex
+  std::vector<SlotSpec> slots_;            // constant, without a mutex, if nothing is to be learnt
   EventCount first_changed_;               // the channel notifies it too
   Channel<Instance> channel_;
   std::shared_ptr<void> live_;  // by which it is seen from outside; goes before all else
@@ -128,7 +128,7 @@ class LoDTensorBlockingQueueHolder {
   std::shared_ptr<Queue> GetQueue() const;
 
   /// Puts a new, empty queue in the place of the old one and returns it. The old one is closed and
-  /// what is in it discarded; whoever waits there wakes. Throws as GetQueue, and, where the old one
+  /// what is in it discarded; whoever waits there wakes. Throws as GetQueue, and, if the old one
   /// was killed, Error with its status.
   std::shared_ptr<Queue> ReOpen();
   /// The same, unless the queue of now is another than `old` already: then returns that.
@@ -145,8 +145,8 @@ class LoDTensorBlockingQueueHolder {
 /// false. `stop` is requested when the producer is broken off: for waits of its own.
 using QueueGenerator = std::function<void(LoDTensorBlockingQueue& queue, std::stop_token stop)>;
 
-/// Runs `generate` on the calling thread and ends the queue when it returns: by Close, where it
-/// throws with that failure. So consumers get all that it pushed, then the end or its failure, and
+/// Runs `generate` on the calling thread and ends the queue when it returns: by Close, if it throws
+/// with that failure. So consumers get all that it pushed, then the end or its failure, and
 /// never wait for ever. What is thrown after the queue was closed by others, or after `stop`, is no
 /// failure of the data: Push may well have ended it. Returns the failure, if there was one.
 Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
@@ -156,15 +156,15 @@ Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
 class QueueProducer {
  public:
   /// Starts at once. Throws Error(kInvalidArgument) for a null queue or an empty generator, and
-  /// std::system_error where no thread can be had.
+  /// std::system_error if no thread can be had.
   QueueProducer(std::shared_ptr<LoDTensorBlockingQueue> queue, QueueGenerator generate);
   /// Stop. Not from the generator itself.
   ~QueueProducer() { Stop(); }
   QueueProducer(const QueueProducer&) = delete;
   QueueProducer& operator=(const QueueProducer&) = delete;
 
-  /// Breaks off: closes the queue, which wakes the generator where it pushes, requests its stop and
-  /// waits until it has returned. What was pushed can still be popped. One thread at a time.
+  /// Breaks off: closes the queue, which wakes the generator if it is pushing, requests its stop
+  /// and waits until it has returned. What was pushed can still be popped. One thread at a time.
   void Stop();
 
  private:

@@ -14,7 +14,7 @@ namespace ringfeed {
 /// number of producers and consumers, lock-free.
 ///
 /// It ends in one of two ways. Close: no more pushes, what is in it is still popped, then pops
-/// report the end (kClosed), or, where Close was given a failure, that failure (kFailed): good
+/// report the end (kClosed), or, if Close was given a failure, that failure (kFailed): good
 /// items that precede a failure are delivered before it. Kill: pops fail at once, what is in it
 /// is dropped. The first Close decides how the stream ends; Kill overrides it. Neither can be
 /// undone: make another channel.

@@ -54,7 +54,7 @@ enum class LookMode : std::uint8_t {
 /// not act on what it was woken for must pass the wake on: Notify(1).
 ///
 /// Progress: Notify, NotifyAll, PrepareWait and CancelWait never block (their CAS repeats only
-/// where another thread's succeeded). CommitWait, Nap and Await block.
+/// if another thread's succeeded). CommitWait, Nap and Await block.
 /// Thread safety: every method may be called by any thread at any time.
 /// Lifetime: outlives every call; a notifier must not be inside Notify when it is destroyed.
 /// Limits: fewer than 2^32 waiters; a sleeper misses its wake if exactly 2^32 notifications come
@@ -104,7 +104,7 @@ class BasicEventCount {
   }
 
   /// Sleeps until then without being a waiter: no notifier wakes this thread, nor pays for it. Not
-  /// on the futex, where it could be given the wake of a thread that is a waiter.
+  /// on the futex: there it could be given the wake of a thread that is a waiter.
   void Nap(Deadline until) noexcept {
     const Deadline start = Policy::Now();
     Policy::SleepUntil(until);
@@ -188,7 +188,7 @@ class BasicEventCount {
       const std::uint32_t claimed = std::min(count, WaitersOf(word));
       const std::uint64_t next = NextEpoch(word) | (WaitersOf(word) - claimed);
       // Relaxed: every write of this word is a read-modify-write, so what the registrations
-      // released stays readable behind this one, and it has nothing of its own to release.
+      // released stays readable after this one, and it has nothing of its own to release.
       if (word_.compare_exchange_weak(word, next, std::memory_order_relaxed,
                                       std::memory_order_relaxed)) {
         Policy::Count(wakes_, 1);
@@ -212,7 +212,7 @@ class BasicEventCount {
   }
 
   // How long to poll before a sleep. A sleep and a wake-up cost both sides together about as much
-  // as the longest; where more than that and a half goes by, polling was a waste.
+  // as the longest; if more than that and a half goes by, polling was a waste.
   static constexpr std::int64_t kFirstSpin = 2000;
   static constexpr std::int64_t kShortestSpin = 250;
   static constexpr std::int64_t kLongestSpin = 20'000;
@@ -220,7 +220,7 @@ class BasicEventCount {
 
   // waiters in the lower half, epoch in the upper half, which is what the futex compares.
   alignas(kQueueLineBytes) typename Policy::template Atomic<std::uint64_t> word_{0};
-  // Written only where a thread waits or is woken, when this line moves anyway.
+  // Written only if a thread waits or is woken, when this line moves anyway.
   typename Policy::template Atomic<std::int64_t> spin_ns_{kFirstSpin};  // a hint
   typename Policy::Counter waits_{};
   typename Policy::Counter parks_{};

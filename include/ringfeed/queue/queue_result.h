@@ -24,7 +24,7 @@ constexpr std::string_view QueueResultName(QueueResult result) noexcept {
   return kNames[static_cast<std::size_t>(result)];
 }
 
-/// The outcome of a bulk operation: how many items moved, also where the result is not kOk.
+/// The outcome of a bulk operation: how many items moved, also if the result is not kOk.
 struct BulkResult {
   QueueResult result = QueueResult::kOk;
   std::size_t count = 0;

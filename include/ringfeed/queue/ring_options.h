@@ -15,10 +15,10 @@ inline constexpr std::size_t kAdaptiveNap = ~std::size_t{0};
 /// What goes with a ring besides its capacity.
 template <typename Policy>
 struct BasicRingOptions {
-  /// How long a wait polls before it sleeps; kAdaptiveSpin: DefaultSpinNanos(). Give 0 where more
+  /// How long a wait polls before it sleeps; kAdaptiveSpin: DefaultSpinNanos(). Give 0 if more
   /// threads than CPUs share the work.
   std::int64_t spin_ns = kAdaptiveSpin;
-  /// Where items come 5 to 100 us apart, a consumer that waits may sleep by the clock, 400 us at
+  /// If items come 5 to 100 us apart, a consumer that waits may sleep by the clock, 400 us at
   /// most, until about so many are there: the wake-ups are saved, and the first of them waits that
   /// long. At most half of the capacity counts, fewer than 2 are none. kAdaptiveNap: 8, unless
   /// spin_ns is given.

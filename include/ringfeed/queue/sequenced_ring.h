@@ -33,7 +33,7 @@ namespace ringfeed {
 /// consumer wait: then Cancel().
 ///
 /// Progress: try forms never block. TryPut of a number that has room is wait-free but for the
-/// wake-up; TryPop repeats only where another consumer's pop succeeded. A thread stopped inside
+/// wake-up; TryPop repeats only if another consumer's pop succeeded. A thread stopped inside
 /// Put or Pop holds up the numbers that need its slot. Blocking forms poll, then sleep on a
 /// futex; they end by item or room, close, cancel, deadline or stop token.
 /// Thread safety: every method may be called by any thread at any time.
@@ -57,7 +57,7 @@ class SequencedRing {
         not_full_watcher_(options.not_full_watcher),
         paced_(options.NapItems(capacity)) {}
   ~SequencedRing() {
-    // No other thread is left. Items may stand behind a gap.
+    // No other thread is left. Items may stand after a gap.
     for (std::uint64_t pos = Head(); pos < Head() + Capacity(); ++pos) {
       auto& slot = slots_.At(pos);
       if (slot.sequence.load(std::memory_order_relaxed) == Slots::ReadyAt(pos)) slot.Destroy();
@@ -188,7 +188,7 @@ class SequencedRing {
     return Head() >= end;
   }
 
-  /// The number that is taken next; a snapshot where another thread consumes.
+  /// The number that is taken next; a snapshot if another thread consumes.
   std::uint64_t Head() const noexcept { return head_.load(std::memory_order_relaxed); }
   std::size_t Capacity() const noexcept { return slots_.capacity(); }
 
@@ -339,7 +339,7 @@ class SequencedRing {
     }
   }
 
-  // After a pop, where `next` follows what it took.
+  // After a pop; `next` follows what it took.
   void WakeOwnSide(std::uint64_t next) noexcept {
     if (!not_empty_.HasWaiters()) [[likely]] {
       return;
