@@ -41,24 +41,24 @@ class BatchSupply {
   virtual SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) = 0;
   /// When, on the backend's clock, there will be one.
   virtual std::int64_t ReadyAt() const { return std::numeric_limits<std::int64_t>::max(); }
-  /// Starts again. Throws Error where it cannot.
+  /// Starts again. Throws Error if it cannot.
   virtual void ReInit() = 0;
-  /// Throws Error as that does where it is known, before anything is lost.
+  /// Throws Error as that does if it is known, before anything is lost.
   virtual void CheckReInit() {}
   /// Nothing is taken any more.
   virtual void Close() {}
-  /// Rows of the whole batches before the first one, where it goes on in the middle of a pass; else
+  /// Rows of the whole batches before the first one, if it goes on in the middle of a pass; else
   /// 0: what comes tells.
   virtual std::int64_t RowsBefore() const { return 0; }
-  /// The chain that the batches' origins are of; empty where they have none.
+  /// The chain that the batches' origins are of; empty if they have none.
   virtual Reader reader() const { return {}; }
-  /// What reads the batches' rows into a device's memory; null where nothing does.
+  /// What reads the batches' rows into a device's memory; null if nothing does.
   virtual std::shared_ptr<CuFileReads> direct() const { return nullptr; }
-  /// Why whoever takes its batches has no checksums to take, in a few words; empty where he has.
+  /// Why whoever takes its batches has no checksums to take, in a few words; empty if he has.
   virtual std::string WhySumsAreEarly() const { return "it was not asked"; }
 };
 
-/// Why TransferPlan::kDirect cannot be with the feed's options; empty where it can.
+/// Why TransferPlan::kDirect cannot be with the feed's options; empty if it can.
 std::string WhyNotDirect(const FeedOptions& options);
 
 /// Batches of a reader, which must be able to hold as many at a time as the feed does. Rows are
@@ -67,7 +67,7 @@ std::string WhyNotDirect(const FeedOptions& options);
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library = nullptr);
 
-/// Why checksums cannot be left to the devices of such a feed; empty where they can.
+/// Why checksums cannot be left to the devices of such a feed; empty if they can.
 std::string WhySumsAreEarly(const FeedOptions& options);
 
 }  // namespace ringfeed

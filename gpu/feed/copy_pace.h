@@ -32,11 +32,11 @@ class CopyPace {
   /// How long to wait, after a wait in vain of so long.
   static std::int64_t NapAfter(std::int64_t waited_ns);
 
-  /// A call that copies so many batches, all done at its end, was enqueued behind those before.
+  /// A call that copies so many batches, all done at its end, was enqueued after those before.
   void NoteEnqueued(std::int64_t now_ns, std::size_t bytes, std::size_t batches);
   /// One look saw so many batches done, the oldest ones.
   void NoteDone(std::int64_t now_ns, std::size_t batches);
-  /// When to look at the oldest copy again; kNever where none is under way.
+  /// When to look at the oldest copy again; kNever if none is under way.
   std::int64_t NextLook(std::int64_t now_ns) const;
 
  private:

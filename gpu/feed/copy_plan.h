@@ -28,19 +28,19 @@ struct FieldPlace {
 
 /// A stretch of host memory and where it goes.
 struct PlannedPiece {
-  const std::byte* from = nullptr;  ///< pinned memory of an arena, or anything where `staged`
+  const std::byte* from = nullptr;  ///< pinned memory of an arena, or anything if `staged`
   std::size_t to = 0;               ///< offset in the slot
   std::size_t bytes = 0;
   bool staged = false;  ///< the CPU copies it into staging memory first, at `staging_at`
-  bool field = true;  ///< the whole of a field or its offsets: behind it there is room to the next
+  bool field = true;    ///< the whole of a field or its offsets: after it there is room to the next
   std::size_t staging_at = 0;
 };
 
-/// How a batch comes into a slot: one copy where its tensors stand in one piece of pinned memory,
+/// How a batch comes into a slot: one copy if its tensors stand in one piece of pinned memory,
 /// as those of Batch do, and each begins on 256 bytes in the slot then; else a piece each, what is
 /// elsewhere by way of staging memory. Rows that were left where they were read are copied from
-/// there, as a TransferPlanner says: to their places, or together to memory behind the tensors,
-/// from which a kernel takes them to their places. Behind what is copied stands what the transforms
+/// there, as a TransferPlanner says: to their places, or together to memory after the tensors,
+/// from which a kernel takes them to their places. After what is copied stands what the transforms
 /// make of it. Kept with its slot and made anew for each batch.
 class CopyPlan {
  public:
@@ -52,7 +52,7 @@ class CopyPlan {
     std::span<const FieldTransform> transforms{};
     std::size_t mask_bytes = 0;
   };
-  /// kInvalidArgument where a transform does not fit the field; the message names both.
+  /// kInvalidArgument if a transform does not fit the field; the message names both.
   Status Make(const Instance& batch, const Input& input);
 
   std::span<const PlannedPiece> pieces() const { return pieces_; }
@@ -70,7 +70,7 @@ class CopyPlan {
   bool has_runs() const { return !gathered_.empty(); }
   std::size_t mask_at() const { return mask_at_; }
 
-  /// The kernels that take rows from the device's memory to `slot`: with the copies, behind which
+  /// The kernels that take rows from the device's memory to `slot`: with the copies, after which
   /// their table is there.
   void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
   /// In the order in which a kernel puts them to `sums_at`, u32 each, in the slot. They are to be
@@ -121,7 +121,7 @@ class CopyPlan {
   void PlanLeftRows(const Input& input);
   /// Of the neighbours that begin with the first of these rows.
   static RowRun RunOf(std::span<const LeftRow> rows, const Input& input);
-  /// From where it was read, or, where that is cheaper, by way of staging memory.
+  /// From where it was read, or, if that is cheaper, by way of staging memory.
   void AddAlone(const LeftRow& row, const Input& input);
   void AddRun(std::span<const LeftRow> rows, std::size_t bytes);
   /// How many of the rows, which begin with one in the device's memory, are of its slab.

@@ -39,12 +39,12 @@ enum class FeedStep : std::uint8_t {
   kRegisterSource,         ///< a batch's memory is registered before it is copied
   kWaitForReleases,        ///< a copy waits for the consumers of what was in the slot
   kWaitForTransforms,      ///< … and for the transforms that read what was there
-  kRecordCopied,           ///< behind the copy
+  kRecordCopied,           ///< after the copy
   kTransformsWaitForCopy,  ///< they run on a stream of their own
-  kRecordReady,            ///< behind the transforms
+  kRecordReady,            ///< after the transforms
   kOnWaitsForReady,        ///< the consumer's stream waits
   kHostWaitsForReady,      ///< WaitHost does
-  kRecordRelease,          ///< behind the consumer's work
+  kRecordRelease,          ///< after the consumer's work
   kSeeCopyBeforeSlab,      ///< the batch goes back once the host has seen the copy done
   kSeeCopyBeforeStaging,   ///< staging memory is written again only then
   kCheckFit,               ///< a batch that is larger than its slot
@@ -82,7 +82,7 @@ struct LaneOptions {
 ///   a slot:  free → filling (copy enqueued) → ready → leased → released → free
 ///
 /// A batch that came unsettled is ready once its copy and its sums were seen done, and it is
-/// settled; what is lost of it then is made anew by the CPU, and copied again. All that is behind
+/// settled; what is lost of it then is made anew by the CPU, and copied again. All that comes after
 /// it waits for it.
 ///
 /// Memory of a slot is ordered on the device: a copy waits there for the events that its last
@@ -100,15 +100,15 @@ class DeviceLane {
   /// Streams that one lease may be used on.
   static constexpr std::size_t kMostStreams = 16;
 
-  /// Of `released`, which stands behind what a consumer enqueued: kMissed could not be recorded.
+  /// Of `released`, which stands after what a consumer enqueued: kMissed could not be recorded.
   enum class ReleaseMark : std::uint8_t { kToRecord, kRecorded, kMissed };
 
   struct Slot {
     std::byte* memory = nullptr;
     std::size_t capacity = 0;
-    DeviceEvent copied;       ///< behind the copy
-    DeviceEvent copy_begins;  ///< before it, where there is a timeline
-    DeviceEvent transformed;  ///< behind the kernels; none where there can be none
+    DeviceEvent copied;       ///< after the copy
+    DeviceEvent copy_begins;  ///< before it, if there is a timeline
+    DeviceEvent transformed;  ///< after the kernels; none if there can be none
     DeviceEvent ready;        ///< one of both: `copied` of a batch without kernels
     std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed
     bool copying = false;                            ///< not yet seen done; the feeding thread's
@@ -147,17 +147,17 @@ class DeviceLane {
 
   // The feeding thread.
 
-  /// Does what can be done without waiting; false where that was nothing.
+  /// Does what can be done without waiting; false if that was nothing.
   bool Feed();
   bool copying() const { return !copies_.empty(); }
   /// Why Rest returned: there was something to do; somebody wrote something and woke it; the time
   /// to look at the device has come.
   enum class RestEnd : std::uint8_t { kHadWork, kWoken, kTime };
   /// Sleeps until there may be something to do, at most until then. A batch that is given, a slot
-  /// that comes back, the end and a stop wake it: who writes one of these wakes behind it, and this
-  /// looks at them behind its registration (WAITING.md). For the device alone it goes by the clock.
+  /// that comes back, the end and a stop wake it: who writes one of these wakes after it, and this
+  /// looks at them after its registration (WAITING.md). For the device alone it goes by the clock.
   RestEnd Rest(const std::stop_token& stop, std::int64_t until_ns = CopyPace::kNever);
-  /// When to look at the device again, by what is known of its copies; kNever where nothing is to
+  /// When to look at the device again, by what is known of its copies; kNever if nothing is to
   /// be seen there.
   std::int64_t NextLook() const;
   /// Ends Rest, from any thread.
@@ -165,7 +165,7 @@ class DeviceLane {
 
   // The giving thread.
 
-  /// kFull, kClosed where the lane failed, kOk.
+  /// kFull, kClosed if the lane failed, kOk.
   QueueResult TryGive(FeedItem&& item);
   QueueResult Give(FeedItem&& item, const std::stop_token& stop);
   void End(const Status& status);
@@ -192,7 +192,7 @@ class DeviceLane {
     return given_.load(std::memory_order_relaxed) != batches_.load(std::memory_order_relaxed);
   }
 
-  /// Ends it for its consumers, at once or behind what is ready.
+  /// Ends it for its consumers, at once or after what is ready.
   void Fail(const Status& status);
   void Kill(const Status& status);
 
@@ -204,7 +204,7 @@ class DeviceLane {
   void Reset();
   /// Waits until nothing is copied or transformed any more. kDeadlineExceeded.
   Status Drain(std::int64_t until_ns);
-  /// Frees what is not leased; all of it without leases. kDeadlineExceeded where consumers' work on
+  /// Frees what is not leased; all of it without leases. kDeadlineExceeded if consumers' work on
   /// what was released is not done.
   Status Free(std::int64_t until_ns);
   /// Nothing of it is ever freed: the device may still use it.
@@ -256,7 +256,7 @@ class DeviceLane {
   };
 
   Status MakeSlot(Slot* slot);
-  /// Behind Kill: returns once every slot that was taken says so.
+  /// After Kill: returns once every slot that was taken says so.
   void AwaitTakers();
   QueueResult Taken(QueueResult result, std::size_t number);
   QueueResult Given(QueueResult result);
@@ -276,7 +276,7 @@ class DeviceLane {
   std::vector<std::uint32_t> BadSums(const Slot& slot);
   /// Those that the device takes of a batch on its way.
   std::span<const PendingSum> SumsOnDevice(const Slot& slot) const;
-  /// The sums come to the host behind the kernels.
+  /// The sums come to the host after the kernels.
   Status FetchSums(const Slot& slot);
   /// What follows what is ready, once nothing waits any more.
   void EndBehindReady();
@@ -318,11 +318,11 @@ class DeviceLane {
   Seen WaitFor(DeviceEvent event, std::int64_t until_ns) const;
   /// The same of all that is on a stream, by that event.
   Seen SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
-  /// Of a fill that failed halfway: no event stands behind what was enqueued of it.
+  /// Of a fill that failed halfway: no event stands after what was enqueued of it.
   Status SeeHalfFilled(Slot* slot, std::int64_t until_ns);
   /// Of all such: an event does from now on, so that they are filled again.
   void RecordHalfFilled();
-  /// Whether no event stands behind what its consumers enqueued, on a device that still runs it.
+  /// Whether no event stands after what its consumers enqueued, on a device that still runs it.
   bool MissesReleases(const Slot& slot) const;
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
   /// Whether the device makes something of batches, whatever comes.
@@ -347,7 +347,7 @@ class DeviceLane {
   std::shared_ptr<Arena> staging_arena_;
 
   DeviceStream copy_stream_;
-  StreamClock copy_clock_;  ///< open where there is a timeline
+  StreamClock copy_clock_;  ///< open if there is a timeline
   DeviceStream transform_stream_;
   std::vector<std::unique_ptr<Slot>> slots_;
   std::vector<std::size_t> free_;      ///< the feeding thread's; the longest free first
@@ -365,7 +365,7 @@ class DeviceLane {
   bool ended_ = false;
   bool closes_ = false;       ///< what is ready ends once nothing waits any more
   Status end_;                ///< with this
-  bool discards_ = false;     ///< a batch fails: what is behind it is nobody's
+  bool discards_ = false;     ///< a batch fails: what comes after it is nobody's
   std::size_t waiting_ = 0;   ///< slots that wait
   std::uint64_t handed_ = 0;  ///< batches of those that came unsettled that are ready, or were
   bool given_up_ = false;

@@ -25,7 +25,7 @@ struct FeedItem {
   std::uint64_t number = 0;                ///< it goes to device number mod devices
   std::uint64_t rows = 0;
   std::uint64_t valid_rows = 0;  ///< the others repeat some
-  /// Of the batch; of the last one of the step where rows of several were spread.
+  /// Of the batch; of the last one of the step if rows of several were spread.
   BatchOrigin origin{};
   /// With it and those before it all rows up to its origin are with their devices.
   bool completes = true;
@@ -51,7 +51,7 @@ class Distributor {
   static constexpr std::size_t kWaitingBatches = 2;
   /// Batches that a feed should be able to hold at a time: those here, those that wait, and one
   /// that is copied for each device, which is held until the host has seen the copy done. Further
-  /// copies wait for these where the supply has no more batches.
+  /// copies wait for these if the supply has no more batches.
   static std::size_t HeldBatches(std::size_t devices, LastStep last_step);
   std::uint64_t dropped_rows() const { return dropped_rows_; }
   std::uint64_t repeated_rows() const { return repeated_rows_; }
@@ -60,7 +60,7 @@ class Distributor {
   bool collects_steps() const {
     return distribution_ == Distribution::kRoundRobin && last_step_ != LastStep::kUneven;
   }
-  /// Of all tensors, where rows are moved; else of the first one, and others may have other ones.
+  /// Of all tensors, if rows are moved; else of the first one, and others may have other ones.
   std::int64_t Rows(const Instance& batch) const;
   void Add(SuppliedBatch&& batch);
   void AddStep();
@@ -83,7 +83,7 @@ class Distributor {
   std::deque<FeedItem> ready_;
   std::uint64_t next_number_ = 0;
   std::int64_t most_rows_ = 0;
-  SupplyResult end_ = SupplyResult::kBatch;  ///< what comes behind ready_
+  SupplyResult end_ = SupplyResult::kBatch;  ///< what comes after ready_
   Status end_status_;
   std::atomic<std::uint64_t> dropped_rows_{0};
   std::atomic<std::uint64_t> repeated_rows_{0};
@@ -99,7 +99,7 @@ class HandedOut {
   /// How often Reset was called.
   std::uint64_t starts() const;
   /// Of the last batch all of whose rows were handed out, and those of all before it: what a
-  /// position is made of. None where that is no batch.
+  /// position is made of. None if that is no batch.
   std::optional<BatchOrigin> last() const;
   /// How many items were noted without one that is missing before them.
   std::uint64_t noted() const;

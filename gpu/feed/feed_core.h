@@ -54,7 +54,7 @@ void CheckFeedOptions(const FeedOptions& options);
 /// it, so it goes with the last of them.
 class FeedCore : public std::enable_shared_from_this<FeedCore> {
  public:
-  /// `options.backend` and `options.devices` are set. Throws Error where it cannot work.
+  /// `options.backend` and `options.devices` are set. Throws Error if it cannot work.
   static std::shared_ptr<FeedCore> Start(std::unique_ptr<BatchSupply> supply,
                                          const FeedOptions& options,
                                          const FeedDriveOptions& drive = {});
@@ -72,22 +72,22 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void SeekTo(std::uint64_t batch);
   Status Close();
   /// Close, and lets go of the chain, whose end may take long and wait for other threads: whoever
-  /// drops the last lease is to do neither. Only leases may be used behind it.
+  /// drops the last lease is to do neither. Only leases may be used after it.
   void Abandon();
   /// Ends every wait with kCancelled, from any thread.
   void Cancel();
   FeedStats Stats() const;
-  /// Without threads: does all of their work that can be done now. False where that was nothing.
+  /// Without threads: does all of their work that can be done now. False if that was nothing.
   bool Pump(const std::stop_token& stop = {});
   const FeedOptions& options() const { return options_; }
 
   // A lease's calls.
-  /// The lease's slot. Throws Error where it is not the lease's any more.
+  /// The lease's slot. Throws Error if it is not the lease's any more.
   DeviceLane::Slot& SlotOf(const DeviceLease& lease) const;
   DeviceLane& LaneOf(const DeviceLease& lease) const { return *lanes_[lease.lane_]; }
-  /// The lease's item counts for Position, where that is told.
+  /// The lease's item counts for Position, if that is told.
   void Count(const DeviceLease& lease, const FeedItem& item);
-  /// Nothing where it is not the lease's any more.
+  /// Nothing if it is not the lease's any more.
   void Release(const DeviceLease& lease) noexcept;
   DeviceLease MakeLease(std::size_t lane, std::size_t slot, std::uint64_t generation);
   static std::shared_ptr<FeedCore> Of(const DeviceLease& lease) { return lease.core_; }
@@ -109,12 +109,12 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void PinAhead(const FeedItem& item) const;
   void ReadLoop(const std::stop_token& stop);
   void FeedLoop(std::size_t index, const std::stop_token& stop);
-  /// The end, or a failure, behind what the lanes have.
+  /// The end, or a failure, after what the lanes have.
   void EndAll(const Status& status);
   bool Take(FeedItem* item, const std::stop_token& stop);
   /// Without threads: whether a lane holds batches until copies are seen done.
   bool Copying() const;
-  /// One round of all threads' work; false where that was nothing.
+  /// One round of all threads' work; false if that was nothing.
   bool PumpOnce(const std::stop_token& stop);
   bool FeedLanes();
   bool PumpSupply(const std::stop_token& stop);
@@ -125,7 +125,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
                       const std::stop_token& stop);
   /// Of a slot that was taken.
   DeviceLease Lease(std::size_t lane, std::size_t slot);
-  /// The chain that is fed. Throws Error where that is none.
+  /// The chain that is fed. Throws Error if that is none.
   Reader Chain() const;
   /// Drops what was read ahead, in front of a new start.
   void LetGoOfSupplied();
@@ -152,7 +152,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   const bool hands_on_;
   const std::function<void(int)> act_as_;
   std::unique_ptr<BatchSupply> supply_;
-  const std::shared_ptr<CuFileReads> direct_;  ///< the supply's; null where it has none
+  const std::shared_ptr<CuFileReads> direct_;  ///< the supply's; null if it has none
   Distributor distributor_;
   LaneOptions lane_options_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;
@@ -172,7 +172,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   HandedOut handed_out_;
   std::timed_mutex turn_mutex_;  ///< guards turn_; held while Next waits for its turn's batch
   std::uint64_t turn_ = 0;
-  mutable std::mutex close_mutex_;  ///< guards closed_, pins_ and pinning_ behind the start
+  mutable std::mutex close_mutex_;  ///< guards closed_, pins_ and pinning_ after the start
   bool closed_ = false;
   LiveList<FeedCounts>::Membership live_;  ///< goes before all else
 };

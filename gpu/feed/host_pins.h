@@ -19,7 +19,7 @@ class HostPins {
   /// A copy lies within one chunk, so an arena of that size is registered as a whole.
   static constexpr std::size_t kChunkBytes = std::size_t{64} << 20;
 
-  /// Memory is put on these NUMA nodes, where there are several: on the only one, else on each in
+  /// Memory is put on these NUMA nodes, if there are several: on the only one, else on each in
   /// turn. As the first feed says. Waits for an end that is under way on another thread.
   static std::shared_ptr<HostPins> Of(const std::shared_ptr<DeviceBackend>& backend, CpuList nodes);
   HostPins(std::shared_ptr<DeviceBackend> backend, CpuList nodes);
@@ -32,15 +32,15 @@ class HostPins {
     std::size_t bytes = 0;
     bool pinned = false;  ///< else copies from there block
   };
-  /// The first part of [data, data + bytes), registered where that can be done. What lies in no
+  /// The first part of [data, data + bytes), registered if that can be done. What lies in no
   /// arena is one part, not registered. The caller holds the memory, and with it its arena.
   Part Pin(const std::byte* data, std::size_t bytes);
   /// Pin of all parts, ahead of need: by whoever may wait.
   void PinAll(const std::byte* data, std::size_t bytes);
   /// Whoever lets go of memory that it pinned here hands over under this token: the end of an arena
-  /// comes behind that (DeviceBackend::NoteHandOver).
+  /// comes after that (DeviceBackend::NoteHandOver).
   const void* token() const { return arenas_.get(); }
-  /// Why some memory is not registered; "" where all is.
+  /// Why some memory is not registered; "" if all is.
   std::string failure() const;
 
  private:

@@ -23,7 +23,7 @@ struct FeedCounts {
   std::string backend;
 };
 
-/// The feeds of this process, where somebody looks: see IsWatched.
+/// The feeds of this process, if somebody looks: see IsWatched.
 LiveList<FeedCounts>& LiveFeeds();
 
 }  // namespace ringfeed

@@ -15,7 +15,7 @@ namespace ringfeed {
 /// all of one size, with different random contents. They are never written again. Thread safe.
 class MemoryBatches {
  public:
-  /// Throws Error where there is no memory.
+  /// Throws Error if there is no memory.
   MemoryBatches(std::size_t batch_bytes, std::size_t batches);
 
   std::size_t size() const { return batches_.size(); }

@@ -9,7 +9,7 @@
 namespace ringfeed {
 
 /// When a stream's work was done, on the backend's clock: by the time since an event at a known
-/// time. So exact, where a host that polls sees it later. One thread at a time.
+/// time. So it is exact; a host that polls sees it later. One thread at a time.
 class StreamClock {
  public:
   /// Waits for what is enqueued on the stream. It looks up the time of an event some times, and

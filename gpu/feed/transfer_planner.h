@@ -55,7 +55,7 @@ class TransferPlanner {
   std::size_t most_gap_bytes() const { return most_gap_bytes_; }
 
   RowRun Begin(std::size_t bytes) const { return {1, bytes, bytes, AloneNs(bytes)}; }
-  /// Adds the next row, which begins `begin` bytes behind the first one's beginning, unless it is
+  /// Adds the next row, which begins `begin` bytes after the first one's beginning, unless it is
   /// better off in a run of its own. A gap may be as dear as that run's member_ns: the row's own
   /// row_ns comes in both. Never so that less than two thirds of what is copied are wanted.
   bool Join(LeftRows how, std::size_t begin, std::size_t bytes, RowRun* run) const;

@@ -14,7 +14,7 @@
 namespace ringfeed {
 
 /// Why the records of a plan cannot be read into a device's memory, where nobody but the device can
-/// look at them; empty where they can. `indexed`: null where records are read as files come.
+/// look at them; empty if they can. `indexed`: null if records are read as files come.
 std::string WhyNotDirect(const ExecutionPlan& plan, const IndexedSource* indexed);
 
 /// The device memory of a run whose reads go there, and how much of it batches keep. Keep and LetGo
@@ -27,14 +27,14 @@ class DirectRun {
     std::size_t lane_bytes = 0;  ///< of one, at most
   };
 
-  /// Asks the plan's DirectReads for memory. Nothing is read directly where it has none, or the
+  /// Asks the plan's DirectReads for memory. Nothing is read directly if it has none, or the
   /// plan cannot: then memory() is null.
   DirectRun(const ExecutionPlan& plan, const IndexedSource* indexed, const Reading& reading);
   DirectRun(const DirectRun&) = delete;
   DirectRun& operator=(const DirectRun&) = delete;
 
   const std::shared_ptr<Arena>& memory() const { return memory_; }
-  /// Null where nothing is read directly.
+  /// Null if nothing is read directly.
   const std::shared_ptr<DirectReads>& reads() const { return reads_; }
   explicit operator bool() const { return memory_ != nullptr; }
 

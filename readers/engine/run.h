@@ -108,7 +108,7 @@ struct ChainKeeps {
 /// a ring or an atomic counter stands between them.
 class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
  public:
-  /// `rewind_input`: see RewindInput. `indexed`: where not null, records are
+  /// `rewind_input`: see RewindInput. `indexed`: if not null, records are
   /// read by its index.
   Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
       const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
@@ -129,7 +129,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// Waits until the deadline: also kTimeout. To a consumer that holds deliveries StarvedBy then
   /// tells whether nothing will come before somebody lets go of what he holds.
   QueueResult NextUntil(Delivery* delivery, Deadline deadline);
-  /// How often workers were woken so far, where all who hold deliveries wait, that thread among
+  /// How often workers were woken so far, if all who hold deliveries wait, that thread among
   /// them, and no worker has anything to do. Seen twice with the same count, and nothing between,
   /// that stays so.
   std::optional<std::uint64_t> StarvedBy(std::thread::id thread) const;
@@ -152,9 +152,9 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   Instance MakeInstance(const BatchBuffer& batch, const std::shared_ptr<const void>& owner) const {
     return batch_sink_->MakeInstance(batch, owner);
   }
-  /// Copies the fields that were left to whoever takes the batch; where none were, does nothing.
+  /// Copies the fields that were left to whoever takes the batch; if none were, does nothing.
   Status CopyPending(BatchBuffer* batch) const { return batch_sink_->CopyPending(batch); }
-  /// Takes the checksums that were left and have these numbers, and loses the rows where one does
+  /// Takes the checksums that were left and have these numbers, and loses the rows if one does
   /// not match: see BatchSink::LosePayloads. The batch may get shorter: tensors come after this.
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* batch) const {
     batch_sink_->LosePayloads(sums, batch);
@@ -170,10 +170,10 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   /// Threads that read and write, and CPUs that this process may use.
   int threads() const { return static_cast<int>(pool_.writers()); }
   int cpus() const { return cpus_; }
-  /// What a position says behind all that the run leaves out at its start; none before that is
+  /// What a position says after all that the run leaves out at its start; none before that is
   /// planned.
   std::optional<PlanPosition> left_out() const;
-  /// Null where records are read as files come.
+  /// Null if records are read as files come.
   const std::shared_ptr<IndexedSource>& indexed() const { return indexed_; }
 
   /// Wakes that were left out and found by a consumer: defects, of this run and of all runs of the
@@ -182,10 +182,10 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   static std::uint64_t LateWakesOfProcess() { return LateWakes::OfProcess(); }
 
   /// Why the checksums of payloads are taken as records are framed, and not left to whoever takes
-  /// a batch; empty where they are left.
+  /// a batch; empty if they are left.
   const std::string& why_sums_are_early() const { return why_sums_are_early_; }
-  /// The batch, which a consumer holds, ends in front of a record that failed after what is behind
-  /// it was planned (failed_payload_pass): the run stops, and that never was. Later calls are of
+  /// The batch, which a consumer holds, ends before a record that failed after what follows it was
+  /// planned (failed_payload_pass): the run stops, and that never was. Later calls are of
   /// earlier batches; one at a time.
   void EndBehind(const BatchBuffer& batch);
 
@@ -256,7 +256,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
     StageCount read_bytes;
   };
 
-  /// Throws Error where a shuffle's tables would be larger than the arena.
+  /// Throws Error if a shuffle's tables would be larger than the arena.
   void CheckTables(const ExecutionPlan& whole) const;
   /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
   void LocateFields(Worker& worker, Block* block);
@@ -271,7 +271,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void BuildLanes();
   std::size_t BuildSchedule();
   std::size_t BuildChunks();
-  /// Which rows of each batch are written here, where several ranks share them.
+  /// Which rows of each batch are written here, if several ranks share them.
   void ShareBatches(BatchSink::Options* options) const;
   void AddOwnThreads(std::size_t lanes);
   /// How much they may take ahead.
@@ -285,11 +285,11 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void At(RunPoint point) const {
     if (hooks_.at) hooks_.at(point);
   }
-  /// The run ends with this failure behind what is planned. By a worker that reads no more.
+  /// The run ends with this failure after what is planned. By a worker that reads no more.
   void FailBehindPlan(Worker& worker, const Status& status);
   /// Nothing more is read: see Lane::LetGo.
   static void LetGoOfLanes(Worker& worker);
-  /// Frames the next part of the worker's turn; false where it is to write first.
+  /// Frames the next part of the worker's turn; false if it is to write first.
   bool FrameTurn(Worker& worker);
   enum class Tasks : std::uint8_t { kOwn, kAny };
   bool WriteRows(Worker& worker, Tasks tasks);
@@ -305,7 +305,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   bool HasWork(const Worker& worker) const;
   /// Whether an empty lane may begin a block.
   bool MayFill(const LaneState& lane) const;
-  /// Waits for a delivery, and looks on everybody's behalf where none comes.
+  /// Waits for a delivery, and looks on everybody's behalf if none comes.
   QueueResult Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop);
   /// Whether a block that a lane has begun may get further.
   static bool MayGoOn(const Worker& worker, const LaneState& lane);
@@ -317,7 +317,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   void DropKeep(Block* block, std::uint32_t keep);
   void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
   void ReleaseDelivery(const Delivery& delivery);
-  /// A consumer took it out of the outbox: his from now on, until ReleaseDelivery. False where Stop
+  /// A consumer took it out of the outbox: his from now on, until ReleaseDelivery. False if Stop
   /// came first.
   bool Claim(const Delivery& delivery);
   QueueResult Claimed(QueueResult taken, const Delivery& delivery) {
@@ -348,7 +348,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
 
   static constexpr std::uint64_t kNoPass = ~std::uint64_t{0};
   const int cpus_;
-  DirectRun direct_;                      ///< empty, where blocks stand in host memory
+  DirectRun direct_;                      ///< empty, if blocks stand in host memory
   const std::size_t stages_by_index_;     ///< that the order by index has already
   const ExecutionPlan plan_;              ///< without these
   const std::string why_sums_are_early_;  ///< empty: they go with fields that are left
@@ -383,7 +383,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   PlanTurn plan_turn_;
 
   std::optional<Planner> planner_;   ///< from the construction on
-  BatchSink* batch_sink_ = nullptr;  ///< the planner's; null where records are delivered
+  BatchSink* batch_sink_ = nullptr;  ///< the planner's; null if records are delivered
   // Of the thread that runs the plan.
   std::uint64_t plan_steps_ = 0;  ///< blocks taken, tasks submitted, records delivered
   std::uint32_t next_writer_ = 0;

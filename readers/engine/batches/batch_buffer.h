@@ -20,7 +20,7 @@ namespace ringfeed {
 
 /// Where the columns of a batch stand in its one piece of memory: fixed columns first, then the
 /// offsets of the ragged ones, then their values, each on a boundary of 256 bytes (what GPUs like
-/// best). A level of LoD has its 0 on the boundary, and its values behind that.
+/// best). A level of LoD has its 0 on the boundary, and its values after that.
 class BatchLayout {
  public:
   struct Column {
@@ -37,12 +37,12 @@ class BatchLayout {
 
   BatchLayout() = default;
   /// For `rows` rows; unit_capacity[f] units of each ragged field f (ignored for fixed ones).
-  /// `masked`: one byte more for each row, behind the fixed columns.
+  /// `masked`: one byte more for each row, after the fixed columns.
   BatchLayout(const Parser& parser, std::size_t rows, std::span<const std::uint64_t> unit_capacity,
               bool masked = false);
 
   const std::vector<Column>& columns() const { return columns_; }
-  /// Byte offset of the mask; only where masked.
+  /// Byte offset of the mask; only if masked.
   std::size_t mask() const { return mask_; }
   std::size_t bytes() const { return bytes_; }
   bool is_possible() const { return bytes_ < kMostBytes; }
@@ -59,7 +59,7 @@ class BatchLayout {
   std::size_t bytes_ = 0;
 };
 
-/// A batch's memory, or, where a batch outgrew it, the first part of it.
+/// A batch's memory, or, if a batch outgrew it, the first part of it.
 struct BatchExtent {
   SlabRun run;
   BatchLayout layout;
@@ -99,7 +99,7 @@ struct BatchBuffer {
   std::uint32_t rows = 0;
   /// Records of the source that it stands for, with those that are damaged or packed.
   std::uint64_t records = 0;
-  std::uint64_t record_bytes = 0;    ///< of them; only where asked for
+  std::uint64_t record_bytes = 0;    ///< of them; only if asked for
   std::vector<std::uint64_t> units;  ///< per field, planned
   std::vector<std::unique_ptr<BatchExtent>> extents;
   /// A rest that nobody is to see. It is written all the same: what fails in it is a failure, and
@@ -124,28 +124,28 @@ struct BatchBuffer {
   std::vector<PendingCopy> pending_copies;
   std::vector<Block*> kept;
 
-  // Only where checksums are left (LeftFieldRules::leaves_sums).
+  // Only if checksums are left (LeftFieldRules::leaves_sums).
   std::vector<PendingSum> pending_sums;  ///< of rows with pending copies
   std::vector<SumRow> sum_rows;          ///< of each of these
   std::vector<std::uint64_t> row_bytes;  ///< of each row's record
   PlannedSums before;                    ///< in front of its first row
   /// The pass of the record that it ends in front of, whose checksum was found not to match after
-  /// what is behind it was planned.
+  /// what comes after it was planned.
   std::optional<std::uint64_t> failed_payload_pass;
 
   std::mutex failures_mutex;  ///< rows that fail are rare; guards also what is left where it stands
   std::vector<RowFailure> failures;
-  /// Rows that the parser refused, up to the first that it did not, where there is one: only where
-  /// they are asked for.
+  /// Rows that the parser refused, up to the first that it did not, if there is one: only if they
+  /// are asked for.
   std::vector<RefusedRow> refused;
   bool all_refused = true;           ///< there is no other row
   std::vector<MissingRows> missing;  ///< of a padded batch, in their order; set by the planner
-  /// Block::NumberOf of each row, kNoRow of those that are missing; only where asked for.
+  /// Block::NumberOf of each row, kNoRow of those that are missing; only if asked for.
   std::vector<std::uint64_t> row_numbers;
 
   /// The same of damaged records that have a place in the batch.
   std::vector<std::uint64_t> damaged_numbers;
-  /// Of the first of these the places in the batch, which do not fall; only where checksums are
+  /// Of the first of these the places in the batch, which do not fall; only if checksums are
   /// left.
   std::vector<std::uint32_t> damaged_places;
 
@@ -153,7 +153,7 @@ struct BatchBuffer {
   /// of the records.
   std::vector<std::uint32_t> row_ends;
 
-  /// How many places behind the first one row `row` stands, where the batch is no user's: rows that
+  /// How many places after the first one row `row` stands, if the batch is no user's: rows that
   /// failed were taken out.
   std::uint32_t PlaceOf(std::uint32_t row) const {
     for (const RowFailure& failure : failures) row += failure.row <= row ? 1 : 0;
@@ -167,7 +167,7 @@ struct WriteTask {
   BatchExtent* extent = nullptr;  ///< null: the memory could not be had, only the holds are dropped
   std::uint32_t dst_row = 0;
   std::uint32_t rows = 0;
-  Block* block = nullptr;  ///< rows [src_row, src_row + rows) of it, or, where null, refs
+  Block* block = nullptr;  ///< rows [src_row, src_row + rows) of it, or, if null, refs
   std::uint32_t src_row = 0;
   std::vector<RowRef> refs;
   std::vector<std::uint64_t> unit_begin;  ///< per field: where the rows start in the batch

@@ -20,13 +20,13 @@ class PackParser;
 /// What all who fill a batch keep to.
 struct BatchRules {
   OnDamage on_damage = OnDamage::kFail;
-  /// Every batch has a row for each place of its slice: zeros where none is there. A last tensor
+  /// Every batch has a row for each place of its slice: zeros if none is there. A last tensor
   /// "mask" tells.
   bool pad = false;
   bool note_rows = false;  ///< BatchBuffer::row_numbers is wanted
   /// Not null: which rows were refused is noted, as long as it is open.
   const Refusals* refusals = nullptr;
-  /// The parser, where its rows come packed: of OnPacked alone.
+  /// The parser, if its rows come packed: of OnPacked alone.
   const PackParser* packer = nullptr;
   /// Framing left checksums, which whoever writes a row takes, or whoever copies its fields.
   bool late_sums = false;
@@ -52,7 +52,7 @@ class BatchFinisher {
   /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
   void EndBefore(const BatchBuffer& slot) const;
   /// Copies what was left where it stands, and lets those blocks go. By who holds the batch.
-  /// Fails where a device's memory cannot be read.
+  /// Fails if a device's memory cannot be read.
   Status CopyPending(BatchBuffer* slot) const;
   /// As BatchSink. By who holds the batch.
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const;

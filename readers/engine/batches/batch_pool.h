@@ -31,7 +31,7 @@ class BatchPool {
  public:
   static constexpr std::size_t kMaxSlots = 64;
   static constexpr std::size_t kLeastSlots = 2;
-  /// Where nobody says how many: more where batches are small, 8 MiB of them.
+  /// If nobody says how many: more if batches are small, 8 MiB of them.
   static std::size_t DefaultSlots(std::size_t batch_bytes);
   struct Options {
     std::size_t rows = 1;                   ///< of a batch, at most
@@ -49,11 +49,11 @@ class BatchPool {
 
   // The planner's calls.
 
-  /// A slot with room for what the batch has so far; its status says so where the arena has none.
-  /// Null where all are in use.
+  /// A slot with room for what the batch has so far; its status says so if the arena has none.
+  /// Null if all are in use.
   BatchBuffer* TakeSlot(const BatchNeed& need);
   /// The piece of the slot's memory that the task's rows go to: the last one, or a larger one
-  /// where that is full. Null where the arena has none: see the slot's status.
+  /// if that is full. Null if the arena has none: see the slot's status.
   BatchExtent* PieceFor(BatchBuffer* slot, const WriteTask& task);
   /// A batch had so many units of each field.
   void Learn(std::span<const std::uint64_t> units);
@@ -62,7 +62,7 @@ class BatchPool {
   // Anybody's calls.
 
   void RecycleTask(WriteTask* task);
-  /// A consumer takes the batch, which is the run's until then. False where it was let go of.
+  /// A consumer takes the batch, which is the run's until then. False if it was let go of.
   static bool Claim(BatchBuffer* slot);
   /// The consumer has let go of the batch.
   void Release(BatchBuffer* slot);
@@ -92,8 +92,8 @@ class BatchPool {
   void FreeUnlessHeld(BatchBuffer* slot);
   void Prepare(BatchBuffer* slot, const BatchNeed& need);
   std::unique_ptr<BatchExtent> MakeExtent(std::span<const std::uint64_t> capacity, Status* status);
-  /// The arena has no piece for one more slot: goes on with those that there are, where these are
-  /// enough. False where `slot` is one of those.
+  /// The arena has no piece for one more slot: goes on with those that there are, if these are
+  /// enough. False if `slot` is one of those.
   bool DropSpareSlot(const BatchBuffer* slot);
 
   const Options options_;
@@ -113,7 +113,7 @@ class BatchPool {
   std::atomic<std::size_t> slot_limit_{0};
   std::atomic<std::uint64_t> incomplete_{0};  ///< batches with a slot that writers still fill
   std::atomic<std::uint64_t> grown_{0};
-  std::atomic<std::uint32_t> let_go_{0};  ///< not 0 behind LetGo; changed by read-modify-writes
+  std::atomic<std::uint32_t> let_go_{0};  ///< not 0 after LetGo; changed by read-modify-writes
 };
 
 }  // namespace ringfeed

@@ -95,7 +95,7 @@ class BatchSink final : public PlanSink {
   Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   Status CopyPending(BatchBuffer* slot) const { return finisher_.CopyPending(slot); }
   /// Of a batch whose sums are pending, those of these numbers that do not match, as the CPU finds:
-  /// it is what it would have been, had framing found that, and nothing is pending any more. Where
+  /// it is what it would have been, had framing found that, and nothing is pending any more. If
   /// what is pending cannot be copied nothing of the batch is left, and it ends with that failure,
   /// as with a payload's at its first row (failed_payload_pass).
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const {
@@ -127,7 +127,7 @@ class BatchSink final : public PlanSink {
     bool skipped = false;  ///< left out
     bool closed = false;
     bool dropped = false;
-    bool of_dropped_rest = false;  ///< as of its block: it is dropped also where it has all rows
+    bool of_dropped_rest = false;  ///< as of its block: it is dropped also if it has all rows
     PlannedSums before;
     std::vector<std::uint64_t> damaged_numbers;
     std::vector<std::uint32_t> damaged_places;  ///< as of BatchBuffer
@@ -159,7 +159,7 @@ class BatchSink final : public PlanSink {
   void CountPlaces(PlannedBatch& batch, std::uint32_t places);
   /// The batch stands for these too. Before their places are counted, which may close it.
   void NoteRecords(PlannedBatch& batch, std::uint64_t records, std::uint64_t bytes);
-  /// Of these rows, where they are counted; else 0.
+  /// Of these rows, if they are counted; else 0.
   std::uint64_t BytesOf(const Block& block, std::uint32_t begin, std::uint32_t rows) const;
   std::uint64_t BytesOf(std::span<const RowRef> rows) const;
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
@@ -194,13 +194,13 @@ class BatchSink final : public PlanSink {
   std::uint64_t next_sequence_ = 0;
   std::uint64_t records_ = 0;  ///< of all batches that are not left out
   std::uint64_t record_bytes_ = 0;
-  std::uint64_t seen_bytes_ = 0;  ///< of all rows, where checksums are left
+  std::uint64_t seen_bytes_ = 0;  ///< of all rows, if checksums are left
   bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
-  PlanPosition counted_;    ///< behind the last batch that no failure cut short
+  PlanPosition counted_;    ///< after the last batch that no failure cut short
   std::uint64_t cuts_ = 0;  ///< batches that one cut short
   std::uint64_t first_unfinished_ = 0;  ///< as delivered
   // Of the end of a pass that was met last.
-  std::uint64_t pass_begin_number_ = 0;  ///< next_number_ behind it
+  std::uint64_t pass_begin_number_ = 0;  ///< next_number_ after it
   std::uint64_t pass_begin_place_ = 0;   ///< places_ then
   std::optional<std::uint64_t> rows_of_dropped_pass_;
   PlanClock own_clock_;

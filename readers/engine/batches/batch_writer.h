@@ -62,15 +62,15 @@ class BatchWriter {
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
   static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
   void CountBytes(const WriteTask& task, const WriterScratch& scratch) const;
-  /// Where the fields of the task's rows were found; null where the parser finds them as it writes.
+  /// Where the fields of the task's rows were found; null if the parser finds them as it writes.
   const FieldLocation* LocationsOf(const WriteTask& task, const WriterScratch& scratch) const;
   /// Brings rows that only a device can read into memory of this thread's, and finds their fields
-  /// there. Throws Error where the device gives nothing any more.
+  /// there. Throws Error if the device gives nothing any more.
   const FieldLocation* BringRows(const WriteTask& task, WriterScratch* scratch) const;
   /// As LocationsOf, once the rows can be written: long fields are left, and what is far brought.
   const FieldLocation* PrepareFields(const WriteTask& task, WriterScratch* scratch) const;
   /// Leaves long fields where they stand, of rows whose fields are `located`, or null. Gives where
-  /// they are then; null where none is left.
+  /// they are then; null if none is left.
   const FieldLocation* LeaveFields(const LeavableRows& rows, const FieldLocation* located,
                                    WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
@@ -78,7 +78,7 @@ class BatchWriter {
                    WriterScratch* scratch) const;
   void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                   WriterScratch* scratch) const;
-  /// The checksums that framing left of rows [begin, end), which fail where they do not match.
+  /// The checksums that framing left of rows [begin, end), which fail if they do not match.
   static void CheckSums(const LeavableRows& rows, std::size_t begin, std::size_t end,
                         WriterScratch* scratch);
   /// The same of rows whose fields are left, as far as the CPU takes them.

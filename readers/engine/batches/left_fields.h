@@ -68,11 +68,11 @@ class LeftFields {
   static bool AreFar(const LeavableRows& rows) {
     return !rows.blocks.empty() && rows.blocks.front()->far != nullptr;
   }
-  /// Has the blocks of the rows kept; false where they cannot be, or there is no memory for that.
+  /// Has the blocks of the rows kept; false if they cannot be, or there is no memory for that.
   bool Keep(const LeavableRows& rows) const;
   /// Leaves what can be left of the rows, which are located and kept. The targets of those fields
   /// then have no data. With them go the checksums that are still to be taken, or else are taken.
-  /// `left` is working memory. Where nothing is left the blocks are let go.
+  /// `left` is working memory. If nothing is left the blocks are let go.
   bool Leave(const LeavableRows& rows, const FieldLocation* locations,
              std::vector<ColumnTarget>* targets, LeftCopies* left) const;
   void LetGo(const LeavableRows& rows) const { LetGo(rows.blocks); }

@@ -29,22 +29,22 @@ struct RowTally {
 
 /// Records that are delivered as they stand in their slabs.
 struct RecordDelivery {
-  std::vector<RowRef> refs;  ///< what is held, where the rows come from several blocks
+  std::vector<RowRef> refs;  ///< what is held, if the rows come from several blocks
   Block* block = nullptr;    ///< or one block: its rows from first_row on
   std::uint32_t first_row = 0;
   OrderSpan span;          ///< row j is place first_place + j
   std::uint64_t pass = 0;  ///< that the first of them is of
   std::uint32_t rows = 0;
-  std::uint64_t bytes = 0;           ///< of the records; only where asked for
-  std::vector<RecordSpan> gathered;  ///< the views, where they are no contiguous piece of a block
+  std::uint64_t bytes = 0;           ///< of the records; only if asked for
+  std::vector<RecordSpan> gathered;  ///< the views, if they are no contiguous piece of a block
   std::span<const RecordSpan> records;
 
-  /// A row and its block; of none where all records are damaged, and no block is held.
+  /// A row and its block; of none if all records are damaged, and no block is held.
   RowRef RefOf(std::uint32_t row) const {
     if (block != nullptr) return {block, first_row + row};
     return refs.empty() ? RowRef() : refs[row];
   }
-  /// Block::NumberOf of a row; kNoRow where no block is held.
+  /// Block::NumberOf of a row; kNoRow if no block is held.
   std::uint64_t NumberOf(std::uint32_t row) const {
     const RowRef ref = RefOf(row);
     return ref.block == nullptr ? kNoRow : ref.block->NumberOf(ref.row);
@@ -73,7 +73,7 @@ class PlanHost {
   virtual void Drop(Block* block, std::uint32_t rows) = 0;
   /// What became of the rows since the tally was `before`.
   virtual void NoteRows(const RowTally& before, const RowTally& now) = 0;
-  /// Has a block's memory stay after its last hold, until LetGo: where there is memory for that.
+  /// Has a block's memory stay after its last hold, until LetGo: if there is memory for that.
   /// The caller has a hold on it. Several threads at once.
   virtual bool Keep(Block* /*block*/) { return false; }
   virtual void LetGo(Block* /*block*/) {}
@@ -85,7 +85,7 @@ class PlanHost {
   virtual void NoteLostPayload(const DamagedRange& /*range*/, std::size_t /*bytes*/) {}
   /// So many of these were of a rest that is dropped.
   virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
-  /// All that the run leaves out at its start is planned: what a position behind it says.
+  /// All that the run leaves out at its start is planned: what a position after it says.
   virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
   /// A batch is off the writers' hands.
   virtual void BatchDone() = 0;
@@ -102,20 +102,20 @@ class PlanSink : public PlanStage {
  public:
   explicit PlanSink(PlanHost* host) : host_(host) {}
 
-  /// Continues what waited for a slot or room. True where rows are planned that still wait for one:
+  /// Continues what waited for a slot or room. True if rows are planned that still wait for one:
   /// then the planner takes no more blocks.
   virtual bool Continue() = 0;
-  /// True where some planned rows are not yet written or delivered: memory will come back by
+  /// True if some planned rows are not yet written or delivered: memory will come back by
   /// itself.
   virtual bool Outstanding() = 0;
-  /// Places of the pass that has just ended, where it had no batch, and its rest was dropped.
+  /// Places of the pass that has just ended, if it had no batch, and its rest was dropped.
   virtual std::optional<std::uint64_t> rows_of_dropped_pass() const { return std::nullopt; }
   /// Number of the first delivery that is not wholly with the writers, or out.
   virtual std::uint64_t first_unfinished() const = 0;
   /// What came so far that is in deliveries, or will be. The planner's call.
   struct Planned {
     std::uint64_t rows = 0;
-    std::uint64_t bytes = 0;       ///< of their records; only where asked for
+    std::uint64_t bytes = 0;       ///< of their records; only if asked for
     std::uint64_t deliveries = 0;  ///< that are complete
   };
   virtual Planned planned() const = 0;

@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// Delivers records as they stand in their slabs, without a copy: a block's rows together where the
+/// Delivers records as they stand in their slabs, without a copy: a block's rows together if the
 /// order is the blocks' own, else in runs of views. A damaged record is a null view at its place,
 /// so that a delivery's rows stand at consecutive places.
 class RecordSink final : public PlanSink {

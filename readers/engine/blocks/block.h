@@ -24,7 +24,7 @@
 namespace ringfeed {
 
 /// What crosses threads: the records of one stripe of one file (or a part of them, of a stream),
-/// framed, checked and, where the parser needs it, located. Filled by a reader thread, ordered by
+/// framed, checked and, if the parser needs it, located. Filled by a reader thread, ordered by
 /// the planner, read by writers; recycled when the last hold on it is dropped.
 struct Block {
   /// Bytes that were framed where they stand in the file.
@@ -43,7 +43,7 @@ struct Block {
   FrameOutput frame;
   std::vector<FieldLocation> locations;  ///< records × fields, only for two-phase parsers
   std::vector<std::int64_t> groups;      ///< of the records, only for GroupBatch and BucketBatch
-  /// Not 0 for records that Filter drops; empty where it drops none. They are not located.
+  /// Not 0 for records that Filter drops; empty if it drops none. They are not located.
   std::vector<std::uint8_t> filtered;
   Status status;  ///< a failure that follows the records
   /// `status` is the system's refusal (base/refusal.h), which has no place in an order: how many
@@ -53,10 +53,10 @@ struct Block {
   /// and noted here, since what stands before it in the order may be read later.
   bool fails_in_order = false;
   std::vector<RowFailure> row_failures;
-  /// The first records that the parser refused, in their order; only where they are asked for.
+  /// The first records that the parser refused, in their order; only if they are asked for.
   std::vector<RefusedRow> refused;
   std::uint64_t payload_bytes = 0;   ///< of the records that are not damaged
-  std::uint64_t taken_bytes = 0;     ///< BytesOf all rows; only where what is taken ahead counts
+  std::uint64_t taken_bytes = 0;     ///< BytesOf all rows; only if what is taken ahead counts
   std::uint32_t good_rows = 0;       ///< their number
   std::uint64_t filtered_bytes = 0;  ///< of payload_bytes, those of filtered records
   std::uint32_t filtered_rows = 0;   ///< of good_rows
@@ -65,16 +65,16 @@ struct Block {
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;
-  /// What the runs are memory of, where nobody but a device can read them: then records say where
+  /// What the runs are memory of, if nobody but a device can read them: then records say where
   /// they stand and how long they are, no more. Null: host memory.
   FarMemory* far = nullptr;
-  /// Where records point into their mappings: others may close.
+  /// Files whose mappings records point into; others may close.
   std::vector<std::shared_ptr<InputFile>> files;
   std::string file_name;
   std::vector<Framed> framed;
   std::uint32_t file_index = 0;    ///< in the list
   std::uint64_t first_record = 0;  ///< number in its file of records[0]
-  /// Of records that were read by their numbers: one for each, kNoRow where there is no record, and
+  /// Of records that were read by their numbers: one for each, kNoRow if there is no record, and
   /// the table that they are numbers in, in place of file_name, file_index and first_record.
   std::vector<RowNumber> row_numbers;
   bool scattered = false;  ///< each of its records stands elsewhere in memory
@@ -83,13 +83,13 @@ struct Block {
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
 
   std::uint32_t index = 0;   ///< number in its pool
-  std::int32_t credits = 1;  ///< of its lane that it takes: more where its memory is larger
+  std::int32_t credits = 1;  ///< of its lane that it takes: more if its memory is larger
 
   bool of_dropped_rest = false;  ///< its rows are of a rest that Batch drops (BatchSlice)
 
   // The planner's.
   std::uint64_t pass = 0;  ///< of the run, that its rows are of
-  /// Over the data: the same, but by number, where the run's passes may be several joined ones;
+  /// Over the data: the same, but by number, if the run's passes may be several joined ones;
   /// then its lane's.
   std::uint64_t data_pass = 0;
 
@@ -111,12 +111,12 @@ struct Block {
     status = why;
     denied = true;
   }
-  /// A row that cannot be delivered ends the stream: where the order is the blocks', together with
-  /// the records behind it. False then.
+  /// A row that cannot be delivered ends the stream: if the order is the blocks', together with
+  /// the records after it. False then.
   bool FailAt(std::uint32_t row, const Status& why);
   /// A failure that follows the records takes the place of the next one.
   void FailBehindRows();
-  /// Why a damaged row ends the stream; null where it does not.
+  /// Why a damaged row ends the stream; null if it does not.
   const Status* FailureOf(std::uint32_t row) const;
   /// Of a record that is not damaged.
   bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
@@ -129,22 +129,22 @@ struct Block {
   }
   /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.
   bool has_holes() const { return good_rows < rows(); }
-  /// Where a record stands; without the offset where it is not in the file as it is (decompressed,
+  /// Where a record stands; without the offset if it is not in the file as it is (decompressed,
   /// moved since).
   DataPlace PlaceOf(std::uint32_t row) const;
-  /// What its file, or that one's content, has in front of a record, where all of it was framed
-  /// together with the record; none where that is not known.
+  /// What its file, or that one's content, has in front of a record, if all of it was framed
+  /// together with the record; none if that is not known.
   std::optional<std::span<const std::byte>> BytesBefore(std::uint32_t row) const;
   /// Whether a mapped file of the block was found shorter than its mapping, and whether that is the
   /// row's: its bytes may be zeros in place of data.
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
-  /// Which record a row is: its RowNumber where that is known, else its file and number in it,
+  /// Which record a row is: its RowNumber if that is known, else its file and number in it,
   /// packed (readers/order/file_table.h).
   std::uint64_t NumberOf(std::uint32_t row) const {
     return row_numbers.empty() ? PackRecord({file_index, first_record + row}) : row_numbers[row];
   }
-  /// Notes that these bytes were framed into this block, behind those before.
+  /// Notes that these bytes were framed into this block, after those before.
   void NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset);
   std::size_t slab_bytes() const {
     std::size_t bytes = 0;
@@ -191,8 +191,8 @@ class DoubtfulRecords {
  public:
   /// To be told of every block, framed; the member at hand begins at `member` of the content.
   void Note(const Block& block, std::uint64_t member);
-  /// What is to be said where that member turns out damaged, and [member, end) of the content came
-  /// of it, the last of it into `block`, which was not noted yet. Empty where nothing came.
+  /// What is to be said if that member turns out damaged, and [member, end) of the content came
+  /// of it, the last of it into `block`, which was not noted yet. Empty if nothing came.
   std::string Describe(const Block& block, std::uint64_t member, std::uint64_t end) const;
 
  private:

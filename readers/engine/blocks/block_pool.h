@@ -24,7 +24,7 @@ class BlockPool {
   /// Frees the slabs of all blocks, also of those that are out.
   ~BlockPool();
 
-  /// An empty block. Throws Error where kMostBlocks are out.
+  /// An empty block. Throws Error if kMostBlocks are out.
   Block* Take();
   /// Frees the slabs of all blocks and all that they hold, also of those that are out: nobody uses
   /// them any more. Those that batches keep go with these.

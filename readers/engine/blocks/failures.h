@@ -21,7 +21,7 @@ struct RefusedRow {
 };
 
 /// Tells a parser that fits no record, which is a mistake of the program's, from damage: it refuses
-/// the first kEnough records of a run, or all where there are fewer, for the same reason. Told of
+/// the first kEnough records of a run, or all if there are fewer, for the same reason. Told of
 /// records in their order, so that it does not depend on threads. One thread at a time, but for
 /// open.
 class Refusals {

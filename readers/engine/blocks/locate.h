@@ -13,14 +13,14 @@
 namespace ringfeed {
 
 /// Runs a two-phase parser's first phase over a framed block. A row that cannot be parsed fails
-/// (Block::FailAt), or, where damage is skipped, becomes a damaged row; a user's exception always
+/// (Block::FailAt), or, if damage is skipped, becomes a damaged row; a user's exception always
 /// fails. `explain`: the block notes which rows were refused, and why.
 void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, bool explain,
                 Block* block);
 
 /// Makes rows of mapped files that were found shorter than their mappings damaged, or ends the
 /// block with the first of them: what was looked for in them (fields, a filter's answer) was looked
-/// for in zeros. To be called behind everything that looked.
+/// for in zeros. To be called after everything that looked.
 void LoseShrunkRows(OnDamage on_damage, Block* block);
 /// Why such a row fails.
 Status ShrunkWhileRead();
@@ -30,11 +30,11 @@ Status ShrunkWhileRead();
 Status PlacedFailure(const Parser& parser, const Block& block, std::uint32_t row,
                      const Status& why);
 
-/// The range of a record that was found damaged by its parser: its payload's bytes where its place
+/// The range of a record that was found damaged by its parser: its payload's bytes if its place
 /// is known, else an empty one. The reason names its number.
 DamagedRange DamagedRecord(const Status& why, const RecordSpan& record);
 
-/// The failures of rows that a block's or a batch's rows met: true where the policy lets it be
+/// The failures of rows that a block's or a batch's rows met: true if the policy lets it be
 /// skipped.
 bool IsSkippable(const Status& status, OnDamage on_damage);
 
@@ -46,7 +46,7 @@ class RowPieces {
   /// Rows from now on: what was before them says nothing of the time.
   void Begin() { began_ = Clock::time_point(); }
   /// How many of `rows`, which are some, come next: one at least, and more than kMostBytes only
-  /// where the first one alone is longer.
+  /// if the first one alone is longer.
   std::size_t Next(std::span<const RecordSpan> rows) {
     const Clock::time_point now = Clock::now();
     if (began_ != Clock::time_point()) Adapt(now - began_);

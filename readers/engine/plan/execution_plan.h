@@ -31,9 +31,9 @@ class RecordProvider {
                           Status* status) = 0;
   /// Whether the next call will not wait.
   virtual bool Ready() const = 0;
-  /// Starts the next pass; false where that cannot be done.
+  /// Starts the next pass; false if that cannot be done.
   virtual bool ReInit() = 0;
-  /// The pass that it is in, where passes differ; StartPass goes to the beginning of one.
+  /// The pass that it is in, if passes differ; StartPass goes to the beginning of one.
   virtual std::uint64_t pass() const { return 0; }
   virtual bool StartPass(std::uint64_t /*pass*/) { return ReInit(); }
   /// No more is asked for before ReInit. It keeps nothing that others may wait for.
@@ -108,7 +108,7 @@ struct ExecutionPlan {
   LeftFieldRules left_fields;                ///< as BatchRules
   std::shared_ptr<DirectReads> direct;       ///< asked for memory by each run; null: by none
   std::vector<ContentStep> content;          ///< of the kContent stages
-  std::shared_ptr<const PackParser> packer;  ///< the parser, where batches are of packed rows
+  std::shared_ptr<const PackParser> packer;  ///< the parser, if batches are of packed rows
 
   /// Whether a stage holds rows back.
   bool shuffled() const;
@@ -120,12 +120,12 @@ struct ExecutionPlan {
   bool needs_index() const;
   /// Whether an index could be made: of a list of files or stores, which IndexUse allows.
   bool may_have_index() const;
-  /// Why the order does not come again; empty where it does.
+  /// Why the order does not come again; empty if it does.
   std::string WhyNoPosition() const;
   /// The order in words, as positions hold it.
   std::string OrderText() const;
   /// Why all checksums of payloads are taken as records are framed, though left_fields would leave
-  /// them: a record that turns out damaged later could not be what it is now. Empty where they are
+  /// them: a record that turns out damaged later could not be what it is now. Empty if they are
   /// left. Of a plan without the stages that its index has done.
   std::string WhySumsAreEarly() const;
   /// The same of checksums that the writers of rows take, whoever asks.

@@ -21,8 +21,8 @@
 
 namespace ringfeed {
 
-/// Starts what a user's decorator reads once more, for a further pass; false where that cannot be.
-/// Empty where a chain's source is not such a decorator.
+/// Starts what a user's decorator reads once more, for a further pass; false if that cannot be.
+/// Empty if a chain's source is not such a decorator.
 using RewindInput = std::function<bool()>;
 
 /// Where a run of a chain begins.
@@ -33,7 +33,7 @@ struct RunStart {
   bool by_index = false;    ///< as it is read from there
   std::uint64_t source_pass = 0;  ///< of a data set whose passes differ, the first one (pass())
   /// The position is of a chain that does something else with damage: what is left out may not meet
-  /// any that has no record's number, since the order behind it is another one then.
+  /// any that has no record's number, since the order after it is another one then.
   bool other_policy = false;
 };
 
@@ -42,34 +42,34 @@ struct RunStart {
 class IndexedSource {
  public:
   /// Opens the indexes of the plan's files, and builds those that are missing. Blocks. Throws
-  /// Error where a file cannot be had or has no index, and with kCancelled where `stop` is
+  /// Error if a file cannot be had or has no index, and with kCancelled if `stop` is
   /// requested meanwhile. `plan` outlives it.
   IndexedSource(const ExecutionPlan& plan, const std::stop_token& stop);
 
   /// A cursor over the order, to be put to its place by Seek, with the first `stages` of the
-  /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error where it
+  /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error if it
   /// is of another mixture.
   std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
   /// Passes of that cursor; 0: without end.
   std::uint64_t passes(std::size_t stages) const;
-  /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only where batches
+  /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only if batches
   /// do not depend on what is in the records.
   PlanPosition PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
   /// Where a run of a mixture that began at `begin`, in the state `mix`, stands `batches` later.
   PlanPosition PlaceBehind(const PlanPosition& begin, const std::string& mix, std::uint64_t batches,
                            std::uint64_t rows, bool drop_remainder);
   /// The state (MixState) that a mixture which began at `begin` goes on from at that place, as text
-  /// for a position: up to 24 bytes for each set. Throws Error where it cannot be found out.
+  /// for a position: up to 24 bytes for each set. Throws Error if it cannot be found out.
   std::string MixBehind(const std::string& begin, const PlanPosition& mark);
 
   const DataFingerprint& fingerprint() const { return fingerprint_; }
   /// The sets of a mixture, else one.
   const std::vector<std::shared_ptr<const RecordSet>>& sets() const { return sets_; }
-  /// Their files, one set's behind the other's.
+  /// Their files, one set's after the other's.
   const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// How the indexes were come by, in words; of those that have something to say the first one's.
   std::string Describe() const;
-  /// Rounded up; 1 where there are no records.
+  /// Rounded up; 1 if there are no records.
   std::uint64_t mean_record_bytes() const;
   /// What is lost to all records of the files that pass `pass` of the cursor with the first
   /// `stages` reads: no place of the order stands for it. `count` may be more than are listed.
@@ -97,7 +97,7 @@ class IndexedSource {
   const ExecutionPlan& plan_;
   std::vector<std::shared_ptr<const RecordSet>> sets_;
   std::shared_ptr<const FileTable> table_;
-  std::uint64_t passes_ = 1;  ///< behind all stages
+  std::uint64_t passes_ = 1;  ///< after all stages
   bool even_ = true;          ///< all passes have as many places
   DataFingerprint fingerprint_;
 
@@ -107,7 +107,7 @@ class IndexedSource {
   MixChain mix_;
 };
 
-/// Of a source's files, pieces of which are read; of another source nothing. Throws Error where a
+/// Of a source's files, pieces of which are read; of another source nothing. Throws Error if a
 /// file cannot be read.
 DataFingerprint FingerprintOf(const SourceNode& source);
 

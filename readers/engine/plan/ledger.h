@@ -32,9 +32,9 @@ class Ledger {
     std::uint64_t filtered = 0;
     std::uint64_t truncated = 0;
     std::uint64_t reopened = 0;
-    std::int64_t lost_ranges = 0;  ///< less 0 where a later block has the range of a record
+    std::int64_t lost_ranges = 0;  ///< less 0 if a later block has the range of a record
   };
-  /// What is counted where it comes up, and entered when its run is over.
+  /// What is counted when it comes up, and entered when its run is over.
   struct RunTotals {
     std::uint64_t passes = 0;
     std::uint64_t read_bytes = 0;
@@ -60,11 +60,11 @@ class Ledger {
 
   /// So many rows that are counted as dropped were damaged.
   void TakeOffDropped(std::uint64_t rows) { dropped_.fetch_sub(rows, std::memory_order_relaxed); }
-  /// These were planned behind a failure that was found later.
+  /// These were planned after a failure that was found later.
   void TakeOff(const PlannedSums& sums);
 
   void NoteFile(const std::string& name, FileFate fate);
-  /// The same of one that cannot be read; nothing where that says nothing of the file.
+  /// The same of one that cannot be read; nothing if that says nothing of the file.
   void NoteFile(const std::string& name, const Status& why_not);
   /// A file was opened: it is read, and how.
   void NoteOpened(const IoChoice& choice);
@@ -76,7 +76,7 @@ class Ledger {
   void FillCounts(PipelineStats* stats, PathCounts* paths) const;
 
   /// At the end of pass `pass`: all of the `counted` rows, which the framers cut or the index has,
-  /// must have come to the end of the plan. kInternal with both numbers where they have not.
+  /// must have come to the end of the plan. kInternal with both numbers if they have not.
   static Status Check(std::uint64_t pass, std::uint64_t counted, const RowTally& tally);
   /// The same at the end of the data, a stream's too: nothing is held back any more.
   static Status CheckEnd(std::uint64_t counted, const RowTally& tally);

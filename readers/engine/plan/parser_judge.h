@@ -32,17 +32,17 @@ class ParserJudge {
 
   /// Whether why rows are refused is to be noted. Any thread.
   bool open() const { return refusals_.open(); }
-  /// What a writer looks at; null where batches are not judged.
+  /// What a writer looks at; null if batches are not judged.
   const Refusals* of_batches() const { return options_.by_batches ? &refusals_ : nullptr; }
 
   /// Whether the parser fits no record, as far as located blocks tell: the mistake, or OK. The
   /// planner's call.
   Status JudgeBlock(const Block& block);
-  /// A failure or an end that comes where the parser took no record so far: what is told then. The
+  /// A failure or an end that comes while the parser took no record so far: what is told then. The
   /// planner's call.
   Status EndOr(const Status& status);
 
-  /// A batch was written. Takes it, and hands out those whose turn it is; false where there is
+  /// A batch was written. Takes it, and hands out those whose turn it is; false if there is
   /// nothing to judge any more, and the batch is still the caller's. Any thread.
   bool Take(std::uint64_t number, Delivery* delivery);
   /// There are so many batches. The planner's call.
@@ -55,11 +55,11 @@ class ParserJudge {
   const Options options_;
   const Put put_;
   const ChangeStatus change_status_;
-  Refusals refusals_;  ///< the planner's where rows are located, else under mutex_
+  Refusals refusals_;  ///< the planner's if rows are located, else under mutex_
   std::mutex mutex_;   ///< guards what follows; not taken once the parser took a record
   std::map<std::uint64_t, Delivery> waiting_;
   std::uint64_t judged_ = 0;              ///< batches
-  std::optional<std::uint64_t> batches_;  ///< where their number is known
+  std::optional<std::uint64_t> batches_;  ///< if their number is known
 };
 
 }  // namespace ringfeed

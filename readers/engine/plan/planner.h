@@ -77,7 +77,7 @@ class PlanStages {
   PlanClock* clock() { return &clock_; }
   PlanStage* first() const { return stages_.front().get(); }
   PlanSink* sink() const { return sink_; }
-  /// After the stages that shuffle. Null where none does: the order is then the blocks'.
+  /// After the stages that shuffle. Null if none does: the order is then the blocks'.
   FailureStage* failure_stage() const { return failure_stage_; }
 
  private:
@@ -98,9 +98,9 @@ class PlannerHost : public PlanHost {
   virtual bool HasLeftOut() const = 0;
   /// Why a worker reads no more, which ends the run after what is planned; else OK.
   virtual Status WorkerFailure() const = 0;
-  /// The next block of the lane whose turn it is. Where there is none the lane's worker is told.
+  /// The next block of the lane whose turn it is. If there is none the lane's worker is told.
   virtual bool TakeDue(std::size_t lane, Block** block) = 0;
-  /// The next block of any lane, where they have no turns.
+  /// The next block of any lane, if they have no turns.
   virtual bool TakeAny(std::size_t lane, Block** block) = 0;
   /// Whether the block's memory may be held for as long as its rows are. If not, the host asks for
   /// the plan again when there may be more; or `never` says that there will not.
@@ -117,7 +117,7 @@ class PlannerHost : public PlanHost {
 ///
 /// Whichever thread finds something to plan calls it, one at a time (PlanTurn): a worker that
 /// published a block, or that was asked because a slot, memory or room for a delivery came back.
-/// It never waits: where it cannot go on it returns, and whoever changes that asks again
+/// It never waits: if it cannot go on it returns, and whoever changes that asks again
 /// (docs/internals/WAITING.md says who).
 class Planner {
  public:
@@ -126,7 +126,7 @@ class Planner {
     const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
     std::size_t stages_by_index = 0;         ///< so many of these
     RunStart start{};                        ///< where the run begins
-    const IndexedSource* indexed = nullptr;  ///< null where records are read as files come
+    const IndexedSource* indexed = nullptr;  ///< null if records are read as files come
     ChunkPlan* chunks = nullptr;             ///< of `indexed`
     FileSchedule* schedule = nullptr;        ///< of files in their order
     std::size_t lanes = 1;
@@ -141,7 +141,7 @@ class Planner {
   /// a stage throws ends the run after what is planned.
   void GoOn();
 
-  /// The sums of all rows where the sink had all of them: what an end that is OK says. The sink's
+  /// The sums of all rows if the sink had all of them: what an end that is OK says. The sink's
   /// host calls it, from within GoOn.
   Status CheckedEnd(const Status& given) const;
 
@@ -152,7 +152,7 @@ class Planner {
   /// Passes over the source that ended, with those before the run's start. Any thread.
   std::uint64_t passes_ended() const { return passes_ended_.load(std::memory_order_relaxed); }
   /// The same, of those that ended in front of a row that failed: what a shuffle holds of a pass
-  /// comes behind its end. Any thread.
+  /// comes after its end. Any thread.
   std::uint64_t passes_come() const {
     const std::uint64_t ended = passes_ended();
     return failure_stage_ == nullptr ? ended : std::min(ended, failure_stage_->failed_pass());
@@ -162,7 +162,7 @@ class Planner {
   bool fails_in_order() const { return failure_stage_ != nullptr; }
   /// Whether rows are planned that are not out yet. Within GoOn.
   bool HasOutstanding() { return sink_->Outstanding(); }
-  /// What came to the end of the plan. Within GoOn, and behind it before another begins.
+  /// What came to the end of the plan. Within GoOn, and after it before another begins.
   PlanSink::Planned planned() const { return sink_->planned(); }
 
  private:
@@ -180,7 +180,7 @@ class Planner {
   bool TakeBlock(Block** block);
   void PlanBlock(Block* block);
   void HandOn(Block* block);
-  /// Where the block ends a turn, a pass or the run. It is gone: these are what it said.
+  /// Whether the block ends a turn, a pass or the run. It is gone: these are what it said.
   struct BlockEnds {
     std::size_t lane;
     bool turn;
@@ -193,7 +193,7 @@ class Planner {
   /// Enters what a block brings into the ledger.
   void EnterBlock(const Block& block);
   /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
-  /// plan, where it saw that end: before, it had seen `passes_seen`.
+  /// plan, if it saw that end: before, it had seen `passes_seen`.
   Status CheckSums(std::uint64_t passes_seen) const;
   /// What no place of the order by index stands for, at the beginning of each pass.
   void NoteLosses();

@@ -25,7 +25,7 @@
 namespace ringfeed {
 
 /// Records by their numbers, in the order of a ChunkPlan: each turn is a chunk, in one block or
-/// several. Rows that cannot be had are failures or, where damage is skipped, null spans with a
+/// several. Rows that cannot be had are failures or, if damage is skipped, null spans with a
 /// range each; places without a row (kNoRow) are null spans alone. Blocks know the numbers of their
 /// rows.
 class IndexedLane final : public Lane {
@@ -52,20 +52,20 @@ class IndexedLane final : public Lane {
     std::vector<RowNumber> rows;
     NeededUnits needed;
     UnitFetch fetch;
-    Status status;  ///< behind the rows
+    Status status;  ///< after the rows
     std::size_t record_bytes = 0;
     /// What it counts as while it waits: rows that are read once and delivered many times take no
     /// memory, but time to be planned.
     std::size_t ahead_bytes() const { return std::max(fetch.memory_bytes(), record_bytes); }
   };
 
-  /// Whether the chunk has rows that no part has taken; takes the next chunk where it is used up.
+  /// Whether the chunk has rows that no part has taken; takes the next chunk when it is used up.
   bool HasRows();
   void UseRows(std::size_t count);
   bool FillDirectly(Block* block);
-  /// Null where a file can be opened only once parts before it are done with theirs.
+  /// Null if a file can be opened only once parts before it are done with theirs.
   std::unique_ptr<Part> PlanPart();
-  /// Makes the next part and requests its reads. False where it has to wait for memory.
+  /// Makes the next part and requests its reads. False if it has to wait for memory.
   bool MakePart();
   /// Makes parts until as much as may be is requested: one at least.
   void ReadAhead();
@@ -82,7 +82,7 @@ class IndexedLane final : public Lane {
   Chunk chunk_;
   bool chunk_taken_ = false;  ///< and not used up
   std::size_t next_row_ = 0;  ///< of the chunk
-  NeededUnits found_;         ///< of the chunk's rows, where they were looked up
+  NeededUnits found_;         ///< of the chunk's rows, if they were looked up
   bool is_found_ = false;
   std::size_t rows_at_once_ = 0;     ///< that suited the last part; 0: not known
   std::unique_ptr<Part> next_part_;  ///< planned, but there was no memory

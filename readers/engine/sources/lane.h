@@ -25,7 +25,7 @@ namespace ringfeed {
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Fills `block` with the next records of this lane, or with an end marker. False where the
+  /// Fills `block` with the next records of this lane, or with an end marker. False if the
   /// medium has not delivered yet: call again with the same block. After a block with stream_ends
   /// or a failed status it is not called again.
   virtual bool Fill(Block* block) = 0;
@@ -53,7 +53,7 @@ using AskForRoom = std::function<LaneRoom()>;
 /// Instances of a user's reader, as rows.
 class InstanceLane final : public Lane {
  public:
-  /// Checks them against `slots`, where there are any. `rewind` starts the next pass.
+  /// Checks them against `slots`, if there are any. `rewind` starts the next pass.
   InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots, std::uint64_t passes,
                LaneContext* context, std::function<bool()> rewind, std::stop_token stop,
                AskForRoom room = {});
@@ -93,7 +93,7 @@ class FileLane final : public Lane {
   /// The same for a file of a registered format.
   bool OpenByUser(const Assignment& assignment, Block* block);
   bool FillByUser(Block* block);
-  /// Behind the block in which a turn of the file ended.
+  /// After the block in which a turn of the file ended.
   void EndTurn(bool file_ends, Block* block);
   void Fail(const Assignment& assignment, const Status& status, Block* block);
 
@@ -110,7 +110,7 @@ class FileLane final : public Lane {
   bool frames_hot_ = false;        ///< of the file opened last
   std::uint32_t file_index_ = 0;   ///< of the file that is being read, in the list
   bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
-  std::uint64_t turns_left_ = 0;   ///< that it has by the schedule; 0 where that does not know
+  std::uint64_t turns_left_ = 0;   ///< that it has by the schedule; 0 if that does not know
   bool waiting_ = false;           ///< the schedule does not know this lane's next file yet
   std::uint64_t waits_since_ = 0;  ///< the schedule's version then
 };
@@ -120,7 +120,7 @@ class StreamLane final : public Lane {
  public:
   struct Ends {
     bool outlived = false;      ///< breaking off is damage, and not the failure of everything
-    bool may_be_empty = false;  ///< it need not tell a format where nothing comes
+    bool may_be_empty = false;  ///< it need not tell a format if nothing comes
   };
   /// `number`: of the stream among the chain's.
   StreamLane(const StreamInput& input, std::uint32_t number, const Ends& ends, LaneContext* context,
@@ -138,15 +138,15 @@ class StreamLane final : public Lane {
   /// With what follows a loss, if anything does; *loss then says where.
   void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
-  /// Of a stream that is opened again damage is skipped whatever is asked for: where the next
+  /// Of a stream that is opened again damage is skipped whatever is asked for: if the next
   /// writer comes before the end of the last one was seen, a record that was cut looks like that.
   OnDamage on_damage() const { return reopens_ ? OnDamage::kSkip : context_->options->on_damage; }
   void FrameSome(Block* block);
   /// The block gets what was framed; the rest is kept.
   void TakeFramed(std::size_t bytes, Block* block);
-  /// Makes run_ so large, at least. False where there is no memory: then the block has a failure.
+  /// Makes run_ so large, at least. False if there is no memory: then the block has a failure.
   bool MakeRoom(std::size_t bytes, Block* block);
-  /// Reads from the stream itself. Where nobody sends again, that is its end.
+  /// Reads from the stream itself. If nobody sends again, that is its end.
   Status ReadStream(std::span<std::byte> buffer, std::size_t* got);
   /// At the end: whether the stream was opened once more. What was left of a record is damage.
   bool Reopen(Block* block);

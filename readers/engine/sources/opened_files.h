@@ -49,7 +49,7 @@ class KeptMappings {
 };
 
 /// The opened files of a table, shared by a run's lanes: each is opened when a row of it is first
-/// needed. Those that were not asked for longest are let go of where there are many; whoever still
+/// needed. Those that were not asked for longest are let go of when there are many; whoever still
 /// reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
@@ -62,7 +62,7 @@ class OpenedFiles {
   /// The file that holds a row of the table, and where its rows start.
   std::size_t FileOf(RowNumber row) const { return rows_.FileOf(row); }
   RowNumber FirstRow(std::size_t file) const { return rows_.FirstRow(file); }
-  /// Null, with `status` set, where it cannot be opened; the next call tries again. Where the
+  /// Null, with `status` set, if it cannot be opened; the next call tries again. If the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
   /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane.
@@ -71,7 +71,7 @@ class OpenedFiles {
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// Has a file that is read as `before` be read through the page cache in small pieces from now
   /// on, since its reads would come to more than it has; *loads is what was asked of the medium for
-  /// that. Null where memory has no room for it, or it is a source of the user's.
+  /// that. Null if memory has no room for it, or it is a source of the user's.
   std::shared_ptr<InputFile> Cache(std::size_t file, const InputFile& before, std::uint64_t* loads);
 
  private:
@@ -89,7 +89,7 @@ class OpenedFiles {
   void Keep(std::size_t file, std::shared_ptr<InputFile> input, std::shared_ptr<InputFile>* let_go);
   OpenInputResult Open(std::size_t file);
   OpenInputResult OpenOnce(std::size_t file);
-  /// Takes the one that was not asked for longest out of those that are kept; null where none is.
+  /// Takes the one that was not asked for longest out of those that are kept; null if none is.
   std::shared_ptr<InputFile> LetGo();
 
   const std::shared_ptr<const FileTable> table_;
@@ -110,12 +110,12 @@ class OpenedFiles {
 /// What a lane knows of a file that it reads rows of.
 struct LaneFile {
   const DataFile* data = nullptr;
-  InputFile* open = nullptr;  ///< for this part; null where there is a failure
-  /// Kept from part to part where the file is mapped; others hold a descriptor.
+  InputFile* open = nullptr;  ///< for this part; null if there is a failure
+  /// Kept from part to part if the file is mapped; others hold a descriptor.
   std::shared_ptr<InputFile> input;
   std::span<const std::byte> mapping;
   std::optional<FixedUnits> fixed;
-  /// The same where all of its rows stand in the mapping: then they need only be pointed at.
+  /// The same if all of its rows stand in the mapping: then they need only be pointed at.
   bool direct = false;
   bool shrunk = false;           ///< its mapping was found longer than the file
   ReadEngine* engine = nullptr;  ///< null: read inline
@@ -140,13 +140,13 @@ class LaneFiles {
     if (found != used_.end() && found->second.part == part_) return &found->second;
     return UseFirst(file);
   }
-  /// Of a file `wanted` bytes are needed, and `planned` are read for them. True where its reads
+  /// Of a file `wanted` bytes are needed, and `planned` are read for them. True if its reads
   /// would come to more than it has, and from the next part on it is read through the page cache
-  /// in small pieces, where it fits into memory.
+  /// in small pieces, if it fits into memory.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// What is known of the file, open or not.
   LaneFile* Peek(std::size_t file);
-  /// The file's framer; null where its format has none.
+  /// The file's framer; null if its format has none.
   UnitFramer* Framer(LaneFile* file) const;
 
  private:

@@ -26,12 +26,12 @@ class RowFramer {
       : opened_(opened), files_(files), context_(context), memory_(context->arena) {}
 
   /// Points at as many of `rows`, from the first on, in the empty block as suit one part; their
-  /// number. 0, and the block is as it was, where one of them is not of such a file.
+  /// number. 0, and the block is as it was, if one of them is not of such a file.
   std::size_t PointAt(std::span<const RowNumber> rows, Block* block);
   /// Where a row stands, if it is of such a file, which a row before was too; else empty.
   std::span<const std::byte> Find(RowNumber row) const;
 
-  /// One record for each row, a null span where there is none or it is damaged; under kFail those
+  /// One record for each row, a null span if there is none or it is damaged; under kFail those
   /// before the first that is lost, and block->status. Units in a mapping of `inputs` that turns
   /// out to be longer than its file are lost.
   void Frame(std::span<const RowNumber> rows, std::span<const std::shared_ptr<InputFile>> inputs,
@@ -41,7 +41,7 @@ class RowFramer {
   /// A unit of several records, framed for one of them: others may be asked for, too.
   struct FramedUnit {
     FrameOutput frame;
-    Status status;           ///< behind the records
+    Status status;           ///< after the records
     std::size_t teller = 0;  ///< the record that is reported together with the unit's damage
   };
 
@@ -57,7 +57,7 @@ class RowFramer {
   static constexpr std::size_t kPlaces = 64;
   bool Move(std::size_t number, Place* place, Block* block);
 
-  /// False where the block ends with its failure.
+  /// False if the block ends with its failure.
   bool Append(const NeededUnit& unit, const NeededUnits& needed, Block* block);
   bool AppendSingle(LaneFile* file, const NeededUnit& unit, Block* block);
   bool AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* block);

@@ -104,7 +104,7 @@ struct LaneContext {
   StageCount* read_bytes = nullptr;
 };
 
-/// Bytes of the parts that stripes come in where a block is written in file order: about one block,
+/// Bytes of the parts that stripes come in if a block is written in file order: about one block,
 /// and not so little that a slab stands almost empty.
 std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);
 /// Bytes of the parts of what is in memory already and is soon written: the part that is written
@@ -128,11 +128,11 @@ class StripeReader {
   StripeReader(LaneContext* context, StripeInput input);
   virtual ~StripeReader() = default;
 
-  /// Adds the next records of the current stripe to `block`, and sets its turn_ends where they are
-  /// its last. False where the medium has not delivered yet: call again with the same block. A
+  /// Adds the next records of the current stripe to `block`, and sets its turn_ends if they are
+  /// its last. False if the medium has not delivered yet: call again with the same block. A
   /// block whose status is set ends the file.
   virtual bool ReadPart(Block* block) = 0;
-  /// The bytes in memory that the next part will start with; empty where they are not in memory.
+  /// The bytes in memory that the next part will start with; empty if they are not in memory.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
   /// Whether ReadPart never waits for a medium, and the last one looked at all bytes: then they are
   /// in the cache, and should be written soon.
@@ -152,9 +152,9 @@ class StripeReader {
   void SetEnd(std::uint64_t bytes);
   /// The file turned out to end before its size at opening.
   void NoteShortFile(Block* block, std::uint64_t end);
-  /// Ends this part, and the stripe where all records that start in it were framed.
+  /// Ends this part, and the stripe once all records that start in it were framed.
   void FinishPart(Block* block);
-  /// A read failed for good at `offset`: a failure, or, where damage is skipped, the rest of the
+  /// A read failed for good at `offset`: a failure, or, if damage is skipped, the rest of the
   /// file.
   void NoteReadFailure(Block* block, std::uint64_t offset, const Status& status);
   /// A run, or a failure in the block that says what to change.
@@ -167,7 +167,7 @@ class StripeReader {
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
   const bool has_grown_;  ///< since it was scheduled
-  /// As FrameInput. No more where what stands behind the last record can not be read: whether it is
+  /// As FrameInput. No more if what stands after the last record can not be read: whether it is
   /// a header decides of a checksum that is left.
   std::size_t leaves_sums_from_;
   bool left_most_ = false;  ///< of the records that were framed last, most checksums
@@ -178,14 +178,14 @@ class StripeReader {
 
  private:
   FramerOptions Framing(OnDamage on_damage) const;
-  /// Whether records behind the one that failed are framed too (Block::fails_in_order).
+  /// Whether records after the one that failed are framed too (Block::fails_in_order).
   bool GoesOnBehind(const Block& block, std::size_t first_row, std::span<const std::byte> bytes,
                     const Status& failure) const;
   void GoOnBehind(Block* block, const Status& failure);
-  /// Behind a failure, what is damaged of the rows from there on fails too.
+  /// After a failure, what is damaged of the rows from there on fails too.
   void FailDamaged(Block* block, std::size_t first_row);
 
-  Status failure_;  ///< that framing went on behind; OK: none
+  Status failure_;  ///< after which framing went on; OK: none
   std::uint64_t failed_at_ = 0;
 };
 

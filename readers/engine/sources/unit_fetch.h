@@ -54,7 +54,7 @@ class NeededUnits {
  private:
   void AskIndex(const DataFile& file, std::span<const std::uint32_t> places);
 
-  std::vector<std::uint32_t> places_;   ///< of rows, those of a file behind each other
+  std::vector<std::uint32_t> places_;   ///< of rows, those of a file together
   std::vector<std::uint64_t> records_;  ///< what one index is asked for
   std::vector<RecordUnit> answers_;     ///< what it says
 };
@@ -85,11 +85,11 @@ Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string
 
 /// Brings the units of some rows into memory: those of mapped files stand there, others are read
 /// into one run of the arena, neighbours by one read; of files that are not in the page cache by an
-/// engine, all at once. Where a read of several units fails each is read again by itself, so that
+/// engine, all at once. If a read of several units fails each is read again by itself, so that
 /// what can be had does not depend on what was asked for along with it. One thread.
 class UnitFetch {
  public:
-  /// So much may be read for one part, or one unit where it is larger.
+  /// So much may be read for one part, or one unit if it is larger.
   static constexpr std::size_t kPartBytes = 1024 * 1024;
 
   explicit UnitFetch(LaneContext* context) : context_(context) {}
@@ -107,14 +107,14 @@ class UnitFetch {
   /// Whether an engine reads for it, and how much memory it takes.
   bool reads_ahead() const { return engine_reads_ > 0; }
   std::size_t memory_bytes() const { return memory_bytes_; }
-  /// Gets the memory and requests what engines read. False where there is no memory for it.
+  /// Gets the memory and requests what engines read. False if there is no memory for it.
   bool Start();
   /// Nothing is to be read any more.
   void GiveUp() { reads_.clear(); }
   /// Submits what engines take.
   void Pump();
   /// Reads what is read inline, and says of each unit where it stands or why it cannot be had.
-  /// False where an engine has not delivered yet.
+  /// False if an engine has not delivered yet.
   bool Finish(NeededUnits* needed);
 
   /// The files that were read, and what was read of them.

@@ -84,7 +84,7 @@ class WorkerIo {
   WorkerIo(const WorkerIo&) = delete;
   WorkerIo& operator=(const WorkerIo&) = delete;
 
-  /// The engine that `file`'s path asks for; null with a reason where it cannot be had.
+  /// The engine that `file`'s path asks for; null with a reason if it cannot be had.
   ReadEngine* EngineFor(const InputFile& file, Status* why_not);
 
   /// Requests [read_from, end) of `file` into `run`, whose first byte is the file's at `begin`, in
@@ -97,7 +97,7 @@ class WorkerIo {
                                                std::span<const MergedRead> reads) const;
   /// Submits what fits below the limit of bytes in flight; the first read always does.
   void Pump(ReadBuffer* buffer);
-  /// Takes finished reads in, waiting for one until `deadline` where any is in flight.
+  /// Takes finished reads in, waiting for one until `deadline` if any is in flight.
   void Reap(std::chrono::steady_clock::time_point deadline);
   bool in_flight() const { return bytes_in_flight_ > 0; }
   /// Takes a buffer that is no longer wanted, and what its reads need alive.
@@ -111,7 +111,7 @@ class WorkerIo {
     std::unique_ptr<ReadBuffer> buffer;
     std::vector<std::shared_ptr<InputFile>> files;
   };
-  /// Submits parts of one engine that follow each other. False where it has to wait.
+  /// Submits parts of one engine that follow each other. False if it has to wait.
   bool Submit(ReadBuffer* buffer);
   void ReapFrom(ReadEngine* engine, std::chrono::steady_clock::time_point deadline);
   void FreeAbandoned();

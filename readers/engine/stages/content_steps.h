@@ -18,7 +18,7 @@
 namespace ringfeed {
 
 // The steps of a chain that look into records. `parser` is the one that locates them; those that
-// name a field throw Error where it has no such ragged field; TokenBatch by bytes takes none.
+// name a field throw Error if it has no such ragged field; TokenBatch by bytes takes none.
 
 ContentStep FilterStep(FilterFunction keep);
 ContentStep GroupStep(const GroupBatchOptions& options);
@@ -27,7 +27,7 @@ ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser);
 /// Of records that a PackParser located.
 ContentStep PackStep(const PackOptions& options);
 
-/// At which places the rows stand that a keeper of the clock is given. It counts them, or, behind
+/// At which places the rows stand that a keeper of the clock is given. It counts them, or, after
 /// another keeper, asks the clock before each call. The planner's alone.
 class PlaceCounter {
  public:
@@ -120,7 +120,7 @@ class FirstFit {
 };
 
 /// Marks the records of a block that are not kept. A record for which `keep` throws is the block's
-/// failure, behind the records before it.
+/// failure, after the records before it.
 void FilterRows(const FilterFunction& keep, Block* block);
 
 /// Takes the marked rows out. Holds nothing back: kept rows go on in runs of consecutive places,
@@ -139,7 +139,7 @@ class FilterStage final : public PlanStage {
 };
 
 /// Asks for the group of each record of a block that is not damaged. A record for which `group_of`
-/// throws is the block's failure, behind the records before it.
+/// throws is the block's failure, after the records before it.
 void GroupRows(const GroupFunction& group_of, Block* block);
 
 /// Puts rows of one group into a batch. Holds the rows of groups that are not full back, by
@@ -196,7 +196,7 @@ class TokenBatchStage final : public PlanStage {
   void OnEnd(const Status& status) override;
 
  private:
-  /// Counts the next row. True where a batch ends in front of it.
+  /// Counts the next row. True if a batch ends in front of it.
   bool EndsBefore(const Block& block, std::uint32_t row);
 
   const RowWeight weight_;
@@ -208,8 +208,8 @@ class TokenBatchStage final : public PlanStage {
 };
 
 /// Packs the rows of a segment, so many places, into rows of `length` units, first fit. Packed rows
-/// leave in the order in which they were begun, at once where all before them are full, else at the
-/// end of the segment, behind which nothing is held back and the next batch begins. Damaged rows
+/// leave in the order in which they were begun, at once if all before them are full, else at the
+/// end of the segment, after which nothing is held back and the next batch begins. Damaged rows
 /// count as places; these and rows without units are in no packed row. A keeper of the clock: marks
 /// are counted from the beginning of a segment.
 class PackStage final : public PlanStage {

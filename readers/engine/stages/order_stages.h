@@ -96,19 +96,19 @@ class MultiPassStage final : public PlanStage {
   std::uint64_t ended_ = 0;
 };
 
-/// Ends the order at a row that failed (Block::row_failures). Stands behind the stages that order
+/// Ends the order at a row that failed (Block::row_failures). Stands after the stages that order
 /// rows otherwise than the files have them, so that what stands before that row in the order is
-/// delivered, and nothing behind it, wherever in the files it stands.
+/// delivered, and nothing after it, wherever in the files it stands.
 class FailureStage final : public PlanStage {
  public:
   /// Rows that failed are on their way: until then nothing is looked at.
   void Expect() { expects_ = true; }
-  /// A failure that is no row's, as where memory runs out: what is held back in front of this stage
+  /// A failure that is no row's, as when memory runs out: what is held back in front of this stage
   /// has no order without what would have followed, so nothing of it is delivered.
   void Stop(const Status& status);
   /// Whether such a row has come: nothing more is delivered.
   bool ended() const { return ended_; }
-  /// The pass of that row; beyond all where there is none. Any thread.
+  /// The pass of that row; beyond all if there is none. Any thread.
   std::uint64_t failed_pass() const { return failed_pass_.load(std::memory_order_relaxed); }
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;

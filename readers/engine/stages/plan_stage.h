@@ -32,7 +32,7 @@ class PlanStage {
   virtual void OnPassEnd() = 0;
   /// Rows that follow are in no batch with those before. From the stage in front of the last alone.
   virtual void OnCut() {}
-  /// A failure comes: what is begun is delivered before it, also where rests are dropped, and
+  /// A failure comes: what is begun is delivered before it, also if rests are dropped, and
   /// counts in no position. Rows may follow that would have come elsewhere in the order, had there
   /// been more.
   virtual void OnFailing() {

@@ -31,7 +31,7 @@ class MemoryBudget {
   static std::size_t LimitOf(std::size_t asked, const Arena& arena);
 
   /// Takes the part for reading and the least of the others. Throws Error, saying who holds the
-  /// arena, where there is not that much.
+  /// arena, if there is not that much.
   void Reserve(std::size_t reading_bytes);
   /// Gives all of it back. What is handed out lives on in the arena.
   void Release();
@@ -57,7 +57,7 @@ class MemoryBudget {
   std::size_t GrantBatches(std::size_t bytes);
 
   /// Lets batches keep so many bytes of blocks, but a quarter of what the chain has besides
-  /// reading at most: nobody waits for that memory, and it gives way where the plan must hold back
+  /// reading at most: nobody waits for that memory, and it gives way if the plan must hold back
   /// more. Nothing is reserved for it before somebody was refused it, and GrowKept is called.
   void AllowKept(std::size_t bytes);
   void GrowKept();
@@ -68,9 +68,9 @@ class MemoryBudget {
  private:
   std::size_t MostHeld() const { return (limit_ - reading_) * 3 / 4; }
   [[noreturn]] void Refuse(std::size_t needed) const;
-  /// Raises what is reserved to this. False where the arena has not that much left.
+  /// Raises what is reserved to this. False if the arena has not that much left.
   bool Hold(std::size_t bytes);
-  /// Has it cover these, or the limit; false where the arena has not that much left, or the limit
+  /// Has it cover these, or the limit; false if the arena has not that much left, or the limit
   /// is less than what is held alone.
   bool Cover(std::size_t held_limit, std::size_t batches);
   /// Has the plan hold back `needed` bytes, and some more, so that it grows seldom.

@@ -28,7 +28,7 @@ class BasicOutbox {
   explicit BasicOutbox(std::size_t capacity, const BasicRingOptions<Policy>& options = {})
       : ring_(capacity, options) {}
 
-  /// Whether delivery `number` has room. Where it has not, the next take says that there is some.
+  /// Whether delivery `number` has room. If it has not, the next take says that there is some.
   bool HasRoom(std::uint64_t number) {
     if (ring_.HasRoom(number) != QueueResult::kFull) return true;
     // Order: acq_rel, here and in NoteTaken: a consumer comes first, and its room is seen, or
@@ -41,7 +41,7 @@ class BasicOutbox {
   /// Delivery `number` will be put, or is. Before Put: whoever waits for memory looks at this.
   void NoteOut() { out_.fetch_add(1, std::memory_order_relaxed); }
 
-  /// Takes the next one; where the plan wanted room, calls plan_is_wanted(). kEmpty, kClosed: the
+  /// Takes the next one; if the plan wanted room, calls plan_is_wanted(). kEmpty, kClosed: the
   /// end, see status.
   template <typename PlanIsWanted>
   QueueResult Take(T* item, PlanIsWanted&& plan_is_wanted) {
@@ -108,7 +108,7 @@ class BasicOutbox {
   Status status_;
 };
 
-/// Which threads hold deliveries that they were handed, and which of these ask for more: where all
+/// Which threads hold deliveries that they were handed, and which of these ask for more: if all
 /// of them do, nothing may come before one lets something go. A delivery is its taker's, whoever
 /// lets it go.
 ///

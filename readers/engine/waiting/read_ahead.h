@@ -10,7 +10,7 @@
 namespace ringfeed {
 
 /// How far lanes may read ahead of the plan, and what wakes a worker whose lanes were at their
-/// limit. A lane may begin a block if it has a credit and, where bytes are limited, if its worker
+/// limit. A lane may begin a block if it has a credit and, if bytes are limited, if its worker
 /// has not framed that much ahead, or the lane is the one that is due.
 ///
 /// Each function that changes what MayBegin looks at says who is to be woken for it: nothing else
@@ -48,7 +48,7 @@ class BasicReadAhead {
   void NotePublished(std::size_t lane, std::size_t bytes) {
     workers_[WorkerOf(lane)].ahead.fetch_add(bytes, std::memory_order_relaxed);
   }
-  /// What a block took comes back. wake(worker) where its worker may have waited for that.
+  /// What a block took comes back. wake(worker) if its worker may have waited for that.
   template <typename WakeWorker>
   void GiveBack(std::size_t lane, std::int64_t credits, std::size_t bytes, WakeWorker&& wake) {
     // Order: release pairs with the acquire in MayBegin. A lane with credits left keeps its worker

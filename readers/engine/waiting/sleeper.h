@@ -103,7 +103,7 @@ class BasicSleeper {
   static constexpr std::uint64_t kOneWake = 2;
   static std::uint64_t WakesOf(std::uint64_t word) { return word >> 1; }
 
-  /// The thread is in its engine for as long as this exists, also where that throws.
+  /// The thread is in its engine for as long as this exists, also if that throws.
   class InEngine {
    public:
     // Order: acq_rel, here and in Wake: a waker comes first, and what it wrote is seen, or comes

@@ -29,7 +29,7 @@ class BasicTakenAhead {
   struct Limits {
     std::uint64_t records = kNoLimit;
     std::uint64_t bytes = kNoLimit;
-    /// What is taken counts as handed out when the next is asked for: where a delivery is records
+    /// What is taken counts as handed out when the next is asked for: if a delivery is records
     /// that the consumer gets one by one.
     bool handed_out_later = false;
   };
@@ -63,7 +63,7 @@ class BasicTakenAhead {
     return {RoomOf(limits_.records, ahead.records, beyond),
             RoomOf(limits_.bytes, ahead.bytes, beyond)};
   }
-  /// The most that it can take before it asks again while it is not beyond the limit. Where a
+  /// The most that it can take before it asks again while it is not beyond the limit. If a
   /// delivery is in hand until the next is asked for, that is a half: so there are two.
   Amount MostRoom() const { return {MostOf(limits_.records), MostOf(limits_.bytes)}; }
 
