@@ -17,7 +17,7 @@ class LoDTensorBlockingQueue(_core.LoDTensorBlockingQueue):
     Args:
         capacity: instances that it holds; more than 0.
         slots: (name, dtype, dims, lod_levels) each; lod_levels may be left out. dims are all
-            dimensions, a negative one stands for any number. Where every dtype is None they are
+            dimensions, a negative one stands for any number. If every dtype is None they are
             those of the first instance that is pushed; later ones must have the same.
 
     `push`, `pop`, `close`, `kill`, `fail`, `size`, `cap`, `is_closed`, `is_killed`, `await_dtypes`

@@ -39,7 +39,7 @@ def find_rank() -> Rank:
     """The rank that a launcher left in the environment (torchrun, Open MPI, Slurm, …).
 
     Raises:
-        InvalidArgument: where its variables contradict each other; it names them.
+        InvalidArgument: if its variables contradict each other; it names them.
     """
     return Rank(*_core.find_rank())
 
@@ -240,14 +240,14 @@ def read_as(opened: _core.Reader, format: str) -> _core.Reader:
 
 
 def next_pass(reader: _core.Reader) -> Optional[int]:
-    """The pass over the data, from 0, that the next batch begins in: where it changes, a pass has
+    """The pass over the data, from 0, that the next batch begins in: when it changes, a pass has
     ended. None at the end. Waits until that is known; Ctrl-C ends the wait. `origin` of a reader
     says in which pass the last batch began, without a wait."""
     return reader_of(reader).next_pass()
 
 
 def map(reader: _core.Reader, function: Compiled) -> _core.Reader:
-    """A compiled function over every record, by several threads at once, in order. Behind `parse`
+    """A compiled function over every record, by several threads at once, in order. After `parse`
     it gets the fields, else the record; its outputs are the fields from there on.
 
     Raises:
@@ -264,7 +264,7 @@ def filter(
     reader: _core.Reader, keep: Union[Compiled, Callable[[bytes], Any]]
 ) -> _core.Reader:
     """Only the records that `keep` keeps. It is asked of the record as it is in the file, also
-    behind `parse`; stands behind shuffle, and in front of batch.
+    after `parse`; stands after shuffle, and in front of batch.
 
     Args:
         keep: a predicate by `compiled`, called by several threads at once; or a Python function of
@@ -309,8 +309,8 @@ def group_batch(
 
 
 def truncate(reader: _core.Reader, field: str, length: int) -> _core.Reader:
-    """The first `length` units (steps of the first dimension) of a ragged field, where a row has
-    more. Behind `parse`, as those that follow."""
+    """The first `length` units (steps of the first dimension) of a ragged field, if a row has
+    more. After `parse`, as those that follow."""
     return _core.truncate(reader_of(reader), text(field, "field"), counted(length, "length"))
 
 
@@ -382,7 +382,7 @@ def pack(
 ) -> _core.Reader:
     """Records of one ragged field packed into rows of `length` units, first fit, `rows` of them a
     batch. Fields: <field> [rows, length, …], <field>_segments int32 [rows, length] (1, 2, … for
-    the records of a row, 0 where it is empty), <field>_positions int32 [rows, length] (a unit's
+    the records of a row, 0 if it is empty), <field>_positions int32 [rows, length] (a unit's
     number in its record). `segment`: records that are packed among themselves (0: 256 batches'
     rows)."""
     return _core.pack(

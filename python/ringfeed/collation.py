@@ -12,7 +12,7 @@ def refuse_collation(caller: Any, default: Any) -> None:
     Args:
         caller: a fetcher of Torch's DataLoader, or anything else, which may do as it likes. A
             function of the user's that takes a list of batches is none of ringfeed's business.
-        default: torch.utils.data.default_collate, None where that is not known.
+        default: torch.utils.data.default_collate, None if that is not known.
     """
     collates = getattr(caller, "auto_collation", False) is True and default is not None
     if collates and getattr(caller, "collate_fn", None) is default:

@@ -31,7 +31,7 @@ def compiled(function: Any, outputs: Optional[Fields] = None) -> Compiled:
 
         int32_t f(const void* const* inputs, const int64_t* input_bytes, void* const* outputs)
 
-    `inputs` are the parsed fields in their order, or where nothing is parsed the record alone, with
+    `inputs` are the parsed fields in their order, or if nothing is parsed the record alone, with
     their lengths in bytes; `outputs` are the places of the declared fields of this row in the
     batch, uninitialised. A result other than 0 is this record's failure, with that number, and so
     is an output that was left as it was. (To be sure of that, the function is called once more.)

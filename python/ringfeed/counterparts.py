@@ -82,7 +82,7 @@ BATCHING: Mapping[str, str] = {
     "prefetch": _SLOTS,
 }
 
-#: The same where the size of a batch is not a number of rows.
+#: The same if the size of a batch is not a number of rows.
 TOKEN_BATCHING: Mapping[str, str] = {
     "batch_size": "tokens= or bytes=, what a batch holds at the most, or most_rows=",
     "prefetch": _SLOTS,
@@ -107,7 +107,7 @@ def refuse_unknown(
     names: Iterable[str], options: Collection[str], counterparts: Mapping[str, str]
 ) -> None:
     """Raises TypeError for those of `names` that are none of `options`, with what ringfeed has
-    instead of another loader's, and with the nearest option where it is a slip of that."""
+    instead of another loader's, and with the nearest option if it is a slip of that."""
     unknown = sorted(set(names) - set(options))
     if not unknown:
         return

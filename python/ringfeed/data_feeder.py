@@ -75,16 +75,16 @@ class DataFeeder:
         An entry is what ``numpy.asarray`` takes; with LoD it is a list of lists, as deep as
         lod_level says, of such elements, where the innermost list may be an array
         ``[elements, *shape]``. An element with another number of dimensions than declared is
-        reshaped where its size allows: a label ``3`` to ``[1]``, 784 pixels to ``[1, 28, 28]``.
+        reshaped if its size allows: a label ``3`` to ``[1]``, 784 pixels to ``[1, 28, 28]``.
 
-        Numbers are converted where that keeps what they are: between floating point types, from
-        integers to floating point, between integer types where the value fits.
+        Numbers are converted if that keeps what they are: between floating point types, from
+        integers to floating point, between integer types if the value fits.
 
         No sample gives arrays of no rows, in which dimensions of -1 are 0.
 
         Raises, always naming the slot and the sample (from 0):
             TypeError: A ragged entry where a dense one is declared; entries of different shapes
-                where the shape is open; nesting that is not lod_level deep; values that the dtype
+                if the shape is open; nesting that is not lod_level deep; values that the dtype
                 cannot hold, as text or 0.5 in an integer slot.
             ValueError: A shape other than the declared one; an integer that does not fit; a
                 sample that does not have one entry per slot.

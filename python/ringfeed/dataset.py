@@ -17,11 +17,11 @@ class Dataset:
 
     def next(self) -> Optional[Union[bytes, bytearray, memoryview]]:
         """The next sample's bytes; None at the end of the pass. What it raises comes out at the
-        loop, behind the samples before it."""
+        loop, after the samples before it."""
         raise NotImplementedError("a Dataset has next()")
 
     def reset(self) -> Optional[bool]:
-        """Starts the next pass. False where that cannot be done."""
+        """Starts the next pass. False if that cannot be done."""
         return False
 
 
@@ -69,7 +69,7 @@ def from_dataset(dataset: Dataset, ahead: int = 0, ahead_bytes: int = 0) -> _cor
         dataset: its next() is called on a thread of the chain's.
         ahead, ahead_bytes: so many samples, and so many of their bytes, are made beyond what the
             loop got; a shuffle and a batch get what they need all the same. 0 for both: the rows
-            of `slots` - 1 batches (3 where `batch` is not told `slots`), without `batch` 64.
+            of `slots` - 1 batches (3 if `batch` is not told `slots`), without `batch` 64.
     """
     if not callable(getattr(dataset, "next", None)):
         raise TypeError(f"a Dataset has next() and reset(), a {type(dataset).__name__} has not")
@@ -88,7 +88,7 @@ def from_iterable(
     """A chain's reader of what creator()'s iterator gives: an array for each slot, as
     LoDTensorBlockingQueue.push takes and copies them. A thread of the chain's runs it; each pass
     calls `creator` again. What it raises comes out at the loop. `ahead` and `ahead_bytes` as of
-    from_dataset; 0 for both and no `batch` behind it: 4 items."""
+    from_dataset; 0 for both and no `batch` after it: 4 items."""
     some_callables([creator], "creator of an iterator")
     return _core.from_iterable(
         creator, slot_tuples(slots), counted(ahead, "ahead"), counted(ahead_bytes, "ahead_bytes")
@@ -106,7 +106,7 @@ def parse_samples(records: _core.Reader, parser: Parser) -> _core.Reader:
         return tuple(_buffer(value, place) for value, place in zip(values, places))
 
     reader = _core.parse_samples(records, row_of, field_tuples(parser.fields))
-    places = [_Place(field, who) for field in fields]  # behind the check of the dtypes
+    places = [_Place(field, who) for field in fields]  # after the check of the dtypes
     return reader
 
 
@@ -142,7 +142,7 @@ class _Place:
 
 
 def _values(row: Any, names: list[str], who: str) -> list[Any]:
-    """A row's values in the order of the fields; ValueError where one of them is missing."""
+    """A row's values in the order of the fields; ValueError if one of them is missing."""
     if isinstance(row, Mapping):
         values = [row.get(name) for name in names]
     else:

@@ -79,24 +79,24 @@ class DevicePlan:
     """Arguments of a Loader about devices; puts its chains' batches on them.
 
     Attributes:
-        devices: a kind ("cuda", "cuda:0,1", "emu:2"), the numbers of GPUs, or "auto": GPUs where
+        devices: a kind ("cuda", "cuda:0,1", "emu:2"), the numbers of GPUs, or "auto": GPUs if
             there are some, else emulated devices. A Loader then warns, and its stats() say why.
         slots: batches on each device at a time, at least 2, those that are held included.
         distribution: "round_robin", or "split": every batch is cut into a part per device.
-        last_step: where there are not enough batches for every device. "uneven": the first devices
+        last_step: if there are not enough batches for every device. "uneven": the first devices
             step once more; "drop": the step is left out; "pad": rows are repeated, and a last field
             "mask" (uint8 [rows]) is 1 for rows that count; "short": its rows are spread over all.
-        transforms: of fields, behind the copy.
+        transforms: of fields, after the copy.
         stream: the handle of the stream that the loop's work is enqueued on, as DLPack numbers
             them: 1 is CUDA's default stream (which Torch and CuPy call 0), 2 the thread's own one;
             None: batches come when their copy is done.
-        patience: seconds that a batch is waited for where only the program itself can go on, since
+        patience: seconds that a batch is waited for if only the program itself can go on, since
             another device's batches are not taken; then DeadlineExceeded, and a later call may
             succeed.
         transfer: how bytes come onto a device. "batch": the CPU makes batches in pinned memory;
             "members": long fields are copied from where they were read, one by one; "slabs": what
             was read is copied together, and the device makes batches of it; "direct": cuFile reads
-            files into the device's memory, where it can, else as "slabs"; "auto": by how long the
+            files into the device's memory, if it can, else as "slabs"; "auto": by how long the
             fields are, and what that costs. stats() say which it was, and why.
         costs: what bringing rows onto these devices costs, as "auto" weighs it: a file that
             `ringfeed bench --gpu --costs-out` wrote, or nanoseconds by their names
@@ -202,7 +202,7 @@ setattr(DevicePlan, "__init__", counterparts.hinting({})(DevicePlan.__init__))
 
 
 def warn_of_choice(reader: Union[_core.Reader, _core.DeviceFeed]) -> None:
-    """Warns whoever called the package where "auto" came to emulated devices."""
+    """Warns whoever called the package if "auto" came to emulated devices."""
     if isinstance(reader, _core.DeviceFeed) and reader.kind == "emu" and reader.devices_reason:
         text = f"devices: {reader.devices_reason}"
         warnings.warn(text, RuntimeWarning, stacklevel=_frames_of_package())

@@ -103,7 +103,7 @@ _STREAMS_IN_PYTHON = (
     "what is joined are streams as they are opened: by open_file, create_recordio_reader or "
     "open_files with the name of one"
 )
-#: Where a first row is no numbers.
+#: If a first row is no numbers.
 _HEADER = "take header and format of ReadCsvColumns (for the command --parse 'csv: -header …')"
 #: Each of the library's texts that Python says otherwise.
 _IN_PYTHON = {

@@ -18,7 +18,7 @@ class Field(NamedTuple):
             makes the field ragged.
         default: what a record without it gets: a number for each element, or text or bytes of a
             ragged uint8 field, or [], an empty row of a ragged one. None: such a record is damaged.
-        column: of CSV, the (first) column from 0; -1: by its name, or behind the field before.
+        column: of CSV, the (first) column from 0; -1: by its name, or after the field before.
     """
 
     name: str
@@ -80,7 +80,7 @@ def _field_of(entry: Any) -> Field:
 
 
 def dimensions(shape: Any, name: str) -> list[int]:
-    """A shape's list; TypeError, which names the field, where it is none."""
+    """A shape's list; TypeError, which names the field, if it is none."""
     return integers(shape, f"the shape of {name!r}")
 
 

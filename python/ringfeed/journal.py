@@ -29,8 +29,8 @@ class Journal:
 
     A file for each rank and each epoch, for all runs of these. A run that goes on appends to what
     the one before wrote. A batch is a line, written at once, so a process that is killed loses at
-    most the line that it was writing. Call `append` for each batch, before the state behind it is
-    saved. What a state counts then stands in the journal, and what a run delivered behind the state
+    most the line that it was writing. Call `append` for each batch, before the state after it is
+    saved. What a state counts then stands in the journal, and what a run delivered after the state
     that the next one goes on from counts as rolled back.
 
     Any thread may call it; nobody waits with Python's lock. In a forked child `close` does nothing,
@@ -38,7 +38,7 @@ class Journal:
 
     Args:
         path: of the file, which is made, or appended to.
-        loader: of files, in host memory, with note_records=True; where the run begins: behind
+        loader: of files, in host memory, with note_records=True; where the run begins: after
             load_state_dict. At the end of an epoch it goes on to the next one.
         launch: a name that all ranks of one launch share, and no other launch has; None: as the
             launcher says, if it does.
@@ -52,7 +52,7 @@ class Journal:
     def __init__(self, path: PathLike, loader: Loader, launch: Optional[str] = None) -> None:
         if launch is not None:
             text(launch, "launch")
-        self._loader = iter(loader)  # behind the end of an epoch the next one begins
+        self._loader = iter(loader)  # after the end of an epoch the next one begins
         self._epoch = loader._epoch
         self._writer = _core.JournalWriter(file_name(path), _start_of(loader, launch))
 
@@ -64,7 +64,7 @@ class Journal:
             IoError: the file cannot be written; the batch is not in it.
         """
         if self._loader._at_end:
-            raise ValueError("the loop is at its end: append() stands in it, behind each batch")
+            raise ValueError("the loop is at its end: append() stands in it, after each batch")
         if self._loader._epoch != self._epoch:
             raise ValueError(
                 f"this journal is of epoch {self._epoch}, the loop is in {self._loader._epoch}: "
@@ -82,7 +82,7 @@ class Journal:
             IoError: the file cannot be written.
         """
         if not self._loader._at_end:
-            raise ValueError("the loop is not at its end: end() stands behind it")
+            raise ValueError("the loop is not at its end: end() stands after it")
         damaged = int(self._loader.stats()["damaged_records"])
         if damaged:
             self._writer.damage(damaged)
@@ -143,7 +143,7 @@ def _position_of(loader: Loader) -> dict[str, Any]:
 
 
 def _file_records(loader: Loader) -> list[int]:
-    """Of each file; [] where that is not known: then an audit counts them itself."""
+    """Of each file; [] if that is not known: then an audit counts them itself."""
     try:
         return list(loader._reader.file_records())
     except Error:

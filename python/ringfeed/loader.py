@@ -22,15 +22,15 @@ class Loader(_core.LoaderNext):
     """Batches of record files, as an iterator of dicts of Arrays.
 
     One loop at a time reads it. An epoch is what one `for` gets: `passes` times over the data. A
-    `for` behind the end of another reads the next epoch, with a shuffle of its own; one behind a
+    `for` after the end of another reads the next epoch, with a shuffle of its own; one after a
     `break` goes on where that stood. `reset` starts again. Nothing is read before the first batch.
     Waits for data, and the making of an index, end on Ctrl-C, and the next `for` goes on. A batch
-    counts, for batch_number and state_dict, when the loop has it: where a signal's handler raises
+    counts, for batch_number and state_dict, when the loop has it: if a signal's handler raises
     before (Ctrl-C), the next call gives that batch. It cannot be pickled, and a forked child gets
     an error: no worker process is needed, its threads read and parse.
 
     `len(loader)` is the number of batches of an epoch. It is counted by the index of the files,
-    which is made where it is missing; TypeError where the number is not known beforehand: with a
+    which is made if it is missing; TypeError if the number is not known beforehand: with a
     filter, skip_damaged, streams, passes=0.
 
     Args:
@@ -49,16 +49,16 @@ class Loader(_core.LoaderNext):
         filter: a predicate by `compiled`, or a Python function of a record's bytes (slow: it is
             called with the interpreter's lock); records that it refuses are left out.
         map: a Python function that makes of each batch what the loop gets, called in the loop's
-            thread. What it raises stands for its batch; where Ctrl-C breaks it off, the next call
+            thread. What it raises stands for its batch; if Ctrl-C breaks it off, the next call
             calls it with that batch again. Or a function by `compiled`, with outputs, called for
             each record in parallel.
         devices: where the batches lie: a kind of devices ("cuda", "cuda:0,1"; "emu:2" is two in
             host memory,
-            for trials; "auto": GPUs where there are some, else emulated ones, with a warning), the
+            for trials; "auto": GPUs if there are some, else emulated ones, with a warning), the
             numbers of GPUs, or a DevicePlan of ringfeed.devices; None: host memory.
         transforms: what is made of fields on the devices (Normalize, Widen, Pad).
         options: see open_files. With `tuned` also slots, and those of devices, are as tuned,
-            where they are not given.
+            if they are not given.
 
     Raises:
         TypeError, ValueError, ringfeed.Error: arguments that cannot work.
@@ -130,7 +130,7 @@ class Loader(_core.LoaderNext):
     ) -> "Loader":
         """The same iterator over a chain of one's own, with `batch` or without.
 
-        A `for` behind the end starts the chain again: its passes, its draws. len() is not known.
+        A `for` after the end starts the chain again: its passes, its draws. len() is not known.
         For devices the chain is to give batches, and nobody else may read it.
         """
         loader = cls.__new__(cls)
@@ -167,7 +167,7 @@ class Loader(_core.LoaderNext):
         self._map_s_before = self._map_s  # the reader's times begin anew, too
 
     def _drawn(self, epoch: int) -> Union[_core.Reader, _core.DeviceFeed, None]:
-        """A reader that draws as that epoch does and stands at its beginning; None where this one
+        """A reader that draws as that epoch does and stands at its beginning; None if this one
         does. What fails in its making leaves the Loader as it is."""
         if epoch == self._epoch or self._plan is None or not self._plan.drawn_anew:
             return None
@@ -194,7 +194,7 @@ class Loader(_core.LoaderNext):
 
     def device(self, index: int) -> Iterator[Any]:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop
-        per device, each in a thread of its own. Behind the end of all of them `reset` or `for`
+        per device, each in a thread of its own. After the end of all of them `reset` or `for`
         starts the next epoch."""
         self._feed()
         if index < 0:
@@ -237,12 +237,12 @@ class Loader(_core.LoaderNext):
 
     @property
     def rank(self) -> Optional[chains.Rank]:
-        """Which process this is, None where it was not asked for."""
+        """Which process this is, None if it was not asked for."""
         return None if self._plan is None else self._plan.rank
 
     @property
     def epoch(self) -> int:
-        """The pass over the data, from 0, that the last batch began in; behind the end of a `for`
+        """The pass over the data, from 0, that the last batch began in; after the end of a `for`
         the one that the next begins with: `for epoch in range(loader.epoch, epochs)` goes on."""
         if self._at_end:
             return self._epoch + (1 if self._plan is None else self._plan.passes)
@@ -270,7 +270,7 @@ class Loader(_core.LoaderNext):
         self._begin(epoch)
 
     def seek_to(self, batch: int) -> None:
-        """Goes on with that batch of this epoch, by the files' index where there can be one. With
+        """Goes on with that batch of this epoch, by the files' index if there can be one. With
         the number of batches of the epoch, or a larger one, that is its end: the next `for` gets
         nothing, and the one after it the next epoch."""
         self._reader.seek_to(counted(batch, "batch"))
@@ -278,7 +278,7 @@ class Loader(_core.LoaderNext):
 
     def skip_batches(self, batches: int) -> None:
         """Leaves the next `batches` out."""
-        # Behind all that can be counted is behind the end, too.
+        # After all that can be counted is after the end, too.
         behind = min(self.batch_number + counted(batches, "batches"), (1 << 64) - 1)
         if isinstance(self._reader, _core.DeviceFeed):
             self._reader.seek_to(behind)
@@ -287,7 +287,7 @@ class Loader(_core.LoaderNext):
         self._begin(self._epoch, behind)
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loop stands: behind the last batch that it got, whatever was prefetched.
+        """Where the loop stands: after the last batch that it got, whatever was prefetched.
 
         A dict of numbers and text below 1 KiB; the same on all ranks.
         """
@@ -300,7 +300,7 @@ class Loader(_core.LoaderNext):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on there with the very next batch, also where another number of ranks saved it.
+        """Goes on there with the very next batch, also if another number of ranks saved it.
 
         Raises:
             InvalidArgument: it is of other data, or of a chain with another order; says what
@@ -325,7 +325,7 @@ class Loader(_core.LoaderNext):
     def stats(self) -> dict[str, Any]:
         """The pipeline's report: what was read, delivered, left out and found damaged, and what
         the loop waited for; "map_s" is the time in the function of map=, of all threads. Of this
-        epoch, where each has a shuffle of its own."""
+        epoch, if each has a shuffle of its own."""
         stats = self._reader.stats()
         stats["map_s"] = self._map_s - self._map_s_before
         _advise_of_map(stats)
@@ -355,7 +355,7 @@ class Loader(_core.LoaderNext):
 
 
 class _DeviceLoop(_core.LoopNext):
-    """What Loader.device gives. No generator: it holds no batch, and goes on behind an error."""
+    """What Loader.device gives. No generator: it holds no batch, and goes on after an error."""
 
     _convert = None
 
@@ -369,7 +369,7 @@ class _DeviceLoop(_core.LoopNext):
 
 
 def _advise_of_map(stats: dict[str, Any]) -> None:
-    """Names the function of map= where it is the slow end: the chain, which does not know it, would
+    """Names the function of map= if it is the slow end: the chain, which does not know it, would
     call it the loop."""
     stages = stats["stages"]
     if not stages:

@@ -121,7 +121,7 @@ class LoaderPlan:
         )
 
     def count_batches(self, reader: Union[_core.Reader, _core.DeviceFeed]) -> int:
-        """What this rank's loop gets of all passes, on its devices a part each where batches are
+        """What this rank's loop gets of all passes, on its devices a part each if batches are
         split, counted by the files' index.
 
         Raises:

@@ -19,7 +19,7 @@ def raw() -> _core.RecordParser:
 
 
 def rows(fields: Fields) -> _core.RecordParser:
-    """Packed little-endian rows: each field directly behind the one before, of fixed shape."""
+    """Packed little-endian rows: each field directly after the one before, of fixed shape."""
     return _core.rows_parser(field_tuples(fields))
 
 
@@ -104,7 +104,7 @@ def csv(
         delimiter, quotes: how a row is told apart.
         header: True: the first row of each file names the columns. A Loader reads that of its first
             file as it is made, and a file with another one is damaged. Or the line that names them,
-            where it is known; whether the files have one is then said by format="csv:header".
+            if it is known; whether the files have one is then said by format="csv:header".
             False, or "": every row is a record.
         columns: how many a row must have (0: as the header or the fields say, -1: at least those).
     """
@@ -114,7 +114,7 @@ def csv(
     header = "" if header is False or header is None else header
     if not isinstance(header, str):
         raise TypeError(
-            "header is True, where the first row of each file names the columns, or the line that "
+            "header is True, if the first row of each file names the columns, or the line that "
             f'does ("id,x,note"), not {header!r}'
         )
     _one_character(delimiter)

@@ -97,7 +97,7 @@ def read_recordio(reader: _core.Reader, count: int = 1) -> list[tuple[_core.Arra
     """The next `count` instances; fewer, or none, at the end of the data.
 
     What comes before a failure is returned, and the next call raises that. An interrupt (Ctrl-C)
-    loses what the call had read: read one by one where that matters.
+    loses what the call had read: read one by one if that matters.
     """
     instances: list[tuple[Any, ...]] = []
     source = reader_of(reader)

@@ -54,12 +54,12 @@ def py_reader(
     Args:
         shapes: of each slot, all dimensions; -1 stands for any number.
         dtypes: of each slot. Left out, they are those of the first instance that is pushed, and
-            there is a Reader only behind that: iterate the PyReader, or take `reader` behind
+            there is a Reader only after that: iterate the PyReader, or take `reader` after
             start() or the first push.
-        lod_levels: of each slot; 0 where left out.
+        lod_levels: of each slot; 0 if left out.
         name: in front of the slots' names, which errors say.
         use_double_buffer: the chain keeps two mini-batches ahead, beside those in the queue.
-        ahead: it keeps so many. 0: two, or four without use_double_buffer; where `batch` stands on
+        ahead: it keeps so many. 0: two, or four without use_double_buffer; if `batch` stands on
             `reader`, the rows of the batches that wait.
 
     Raises:
@@ -94,7 +94,7 @@ def create_py_reader_by_data(
 def _prefix(name: Optional[str]) -> Optional[str]:
     """`name`; TypeError for what stands in its place and is none, as a bool."""
     if name is not None and not isinstance(name, str):
-        raise TypeError(f"name must be a str, not {name!r}; use_double_buffer= comes behind it")
+        raise TypeError(f"name must be a str, not {name!r}; use_double_buffer= comes after it")
     return name
 
 
@@ -102,13 +102,13 @@ class PyReader(_core.PyReaderNext):
     """What py_reader makes. A pass is decorate_…, start(), iteration to the end, reset().
 
     Iteration gives a tuple of Arrays per mini-batch. What the generator raises comes out there,
-    with its own traceback, behind what it had pushed. `reader` is the chain's Reader: shuffle,
-    batch and the others may stand on it, and then they are iterated, not this. Where something of
+    with its own traceback, after what it had pushed. `reader` is the chain's Reader: shuffle,
+    batch and the others may stand on it, and then they are iterated, not this. If something of
     the chain starts it again (multi_pass, the next `for` of a Loader), the generator is called
     again. One thread reads; any may reset or close meanwhile. A context manager, which closes.
 
     It ends with its last reference; while a pass goes on its thread holds the generator, and what
-    that refers to: where this is the reader itself, close it.
+    that refers to: if this is the reader itself, close it.
 
     Attributes:
         queue: the LoDTensorBlockingQueue between the two sides.
@@ -136,7 +136,7 @@ class PyReader(_core.PyReaderNext):
 
     @property
     def reader(self) -> _core.Reader:
-        """The Reader that takes from the queue. Where no dtypes were declared it waits, behind
+        """The Reader that takes from the queue. If no dtypes were declared it waits, after
         start(), for the first instance.
 
         Raises:
@@ -157,7 +157,7 @@ class PyReader(_core.PyReaderNext):
             return self._reader
 
     def _await_reader(self) -> Optional[_core.Reader]:
-        """The Reader, when the first instance is there; None where the pass ends without one.
+        """The Reader, when the first instance is there; None if the pass ends without one.
         Raises what it failed of."""
         if not self.queue.await_dtypes():
             self.queue.pop()
@@ -166,7 +166,7 @@ class PyReader(_core.PyReaderNext):
 
     def decorate_paddle_reader(self, reader: Instances) -> None:
         """Takes a reader creator of mini-batches: lists of samples, tuples with an entry per slot,
-        which DataFeeder makes arrays of. NumPy is needed. ValueError where no dtypes were declared:
+        which DataFeeder makes arrays of. NumPy is needed. ValueError if no dtypes were declared:
         samples do not tell them."""
         some_callables([reader], "reader creator")
         if not self._dtypes_are_declared():
@@ -199,7 +199,7 @@ class PyReader(_core.PyReaderNext):
     def reset(self) -> None:
         """Breaks the pass off, wherever it stands, and is ready for the next start(). Chains on
         `reader` begin anew too. Waits until the generator gives its next instance or ends, also
-        where it sleeps or waits for something else; Ctrl-C breaks that off, and another reset()
+        if it sleeps or waits for something else; Ctrl-C breaks that off, and another reset()
         goes on with it. A thread that iterates meanwhile gets the end, or what it gets before
         start(); one that iterates a chain on `reader` waits for the next start().
 
@@ -238,7 +238,7 @@ class PyReader(_core.PyReaderNext):
 
 def _unpacks(caller: FrameType) -> bool:
     """Whether what the caller is about is an assignment to several names. A `for` begins alike, and
-    must not get the two where someone forgot start(): it would wait for ever."""
+    must not get the two if someone forgot start(): it would wait for ever."""
     return opcode.opname[caller.f_code.co_code[caller.f_lasti]].startswith("UNPACK_")
 
 

@@ -25,10 +25,10 @@ def open_record_writer(path: PathLike, format: str) -> _core.RecordWriter:
     writer that is neither closed nor discarded leaves none either, and a RuntimeWarning says so.
 
     Args:
-        path: of a regular file, which is replaced where it is there. Its folder must be there.
+        path: of a regular file, which is replaced if it is there. Its folder must be there.
         format: "tfrecord", "recordio", "recordio:go,gzip", "ofrecord", "rows:160", "lines",
             "jsonl", "csv", "tar:ext=jpg", "npy:f4[3]", "tokens:u2", "raw", …; "+gzip", "+zlib" or
-            "+zstd" behind most. docs/FORMATS.md has them all.
+            "+zstd" after most. docs/FORMATS.md has them all.
 
     Raises:
         InvalidArgument: a format that there is not, a path that is a folder or a device.

@@ -34,7 +34,7 @@ _OPERATORS = {"__getitem__": "{}[…]", "__setitem__": "{}[…]", "__contains__"
 
 def refusal(told: str, arguments: list[Any], named: dict[str, Any]) -> str:
     """nanobind's text for these arguments in a line, "RecordWriter.write() takes record: bytes, not
-    None"; its own where the signature is none that can be read."""
+    None"; its own if the signature is none that can be read."""
     try:
         signature = _signature_of(_LISTED.findall(told)[0])
     except (IndexError, SyntaxError, ValueError):
@@ -104,7 +104,7 @@ def _name_of(name: str, signature: inspect.Signature, arguments: list[Any]) -> s
 
 
 def _may_fit(value: Any, annotation: str) -> bool:
-    """False only where the annotation tells that the value is of another type."""
+    """False only if the annotation tells that the value is of another type."""
     kinds = annotation.split(" | ")
     if value is None:
         return "None" in kinds

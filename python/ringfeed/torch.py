@@ -26,13 +26,13 @@ _ONE_PROCESS = (
 
 
 def find_rank() -> Rank:
-    """The rank in torch.distributed where that is initialised, else what the launcher left.
+    """The rank in torch.distributed if that is initialised, else what the launcher left.
 
-    For `Loader(rank=ringfeed.torch.find_rank())`, where a program starts its process group without
+    For `Loader(rank=ringfeed.torch.find_rank())`, if a program starts its process group without
     a launcher's environment.
 
     Raises:
-        InvalidArgument: where a launcher's variables contradict each other.
+        InvalidArgument: if a launcher's variables contradict each other.
     """
     launched = _launcher_rank()
     if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
@@ -92,7 +92,7 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     Give it to `DataLoader(dataset, batch_size=None)` or to torchdata's
     `StatefulDataLoader(dataset, batch_size=None)`, with num_workers=0, the default. Nothing is
     copied: a batch's memory is its tensors', and goes back to the Loader with the last of them.
-    Epochs are the Loader's: a `for` behind a `break` goes on where that stood.
+    Epochs are the Loader's: a `for` after a `break` goes on where that stood.
 
     Args:
         loader: gives the batches. Its rank is its own; see find_rank.
@@ -119,7 +119,7 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
         return len(self.loader)
 
     def state_dict(self) -> dict[str, Any]:
-        """The Loader's: behind the last batch that the loop got."""
+        """The Loader's: after the last batch that the loop got."""
         return self.loader.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
@@ -131,7 +131,7 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
 
 
 def _fetcher() -> Any:
-    """The DataLoader's fetcher that asks for an iterator, None where none does. A DataLoader tells
+    """The DataLoader's fetcher that asks for an iterator, None if none does. A DataLoader tells
     a data set nothing of itself, so it is looked for among the callers; between it and the data set
     are those that Torch's ChainDataset and data sets of the program's own put there."""
     frame: Optional[FrameType] = sys._getframe(2)

@@ -269,7 +269,7 @@ void BindExchange(nb::class_<Array>* array) {
                   "max_version: tuple[int, int] | None = None, "
                   "dl_device: tuple[int, int] | None = None, "
                   "copy: bool | None = None) -> typing.Any"),
-          "DLPack's capsule. Raises BufferError for a stream where the memory is the host's, for "
+          "DLPack's capsule. Raises BufferError for a stream if the memory is the host's, for "
           "another device, and for a copy of a device's memory.")
       .def(
           "__dlpack_device__",
@@ -290,7 +290,7 @@ void BindExchange(nb::class_<Array>* array) {
            "data, the memory is written again after what is enqueued there until the batch's last "
            "array goes, and __cuda_array_interface__ names it. For those who take arrays by that "
            "interface and compute on a stream that does not wait for the default one. Raises "
-           "ValueError for a number below 1, BufferError where the memory is the host's.")
+           "ValueError for a number below 1, BufferError if the memory is the host's.")
       .def(
           "numpy",
           [](nb::handle self) { return nb::module_::import_("numpy").attr("asarray")(self); },
@@ -464,7 +464,7 @@ void BindArray(nb::module_& module) {
           "lod", &Lod, nb::sig("def lod(self) -> list[Array]"),
           "Of a ragged field the offsets of its rows, int64 [rows + 1], a list of one; of "
           "nested sequences a level each, the top one first. Empty for others. In host memory, "
-          "also where the values lie on a device: see offsets.")
+          "also if the values lie on a device: see offsets.")
       .def_prop_ro(
           "offsets", &Array::Offsets,
           "lod[0] in the memory that the values lie in: int64 [rows + 1] on the device of a batch "

@@ -260,7 +260,7 @@ void BindBlockingQueue(nb::module_& module) {
            "memory (a buffer or DLPack), or (array, lod) with the offsets of each level, a list or "
            "an int32 or int64 array. copy: "
            "True: the arrays may be used again at once; False: their memory is shared, ValueError "
-           "where it cannot be; None: shared where it can be. False after close or kill. Raises "
+           "if it cannot be; None: shared if it can be. False after close or kill. Raises "
            "InvalidArgument or TypeError, naming the slot, for what is not as declared, and "
            "DeadlineExceeded.")
       .def("pop", &QueueHandle::Pop, nb::arg("timeout") = nb::none(),
@@ -268,16 +268,15 @@ void BindBlockingQueue(nb::module_& module) {
            "Waits for an instance, `timeout` seconds at most: a tuple of Arrays; None at the end. "
            "Raises what kill or fail "
            "was given, and DeadlineExceeded.")
-      .def(
-          "await_dtypes", &QueueHandle::AwaitDTypes,
-          "Waits until the dtypes are known, which are those of the first instance where none were "
-          "declared. False where the queue ended before one came.")
+      .def("await_dtypes", &QueueHandle::AwaitDTypes,
+           "Waits until the dtypes are known, which are those of the first instance if none were "
+           "declared. False if the queue ended before one came.")
       .def("close", &QueueHandle::Close, "No more pushes; what is in it is still popped.")
       .def("kill", &QueueHandle::Kill, nb::arg("reason"),
            nb::sig("def kill(self, reason: str | BaseException) -> None"),
            "Ends it at once, for good. The first consumer gets the exception `reason`, others a "
-           "copy (a UserError with its text where it cannot be copied); all a Cancelled with that "
-           "text where it is one. Raises TypeError for anything else.")
+           "copy (a UserError with its text if it cannot be copied); all a Cancelled with that "
+           "text if it is one. Raises TypeError for anything else.")
       .def("fail", &QueueHandle::Fail, nb::arg("reason"),
            nb::sig("def fail(self, reason: str | BaseException) -> None"),
            "As kill, but what is in it is popped before, and its reader can be reset.")
@@ -288,8 +287,8 @@ void BindBlockingQueue(nb::module_& module) {
            nb::arg("ahead_bytes") = 0,
            "A chain's Reader that takes from it; once. Raises InvalidArgument while the dtypes are "
            "not known. Its reset puts an empty queue in place: "
-           "`passes.end()` is called before, `passes.begin()` behind that, by the thread that "
-           "resets, where something was read. Of what is in it `ahead` instances are taken beyond "
+           "`passes.end()` is called before, `passes.begin()` after that, by the thread that "
+           "resets, if something was read. Of what is in it `ahead` instances are taken beyond "
            "what the loop got, and `ahead_bytes` of their bytes. 0 for both: 4, or the rows of the "
            "batches that wait.")
       .def(

@@ -213,7 +213,7 @@ std::vector<SlotTuple> SlotsOf(const DeviceFeedHandle& handle) {
 void BindPlaces(nb::class_<DeviceFeedHandle>* type) {
   type->def("reset", &DeviceFeedHandle::Reset, "Starts again at the first pass.")
       .def("position", &DeviceFeedHandle::Position,
-           "Behind the last batch of which all parts were handed out, as Reader.position.")
+           "After the last batch of which all parts were handed out, as Reader.position.")
       .def("restore", &DeviceFeedHandle::Restore, nb::arg("position"), "As Reader.restore.")
       .def("seek_to", &DeviceFeedHandle::SeekTo, nb::arg("batch"), "As Reader.seek_to.");
 }
@@ -258,7 +258,7 @@ void BindDeviceFeed(nb::module_& module) {
       .def("part", &PartOf, nb::arg("device") = nb::none(),
            nb::sig("def part(self, device: int | None = None) -> tuple[int, int, int] | None"),
            "Of the batch that was handed out last, or of a device's last one: its device, rows and "
-           "valid rows (the rows behind them are repeated ones).")
+           "valid rows (the rows after them are repeated ones).")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
       .def_prop_ro(
           "devices", [](DeviceFeedHandle& h) { return h.feed().devices(); },

@@ -76,7 +76,7 @@ class JournalHandle {
 
   void Append(const ReaderHandle& reader) const {
     const std::optional<BatchOrigin> origin = reader.LastOrigin();
-    if (!origin) throw nb::value_error("the loop has no batch yet: append() stands behind one");
+    if (!origin) throw nb::value_error("the loop has no batch yet: append() stands after one");
     Note([&](JournalWriter& writer) { return writer.Append(*origin); });
   }
   void End(std::uint64_t batches) const {
@@ -117,7 +117,7 @@ void BindJournal(nb::module_& module) {
       .def("append", &JournalHandle::Append, nb::arg("reader"),
            "Notes the batch that this reader handed out last.")
       .def("end", &JournalHandle::End, nb::arg("batches"),
-           "Notes the end of the data, behind so many batches.")
+           "Notes the end of the data, after so many batches.")
       .def("damage", &JournalHandle::Damage, nb::arg("damaged"),
            "Notes how many damaged records and ranges the run reported.")
       .def("close", &JournalHandle::Close, "Closes the file; more calls do nothing.");

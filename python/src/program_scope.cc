@@ -131,12 +131,12 @@ void BindProgramScope(nb::module_& module) {
       .def("__getitem__", &ScopeHandle::Get, nb::arg("name"),
            nb::sig("def __getitem__(self, name: str) -> typing.Any"),
            "The variable's value; a list of tuples of Arrays of what read_recordio set. KeyError "
-           "where there is none.")
+           "if there is none.")
       .def(
           "__setitem__", &ScopeHandle::Set, nb::arg("name"), nb::arg("value").none(),
           nb::sig("def __setitem__(self, name: str, value: typing.Any) -> None"),
           "Makes the variable, or sets it: a value of another type is InvalidArgument, and so is a "
-          "queue's name that is taken. Where there is an Array, whatever exports one is taken.")
+          "queue's name that is taken. If there is an Array, whatever exports one is taken.")
       .def("__contains__", &ScopeHandle::Has, nb::arg("name"))
       .def("names", &ScopeHandle::Names, "The names of all variables, sorted.");
 }

@@ -142,8 +142,8 @@ void BindPrograms(nb::module_& module) {
       .def("run_main", &ProgramHandle::RunMain, nb::arg("scope"),
            nb::sig("def run_main(self, scope: Scope) -> None"),
            "Runs main on this thread, which waits without Python's lock; Ctrl-C ends that. Raises "
-           "an Error with file, line and operation, before anything runs where readers, functions "
-           "or variables are missing; EOFError where `read` finds no more; what a function raised.")
+           "an Error with file, line and operation, before anything runs if readers, functions "
+           "or variables are missing; EOFError if `read` finds no more; what a function raised.")
       .def("closed_readers", &ProgramHandle::ClosedReaders,
            nb::sig("def closed_readers(self) -> list[dict[str, typing.Any]]"),
            "The stats of each reader that `close_reader` closed, in that order.");

@@ -193,8 +193,8 @@ void BindPlaces(nb::class_<ReaderHandle>* type) {
           "reset_all", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ResetAll(); }); },
           "The same for all chains that this reader is part of.")
       .def("position", &ReaderHandle::Position,
-           "Where the chain stands behind what was handed out, as a line of JSON of at most 1 KiB. "
-           "Raises an Error where its order does not come again.")
+           "Where the chain stands after what was handed out, as a line of JSON of at most 1 KiB. "
+           "Raises an Error if its order does not come again.")
       .def(
           "restore",
           [](const ReaderHandle& h, const std::string& position) {
@@ -202,7 +202,7 @@ void BindPlaces(nb::class_<ReaderHandle>* type) {
             h.Restart([&](Reader& r) { r.Restore(position); });
           },
           nb::arg("position"),
-          "Goes on there. Raises InvalidArgument, with what changed, where the data or the chain "
+          "Goes on there. Raises InvalidArgument, with what changed, if the data or the chain "
           "are others, before anything is lost.")
       .def(
           "seek_to",
@@ -224,14 +224,14 @@ void BindReaderClass(nb::module_& module) {
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> Reader"))
       .def("__next__", &NextArrays, nb::sig("def __next__(self) -> tuple[Array, ...]"),
-           "The next instance, behind `batch` [rows, …] each. Waits; Ctrl-C ends the wait. Raises "
+           "The next instance, after `batch` [rows, …] each. Waits; Ctrl-C ends the wait. Raises "
            "an Error with file, offset and record, or what a function of the user's threw; "
-           "ResourceExhausted where every place for a batch is held.")
+           "ResourceExhausted if every place for a batch is held.")
       .def("next_dict", &NextDict,
            nb::sig("def next_dict(self, names: tuple[str, ...]) -> dict[str, Array]"),
            nb::arg("names"),
            "The next instance by the fields' names, a tuple of text. StopIteration at the end. "
-           "Raises what the chain failed of, as __next__ does; ValueError where there is not one "
+           "Raises what the chain failed of, as __next__ does; ValueError if there is not one "
            "name for each field.")
       .def("origin", &OriginOf, nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
            "Where the last instance came from: its number and its pass from 0, and with "
@@ -246,8 +246,8 @@ void BindReaderClass(nb::module_& module) {
             h.MakeIndex(IndexPurpose::kCounting);
             return Unlocked([&] { return h.reader().FileRecords(); });
           },
-          "Records of each file, by its index, which is made where it is missing. Raises an Error "
-          "where there can be none.")
+          "Records of each file, by its index, which is made if it is missing. Raises an Error "
+          "if there can be none.")
       .def(
           "reserve_batches",
           [](const ReaderHandle& h, std::size_t n) { h.reader().ReserveBatches(n); },

@@ -179,15 +179,15 @@ void BindRecordWriter(nb::module_& module) {
       .def("write", &WriterHandle::Write, nb::arg("record"),
            nb::sig("def write(self, record: bytes | bytearray | memoryview | typing.Any) -> None"),
            "Appends one record: bytes, or whatever exports a buffer in C order, which may be used "
-           "again behind this. Raises TypeError for what is none, InvalidArgument for what the "
+           "again after this. Raises TypeError for what is none, InvalidArgument for what the "
            "format cannot hold, IoError.")
       .def("flush", &WriterHandle::Flush,
            "Hands over what is buffered, in a format of chunks the chunk at hand as it is.")
       .def("close", &WriterHandle::Close,
-           "Writes out what is buffered and gives the file its name. Where that fails there is no "
+           "Writes out what is buffered and gives the file its name. If that fails there is no "
            "file, and what it failed of is raised. More calls do nothing.")
       .def("discard", &WriterHandle::Discard,
-           "Ends it without a file. Does nothing where it is closed.")
+           "Ends it without a file. Does nothing if it is closed.")
       .def(
           "__enter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __enter__(self) -> RecordWriter"))

@@ -125,7 +125,7 @@ def compose(
     A sample that is a tuple gives all its entries, every other sample is an entry itself: readers
     of ``(1, 2)``, ``3`` and ``(4, 5)`` give ``(1, 2, 3, 4, 5)``.
 
-    With `check_alignment` readers of different lengths raise ComposeNotAligned behind the last
+    With `check_alignment` readers of different lengths raise ComposeNotAligned after the last
     whole sample. Without, a pass ends with the shortest reader and what the others have left is
     dropped.
     """
@@ -159,7 +159,7 @@ def _entries(sample: Any) -> tuple[Any, ...]:
 
 
 def firstn(reader: ReaderCreator[T], n: int) -> ReaderCreator[T]:
-    """The first `n` samples, or all if there are fewer. No sample behind them is read."""
+    """The first `n` samples, or all if there are fewer. No sample after them is read."""
     some_callables([reader], "reader")
     limit = at_least(0, n, "n")
 
@@ -175,7 +175,7 @@ def batch(
 ) -> ReaderCreator[list[T]]:
     """Lists of `batch_size` samples.
 
-    The last list is shorter where the samples do not divide evenly; with `drop_last` it is left
+    The last list is shorter if the samples do not divide evenly; with `drop_last` it is left
     out.
     """
     some_callables([reader], "reader")

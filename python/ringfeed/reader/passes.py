@@ -16,7 +16,7 @@ ReaderCreator = Callable[[], Iterable[T]]
 def opened(*readers: ReaderCreator[Any]) -> Iterator[list[Iterator[Any]]]:
     """Opens an iterator of each reader, in their order, and closes those that can be closed.
 
-    They are closed in the reverse order, also where one of them failed to open.
+    They are closed in the reverse order, also if one of them failed to open.
     """
     with ExitStack() as stack:
         iterators: list[Iterator[Any]] = []

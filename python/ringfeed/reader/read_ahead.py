@@ -27,14 +27,14 @@ class _Outcome(NamedTuple):
 
     number: int
     is_end: bool
-    value: Any  # the result; of an end the exception, or None where the data ends
+    value: Any  # the result; of an end the exception, or None if the data ends
 
 
 class ReadAhead(Generic[R]):
     """One pass of `reader` through `mapper`, by `threads` threads, for one consumer.
 
-    A sample gets its number where it is read, by one thread at a time. Number k is read only while
-    k < taken + `ahead`, so memory is bounded and, where the order is kept, the sample that the
+    A sample gets its number when it is read, by one thread at a time. Number k is read only while
+    k < taken + `ahead`, so memory is bounded and, if the order is kept, the sample that the
     consumer waits for has always been granted. A failure at number k ends the pass at k: what is
     numbered lower is delivered before it.
 
@@ -78,8 +78,8 @@ class ReadAhead(Generic[R]):
 
         # Of the consumer.
         self._ready: deque[R] = deque()  # to be handed out next
-        self._early: dict[int, R] = {}  # where the order is kept: results behind a missing one
-        self._due = 0  # where the order is kept: the number that _ready goes on with
+        self._early: dict[int, R] = {}  # if the order is kept: results after a missing one
+        self._due = 0  # if the order is kept: the number that _ready goes on with
         self._highest = -1  # number of an outcome
         self._missing: set[int] = set()  # lower numbers without one; few, as they are under way
         self._end: Optional[int] = None

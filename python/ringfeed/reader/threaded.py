@@ -18,7 +18,7 @@ def buffered(reader: ReaderCreator[T], size: int) -> ReaderCreator[T]:
 
     (PaddlePaddle took 0 for a buffer without bounds.) The thread opens, reads and closes the
     iterator of `reader`; it starts with the first ``next``. An exception of the reader comes
-    behind the samples that were read before it.
+    after the samples that were read before it.
 
     When the pass ends, is closed or dropped, the thread is woken and has ended, unless it is in
     the reader's code: that is waited for for a second at most (not at all on Ctrl-C), and the
@@ -53,11 +53,11 @@ def xmap_readers(
 
     `reader` is read by one of the threads at a time. At most `process_num` + `buffer_size` samples
     are read that the consumer has not taken. With `order` the results come in the order of the
-    samples, else as they are ready. Mappers run side by side where they release the interpreter's
-    lock (as file access, decompression and most of NumPy do) or where there is none.
+    samples, else as they are ready. Mappers run side by side if they release the interpreter's
+    lock (as file access, decompression and most of NumPy do) or if there is none.
 
     The exception of a mapper or of the reader ends the pass: the results of all samples before it
-    come first, without `order` also results behind it that were ready. Of several exceptions the
+    come first, without `order` also results after it that were ready. Of several exceptions the
     one of the earliest sample counts.
 
     The threads end as those of `buffered` do; at the end of the data none is left.
