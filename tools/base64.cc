@@ -95,7 +95,7 @@ Status DecodeTail(std::string_view tail, std::size_t place, std::byte* to) {
   for (const char c : tail) bits = bits << 6 | kValues[static_cast<unsigned char>(c)];
   const std::uint32_t unused = tail.size() == 2 ? 4 : 2;
   if ((bits & ((1U << unused) - 1)) != 0) {
-    return Bad(place + tail.size() - 1, "the bits behind the last byte are not zero");
+    return Bad(place + tail.size() - 1, "the bits after the last byte are not zero");
   }
   bits >>= unused;
   if (tail.size() == 3) *to++ = static_cast<std::byte>(bits >> 8);

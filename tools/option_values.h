@@ -15,7 +15,7 @@ namespace ringfeed::tools {
 inline constexpr char kFormatText[] =
     "tfrecord, recordio, ofrecord, tar, npy, tokens, megatron, lines, jsonl, csv, tsv, rows:BYTES "
     "or raw, "
-    "some with parameters behind a colon, or +gzip, +zlib, +zstd; default: found by content or "
+    "some with parameters after a colon, or +gzip, +zlib, +zstd; default: found by content or "
     "name";
 
 /// What an option --parse takes.

@@ -44,7 +44,7 @@ std::size_t ParseBytes(const char* text) {
       bytes > (~std::size_t{0} >> 8 >> shift)) {
     throw Error(Status(StatusCode::kInvalidArgument,
                        "RINGFEED_ARENA_BYTES is \"" + std::string(value) +
-                           "\": give bytes, or a number with K, M or G behind it"));
+                           "\": give bytes, or a number with K, M or G after it"));
   }
   return bytes << shift;
 }

@@ -140,7 +140,7 @@ std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind) {
   const std::string argument = has_argument ? kind.substr(colon + 1) : std::string();
   if (has_argument && argument.empty()) {
     throw Error(
-        Status(StatusCode::kInvalidArgument, "'" + kind + "': there is nothing behind the colon"));
+        Status(StatusCode::kInvalidArgument, "'" + kind + "': there is nothing after the colon"));
   }
   if (name != kCuda) return found->second.opener(argument);
   try {

@@ -399,7 +399,7 @@ Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
     const bool files = plan.source.mix == nullptr && plan.may_have_index();
     if (!files || plan.parser != nullptr || plan.batched || plan.looks_into_records() ||
         plan.passes != 1) {
-      Refuse("Mix takes OpenFiles or OpenSources, perhaps with Shuffle; Parse and Batch behind it");
+      Refuse("Mix takes OpenFiles or OpenSources, perhaps with Shuffle; Parse and Batch after it");
     }
     mix->sets.push_back({plan.source, plan.stages, set.weight, set.passes, set.most_records});
     ReaderAccess::NodeOf(set.records)->Retire();

@@ -45,7 +45,7 @@ class Lowering {
   }
   void operator()(const MapNode& node) {
     if (plan_->batched) {
-      Refuse("Map behind Batch: put Map before Batch; it sees one row at a time");
+      Refuse("Map after Batch: put Map before Batch; it sees one row at a time");
     }
     ParseInstances();
     plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function, node.function_name);
@@ -83,7 +83,7 @@ class Lowering {
     ParseInstances();
   }
   void operator()(const FilterNode& node) {
-    if (plan_->batched) Refuse("Filter behind Batch: put Filter before Batch");
+    if (plan_->batched) Refuse("Filter after Batch: put Filter before Batch");
     CheckHasBytes("Filter");
     ContentStep step = FilterStep(node.keep);
     if (plan_->content.empty()) return AddContent(std::move(step), 0);
@@ -157,10 +157,10 @@ class Lowering {
  private:
   void CheckStandsOnFiles() const {
     if (!plan_->stages.empty() || plan_->passes != 1) {
-      Refuse("a global shuffle, or one of blocks, is of the files: put it right behind OpenFiles");
+      Refuse("a global shuffle, or one of blocks, is of the files: put it right after OpenFiles");
     }
     if (plan_->source.mix != nullptr) {
-      Refuse("a mixture is shuffled in front of Mix, each set by itself, or behind it by a window");
+      Refuse("a mixture is shuffled in front of Mix, each set by itself, or after it by a window");
     }
   }
   // Each rank takes files of its own, and its part of the batch's rows of these.
@@ -195,7 +195,7 @@ class Lowering {
   }
   // For what looks at fields of rows.
   void CheckParsed(const std::string& who) {
-    if (plan_->batched) Refuse(who + " behind Batch: put it before Batch; it sees one row");
+    if (plan_->batched) Refuse(who + " after Batch: put it before Batch; it sees one row");
     ParseInstances();
     if (plan_->parser == nullptr) Refuse(who + " names a field: put Parse in front");
   }
@@ -258,7 +258,7 @@ ExecutionPlan LowerChain(const GraphNode& last) {
     Refuse("this order needs an index of the records: a list of files, and not IndexUse::kNever");
   }
   if (plan.passes != 1 && plan.source.shared) {
-    Refuse("MultiPass behind Share would take the other chains' records: put it before Share");
+    Refuse("MultiPass after Share would take the other chains' records: put it before Share");
   }
   CheckMask(plan);
   return plan;

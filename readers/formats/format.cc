@@ -104,7 +104,7 @@ std::string OfLengths(std::string_view head) {
     return "nearest is tfrecord: " + what + ", whose checksum does not match";
   }
   if (head[kOfRecordBegin] == kTag) {
-    return "nearest is ofrecord: " + what + ", behind which stands no OFRecord";
+    return "nearest is ofrecord: " + what + ", after which stands no OFRecord";
   }
   return {};
 }

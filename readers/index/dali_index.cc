@@ -114,7 +114,7 @@ Status ReadLines(std::string_view text, const IndexedFile& file, Lines* read) {
                       place.bytes <= file.bytes - end;
     if (!fits) {
       return Refused("line " + std::to_string(lines + 1) + " does not begin where the record " +
-                     "before it ends, or ends behind the file");
+                     "before it ends, or ends beyond the file");
     }
     end += place.bytes;
     read->Add(place, lines, file);

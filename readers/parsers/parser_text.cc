@@ -325,7 +325,7 @@ std::size_t TakeLevels(std::string_view* word) {
   if (slash == std::string_view::npos) return levels;
   if (name_end != std::string_view::npos && slash < name_end) return levels;
   if (!ReadNumber(word->substr(slash + 1), &levels)) {
-    Refuse(*word, "behind / stands the number of levels of LoD");
+    Refuse(*word, "after / stands the number of levels of LoD");
   }
   *word = word->substr(0, slash);
   return levels;

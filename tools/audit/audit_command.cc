@@ -103,7 +103,7 @@ constexpr char kAuditHelp[] =
     "counted as\nrolled_back, not as repeated. Of a pass that is not at its end those batches are "
     "held against their size\nthat all ranks have delivered. Records before the batch that the "
     "first of the runs started from are not\nexpected. damaged are those that were skipped.\n\n"
-    "Runs are told apart by when they began, from which batch and with how many ranks; where "
+    "Runs are told apart by when they began, from which batch and with how many ranks; if "
     "RINGFEED_RUN_ID is\nset, alike on all ranks of a launch, by that too.\n\n"
     "  ringfeed audit journal-*\n"
     "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
@@ -155,7 +155,7 @@ class AuditCommand : public Command {
     auto* files =
         sub->add_option("--files", files_,
                         "the data, in the order in which they were fed: their records are "
-                        "counted, where the journals do not say how many there are");
+                        "counted, if the journals do not say how many there are");
     sub->add_option("--format", format_, kFormatText)->needs(files);
     sub->add_flag("--json", json_, "the report for machines");
     return sub;

@@ -23,7 +23,7 @@ namespace {
 constexpr char kCatHelp[] =
     "Prints the records of a file, a line for each, in file order.\n\n"
     "--as json prints the fields that --parse names: numbers, nested arrays, and bytes as strings, "
-    "or as\n{\"base64\": …} where they are no UTF-8; NaN and Infinity as Python's json has them. "
+    "or as\n{\"base64\": …} if they are no UTF-8; NaN and Infinity as Python's json has them. "
     "Without --parse:\nall features of tf.Examples and OFRecords, lines of JSON, samples of tar "
     "files.\n\n"
     "  ringfeed cat part-00000.tfrecord --as length | sort -n | tail -1\n"

@@ -116,7 +116,7 @@ class PartWriter {
     std::error_code failure;
     const bool there = std::filesystem::exists(part_.output, failure);
     if (failure) return StatusFromErrno(failure.value(), "look for " + part_.output);
-    return there ? Foreign("lies behind the last part") : Status();
+    return there ? Foreign("lies after the last part") : Status();
   }
 
  private:

@@ -108,7 +108,7 @@ constexpr char kEncodeHelp[] =
     "one.\nThe other way round is `ringfeed decode`; both are installed as recordio_encode and "
     "recordio_decode too.\n\n"
     "Into a pipe a chunk goes when it is full, or when its first record is --flush-ms old and no "
-    "line waits.\nCtrl-C, SIGTERM and SIGHUP end a stream behind the last whole line: what came is "
+    "line waits.\nCtrl-C, SIGTERM and SIGHUP end a stream after the last whole line: what came is "
     "written.\nOf a file (--input), which can be read again, they leave no output, and the exit "
     "status is 1.\n\n"
     "  some-program | ringfeed encode records.recordio\n"

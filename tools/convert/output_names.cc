@@ -148,7 +148,7 @@ std::string OutputFormat(const std::string& output, const std::string& asked) {
   throw Refuse("the name " + output +
                " does not tell in which format to write; end it in .tfrecord, .recordio, "
                ".ofrecord, .tar, .txt, .jsonl, .csv or .tsv, with .gz, .zlib or .zst "
-               "behind it or without, or name the format: --to");
+               "after it or without, or name the format: --to");
 }
 
 std::string NameInFolder(const std::string& input, const std::string& folder,

@@ -66,7 +66,7 @@ void AddTransferOptions(CLI::App* app, CLI::Option* devices, DeviceOptions* opti
          "--transfer", options->transfer,
          "how bytes come onto a device: batch: the CPU makes batches; members: long fields "
          "are copied from where they were read; slabs: what was read is, and the device "
-         "makes batches of it; direct: cuFile reads files into the device's memory, where it can; "
+         "makes batches of it; direct: cuFile reads files into the device's memory, if it can; "
          "auto: by how long the fields are, and what that costs")
       ->transform(NamedValue(TransferPlans()))
       ->type_name("auto|batch|members|slabs|direct")
@@ -101,8 +101,8 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
                                                              {"short", LastStep::kShort}};
   CLI::Option* const devices =
       app->add_option("--devices", options->devices,
-                      "feed devices, in batches (of 64 where no size is given): emu:NUMBER "
-                      "emulated ones, cuda, cuda:0,1, or auto: CUDA's where they can be used, "
+                      "feed devices, in batches (of 64 if no size is given): emu:NUMBER "
+                      "emulated ones, cuda, cuda:0,1, or auto: CUDA's if they can be used, "
                       "else emu:2")
           ->take_last();
   app->add_option("--step-ms", options->step_ms, "a device computes that long for each batch")
@@ -124,7 +124,7 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->take_last()
       ->needs(devices);
   app->add_option("--last-step", options->last_step,
-                  "where there are not enough batches for every device: uneven: some step once "
+                  "if there are not enough batches for every device: uneven: some step once "
                   "more; drop: left out; pad: rows are repeated; short: the rest is spread")
       ->transform(NamedValue(kLastSteps))
       ->type_name("uneven|drop|pad|short")

@@ -103,7 +103,7 @@ class DevicesCommand : public Command {
     CLI::App* sub = app->add_subcommand("devices", kDevicesHelp);
     sub->add_option("FILE", files_, "files whose disks are looked for");
     sub->add_option("--devices", devices_,
-                    "cuda, emu or emu:NUMBER; default: cuda where it can be used, else none");
+                    "cuda, emu or emu:NUMBER; default: cuda if it can be used, else none");
     sub->add_flag("--json", json_, "the report for machines");
     return sub;
   }

@@ -127,7 +127,7 @@ class FeedCommand : public Command {
     sub->add_flag(
         "--verify", verify_,
         "then read the files once more, plainly, and check that each pass delivered every "
-        "record exactly once; in batches, of 64 where no size is given");
+        "record exactly once; in batches, of 64 if no size is given");
     sub->add_flag("--json", json_, "the report for machines");
     return sub;
   }

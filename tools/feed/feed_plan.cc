@@ -50,8 +50,8 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
       ->capture_default_str();
   app->add_option("--shuffle-mode", plan->shuffle_mode,
                   "window: no row moves further than half of it; block: fill, permute, drain; "
-                  "stripes: those of the files in any order, then a window, where --shuffle gives "
-                  "one; global: any row anywhere; default: window where --shuffle is given")
+                  "stripes: those of the files in any order, then a window, if --shuffle gives "
+                  "one; global: any row anywhere; default: window if --shuffle is given")
       ->transform(NamedValue(kModes))
       ->transform(CLI::Validator(RenameBlocks, ""))
       ->type_name("none|window|block|stripes|global");

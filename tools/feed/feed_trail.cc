@@ -28,15 +28,15 @@ void AddTrailOptions(CLI::App* app, TrailOptions* options) {
                   "end after so many batches (all ranks alike); 0: at the end of the data")
       ->capture_default_str();
   app->add_option("--position-in", options->position_in,
-                  "go on behind the position in this file, saved by any number of ranks")
+                  "go on after the position in this file, saved by any number of ranks")
       ->type_name("FILE");
   CLI::Option* const out =
       app->add_option("--position-out", options->position_out,
-                      "save the position behind what was delivered at the end, at once or not at "
+                      "save the position after what was delivered at the end, at once or not at "
                       "all, in a regular file; a link is followed")
           ->type_name("FILE");
   app->add_option("--position-every", options->position_every,
-                  "and behind every batch whose number from 1 is a multiple of this")
+                  "and after every batch whose number from 1 is a multiple of this")
       ->check(AboveZero())
       ->needs(out);
   app->add_option("--journal", options->journal,

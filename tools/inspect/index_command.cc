@@ -20,7 +20,7 @@ constexpr char kIndexHelp[] =
     "Makes or checks the indexes of files: where each record stands, by its number.\n\n"
     "Orders by number (global, blocks, mixtures, several ranks, positions) make them when they "
     "first\n"
-    "open a file, beside it as .FILE.rfx; this makes them beforehand. Exit status 1 where a file "
+    "open a file, beside it as .FILE.rfx; this makes them beforehand. Exit status 1 if a file "
     "has\n"
     "none, or, with --check, not the one that it should have.\n\n"
     "  ringfeed index train-*.tfrecord\n"

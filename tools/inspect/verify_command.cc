@@ -22,7 +22,7 @@ namespace {
 
 constexpr char kVerifyHelp[] =
     "Reads every record of files and checks every checksum: what is damaged, and where.\n\n"
-    "A line per file and a total; exit status 1 where a file is damaged or cannot be read. Of a\n"
+    "A line per file and a total; exit status 1 if a file is damaged or cannot be read. Of a\n"
     "file's damaged ranges the first 1,000 are listed.\n\n"
     "  ringfeed verify train-*.tfrecord\n"
     "  ringfeed verify train-*.tfrecord --on-damage=fail --json";

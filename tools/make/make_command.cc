@@ -42,7 +42,7 @@ class MakeCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("make", Help());
-    sub->add_option("FOLDER", plan_.folder, "where the files go; made where it is missing")
+    sub->add_option("FOLDER", plan_.folder, "where the files go; made if it is missing")
         ->required();
     sub->add_option("--kind", kind_, "what the records are")->capture_default_str();
     auto* bytes = sub->add_option("--bytes", plan_.bytes, "payload in all, about; 1GiB by default")

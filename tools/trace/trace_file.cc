@@ -135,12 +135,12 @@ Status TraceFile::NextEntry(std::string* entry) {
   if (Status status = NextLine(entry); !status.ok()) return status;
   if (*entry == "]}") {
     if (std::fgetc(file_.get()) != EOF) return Damaged("something stands behind the end");
-    if (entries_ > 0 && expects_more_) return Damaged("the list ends behind a comma");
+    if (entries_ > 0 && expects_more_) return Damaged("the list ends after a comma");
     entry->clear();
     file_.reset();
     return {};
   }
-  if (!expects_more_) return Damaged("the list goes on behind its last entry");
+  if (!expects_more_) return Damaged("the list goes on after its last entry");
   ++entries_;
   expects_more_ = entry->ends_with(',');
   if (expects_more_) entry->pop_back();

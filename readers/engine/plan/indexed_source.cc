@@ -261,14 +261,14 @@ MixChain IndexedSource::NewMix(const std::string& mix) const {
   Status status = ParseMixText(mix, WeightsOf(source), &state, &other_weights);
   if (status.ok() && other_weights && LookBack(stages) > 0) {
     status = Status(StatusCode::kInvalidArgument,
-                    "the weights of a mixture change where nothing is held back: shuffle its sets "
-                    "in front of Mix, not the mixture");
+                    "the weights of a mixture can change only while nothing is held back: "
+                    "shuffle its sets in front of Mix, not the mixture");
   }
   // Where the pass stands was counted by the weights of before: at the very start nothing was.
   const bool began = state.pass > 0 || state.place() > 0;
   if (status.ok() && other_weights && began && JoinsByWeights(source, stages)) {
     status = Status(StatusCode::kInvalidArgument,
-                    "the weights of a mixture with a set without end do not change where its "
+                    "the weights of a mixture with a set without end do not change if its "
                     "passes are joined: put MultiPass behind Batch, or give the weights as before");
   }
   if (status.ok()) status = chain.mix->Begin(state, other_weights);

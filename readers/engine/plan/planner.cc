@@ -157,7 +157,7 @@ void Planner::NoteOtherOrder(const std::string& file) {
       StatusCode::kInvalidArgument,
       std::string("the position is of a chain that ") +
           (skips ? "fails at damage, this one skips it" : "skips damage, this one fails at it") +
-          "; behind damage without a record's number a shuffle has another order then: go on as "
+          "; after damage without a record's number a shuffle has another order then: go on as "
           "before, with the file repaired, or begin anew",
       {file, -1, -1});
 }

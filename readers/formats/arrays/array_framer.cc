@@ -46,7 +46,7 @@ std::optional<FixedUnits> FixedIndex::fixed() const {
 namespace {
 
 constexpr const char* kCutHeader = "the file ends inside its header";
-constexpr const char* kGoesOn = "the file goes on behind its array";
+constexpr const char* kGoesOn = "the file goes on after its array";
 
 std::string CutArray(std::uint64_t left, std::uint64_t row_bytes) {
   return "the file ends inside its array: " + std::to_string(left) +

@@ -381,7 +381,7 @@ Status ParseNpyRow(std::string_view text, NpyRow* row) {
   return Status(StatusCode::kInvalidArgument,
                 "format \"npy:" + std::string(text) +
                     "\": expected the type of an element, b1, u1 to u8, i1 to i8 or f2 to f8, and "
-                    "the dimensions of a row behind it if it has any, like npy:f4[3,2]");
+                    "the dimensions of a row after it if it has any, like npy:f4[3,2]");
 }
 
 std::shared_ptr<const Format> NpyFormat(const NpyRow& row) {

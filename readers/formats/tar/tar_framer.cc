@@ -348,7 +348,7 @@ FrameStep TarFramer::Tail(Call* call) {
     if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(bytes)))) {
       tail_ = false;
       loss_.Begin(begin_, at_, StatusCode::kDamaged,
-                  "bytes that are no zeros stand behind the end of the archive");
+                  "bytes that are no zeros stand after the end of the archive");
       lost_ = true;
       return StartSearch(at_, 0, call);
     }

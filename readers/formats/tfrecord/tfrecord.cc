@@ -465,7 +465,7 @@ class TfRecordUnitFramer final : public UnitFramer {
     if (*length > bytes.size() - kFrame) return "the record is longer than the index says";
     const auto rest = bytes.subspan(kFrame + static_cast<std::size_t>(*length));
     if (!rest.empty() && HasRecord(rest)) [[unlikely]] {
-      return "another record stands behind it that the index does not know";
+      return "another record stands after it that the index does not know";
     }
     if (*length >= leaves_sums_from) return {};
     const auto payload = bytes.subspan(kHeader, static_cast<std::size_t>(*length));

@@ -97,7 +97,7 @@ bool RecordReader::ReadCount(std::size_t expected) {
 
 bool RecordReader::ReadEnd() {
   StartTensor(nullptr);
-  return left() == 0 || Fail(at_, "expected its end behind the last tensor, found " +
+  return left() == 0 || Fail(at_, "expected its end after the last tensor, found " +
                                       std::to_string(left()) + " bytes more");
 }
 

@@ -239,7 +239,7 @@ bool ObjectsParser::ParseRow(const RecordSpan& row, FieldLocation* locations,
     if (!json.Take('}')) return Malformed(json, "no comma and no \"}\"", scratch);
   }
   json.SkipBlanks();
-  if (json.rest() != 0) return Malformed(json, "more behind it", scratch);
+  if (json.rest() != 0) return Malformed(json, "more after it", scratch);
   return Defaults(locations, scratch);
 }
 
