@@ -6,7 +6,7 @@
 //
 // A measurement takes about S seconds (0.3). --json writes one document to standard output, and the
 // rows in words to standard error; else the rows go to standard output. Emulated devices rehearse
-// it, with less memory. Exit status: 0; 1 where a measurement failed, which its row says; 2 for
+// it, with less memory. Exit status: 0; 1 if a measurement failed, which its row says; 2 for
 // wrong options; 77 without such a device, then the last line is "skipped: WHY".
 
 #include <algorithm>

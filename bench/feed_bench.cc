@@ -3,7 +3,7 @@
 // --rows-json it prints, a line for each repetition,
 //   {"name", "ours", "baseline", "unit", "verified"}
 // for `scripts/bench`. --only NAME,… chooses rows, --repetitions N how often. feed.first_batch and
-// feed.memory are measured only where they are named: each repetition wants a process of its own.
+// feed.memory are measured only if they are named: each repetition wants a process of its own.
 // With --threads N each kind of work runs N threads beside N bare loops, and each repetition prints
 //   {"name", "threads", "ours", "baseline", "ours_cpu", "baseline_cpu", "unit", "verified"}
 // : rates by the clock, then per CPU second.

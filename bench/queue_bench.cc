@@ -1,5 +1,5 @@
 // The ring beside a mutex, a deque and two condition variables doing the same work in the same run,
-// and beside moodycamel's and atomic_queue's queues, where their headers are there.
+// and beside moodycamel's and atomic_queue's queues, if their headers are there.
 // Every case sums what it pushed and what it popped and fails if they differ.
 //
 //   queue_bench                  the cases, as Google Benchmark runs them
