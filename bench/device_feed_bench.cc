@@ -27,7 +27,7 @@
 #include "base/machine/cpu_time.h"
 #include "gpu/feed/feed_core.h"
 #include "gpu/feed/memory_batches.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed::bench {
 namespace {

@@ -18,9 +18,9 @@
 #include <string_view>
 
 #include "bench/device_limits_parts.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 #if RINGFEED_WITH_CUDA
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 #endif
 
 namespace ringfeed::bench {

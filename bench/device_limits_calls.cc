@@ -9,7 +9,7 @@
 #include "base/machine/cpu_time.h"
 #include "base/quantile.h"
 #include "bench/device_limits_parts.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed::bench {
 namespace {

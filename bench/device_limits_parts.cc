@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "base/random_bits.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed::bench {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gpu/owned_handles.h"
 #include "gpu/work_time.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed::bench {
 

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 /// Adds up arrays of floats of several devices, through host memory that copies of all devices
 /// take.

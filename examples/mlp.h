@@ -3,8 +3,8 @@
 #include <cstdint>
 #include <memory>
 
-#include "ringfeed/device_backend.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/device_backend.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/status.h"
 
 // A small multilayer perceptron, 13 numbers to 32 hidden ones (ReLU) to 2 classes (softmax and

@@ -5,8 +5,8 @@
 #include <span>
 
 #include "examples/mlp.h"
-#include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace mlp {
 

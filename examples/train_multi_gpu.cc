@@ -20,7 +20,7 @@
 #include "examples/mlp_trainer.h"
 #include "ringfeed/ringfeed.h"
 #if RINGFEED_WITH_CUDA
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 #endif
 
 namespace rf = ringfeed;

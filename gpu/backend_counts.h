@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -1,4 +1,4 @@
-#include "ringfeed/topology.h"
+#include "ringfeed/devices/topology.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -12,7 +12,7 @@
 #include "base/edit_distance.h"
 #include "ringfeed/status.h"
 #if RINGFEED_WITH_CUDA
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 #endif
 #if RINGFEED_WITH_METRICS
 #include "ringfeed/metrics.h"

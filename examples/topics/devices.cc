@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/device_backend.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_backend.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "ringfeed/ringfeed.h"
 
 namespace rf = ringfeed;

@@ -8,10 +8,10 @@
 //   __cuda_array_interface__ of host memory: invalid_argument
 #include <iostream>
 
-#include "ringfeed/cuda_array_interface.h"
-#include "ringfeed/dlpack.h"
+#include "ringfeed/export/cuda_array_interface.h"
+#include "ringfeed/export/dlpack.h"
+#include "ringfeed/export/torch_blob.h"
 #include "ringfeed/ringfeed.h"
-#include "ringfeed/torch_blob.h"
 
 namespace rf = ringfeed;
 namespace dlpack = ringfeed::dlpack;

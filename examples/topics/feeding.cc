@@ -11,9 +11,9 @@
 #include <iostream>
 
 #include "ringfeed/device_double_buffer.h"
+#include "ringfeed/devices/timeline.h"
+#include "ringfeed/devices/topology.h"
 #include "ringfeed/ringfeed.h"
-#include "ringfeed/timeline.h"
-#include "ringfeed/topology.h"
 
 namespace rf = ringfeed;
 

@@ -12,8 +12,8 @@
 //   from batch 1: 2, again from the start: 3
 #include <iostream>
 
+#include "ringfeed/devices/timeline.h"
 #include "ringfeed/ringfeed.h"
-#include "ringfeed/timeline.h"
 
 namespace rf = ringfeed;
 

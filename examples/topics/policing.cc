@@ -11,7 +11,7 @@
 //   from a disk: 0 offences
 #include <iostream>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/ringfeed.h"
 
 namespace rf = ringfeed;

@@ -7,8 +7,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "ringfeed/devices/transfer_costs.h"
 #include "ringfeed/ringfeed.h"
-#include "ringfeed/transfer_costs.h"
 #include "ringfeed/tuning.h"
 
 namespace rf = ringfeed;

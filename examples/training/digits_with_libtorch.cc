@@ -19,10 +19,10 @@
 #include <vector>
 
 #include "examples/training/gray_jpeg.h"
+#include "ringfeed/export/torch_blob.h"  // needs Torch before it
 #include "ringfeed/ringfeed.h"
-#include "ringfeed/torch_blob.h"  // needs Torch before it
 #if RINGFEED_WITH_CUDA
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 #endif
 
 namespace rf = ringfeed;

@@ -1,4 +1,4 @@
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 
 #include <charconv>
 #include <map>
@@ -7,7 +7,7 @@
 #include <system_error>
 #include <utility>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 namespace {

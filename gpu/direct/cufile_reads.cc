@@ -18,7 +18,7 @@
 #include "base/machine/signals_blocked.h"
 #include "base/scoped_descriptor.h"
 #include "io/read_progress.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 

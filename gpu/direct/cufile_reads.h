@@ -12,7 +12,7 @@
 #include "base/memory/arena.h"
 #include "gpu/direct/cufile_library.h"
 #include "io/direct_reads.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/cuda_array_interface.h"
-#include "ringfeed/dlpack.h"
+#include "ringfeed/export/cuda_array_interface.h"
+#include "ringfeed/export/dlpack.h"
 
 namespace ringfeed {
 namespace {

@@ -9,7 +9,7 @@
 #include "gpu/feed/taken_sums.h"
 #include "gpu/feed/transfer_planner.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed {

@@ -9,8 +9,8 @@
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/device_kinds.h"
-#include "ringfeed/shared_lease.h"
+#include "ringfeed/devices/device_kinds.h"
+#include "ringfeed/export/shared_lease.h"
 
 namespace ringfeed {
 namespace {

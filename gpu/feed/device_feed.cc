@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "gpu/feed/feed_core.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
+#include "ringfeed/export/shared_lease.h"
 #include "ringfeed/ranks.h"
-#include "ringfeed/shared_lease.h"
 #include "ringfeed/tuning.h"
 
 namespace ringfeed {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "ringfeed/timeline.h"
+#include "ringfeed/devices/timeline.h"
 
 namespace ringfeed {
 namespace {

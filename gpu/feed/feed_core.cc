@@ -18,8 +18,8 @@
 #include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
 #include "queue/lock_until.h"
-#include "ringfeed/emulated_devices.h"
-#include "ringfeed/timeline.h"
+#include "ringfeed/devices/emulated_devices.h"
+#include "ringfeed/devices/timeline.h"
 
 namespace ringfeed {
 namespace {

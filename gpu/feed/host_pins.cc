@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/memory/arena.h"
-#include "ringfeed/topology.h"
+#include "ringfeed/devices/topology.h"
 
 namespace ringfeed {
 

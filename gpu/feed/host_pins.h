@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/machine/numa.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 

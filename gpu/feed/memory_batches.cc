@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/random_bits.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

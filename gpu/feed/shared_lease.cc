@@ -1,4 +1,4 @@
-#include "ringfeed/shared_lease.h"
+#include "ringfeed/export/shared_lease.h"
 
 #include <string>
 #include <utility>

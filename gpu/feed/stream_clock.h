@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

@@ -1,4 +1,4 @@
-#include "ringfeed/transfer_costs.h"
+#include "ringfeed/devices/transfer_costs.h"
 
 #include <algorithm>
 #include <array>

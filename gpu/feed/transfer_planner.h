@@ -6,7 +6,7 @@
 
 #include "base/pending_copy.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/transfer_costs.h"
+#include "ringfeed/devices/transfer_costs.h"
 
 namespace ringfeed {
 

@@ -1,4 +1,4 @@
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 #include <cmath>
 #include <initializer_list>

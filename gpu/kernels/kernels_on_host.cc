@@ -7,7 +7,7 @@
 #include "base/crc32c.h"
 #include "base/little_endian.h"
 #include "gpu/kernels/kernel_math.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 namespace {

@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "ringfeed/decorators.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "ringfeed/batch_origin.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
+#include "ringfeed/devices/transfer_costs.h"
 #include "ringfeed/queue/deadline.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
-#include "ringfeed/transfer_costs.h"
 
 namespace ringfeed {
 
@@ -109,8 +109,8 @@ struct FeedOptions {
   /// Error as ReadTuning (tuning.h).
   static FeedOptions Tuned(const std::string& path);
 
-  /// Null: CUDA's devices, as by OpenDevices("cuda") (device_kinds.h): an error if there are none,
-  /// or the program did not call UseCuda. OpenDevices("emu:2") are emulated ones, and
+  /// Null: CUDA's devices, as by OpenDevices("cuda") (devices/device_kinds.h): an error if there
+  /// are none, or the program did not call UseCuda. OpenDevices("emu:2") are emulated ones, and
   /// OpenAutoDevices takes what there is.
   std::shared_ptr<DeviceBackend> backend{};
   /// By number; empty: all that there are, or, if a launcher started several processes on this

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "gil.h"
-#include "ringfeed/cuda_array_interface.h"
-#include "ringfeed/dlpack.h"
+#include "ringfeed/export/cuda_array_interface.h"
+#include "ringfeed/export/dlpack.h"
 
 namespace nb = nanobind;
 

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "fork_guard.h"
-#include "ringfeed/shared_lease.h"
+#include "ringfeed/export/shared_lease.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed::python {

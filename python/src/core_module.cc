@@ -13,7 +13,7 @@
 #include "program_scope.h"
 #include "record_writer.h"
 #if defined(RINGFEED_WITH_CUDA)
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 #endif
 #if defined(RINGFEED_WITH_METRICS)
 #include "ringfeed/metrics.h"

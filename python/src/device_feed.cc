@@ -21,7 +21,7 @@
 #include "handover.h"
 #include "instance_arrays.h"
 #include "module_parts.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 #include "ringfeed/ranks.h"
 #include "stats_dict.h"
 

@@ -14,7 +14,7 @@
 #include "handover.h"
 #include "reader_handle.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/shared_lease.h"
+#include "ringfeed/export/shared_lease.h"
 
 namespace ringfeed::python {
 

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "ringfeed/batch_origin.h"
+#include "ringfeed/export/shared_lease.h"
 #include "ringfeed/instance.h"
-#include "ringfeed/shared_lease.h"
 
 namespace ringfeed::python {
 

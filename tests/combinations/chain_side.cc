@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/combinations/progress_watch.h"
 #include "tests/combinations/row_decoder.h"
 

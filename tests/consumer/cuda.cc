@@ -1,7 +1,7 @@
 // A user's program that takes NVIDIA's devices where there are any, and emulated ones elsewhere.
 
-#include <ringfeed/cuda_devices.h>
-#include <ringfeed/device_kinds.h>
+#include <ringfeed/devices/cuda_devices.h>
+#include <ringfeed/devices/device_kinds.h>
 
 #include <cstdio>
 #include <memory>

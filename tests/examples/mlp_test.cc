@@ -15,7 +15,7 @@
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace mlp {
 namespace {

@@ -1,4 +1,4 @@
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 namespace {

@@ -17,7 +17,7 @@
 #include "metrics/exposition.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 #include "ringfeed/make_tensor.h"
 #include "ringfeed/metrics.h"
 #include "ringfeed/parsers.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/device_kinds.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/device_kinds.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed::tools {
 namespace {

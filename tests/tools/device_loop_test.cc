@@ -11,8 +11,8 @@
 
 #include "base/memory/arena.h"
 #include "gpu/feed/feed_core.h"
-#include "ringfeed/emulated_devices.h"
-#include "ringfeed/timeline.h"
+#include "ringfeed/devices/emulated_devices.h"
+#include "ringfeed/devices/timeline.h"
 #include "tests/gpu/feed/numbered_batches.h"
 
 namespace ringfeed::tools {

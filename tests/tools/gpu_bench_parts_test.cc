@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "gpu/feed/memory_batches.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tools/bench/figures.h"
 #include "tools/bench/gpu_costs.h"
 #include "tools/bench/gpu_device.h"

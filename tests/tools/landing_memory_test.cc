@@ -9,7 +9,7 @@
 
 #include "base/memory/arena.h"
 #include "gpu/feed/host_pins.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed::tools {
 namespace {

@@ -19,7 +19,7 @@
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/memory_batches.h"
 #include "gpu/feed/transfer_planner.h"
-#include "ringfeed/topology.h"
+#include "ringfeed/devices/topology.h"
 #include "ringfeed/tuning.h"
 #include "tools/bench/gpu_costs.h"
 #include "tools/bench/gpu_device.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/transfer_costs.h"
+#include "ringfeed/devices/transfer_costs.h"
 #include "tools/bench/figures.h"
 #include "tools/bench/gpu_device.h"
 

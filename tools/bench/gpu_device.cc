@@ -3,7 +3,7 @@
 #include <bit>
 #include <cmath>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 #if RINGFEED_WITH_CUDA
 #include "base/random_bits.h"

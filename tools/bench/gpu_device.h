@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gpu/owned_handles.h"
-#include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {

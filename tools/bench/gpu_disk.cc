@@ -19,7 +19,7 @@
 #include "base/random_bits.h"
 #include "io/page_cache.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "tools/bench/gpu_device.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/process_usage.h"

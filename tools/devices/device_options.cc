@@ -8,7 +8,7 @@
 #include <system_error>
 #include <utility>
 
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 #include "tools/command.h"
 #include "tools/option_values.h"
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gpu/owned_handles.h"
-#include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/transfer_costs.h"
+#include "ringfeed/devices/device_backend.h"
+#include "ringfeed/devices/transfer_costs.h"
 
 namespace CLI {
 class App;

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/device_kinds.h"
-#include "ringfeed/topology.h"
+#include "ringfeed/devices/device_kinds.h"
+#include "ringfeed/devices/topology.h"
 #include "tools/command.h"
 #include "tools/report.h"
 

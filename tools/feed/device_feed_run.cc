@@ -18,7 +18,7 @@
 #include "base/machine/signals_blocked.h"
 #include "gpu/feed/batch_supply.h"
 #include "readers/chain/unsettled_batch.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/device_loop.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gpu/feed/feed_core.h"
+#include "ringfeed/devices/timeline.h"
 #include "ringfeed/reader.h"
-#include "ringfeed/timeline.h"
 #include "tools/devices/device_options.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/device_loop.h"

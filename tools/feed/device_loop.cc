@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/hashing_parser.h"
 

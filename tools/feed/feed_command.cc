@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/devices/timeline.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
-#include "ringfeed/timeline.h"
 #include "tools/command.h"
 #include "tools/devices/device_options.h"
 #include "tools/feed/delivery_ledger.h"

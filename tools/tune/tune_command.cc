@@ -9,7 +9,7 @@
 #include "base/machine/cpu_count.h"
 #include "io/page_cache.h"
 #include "readers/formats/examined_file.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tuning.h"

@@ -12,7 +12,7 @@
 #include "gpu/backend_counts.h"
 #include "gpu/backends/cuda/cuda_states.h"
 #include "gpu/backends/cuda/device_guard.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 
@@ -35,8 +35,9 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// CUDA's devices (the contract stands in cuda_devices.h). Keeps no handles: what it remembers is
-/// which device a handle is of, which host ranges are registered and which devices are lost.
+/// CUDA's devices (the contract stands in ringfeed/devices/cuda_devices.h). Keeps no handles: what
+/// it remembers is which device a handle is of, which host ranges are registered and which devices
+/// are lost.
 class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(int devices, std::size_t piece_bytes = HostRegistrations::kPieceBytes)

@@ -1,4 +1,4 @@
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 
 #include <cuda_runtime_api.h>
 
@@ -9,7 +9,7 @@
 #include "gpu/backends/cuda/cuda_backend.h"
 #include "gpu/backends/cuda/cuda_error.h"
 #include "gpu/backends/cuda/cuda_states.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 
 namespace ringfeed {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 

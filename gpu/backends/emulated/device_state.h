@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

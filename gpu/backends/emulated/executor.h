@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "gpu/backends/emulated/work.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 

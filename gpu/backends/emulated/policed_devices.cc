@@ -9,7 +9,7 @@
 
 #include "gpu/backends/emulated/simulator.h"
 #include "gpu/backends/emulated/thread_executor.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 namespace {

@@ -17,7 +17,7 @@
 #include "gpu/backends/emulated/device_state.h"
 #include "gpu/backends/emulated/executor.h"
 #include "gpu/backends/emulated/hazard_checker.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 

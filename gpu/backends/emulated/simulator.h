@@ -12,7 +12,7 @@
 
 #include "gpu/backends/emulated/device_state.h"
 #include "gpu/backends/emulated/executor.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gpu/backends/emulated/device_state.h"
-#include "ringfeed/device_backend.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/device_backend.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 

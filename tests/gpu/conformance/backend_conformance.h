@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "tests/support/pattern_file.h"
 
 namespace ringfeed {

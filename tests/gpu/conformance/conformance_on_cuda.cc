@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"

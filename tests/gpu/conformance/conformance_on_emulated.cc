@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"

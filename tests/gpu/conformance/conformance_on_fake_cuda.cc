@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpu/backends/cuda/cuda_backend.h"
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"

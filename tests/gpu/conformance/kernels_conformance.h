@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 
 namespace ringfeed {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/random_program.h"
 #include "tests/support/stress_scale.h"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 

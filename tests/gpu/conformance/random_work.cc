@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "gpu/feed/feed_core.h"
 #include "gpu/feed/memory_batches.h"
-#include "ringfeed/topology.h"
+#include "ringfeed/devices/topology.h"
 #include "tests/gpu/conformance/backend_conformance.h"
 
 namespace ringfeed {

@@ -11,8 +11,8 @@
 #include <string>
 #include <thread>
 
-#include "ringfeed/cuda_devices.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/devices/cuda_devices.h"
 #include "tests/gpu/feed/counting_rows.h"
 
 namespace ringfeed {

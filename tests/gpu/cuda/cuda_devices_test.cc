@@ -1,4 +1,4 @@
-#include "ringfeed/cuda_devices.h"
+#include "ringfeed/devices/cuda_devices.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/device_kinds.h"
 #include "tests/gpu/cuda/fake_cudart.h"
 
 namespace ringfeed {

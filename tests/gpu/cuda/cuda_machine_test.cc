@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "ringfeed/cuda_devices.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/cuda_devices.h"
+#include "ringfeed/devices/device_kinds.h"
 
 namespace ringfeed {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "gpu/backends/cuda/cuda_backend.h"
 #include "gpu/feed/feed_core.h"
-#include "ringfeed/shared_lease.h"
+#include "ringfeed/export/shared_lease.h"
 #include "tests/gpu/cuda/fake_cudart.h"
 #include "tests/gpu/feed/numbered_batches.h"
 

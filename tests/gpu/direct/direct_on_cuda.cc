@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
-#include "ringfeed/cuda_devices.h"
-#include "ringfeed/device_kinds.h"
+#include "ringfeed/devices/cuda_devices.h"
+#include "ringfeed/devices/device_kinds.h"
 #include "tests/gpu/direct/direct_suite.h"
 
 namespace ringfeed {

@@ -10,7 +10,7 @@
 
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/feed_core.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/direct/direct_suite.h"
 #include "tests/gpu/direct/stand_in.h"
 

@@ -13,7 +13,7 @@
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/feed_core.h"
 #include "io/read_progress.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "gpu/direct/cufile_library.h"
-#include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/reader.h"
 #include "tests/readers/pipeline_fixture.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 namespace {

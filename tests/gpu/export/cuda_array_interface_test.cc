@@ -1,4 +1,4 @@
-#include "ringfeed/cuda_array_interface.h"
+#include "ringfeed/export/cuda_array_interface.h"
 
 #include <gtest/gtest.h>
 

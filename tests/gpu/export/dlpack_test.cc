@@ -1,4 +1,4 @@
-#include "ringfeed/dlpack.h"
+#include "ringfeed/export/dlpack.h"
 
 #include <gtest/gtest.h>
 

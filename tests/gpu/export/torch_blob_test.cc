@@ -1,7 +1,7 @@
 // LibTorch's names come first, as the header asks for.
 #include "tests/gpu/export/fake_torch.h"
 // clang-format off
-#include "ringfeed/torch_blob.h"
+#include "ringfeed/export/torch_blob.h"
 // clang-format on
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ringfeed/device_feed.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/kernels/slow_crop.h"
 #include "tests/readers/pipeline_fixture.h"
 

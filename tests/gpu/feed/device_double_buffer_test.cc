@@ -10,7 +10,7 @@
 
 #include "ringfeed/compat/paddle_readers.h"
 #include "ringfeed/compat/registry.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/feed/counting_rows.h"
 
 namespace ringfeed {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gpu/feed/host_pins.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/make_tensor.h"
 #include "tests/gpu/feed/forwarding_backend.h"
 

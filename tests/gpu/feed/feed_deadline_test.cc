@@ -10,7 +10,7 @@
 
 #include "ringfeed/compat/py_reader.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "tests/gpu/feed/counting_rows.h"
 

@@ -15,7 +15,7 @@
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/feed/numbered_batches.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/stress_scale.h"

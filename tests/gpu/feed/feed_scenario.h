@@ -9,7 +9,7 @@
 
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/device_feed.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/feed/numbered_batches.h"
 #include "tests/gpu/feed/training_loop.h"
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/timeline.h"
+#include "ringfeed/devices/timeline.h"
 #include "tests/gpu/feed/feed_scenario.h"
 
 namespace ringfeed {

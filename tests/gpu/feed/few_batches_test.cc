@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "ringfeed/device_feed.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/feed/counting_rows.h"
 #include "tests/support/stress_scale.h"
 

@@ -15,7 +15,7 @@
 #include "base/memory/arena.h"
 #include "gpu/feed/feed_core.h"
 #include "gpu/feed/memory_batches.h"
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 

@@ -10,7 +10,7 @@
 
 #include "base/memory/arena.h"
 #include "gpu/feed/batch_supply.h"
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/instance.h"
 
 namespace ringfeed {

@@ -1,4 +1,4 @@
-#include "ringfeed/shared_lease.h"
+#include "ringfeed/export/shared_lease.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/make_tensor.h"
 #include "tests/gpu/feed/counting_rows.h"
 #include "tests/gpu/feed/training_loop.h"

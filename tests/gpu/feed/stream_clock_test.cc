@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "ringfeed/emulated_devices.h"
+#include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "ringfeed/device_feed.h"
-#include "ringfeed/dlpack.h"
-#include "ringfeed/emulated_devices.h"
-#include "ringfeed/shared_lease.h"
+#include "ringfeed/devices/emulated_devices.h"
+#include "ringfeed/export/dlpack.h"
+#include "ringfeed/export/shared_lease.h"
 #include "tests/gpu/feed/counting_rows.h"
 #include "tests/gpu/feed/forwarding_backend.h"
 #include "tests/gpu/feed/training_loop.h"

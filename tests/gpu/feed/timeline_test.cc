@@ -1,4 +1,4 @@
-#include "ringfeed/timeline.h"
+#include "ringfeed/devices/timeline.h"
 
 #include <gtest/gtest.h>
 

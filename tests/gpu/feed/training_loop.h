@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "ringfeed/device_backend.h"
 #include "ringfeed/device_feed.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 namespace {

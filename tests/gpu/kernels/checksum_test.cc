@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gpu/kernels/kernel_math.h"
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 namespace {

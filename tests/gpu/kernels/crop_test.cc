@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "tests/gpu/kernels/slow_crop.h"
 
 // Crops and mirrored ones are what the plain kernel makes of images that were cropped before.

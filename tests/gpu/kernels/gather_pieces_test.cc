@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "tests/gpu/kernels/guarded_memory.h"
 
 namespace ringfeed {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "tests/gpu/kernels/guarded_memory.h"
 
 namespace ringfeed {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <vector>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 namespace {

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 namespace {

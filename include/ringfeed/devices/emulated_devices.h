@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

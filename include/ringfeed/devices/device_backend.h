@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "ringfeed/device_kernels.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {

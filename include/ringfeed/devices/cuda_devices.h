@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "ringfeed/device_backend.h"
+#include "ringfeed/devices/device_backend.h"
 #include "ringfeed/status.h"
 
 /// @file
