@@ -1,7 +1,6 @@
-#include "ringfeed/make_tensor.h"
-
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 namespace {

@@ -10,7 +10,7 @@
 //   rank 1 takes device 1
 #include <iostream>
 
-#include "ringfeed/device_double_buffer.h"
+#include "ringfeed/device_feed.h"
 #include "ringfeed/devices/timeline.h"
 #include "ringfeed/devices/topology.h"
 #include "ringfeed/ringfeed.h"

@@ -1,5 +1,3 @@
-#include "ringfeed/device_double_buffer.h"
-
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +7,7 @@
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_kinds.h"
 #include "ringfeed/export/shared_lease.h"
 

@@ -317,4 +317,9 @@ class DeviceFeed {
   std::shared_ptr<FeedCore> core_;
 };
 
+/// DoubleBufferOn of decorators.h, on a device of a backend of yours, whose streams work on the
+/// tensors.
+Reader DoubleBufferOn(Reader input, std::shared_ptr<DeviceBackend> backend, int device,
+                      std::size_t slots = 2);
+
 }  // namespace ringfeed

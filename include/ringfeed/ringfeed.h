@@ -17,7 +17,6 @@
 #include "ringfeed/formats.h"
 #include "ringfeed/instance.h"
 #include "ringfeed/journal.h"
-#include "ringfeed/make_tensor.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/reader.h"

@@ -16,7 +16,7 @@
 #include "array.h"
 #include "field_specs.h"
 #include "gil.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 
 namespace nb = nanobind;
 

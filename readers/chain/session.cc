@@ -14,7 +14,7 @@
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/worker_stop.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 

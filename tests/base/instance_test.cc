@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/make_tensor.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 namespace {

@@ -1,5 +1,3 @@
-#include "ringfeed/make_tensor.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 namespace {

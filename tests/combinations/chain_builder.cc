@@ -16,7 +16,7 @@
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 #include "readers/parsers/worker_stop.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"
 #include "tests/combinations/submit_fault.h"

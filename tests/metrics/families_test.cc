@@ -18,10 +18,10 @@
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_kinds.h"
-#include "ringfeed/make_tensor.h"
 #include "ringfeed/metrics.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/queue/blocking_queue.h"
+#include "ringfeed/tensor.h"
 #include "tests/support/record_data.h"
 #include "tests/support/stress_scale.h"
 

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 #include "tests/queue/numbered_instance.h"
 #include "tests/support/stress_scale.h"
 

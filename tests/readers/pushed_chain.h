@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "ringfeed/compat/py_reader.h"
-#include "ringfeed/make_tensor.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "ringfeed/queue/deadline.h"
+#include "ringfeed/tensor.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {

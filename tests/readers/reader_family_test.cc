@@ -16,7 +16,7 @@
 #include "ringfeed/data_balance.h"
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/file_reader.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 #include "tests/readers/pipeline_fixture.h"
 
 namespace ringfeed {

@@ -20,7 +20,7 @@
 #include "readers/chain/reader_access.h"
 #include "readers/engine/run.h"
 #include "ringfeed/formats.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 #include "tests/readers/formats/tar_file.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"

@@ -8,8 +8,8 @@
 
 #include "base/memory/arena.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/make_tensor.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "gpu/feed/device_lane.h"
 #include "gpu/feed/host_pins.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 #include "tests/gpu/cuda/cuda_fixture.h"
 
 namespace ringfeed {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "ringfeed/decorators.h"
-#include "ringfeed/make_tensor.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 

@@ -1,5 +1,3 @@
-#include "ringfeed/device_double_buffer.h"
-
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -10,6 +8,7 @@
 
 #include "ringfeed/compat/paddle_readers.h"
 #include "ringfeed/compat/registry.h"
+#include "ringfeed/device_feed.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/feed/counting_rows.h"
 

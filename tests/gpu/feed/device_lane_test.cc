@@ -13,7 +13,7 @@
 
 #include "gpu/feed/host_pins.h"
 #include "ringfeed/devices/emulated_devices.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 #include "tests/gpu/feed/forwarding_backend.h"
 
 namespace ringfeed {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ringfeed/devices/emulated_devices.h"
-#include "ringfeed/make_tensor.h"
+#include "ringfeed/tensor.h"
 #include "tests/gpu/feed/counting_rows.h"
 #include "tests/gpu/feed/training_loop.h"
 

@@ -16,8 +16,8 @@
 #include "ringfeed/compat/paddle_readers.h"
 #include "ringfeed/compat/py_reader.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/make_tensor.h"
 #include "ringfeed/parsers.h"
+#include "ringfeed/tensor.h"
 #include "tests/readers/program/line_fit.h"
 #include "tests/support/record_data.h"
 
