@@ -326,7 +326,7 @@ bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
   return true;
 }
 
-void ReaderSession::LoseShrunk(const Rows& rows, RecordDelivery* delivery) {
+void ReaderSession::LoseShrunk(const Rows& rows, Delivery::Records* delivery) {
   enum class Seen : std::uint8_t { kNot, kWhole, kShrunk };
   std::vector<Seen> seen;  // by Block::index: a block may have many files
   for (std::uint32_t row = 0; row < delivery->records.size(); ++row) {
@@ -358,7 +358,7 @@ ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const Re
     LoseShrunk({taken.run, taken.delivery.records.get()}, taken.delivery.records.get());
     if (taken.delivery.records->records.empty()) taken.run->Lease(std::move(taken.delivery));
   } while (taken.delivery.records == nullptr);
-  const RecordDelivery& records = *taken.delivery.records;
+  const Delivery::Records& records = *taken.delivery.records;
   if (rows != nullptr) *rows = {taken.run, &records};
   block->records_ = records.records;
   *origin = {taken.generation,    taken.start, records.pass, records.span, {}, {}, {},

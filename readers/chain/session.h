@@ -151,7 +151,7 @@ class ReaderSession {
   /// What rows that are handed out are views of; both live as long as what holds the rows.
   struct Rows {
     std::shared_ptr<Run> run;
-    const RecordDelivery* delivery = nullptr;
+    const Delivery::Records* delivery = nullptr;
   };
   /// Where what was read comes from.
   struct Origin {
@@ -305,7 +305,7 @@ class ReaderSession {
   bool LoseShrunk(const Rows& rows, std::uint32_t row);
   /// Of a delivery, before anybody has it: views of records that are lost become null, those from a
   /// failure on are left out.
-  void LoseShrunk(const Rows& rows, RecordDelivery* delivery);
+  void LoseShrunk(const Rows& rows, Delivery::Records* delivery);
   ReadResult ReadRow(Instance* instance, BatchOrigin* origin, const ReadLimits& limits);
   ReadResult FetchRows(const ReadLimits& limits);
   void DropRows();

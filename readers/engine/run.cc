@@ -413,7 +413,7 @@ void Run::AskForPlan() {
   });
 }
 
-// ---- PlannerHost ----
+// ---- Planner::Host ----
 
 Status Run::WorkerFailure() const {
   // Order: pairs with the release in FailBehindPlan.
@@ -707,7 +707,7 @@ void Run::ReleaseDelivery(const Delivery& delivery) {
   if (delivery.batch != nullptr) {
     batch_sink_->Release(delivery.batch);
   } else if (delivery.records != nullptr) {
-    const RecordDelivery& records = *delivery.records;
+    const Delivery::Records& records = *delivery.records;
     if (records.block != nullptr) Drop(records.block, records.rows);
     for (const RowRef& ref : records.refs) Drop(ref.block, 1);
     NoteRecordsBack();

@@ -3,7 +3,7 @@
 // A session makes, starts and stops it, on the thread that reads, restarts or closes the chain.
 // Consumers take deliveries (Next, TryNext, NextUntil) and hold them (Lease). The workers are the
 // run's own threads: each fills the blocks of its own lanes, writes rows, and runs the plan when it
-// has something for it. The plan and the writers call the functions of PlannerHost on workers; a
+// has something for it. The plan and the writers call the functions of Planner::Host on workers; a
 // consumer calls Drop and NoteSkipped too. What holds: members marked as a worker's are touched on
 // its thread alone. Whoever holds a delivery keeps the run.
 
@@ -106,7 +106,7 @@ struct ChainKeeps {
 /// Every worker thread reads and frames blocks of its own lanes, and writes rows into batches;
 /// whichever thread finds blocks published and nobody planning takes the plan further. Nothing but
 /// a ring or an atomic counter stands between them.
-class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
+class Run final : public Planner::Host, public std::enable_shared_from_this<Run> {
  public:
   /// `rewind_input`: see RewindInput. `indexed`: if not null, records are
   /// read by its index.
@@ -198,7 +198,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   ArenaReport arena_report() const { return arena_->Report(); }
   const Arena& arena() const { return *arena_; }
 
-  // PlannerHost.
+  // Planner::Host.
   void Submit(WriteTask* task, std::uint32_t near_lane) override;
   void Drop(Block* block, std::uint32_t rows) override;
   bool Keep(Block* block) override;
@@ -323,7 +323,7 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   QueueResult Claimed(QueueResult taken, const Delivery& delivery) {
     return taken == QueueResult::kOk && !Claim(delivery) ? QueueResult::kClosed : taken;
   }
-  /// A consumer has one RecordDelivery less.
+  /// A consumer has one Delivery::Records less.
   void NoteRecordsBack();
   void LetGoOfMemory();
   void AskForPlan();
@@ -412,8 +412,8 @@ class Run final : public PlannerHost, public std::enable_shared_from_this<Run> {
   Status failure_;  ///< of a worker, on its way to the plan
 
   BlockPool blocks_;
-  /// RecordDeliveries that consumers have, and kLetGo once the rest was let go of. Whoever leaves
-  /// that alone lets go of the blocks. Changed by read-modify-writes.
+  /// Deliveries of records that consumers have, and kLetGo once the rest was let go of. Whoever
+  /// leaves that alone lets go of the blocks. Changed by read-modify-writes.
   std::atomic<std::uint64_t> held_records_{0};
   static constexpr std::uint64_t kLetGo = std::uint64_t{1} << 63;
 

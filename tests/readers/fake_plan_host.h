@@ -26,7 +26,7 @@ struct Got {
 };
 
 /// A run around a sink that writes in the planner's thread, and notes what is delivered.
-class FakeHost : public PlanHost {
+class FakeHost : public PlanSink::Host {
  public:
   void Submit(WriteTask* task, std::uint32_t /*near_lane*/) override {
     if (scratch_.parser == nullptr) scratch_.parser = parser->NewScratch();
@@ -109,7 +109,7 @@ class FakeHost : public PlanHost {
     }
     return copy;
   }
-  void TakeRecords(const RecordDelivery& delivery) {
+  void TakeRecords(const Delivery::Records& delivery) {
     Got one{delivery.span, {}, {}, {}, {}, 0};
     for (std::size_t row = 0; row < delivery.records.size(); ++row) {
       const RecordSpan& record = delivery.records[row];

@@ -16,14 +16,14 @@ std::size_t Take(std::size_t* end, std::size_t count, std::size_t unit_bytes,
   std::size_t bytes = 0;
   const bool wraps = __builtin_mul_overflow(count, unit_bytes, &bytes) ||
                      __builtin_add_overflow(bytes, begin + lead, end);
-  if (wraps || *end > BatchLayout::kMostBytes) *end = BatchLayout::kMostBytes;
+  if (wraps || *end > BatchBuffer::Layout::kMostBytes) *end = BatchBuffer::Layout::kMostBytes;
   return begin;
 }
 
 }  // namespace
 
-BatchLayout::BatchLayout(const Parser& parser, std::size_t rows,
-                         std::span<const std::uint64_t> unit_capacity, bool masked)
+BatchBuffer::Layout::Layout(const Parser& parser, std::size_t rows,
+                            std::span<const std::uint64_t> unit_capacity, bool masked)
     : columns_(parser.fields().size()) {
   const std::vector<FieldSpec>& fields = parser.fields();
   for (std::size_t f = 0; f < fields.size(); ++f) {
@@ -46,15 +46,15 @@ BatchLayout::BatchLayout(const Parser& parser, std::size_t rows,
   }
 }
 
-void BatchLayout::SetStarts(std::byte* memory) const {
+void BatchBuffer::Layout::SetStarts(std::byte* memory) const {
   for (const Column& column : columns_) {
     if (column.ragged) StoreLe<std::int64_t>(memory + column.offsets, 0);
     if (column.level) StoreLe<std::int64_t>(memory + column.data - kLevelLeadBytes, 0);
   }
 }
 
-void BatchLayout::RebaseLevel(std::size_t column, std::size_t rows, std::size_t row,
-                              std::byte* memory) const {
+void BatchBuffer::Layout::RebaseLevel(std::size_t column, std::size_t rows, std::size_t row,
+                                      std::byte* memory) const {
   const Column& level = columns_[column];
   const auto* offsets = reinterpret_cast<const std::int64_t*>(memory + level.offsets);
   const auto* next = reinterpret_cast<const std::int64_t*>(memory + columns_[column + 1].offsets);

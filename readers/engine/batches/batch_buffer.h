@@ -18,57 +18,6 @@
 
 namespace ringfeed {
 
-/// Where the columns of a batch stand in its one piece of memory: fixed columns first, then the
-/// offsets of the ragged ones, then their values, each on a boundary of 256 bytes (what GPUs like
-/// best). A level of LoD has its 0 on the boundary, and its values after that.
-class BatchLayout {
- public:
-  struct Column {
-    std::size_t data = 0;     ///< byte offset of the first value
-    std::size_t offsets = 0;  ///< ragged: byte offset of rows + 1 int64
-    std::size_t unit_bytes = 0;
-    std::uint64_t capacity = 0;  ///< units that fit: rows, or steps of a ragged dimension
-    bool ragged = false;
-    bool level = false;  ///< of LoD: values are units of the next column, a 0 stands before them
-  };
-
-  /// A layout of so many bytes is one that cannot be: it needs these, or more.
-  static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
-
-  BatchLayout() = default;
-  /// For `rows` rows; unit_capacity[f] units of each ragged field f (ignored for fixed ones).
-  /// `masked`: one byte more for each row, after the fixed columns.
-  BatchLayout(const Parser& parser, std::size_t rows, std::span<const std::uint64_t> unit_capacity,
-              bool masked = false);
-
-  const std::vector<Column>& columns() const { return columns_; }
-  /// Byte offset of the mask; only if masked.
-  std::size_t mask() const { return mask_; }
-  std::size_t bytes() const { return bytes_; }
-  bool is_possible() const { return bytes_ < kMostBytes; }
-
-  /// Sets the zeros that offsets and levels start with, in memory that is laid out so.
-  void SetStarts(std::byte* memory) const;
-  /// Takes row `row` of `rows` out of a level's sums: all that follow lose the units that it has in
-  /// the next column. Call it before either column loses the row.
-  void RebaseLevel(std::size_t column, std::size_t rows, std::size_t row, std::byte* memory) const;
-
- private:
-  std::vector<Column> columns_;
-  std::size_t mask_ = 0;
-  std::size_t bytes_ = 0;
-};
-
-/// A batch's memory, or, if a batch outgrew it, the first part of it.
-struct BatchExtent {
-  SlabRun run;
-  BatchLayout layout;
-  std::uint32_t row_begin = 0;
-  std::uint32_t row_end = 0;
-  std::vector<std::uint64_t> unit_begin;  ///< per field
-  std::vector<std::uint64_t> unit_end;
-};
-
 /// What came to the end of the plan in front of a batch, or of all.
 struct PlannedSums {
   std::uint64_t rows = 0;     ///< good ones, with those that are dropped
@@ -92,6 +41,58 @@ struct MissingRows {
 /// A batch on its way: planned by the planner, filled by writers, handed out, reused. The last
 /// extent becomes its memory; earlier ones are moved there by whoever finishes it.
 struct BatchBuffer {
+  /// Where the columns of a batch stand in its one piece of memory: fixed columns first, then the
+  /// offsets of the ragged ones, then their values, each on a boundary of 256 bytes (what GPUs like
+  /// best). A level of LoD has its 0 on the boundary, and its values behind that.
+  class Layout {
+   public:
+    struct Column {
+      std::size_t data = 0;     ///< byte offset of the first value
+      std::size_t offsets = 0;  ///< ragged: byte offset of rows + 1 int64
+      std::size_t unit_bytes = 0;
+      std::uint64_t capacity = 0;  ///< units that fit: rows, or steps of a ragged dimension
+      bool ragged = false;
+      bool level = false;  ///< of LoD: values are units of the next column, a 0 stands before them
+    };
+
+    /// A layout of so many bytes is one that cannot be: it needs these, or more.
+    static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
+
+    Layout() = default;
+    /// For `rows` rows; unit_capacity[f] units of each ragged field f (ignored for fixed ones).
+    /// `masked`: one byte more for each row, behind the fixed columns.
+    Layout(const Parser& parser, std::size_t rows, std::span<const std::uint64_t> unit_capacity,
+           bool masked = false);
+
+    const std::vector<Column>& columns() const { return columns_; }
+    /// Byte offset of the mask; only if masked.
+    std::size_t mask() const { return mask_; }
+    std::size_t bytes() const { return bytes_; }
+    bool is_possible() const { return bytes_ < kMostBytes; }
+
+    /// Sets the zeros that offsets and levels start with, in memory that is laid out so.
+    void SetStarts(std::byte* memory) const;
+    /// Takes row `row` of `rows` out of a level's sums: all that follow lose the units that it has
+    /// in the next column. Call it before either column loses the row.
+    void RebaseLevel(std::size_t column, std::size_t rows, std::size_t row,
+                     std::byte* memory) const;
+
+   private:
+    std::vector<Column> columns_;
+    std::size_t mask_ = 0;
+    std::size_t bytes_ = 0;
+  };
+
+  /// A batch's memory, or, if a batch outgrew it, the first part of it.
+  struct Extent {
+    SlabRun run;
+    Layout layout;
+    std::uint32_t row_begin = 0;
+    std::uint32_t row_end = 0;
+    std::vector<std::uint64_t> unit_begin;  ///< per field
+    std::vector<std::uint64_t> unit_end;
+  };
+
   OrderSpan span;
   /// Of its delivery: dropped ones have one, too. For writers, as soon as it has a task.
   std::uint64_t sequence = 0;
@@ -101,7 +102,7 @@ struct BatchBuffer {
   std::uint64_t records = 0;
   std::uint64_t record_bytes = 0;    ///< of them; only if asked for
   std::vector<std::uint64_t> units;  ///< per field, planned
-  std::vector<std::unique_ptr<BatchExtent>> extents;
+  std::vector<std::unique_ptr<Extent>> extents;
   /// A rest that nobody is to see. It is written all the same: what fails in it is a failure, and
   /// what is good before that is a short last batch.
   bool dropped = false;
@@ -164,7 +165,8 @@ struct BatchBuffer {
 /// A piece of work for a writer: rows into a batch.
 struct WriteTask {
   BatchBuffer* slot = nullptr;
-  BatchExtent* extent = nullptr;  ///< null: the memory could not be had, only the holds are dropped
+  /// Null: the memory could not be had, only the holds are dropped.
+  BatchBuffer::Extent* extent = nullptr;
   std::uint32_t dst_row = 0;
   std::uint32_t rows = 0;
   Block* block = nullptr;  ///< rows [src_row, src_row + rows) of it, or, if null, refs

@@ -133,12 +133,12 @@ void BatchFinisher::CutRefused(BatchBuffer* slot) const {
 
 void BatchFinisher::JoinExtents(BatchBuffer* slot) const {
   if (slot->extents.size() < 2) return;
-  BatchExtent& last = *slot->extents.back();
+  BatchBuffer::Extent& last = *slot->extents.back();
   for (std::size_t i = 0; i + 1 < slot->extents.size(); ++i) {
-    const BatchExtent& part = *slot->extents[i];
+    const BatchBuffer::Extent& part = *slot->extents[i];
     for (std::size_t f = 0; f < fields_; ++f) {
-      const BatchLayout::Column& from = part.layout.columns()[f];
-      const BatchLayout::Column& to = last.layout.columns()[f];
+      const BatchBuffer::Layout::Column& from = part.layout.columns()[f];
+      const BatchBuffer::Layout::Column& to = last.layout.columns()[f];
       const std::uint64_t unit_begin = from.ragged ? part.unit_begin[f] : part.row_begin;
       const std::uint64_t unit_end = from.ragged ? part.unit_end[f] : part.row_end;
       std::copy_n(part.run.data + from.data + unit_begin * from.unit_bytes,
@@ -210,7 +210,7 @@ void BatchFinisher::EndAt(BatchBuffer* slot, std::size_t row) const {
     return;
   }
   // A padded batch keeps its number of rows.
-  const BatchExtent& extent = *slot->extents.back();
+  const BatchBuffer::Extent& extent = *slot->extents.back();
   const std::byte* const mask = extent.run.data + extent.layout.mask();
   const bool any =
       std::any_of(mask, mask + row, [](std::byte there) { return there != std::byte{0}; });
@@ -225,8 +225,9 @@ void BatchFinisher::EndAt(BatchBuffer* slot, std::size_t row) const {
   }
 }
 
-std::int64_t BatchFinisher::CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
-                                     std::size_t rows, std::size_t row) {
+std::int64_t BatchFinisher::CutUnits(const BatchBuffer::Extent& extent,
+                                     const BatchBuffer::Layout::Column& column, std::size_t rows,
+                                     std::size_t row) {
   const auto* offsets = reinterpret_cast<const std::int64_t*>(extent.run.data + column.offsets);
   const std::int64_t begin = offsets[row];
   const std::int64_t units = offsets[row + 1] - begin;
@@ -254,8 +255,8 @@ std::size_t ForEachRun(std::size_t rows, std::span<const RowFailure> gone, Move 
   return to;
 }
 
-void RemoveFixed(const BatchExtent& extent, const BatchLayout::Column& column, std::size_t rows,
-                 std::span<const RowFailure> gone) {
+void RemoveFixed(const BatchBuffer::Extent& extent, const BatchBuffer::Layout::Column& column,
+                 std::size_t rows, std::span<const RowFailure> gone) {
   std::byte* const data = extent.run.data + column.data;
   ForEachRun(rows, gone, [&](std::size_t first, std::size_t count, std::size_t to) {
     std::copy_n(data + first * column.unit_bytes, count * column.unit_bytes,
@@ -263,8 +264,8 @@ void RemoveFixed(const BatchExtent& extent, const BatchLayout::Column& column, s
   });
 }
 
-void RemoveRagged(const BatchExtent& extent, const BatchLayout::Column& column, std::size_t rows,
-                  std::span<const RowFailure> gone) {
+void RemoveRagged(const BatchBuffer::Extent& extent, const BatchBuffer::Layout::Column& column,
+                  std::size_t rows, std::span<const RowFailure> gone) {
   std::byte* const data = extent.run.data + column.data;
   auto* const offsets = reinterpret_cast<std::int64_t*>(extent.run.data + column.offsets);
   ForEachRun(rows, gone, [&](std::size_t first, std::size_t count, std::size_t to) {
@@ -281,14 +282,14 @@ void RemoveRagged(const BatchExtent& extent, const BatchLayout::Column& column, 
 }  // namespace
 
 void BatchFinisher::RemoveFailed(BatchBuffer* slot) const {
-  BatchExtent& extent = *slot->extents.back();
-  const std::vector<BatchLayout::Column>& columns = extent.layout.columns();
+  BatchBuffer::Extent& extent = *slot->extents.back();
+  const std::vector<BatchBuffer::Layout::Column>& columns = extent.layout.columns();
   const std::span<const RowFailure> gone = slot->failures;
   // The levels of a row count what stands in the columns before: one row after the other.
   if (std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.level; })) {
     for (auto it = gone.rbegin(); it != gone.rend(); ++it) RemoveOfLevels(slot, it->row);
   } else {
-    for (const BatchLayout::Column& column : columns) {
+    for (const BatchBuffer::Layout::Column& column : columns) {
       (column.ragged ? RemoveRagged : RemoveFixed)(extent, column, slot->rows, gone);
     }
     slot->rows -= static_cast<std::uint32_t>(gone.size());
@@ -301,9 +302,9 @@ void BatchFinisher::RemoveFailed(BatchBuffer* slot) const {
 }
 
 void BatchFinisher::RemoveOfLevels(BatchBuffer* slot, std::size_t row) const {
-  BatchExtent& extent = *slot->extents.back();
+  BatchBuffer::Extent& extent = *slot->extents.back();
   for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = extent.layout.columns()[f];
+    const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
     if (column.level) extent.layout.RebaseLevel(f, slot->rows, row, extent.run.data);
     const RowFailure gone{row, Status()};
     (column.ragged ? RemoveRagged : RemoveFixed)(extent, column, slot->rows, {&gone, 1});
@@ -312,13 +313,13 @@ void BatchFinisher::RemoveOfLevels(BatchBuffer* slot, std::size_t row) const {
 }
 
 void BatchFinisher::FillMissing(const BatchBuffer& slot) {
-  const BatchExtent& extent = *slot.extents.back();
+  const BatchBuffer::Extent& extent = *slot.extents.back();
   std::byte* const base = extent.run.data;
   std::byte* const mask = base + extent.layout.mask();
   std::fill_n(mask, slot.rows, std::byte{1});
   for (const MissingRows& rows : slot.missing) {
     std::fill_n(mask + rows.first, rows.count, std::byte{0});
-    for (const BatchLayout::Column& column : extent.layout.columns()) {
+    for (const BatchBuffer::Layout::Column& column : extent.layout.columns()) {
       if (column.ragged) {
         auto* offsets = reinterpret_cast<std::int64_t*>(base + column.offsets) + rows.first;
         std::fill_n(offsets + 1, rows.count, offsets[0]);
@@ -331,10 +332,10 @@ void BatchFinisher::FillMissing(const BatchBuffer& slot) {
 }
 
 void BatchFinisher::BlankRow(BatchBuffer* slot, std::size_t row) const {
-  const BatchExtent& extent = *slot->extents.back();
+  const BatchBuffer::Extent& extent = *slot->extents.back();
   std::byte* const base = extent.run.data;
   for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = extent.layout.columns()[f];
+    const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
     if (!column.ragged) {
       std::fill_n(base + column.data + row * column.unit_bytes, column.unit_bytes, std::byte{0});
       continue;

@@ -40,7 +40,7 @@ struct BatchRules {
 class BatchFinisher {
  public:
   BatchFinisher(const BatchRules& rules, const Parser* parser, std::shared_ptr<Arena> arena,
-                BatchPool* pool, PlanHost* host)
+                BatchPool* pool, PlanSink::Host* host)
       : rules_(rules),
         fields_(parser->fields().size()),
         arena_(std::move(arena)),
@@ -69,8 +69,9 @@ class BatchFinisher {
   void EndAt(BatchBuffer* slot, std::size_t row) const;
   void CutRefused(BatchBuffer* slot) const;
   /// Takes the values of a row out; returns how many units they were.
-  static std::int64_t CutUnits(const BatchExtent& extent, const BatchLayout::Column& column,
-                               std::size_t rows, std::size_t row);
+  static std::int64_t CutUnits(const BatchBuffer::Extent& extent,
+                               const BatchBuffer::Layout::Column& column, std::size_t rows,
+                               std::size_t row);
   /// Takes all rows that failed out.
   void RemoveFailed(BatchBuffer* slot) const;
   void RemoveOfLevels(BatchBuffer* slot, std::size_t row) const;
@@ -89,7 +90,7 @@ class BatchFinisher {
   const std::size_t fields_;
   const std::shared_ptr<Arena> arena_;
   BatchPool* const pool_;
-  PlanHost* const host_;
+  PlanSink::Host* const host_;
 };
 
 }  // namespace ringfeed

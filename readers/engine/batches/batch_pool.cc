@@ -19,8 +19,8 @@ constexpr std::size_t kTaskRing = 8192;
 /// What `rows` rows have where `first_rows` have `units`; at most what no layout has room for.
 std::uint64_t ScaledUnits(std::uint64_t units, std::uint64_t rows, std::uint64_t first_rows) {
   std::uint64_t scaled = 0;
-  if (__builtin_mul_overflow(units, rows, &scaled)) scaled = BatchLayout::kMostBytes;
-  return std::min<std::uint64_t>(scaled, BatchLayout::kMostBytes) / first_rows;
+  if (__builtin_mul_overflow(units, rows, &scaled)) scaled = BatchBuffer::Layout::kMostBytes;
+  return std::min<std::uint64_t>(scaled, BatchBuffer::Layout::kMostBytes) / first_rows;
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ std::size_t BatchPool::DefaultSlots(std::size_t batch_bytes) {
 }
 
 BatchPool::BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
-                     PlanHost* host)
+                     PlanSink::Host* host)
     : options_(options),
       parser_(parser),
       fields_(parser->fields().size()),
@@ -87,7 +87,7 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
   }
   slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
   std::size_t bytes = 0;
-  if (__builtin_mul_overflow(slots, batch_bytes, &bytes)) bytes = BatchLayout::kMostBytes;
+  if (__builtin_mul_overflow(slots, batch_bytes, &bytes)) bytes = BatchBuffer::Layout::kMostBytes;
   const std::size_t granted = host_->GrantBatches(bytes) / batch_bytes;
   // Slots that were asked for are tried all the same: the quota is what is planned with.
   if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
@@ -122,7 +122,7 @@ void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
     return true;
   }();
   if (fits) {
-    BatchExtent& extent = *slot->extents.front();
+    BatchBuffer::Extent& extent = *slot->extents.front();
     extent.row_begin = extent.row_end = 0;
     std::fill(extent.unit_begin.begin(), extent.unit_begin.end(), 0);
     return;
@@ -132,9 +132,9 @@ void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
   if (auto extent = MakeExtent(capacity, &slot->status)) slot->extents.push_back(std::move(extent));
 }
 
-std::unique_ptr<BatchExtent> BatchPool::MakeExtent(std::span<const std::uint64_t> capacity,
-                                                   Status* status) {
-  auto extent = std::make_unique<BatchExtent>();
+std::unique_ptr<BatchBuffer::Extent> BatchPool::MakeExtent(std::span<const std::uint64_t> capacity,
+                                                           Status* status) {
+  auto extent = std::make_unique<BatchBuffer::Extent>();
   extent->layout = LayoutFor(capacity);
   extent->unit_begin.resize(fields_);
   extent->unit_end.resize(fields_);
@@ -162,13 +162,13 @@ bool BatchPool::DropSpareSlot(const BatchBuffer* slot) {
   return true;
 }
 
-BatchExtent* BatchPool::PieceFor(BatchBuffer* slot, const WriteTask& task) {
+BatchBuffer::Extent* BatchPool::PieceFor(BatchBuffer* slot, const WriteTask& task) {
   if (slot->extents.empty() || !slot->status.ok()) return nullptr;
-  BatchExtent& last = *slot->extents.back();
+  BatchBuffer::Extent& last = *slot->extents.back();
   std::vector<std::uint64_t> capacity(fields_);
   bool fits = true;
   for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = last.layout.columns()[f];
+    const BatchBuffer::Layout::Column& column = last.layout.columns()[f];
     if (!column.ragged) continue;
     capacity[f] = column.capacity;
     if (task.unit_end[f] <= column.capacity) continue;

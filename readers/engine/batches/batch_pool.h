@@ -44,7 +44,7 @@ class BatchPool {
   };
   /// `host` outlives it, and grants the slots' memory.
   BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
-            PlanHost* host);
+            PlanSink::Host* host);
   ~BatchPool();
 
   // The planner's calls.
@@ -54,7 +54,7 @@ class BatchPool {
   BatchBuffer* TakeSlot(const BatchNeed& need);
   /// The piece of the slot's memory that the task's rows go to: the last one, or a larger one
   /// if that is full. Null if the arena has none: see the slot's status.
-  BatchExtent* PieceFor(BatchBuffer* slot, const WriteTask& task);
+  BatchBuffer::Extent* PieceFor(BatchBuffer* slot, const WriteTask& task);
   /// A batch had so many units of each field.
   void Learn(std::span<const std::uint64_t> units);
   WriteTask* NewTask();
@@ -84,14 +84,15 @@ class BatchPool {
   std::uint64_t grown() const { return grown_.load(std::memory_order_relaxed); }
 
  private:
-  BatchLayout LayoutFor(std::span<const std::uint64_t> capacity) const {
-    return BatchLayout(*parser_, options_.rows, capacity, options_.pad);
+  BatchBuffer::Layout LayoutFor(std::span<const std::uint64_t> capacity) const {
+    return BatchBuffer::Layout(*parser_, options_.rows, capacity, options_.pad);
   }
   std::vector<std::uint64_t> CapacityFor(const BatchNeed& need) const;
   void ChooseSlotLimit(std::size_t batch_bytes);
   void FreeUnlessHeld(BatchBuffer* slot);
   void Prepare(BatchBuffer* slot, const BatchNeed& need);
-  std::unique_ptr<BatchExtent> MakeExtent(std::span<const std::uint64_t> capacity, Status* status);
+  std::unique_ptr<BatchBuffer::Extent> MakeExtent(std::span<const std::uint64_t> capacity,
+                                                  Status* status);
   /// The arena has no piece for one more slot: goes on with those that there are, if these are
   /// enough. False if `slot` is one of those.
   bool DropSpareSlot(const BatchBuffer* slot);
@@ -100,7 +101,7 @@ class BatchPool {
   const Parser* const parser_;
   const std::size_t fields_;
   const std::shared_ptr<Arena> arena_;
-  PlanHost* const host_;
+  PlanSink::Host* const host_;
 
   // The planner's own.
   std::vector<std::uint64_t> learned_units_;

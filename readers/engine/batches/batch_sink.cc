@@ -31,7 +31,7 @@ BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t ro
 }  // namespace
 
 BatchSink::BatchSink(const Options& options, const Parser* parser,
-                     const std::shared_ptr<Arena>& arena, PlanHost* host)
+                     const std::shared_ptr<Arena>& arena, PlanSink::Host* host)
     : PlanSink(host),
       options_(options),
       parser_(parser),
@@ -473,11 +473,11 @@ void BatchSink::Dispatch(PlannedBatch& batch, WriteTask* task) {
 
 Instance BatchSink::MakeInstance(const BatchBuffer& slot,
                                  const std::shared_ptr<const void>& owner) const {
-  const BatchExtent& extent = *slot.extents.back();
+  const BatchBuffer::Extent& extent = *slot.extents.back();
   Instance instance(fields_);
   for (std::size_t f = 0; f < fields_; ++f) {
     const FieldSpec& field = parser_->fields()[f];
-    const BatchLayout::Column& column = extent.layout.columns()[f];
+    const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
     Tensor& tensor = instance[f];
     tensor.dtype = field.dtype;
     tensor.data = extent.run.data + column.data;
@@ -502,7 +502,7 @@ Instance BatchSink::MakeInstance(const BatchBuffer& slot,
 
 Tensor BatchSink::MakeMask(const BatchBuffer& slot,
                            const std::shared_ptr<const void>& owner) const {
-  const BatchExtent& extent = *slot.extents.back();
+  const BatchBuffer::Extent& extent = *slot.extents.back();
   Tensor mask;
   mask.dtype = kUInt8;
   mask.shape = {static_cast<std::int64_t>(slot.rows)};

@@ -64,7 +64,7 @@ class BatchSink final : public PlanSink {
   };
 
   BatchSink(const Options& options, const Parser* parser, const std::shared_ptr<Arena>& arena,
-            PlanHost* host);
+            PlanSink::Host* host);
 
   // The planner's calls.
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;

@@ -105,7 +105,7 @@ void BatchWriter::PrepareTargets(const WriteTask& task, WriterScratch* scratch) 
   scratch->offsets.resize(fields_);
   std::byte* const base = task.extent->run.data;
   for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = task.extent->layout.columns()[f];
+    const BatchBuffer::Layout::Column& column = task.extent->layout.columns()[f];
     ColumnTarget& target = scratch->targets[f];
     if (!column.ragged) {
       target = {base + column.data + task.dst_row * column.unit_bytes, nullptr};
@@ -322,7 +322,7 @@ void BatchWriter::GiveUpRows(std::size_t begin, std::size_t rows, const FieldLoc
 
 void BatchWriter::PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const {
   for (std::size_t f = 0; f < fields_; ++f) {
-    const BatchLayout::Column& column = task.extent->layout.columns()[f];
+    const BatchBuffer::Layout::Column& column = task.extent->layout.columns()[f];
     if (!column.ragged) continue;
     auto* offsets = reinterpret_cast<std::int64_t*>(task.extent->run.data + column.offsets);
     std::copy_n(scratch.offsets[f].data() + 1, task.rows, offsets + task.dst_row + 1);

@@ -42,7 +42,7 @@ struct WriterScratch {
 class BatchWriter {
  public:
   BatchWriter(const BatchRules& rules, const Parser* parser, BatchPool* pool,
-              const BatchFinisher* finisher, PlanHost* host)
+              const BatchFinisher* finisher, PlanSink::Host* host)
       : rules_(rules),
         parser_(parser),
         fields_(parser->fields().size()),
@@ -102,7 +102,7 @@ class BatchWriter {
   const std::size_t fields_;
   BatchPool* const pool_;
   const BatchFinisher* const finisher_;
-  PlanHost* const host_;
+  PlanSink::Host* const host_;
   const LeftFields left_fields_;
 };
 

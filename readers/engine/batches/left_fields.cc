@@ -11,7 +11,7 @@
 
 namespace ringfeed {
 
-LeftFields::LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanHost* host)
+LeftFields::LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanSink::Host* host)
     : parser_(parser), rules_(rules), host_(host) {
   if (!rules.any()) return;
   const std::size_t least_bytes = std::min(rules.least_bytes, rules.least_neighbour_bytes);

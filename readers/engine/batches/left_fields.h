@@ -57,7 +57,7 @@ struct LeftCopies {
 /// for blocks that are kept, else the rows are written as ever. Immutable; by any writer.
 class LeftFields {
  public:
-  LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanHost* host);
+  LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanSink::Host* host);
 
   /// Whether there is a field that may be left at all.
   bool any() const { return !candidates_.empty(); }
@@ -98,7 +98,7 @@ class LeftFields {
 
   const Parser* const parser_;
   const LeftFieldRules rules_;
-  PlanHost* const host_;
+  PlanSink::Host* const host_;
   std::vector<std::size_t> candidates_;  ///< fields
 };
 

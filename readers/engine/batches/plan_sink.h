@@ -27,80 +27,80 @@ struct RowTally {
   bool operator==(const RowTally&) const = default;
 };
 
-/// Records that are delivered as they stand in their slabs.
-struct RecordDelivery {
-  std::vector<RowRef> refs;  ///< what is held, if the rows come from several blocks
-  Block* block = nullptr;    ///< or one block: its rows from first_row on
-  std::uint32_t first_row = 0;
-  OrderSpan span;          ///< row j is place first_place + j
-  std::uint64_t pass = 0;  ///< that the first of them is of
-  std::uint32_t rows = 0;
-  std::uint64_t bytes = 0;           ///< of the records; only if asked for
-  std::vector<RecordSpan> gathered;  ///< the views, if they are no contiguous piece of a block
-  std::span<const RecordSpan> records;
-
-  /// A row and its block; of none if all records are damaged, and no block is held.
-  RowRef RefOf(std::uint32_t row) const {
-    if (block != nullptr) return {block, first_row + row};
-    return refs.empty() ? RowRef() : refs[row];
-  }
-  /// Block::NumberOf of a row; kNoRow if no block is held.
-  std::uint64_t NumberOf(std::uint32_t row) const {
-    const RowRef ref = RefOf(row);
-    return ref.block == nullptr ? kNoRow : ref.block->NumberOf(ref.row);
-  }
-  /// Block::ShrunkAt of a row that is not damaged.
-  bool ShrunkAt(std::uint32_t row) const {
-    const RowRef ref = RefOf(row);
-    return !records[row].damaged() && ref.block->ShrunkAt(ref.row);
-  }
-};
-
 /// What goes out to the consumer: one of the two.
 struct Delivery {
-  BatchBuffer* batch = nullptr;
-  std::unique_ptr<RecordDelivery> records;
-  bool seen = false;  ///< see Run::NoteSeen
-};
+  /// Records that are delivered as they stand in their slabs.
+  struct Records {
+    std::vector<RowRef> refs;  ///< what is held, if the rows come from several blocks
+    Block* block = nullptr;    ///< or one block: its rows from first_row on
+    std::uint32_t first_row = 0;
+    OrderSpan span;          ///< row j is place first_place + j
+    std::uint64_t pass = 0;  ///< that the first of them is of
+    std::uint32_t rows = 0;
+    std::uint64_t bytes = 0;           ///< of the records; only if asked for
+    std::vector<RecordSpan> gathered;  ///< the views, if they are no contiguous piece of a block
+    std::span<const RecordSpan> records;
 
-/// What the planner's end needs of the run around it.
-class PlanHost {
- public:
-  virtual ~PlanHost() = default;
-  /// Gives a task to the writers; `near_lane` tells whose cache its rows are in.
-  virtual void Submit(WriteTask* task, std::uint32_t near_lane) = 0;
-  /// Drops `rows` holds on a block.
-  virtual void Drop(Block* block, std::uint32_t rows) = 0;
-  /// What became of the rows since the tally was `before`.
-  virtual void NoteRows(const RowTally& before, const RowTally& now) = 0;
-  /// Has a block's memory stay after its last hold, until LetGo: if there is memory for that.
-  /// The caller has a hold on it. Several threads at once.
-  virtual bool Keep(Block* /*block*/) { return false; }
-  virtual void LetGo(Block* /*block*/) {}
-  /// Delivery number `number` is complete.
-  virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
-  /// A record that was planned could not be parsed, and is left out.
-  virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
-  /// A record that was planned turned out damaged, as framing would have noted it.
-  virtual void NoteLostPayload(const DamagedRange& /*range*/, std::size_t /*bytes*/) {}
-  /// So many of these were of a rest that is dropped.
-  virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
-  /// All that the run leaves out at its start is planned: what a position after it says.
-  virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
-  /// A batch is off the writers' hands.
-  virtual void BatchDone() = 0;
-  /// Whether number `number` has room yet.
-  virtual bool HasRoom(std::uint64_t number) = 0;
-  /// Sets memory aside for batches; gives how much of it there is.
-  virtual std::size_t GrantBatches(std::size_t bytes) = 0;
-  /// Nothing follows number - 1.
-  virtual void End(std::uint64_t number, const Status& status) = 0;
+    /// A row and its block; of none if all records are damaged, and no block is held.
+    RowRef RefOf(std::uint32_t row) const {
+      if (block != nullptr) return {block, first_row + row};
+      return refs.empty() ? RowRef() : refs[row];
+    }
+    /// Block::NumberOf of a row; kNoRow if no block is held.
+    std::uint64_t NumberOf(std::uint32_t row) const {
+      const RowRef ref = RefOf(row);
+      return ref.block == nullptr ? kNoRow : ref.block->NumberOf(ref.row);
+    }
+    /// Block::ShrunkAt of a row that is not damaged.
+    bool ShrunkAt(std::uint32_t row) const {
+      const RowRef ref = RefOf(row);
+      return !records[row].damaged() && ref.block->ShrunkAt(ref.row);
+    }
+  };
+
+  BatchBuffer* batch = nullptr;
+  std::unique_ptr<Records> records;
+  bool seen = false;  ///< see Run::NoteSeen
 };
 
 /// The last stage of the plan: turns rows in their final order into deliveries.
 class PlanSink : public PlanStage {
  public:
-  explicit PlanSink(PlanHost* host) : host_(host) {}
+  /// What it needs of the run around it.
+  class Host {
+   public:
+    virtual ~Host() = default;
+    /// Gives a task to the writers; `near_lane` tells whose cache its rows are in.
+    virtual void Submit(WriteTask* task, std::uint32_t near_lane) = 0;
+    /// Drops `rows` holds on a block.
+    virtual void Drop(Block* block, std::uint32_t rows) = 0;
+    /// What became of the rows since the tally was `before`.
+    virtual void NoteRows(const RowTally& before, const RowTally& now) = 0;
+    /// Has a block's memory stay after its last hold, until LetGo: if there is memory for that.
+    /// The caller has a hold on it. Several threads at once.
+    virtual bool Keep(Block* /*block*/) { return false; }
+    virtual void LetGo(Block* /*block*/) {}
+    /// Delivery number `number` is complete.
+    virtual void Deliver(std::uint64_t number, Delivery delivery) = 0;
+    /// A record that was planned could not be parsed, and is left out.
+    virtual void NoteSkipped(const RecordSpan& record, const Status& why) = 0;
+    /// A record that was planned turned out damaged, as framing would have noted it.
+    virtual void NoteLostPayload(const DamagedRange& /*range*/, std::size_t /*bytes*/) {}
+    /// So many of these were of a rest that is dropped.
+    virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
+    /// All that the run leaves out at its start is planned: what a position behind it says.
+    virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
+    /// A batch is off the writers' hands.
+    virtual void BatchDone() = 0;
+    /// Whether number `number` has room yet.
+    virtual bool HasRoom(std::uint64_t number) = 0;
+    /// Sets memory aside for batches; gives how much of it there is.
+    virtual std::size_t GrantBatches(std::size_t bytes) = 0;
+    /// Nothing follows number - 1.
+    virtual void End(std::uint64_t number, const Status& status) = 0;
+  };
+
+  explicit PlanSink(Host* host) : host_(host) {}
 
   /// Continues what waited for a slot or room. True if rows are planned that still wait for one:
   /// then the planner takes no more blocks.
@@ -130,7 +130,7 @@ class PlanSink : public PlanStage {
   }
 
  protected:
-  PlanHost* const host_;
+  Host* const host_;
   RowTally tally_;
 
  private:

@@ -13,8 +13,8 @@ void RecordSink::PassOver(Block* block, std::uint32_t rows) {
   host_->Drop(block, rows);
 }
 
-std::unique_ptr<RecordDelivery> RecordSink::NewDelivery(std::uint64_t pass) const {
-  auto delivery = std::make_unique<RecordDelivery>();
+std::unique_ptr<Delivery::Records> RecordSink::NewDelivery(std::uint64_t pass) const {
+  auto delivery = std::make_unique<Delivery::Records>();
   delivery->pass = pass;
   delivery->span.first_place = places_;
   delivery->span.begin = clock_->BeforeBatch();
@@ -22,7 +22,7 @@ std::unique_ptr<RecordDelivery> RecordSink::NewDelivery(std::uint64_t pass) cons
 }
 
 void RecordSink::NoteRecords(const Block* block, std::uint32_t begin, std::uint32_t rows,
-                             RecordDelivery* delivery) {
+                             Delivery::Records* delivery) {
   records_ += rows;
   for (std::uint32_t i = 0; count_bytes_ && i < rows; ++i) {
     const std::uint64_t bytes = block->BytesOf(begin + i);
@@ -61,7 +61,7 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
 bool RecordSink::IsHole(const RecordSpan& record) { return record.damaged(); }
 
 // Who looks ahead for a good record passes over as many of these as there are.
-void RecordSink::HoldNothing(RecordDelivery* delivery) {
+void RecordSink::HoldNothing(Delivery::Records* delivery) {
   delivery->gathered.assign(delivery->rows, RecordSpan());
   delivery->records = delivery->gathered;
 }
@@ -105,7 +105,7 @@ void RecordSink::FlushRefs() {
   Add(std::move(open_));
 }
 
-void RecordSink::Add(std::unique_ptr<RecordDelivery> delivery) {
+void RecordSink::Add(std::unique_ptr<Delivery::Records> delivery) {
   delivery->span.end = clock_->AfterBatch();
   delivery->span.number = next_number_++;
   waiting_.push_back(std::move(delivery));

@@ -23,7 +23,7 @@ class RecordSink final : public PlanSink {
     bool count_bytes = false;  ///< of records, see planned()
   };
 
-  RecordSink(const Options& options, PlanHost* host)
+  RecordSink(const Options& options, PlanSink::Host* host)
       : PlanSink(host),
         clock_(options.clock != nullptr ? options.clock : &own_clock_),
         rows_per_delivery_(options.rows_per_delivery),
@@ -49,15 +49,15 @@ class RecordSink final : public PlanSink {
  private:
   /// Places that are left out.
   void PassOver(Block* block, std::uint32_t rows);
-  std::unique_ptr<RecordDelivery> NewDelivery(std::uint64_t pass) const;
-  void Add(std::unique_ptr<RecordDelivery> delivery);
+  std::unique_ptr<Delivery::Records> NewDelivery(std::uint64_t pass) const;
+  void Add(std::unique_ptr<Delivery::Records> delivery);
   void FlushRefs();
   /// Counts rows of a block that come to the delivery.
   void NoteRecords(const Block* block, std::uint32_t begin, std::uint32_t rows,
-                   RecordDelivery* delivery);
+                   Delivery::Records* delivery);
   static bool IsHole(const RecordSpan& record);
   /// Of a delivery of damaged records alone: its views are its own.
-  static void HoldNothing(RecordDelivery* delivery);
+  static void HoldNothing(Delivery::Records* delivery);
 
   PlanClock own_clock_;
   PlanClock* const clock_;
@@ -69,8 +69,8 @@ class RecordSink final : public PlanSink {
   std::uint64_t places_ = 0;
   std::uint64_t next_number_ = 0;    ///< of the next delivery made
   std::uint64_t waiting_first_ = 0;  ///< of waiting_.front(), or of what comes next
-  std::deque<std::unique_ptr<RecordDelivery>> waiting_;
-  std::unique_ptr<RecordDelivery> open_;
+  std::deque<std::unique_ptr<Delivery::Records>> waiting_;
+  std::unique_ptr<Delivery::Records> open_;
 };
 
 }  // namespace ringfeed

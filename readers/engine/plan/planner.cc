@@ -14,7 +14,7 @@
 
 namespace ringfeed {
 
-Planner::Planner(Input input, PlannerHost* host)
+Planner::Planner(Input input, Host* host)
     : input_(std::move(input)),
       plan_(*input_.plan),
       host_(host),

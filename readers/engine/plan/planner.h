@@ -89,28 +89,6 @@ class PlanStages {
   PlanSink* sink_ = nullptr;
 };
 
-/// What the planner needs of the run around it, beside what its last stage needs. All calls come
-/// from the thread that runs the plan; none waits.
-class PlannerHost : public PlanHost {
- public:
-  virtual bool stopping() const = 0;
-  /// Whether NoteLeftOut was called.
-  virtual bool HasLeftOut() const = 0;
-  /// Why a worker reads no more, which ends the run after what is planned; else OK.
-  virtual Status WorkerFailure() const = 0;
-  /// The next block of the lane whose turn it is. If there is none the lane's worker is told.
-  virtual bool TakeDue(std::size_t lane, Block** block) = 0;
-  /// The next block of any lane, if they have no turns.
-  virtual bool TakeAny(std::size_t lane, Block** block) = 0;
-  /// Whether the block's memory may be held for as long as its rows are. If not, the host asks for
-  /// the plan again when there may be more; or `never` says that there will not.
-  virtual bool MayHold(const Block& block, Status* never) = 0;
-  /// A block that was taken is planned now; its rows are not handed on yet.
-  virtual void NotePlanned(const Block& block) = 0;
-  /// Rows wait for a slot; for statistics.
-  virtual void NoteBacklog(bool backlogged) = 0;
-};
-
 /// Decides which block is next, and hands its rows to the stages: takes turns with the lanes, ends
 /// passes, counts what it sees, and finds out where the run ends and why. It owns the stages and
 /// the account of the pass, and knows neither threads nor memory.
@@ -121,6 +99,28 @@ class PlannerHost : public PlanHost {
 /// (docs/internals/WAITING.md says who).
 class Planner {
  public:
+  /// What it needs of the run around it, beside what its last stage needs. All calls come
+  /// from the thread that runs the plan; none waits.
+  class Host : public PlanSink::Host {
+   public:
+    virtual bool stopping() const = 0;
+    /// Whether NoteLeftOut was called.
+    virtual bool HasLeftOut() const = 0;
+    /// Why a worker reads no more, which ends the run after what is planned; else OK.
+    virtual Status WorkerFailure() const = 0;
+    /// The next block of the lane whose turn it is. Where there is none the lane's worker is told.
+    virtual bool TakeDue(std::size_t lane, Block** block) = 0;
+    /// The next block of any lane, if they have no turns.
+    virtual bool TakeAny(std::size_t lane, Block** block) = 0;
+    /// Whether the block's memory may be held for as long as its rows are. If not, the host asks
+    /// for the plan again when there may be more; or `never` says that there will not.
+    virtual bool MayHold(const Block& block, Status* never) = 0;
+    /// A block that was taken is planned now; its rows are not handed on yet.
+    virtual void NotePlanned(const Block& block) = 0;
+    /// Rows wait for a slot; for statistics.
+    virtual void NoteBacklog(bool backlogged) = 0;
+  };
+
   /// What it plans, for the time of the run. Nothing is owned but the stages.
   struct Input {
     const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
@@ -135,7 +135,7 @@ class Planner {
     ParserJudge* judge = nullptr;
     std::unique_ptr<PlanStages> stages;
   };
-  Planner(Input input, PlannerHost* host);
+  Planner(Input input, Host* host);
 
   /// Plans until there is nothing to plan, something has to come back first, or the run ended. What
   /// a stage throws ends the run after what is planned.
@@ -215,7 +215,7 @@ class Planner {
 
   const Input input_;
   const ExecutionPlan& plan_;
-  PlannerHost* const host_;
+  Host* const host_;
   PlanSink* const sink_;
   FailureStage* const failure_stage_;
   const std::uint64_t damaged_before_;  ///< by earlier runs

@@ -26,7 +26,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 /// Notes what is delivered.
-class NotingHost final : public PlanHost {
+class NotingHost final : public PlanSink::Host {
  public:
   void Submit(WriteTask*, std::uint32_t) override { ADD_FAILURE() << "nobody plans"; }
   void Drop(Block*, std::uint32_t rows) override { dropped_rows += rows; }
@@ -174,12 +174,12 @@ TEST_F(BatchPoolTest, RowsThatDoNotFitGetALargerPiece) {
   task.rows = 1;
   task.unit_begin = {0};
   task.unit_end = {100};
-  BatchExtent* const first = pool.PieceFor(slot, task);
+  BatchBuffer::Extent* const first = pool.PieceFor(slot, task);
   ASSERT_NE(first, nullptr);
   task.dst_row = 1;
   task.unit_begin = {100};
   task.unit_end = {1'000'000};
-  BatchExtent* const second = pool.PieceFor(slot, task);
+  BatchBuffer::Extent* const second = pool.PieceFor(slot, task);
   ASSERT_NE(second, nullptr);
   EXPECT_NE(second, first);
   EXPECT_EQ(first->row_end, 1u);
@@ -258,7 +258,7 @@ class BatchWriterTest : public BatchPartsTest {
     finisher.FinishOne(slot);
   }
   static std::vector<std::int64_t> RowsOf(const BatchBuffer& slot) {
-    const BatchExtent& extent = *slot.extents.back();
+    const BatchBuffer::Extent& extent = *slot.extents.back();
     const auto* const rows =
         reinterpret_cast<const std::int64_t*>(extent.run.data + extent.layout.columns()[0].data);
     return {rows, rows + slot.rows};

@@ -16,7 +16,7 @@ namespace {
 /// The last stage: notes which rows came, in order.
 class NotingSink final : public PlanSink {
  public:
-  explicit NotingSink(PlanHost* host) : PlanSink(host) {}
+  explicit NotingSink(PlanSink::Host* host) : PlanSink(host) {}
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override {
     if (throws) throw std::runtime_error("a stage");
@@ -43,7 +43,7 @@ class NotingSink final : public PlanSink {
 };
 
 /// A run without threads, files or memory.
-class FakeRun final : public PlannerHost {
+class FakeRun final : public Planner::Host {
  public:
   void Submit(WriteTask*, std::uint32_t) override {}
   void Drop(Block* block, std::uint32_t rows) override {
