@@ -134,18 +134,18 @@ std::int64_t DeviceLane::NextLook() const {
   return std::min(copies_ns, now + CopyPace::NapAfter(now - captured_since_ns_));
 }
 
-DeviceLane::RestEnd DeviceLane::Rest(const std::stop_token& stop, std::int64_t until_ns) {
+DeviceLane::SleepEnd DeviceLane::Sleep(const std::stop_token& stop, std::int64_t until_ns) {
   const auto key = work_.PrepareWait();
   if (stop.stop_requested() || HasWork()) {
     work_.CancelWait(key);
-    return RestEnd::kHadWork;
+    return SleepEnd::kHadWork;
   }
   until_ns = std::min(until_ns, NextLook());
   const Deadline deadline =
       until_ns == CopyPace::kNever
           ? kNoDeadline
           : DeadlineAfter(std::chrono::nanoseconds(until_ns - backend_->NowNanos()));
-  return work_.CommitWait(key, deadline) ? RestEnd::kWoken : RestEnd::kTime;
+  return work_.CommitWait(key, deadline) ? SleepEnd::kWoken : SleepEnd::kTime;
 }
 
 bool DeviceLane::Feed() {

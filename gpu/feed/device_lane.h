@@ -150,17 +150,17 @@ class DeviceLane {
   /// Does what can be done without waiting; false if that was nothing.
   bool Feed();
   bool copying() const { return !copies_.empty(); }
-  /// Why Rest returned: there was something to do; somebody wrote something and woke it; the time
+  /// Why Sleep returned: there was something to do; somebody wrote something and woke it; the time
   /// to look at the device has come.
-  enum class RestEnd : std::uint8_t { kHadWork, kWoken, kTime };
+  enum class SleepEnd : std::uint8_t { kHadWork, kWoken, kTime };
   /// Sleeps until there may be something to do, at most until then. A batch that is given, a slot
   /// that comes back, the end and a stop wake it: who writes one of these wakes after it, and this
   /// looks at them after its registration (WAITING.md). For the device alone it goes by the clock.
-  RestEnd Rest(const std::stop_token& stop, std::int64_t until_ns = CopyPace::kNever);
+  SleepEnd Sleep(const std::stop_token& stop, std::int64_t until_ns = CopyPace::kNever);
   /// When to look at the device again, by what is known of its copies; kNever if nothing is to
   /// be seen there.
   std::int64_t NextLook() const;
-  /// Ends Rest, from any thread.
+  /// Ends Sleep, from any thread.
   void Wake() { work_.NotifyAll(); }
 
   // The giving thread.

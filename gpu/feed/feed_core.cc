@@ -207,7 +207,7 @@ void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
     lane->Fail(status);
   }
   while (!stop.stop_requested()) {
-    if (!lane->Feed()) (void)lane->Rest(stop);
+    if (!lane->Feed()) (void)lane->Sleep(stop);
   }
 }
 
@@ -285,7 +285,7 @@ void FeedCore::RestUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline 
   if (deadline != kNoDeadline) {
     most_ns = std::min<std::int64_t>(most_ns, (deadline - NativeQueuePolicy::Now()).count());
   }
-  (void)lanes_[lane]->Rest(stop, std::min(until_ns, Now() + most_ns));
+  (void)lanes_[lane]->Sleep(stop, std::min(until_ns, Now() + most_ns));
 }
 
 Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {

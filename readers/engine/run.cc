@@ -359,12 +359,12 @@ void Run::SleepUntilWork(Worker& worker) {
   Sleeper& sleeper = pool_.sleeper(worker.index);
   if (worker.io->in_flight()) {
     const StageTimer timer(worker.wait_medium);
-    sleeper.RestInEngine(has_work, [&](bool wait) {
+    sleeper.SleepInEngine(has_work, [&](bool wait) {
       worker.io->Reap(wait ? Clock::time_point::max() : Clock::time_point());
     });
     return;
   }
-  sleeper.Rest(has_work, [&](auto&& sleep) {
+  sleeper.Sleep(has_work, [&](auto&& sleep) {
     const StageTimer timer(backlogged_.load(std::memory_order_relaxed) ? worker.wait_slot
                                                                        : worker.wait_other);
     sleep();
@@ -673,7 +673,7 @@ std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
   const std::size_t due = read_ahead_.WorkerOf(read_ahead_.due());
   for (std::size_t i = 0; i < pool_.size(); ++i) {
     const bool counts = unordered_ || pool_.TakesTasks(i) || i == due;
-    if (counts && !pool_.sleeper(i).IsAtRest()) return std::nullopt;
+    if (counts && !pool_.sleeper(i).IsSoundAsleep()) return std::nullopt;
   }
   if (out_.taken() != taken) return std::nullopt;
   return wakes;

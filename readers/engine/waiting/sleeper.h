@@ -17,7 +17,7 @@ namespace ringfeed {
 /// Wake. The thread registers first, then looks, then sleeps. Both use read-modify-writes of one
 /// word, so either the thread sees what was written, or Wake sees the thread.
 ///
-/// Thread safety: Rest, RestInEngine, NapUnless and TakeLook are the thread's own; all others may
+/// Thread safety: Sleep, SleepInEngine, NapUnless and TakeLook are the thread's own; all others may
 /// be called by any thread. None but the first three waits.
 template <typename Policy>
 class BasicSleeper {
@@ -29,13 +29,13 @@ class BasicSleeper {
   /// Sleeps until it is woken, unless has_work(). `around(sleep)` calls sleep() once: for who wants
   /// to know how long that takes.
   template <typename HasWork, typename Around>
-  void Rest(HasWork&& has_work, Around&& around) {
+  void Sleep(HasWork&& has_work, Around&& around) {
     // What is written before a wake that is counted here is seen by has_work. Order: acquire pairs
     // with the read-modify-write in Wake.
-    rested_at_.store(WakesOf(word_.load(std::memory_order_acquire)), std::memory_order_relaxed);
+    looked_at_.store(WakesOf(word_.load(std::memory_order_acquire)), std::memory_order_relaxed);
     const auto key = events_.PrepareWait();
     if (has_work()) return events_.CancelWait(key);
-    // Order: release pairs with the acquire in IsAtRest, for rested_at_.
+    // Order: release pairs with the acquire in IsSoundAsleep, for looked_at_.
     asleep_.store(true, std::memory_order_release);
     around([&] { (void)events_.CommitWait(key); });
     asleep_.store(false, std::memory_order_relaxed);
@@ -44,7 +44,7 @@ class BasicSleeper {
   /// Sleeps in the engine: reap(wait) waits there if `wait`, until something is done or Wake
   /// interrupts it.
   template <typename HasWork, typename Reap>
-  void RestInEngine(HasWork&& has_work, Reap&& reap) {
+  void SleepInEngine(HasWork&& has_work, Reap&& reap) {
     const InEngine in_engine(&word_);
     reap(!has_work());
   }
@@ -53,8 +53,8 @@ class BasicSleeper {
   /// engine.
   template <typename Interrupt>
   void Wake(Interrupt&& interrupt) {
-    // Counted first: who is woken by this has then seen the count, see IsAtRest. Order: see
-    // RestInEngine and Rest.
+    // Counted first: who is woken by this has then seen the count, see IsSoundAsleep. Order: see
+    // SleepInEngine and Sleep.
     const std::uint64_t word = word_.fetch_add(kOneWake, std::memory_order_acq_rel);
     events_.Notify(1);
     if ((word & kInEngine) != 0) interrupt();
@@ -66,10 +66,10 @@ class BasicSleeper {
   }
 
   /// Whether it sleeps on its eventcount, and nobody has woken it since it looked.
-  bool IsAtRest() const {
-    // Order: acquire pairs with the release in Rest, so that rested_at_ is of this rest.
+  bool IsSoundAsleep() const {
+    // Order: acquire pairs with the release in Sleep, so that looked_at_ is of this sleep.
     return asleep_.load(std::memory_order_acquire) &&
-           rested_at_.load(std::memory_order_relaxed) == wakes();
+           looked_at_.load(std::memory_order_relaxed) == wakes();
   }
   /// Whether it sleeps on its eventcount, or was woken from it and does not run yet: a hint.
   bool IsAsleep() const { return asleep_.load(std::memory_order_relaxed); }
@@ -123,7 +123,7 @@ class BasicSleeper {
   BasicEventCount<Policy> events_;
   /// Bit 0: the thread is about to sleep, or sleeps, in its engine. Above: wakes.
   Atomic<std::uint64_t> word_{0};
-  Atomic<std::uint64_t> rested_at_{0};  ///< wakes when it last looked and found nothing to do
+  Atomic<std::uint64_t> looked_at_{0};  ///< wakes when it last looked and found nothing to do
   Atomic<bool> asleep_{false};
   Atomic<bool> look_again_{false};
 };

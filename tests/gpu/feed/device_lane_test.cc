@@ -233,7 +233,7 @@ TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
 /// On a device whose copies are done when time passes alone: in Idle.
 class DeviceLaneRestTest : public testing::Test {
  protected:
-  using RestEnd = DeviceLane::RestEnd;
+  using SleepEnd = DeviceLane::SleepEnd;
   static constexpr std::size_t kSlots = 3;
   static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
 
@@ -261,7 +261,7 @@ class DeviceLaneRestTest : public testing::Test {
     return item;
   }
 
-  RestEnd WouldRest() { return lane_.Rest(stop_.get_token(), 0); }
+  SleepEnd WouldSleep() { return lane_.Sleep(stop_.get_token(), 0); }
   void FeedAll() {
     while (lane_.Feed()) {
     }
@@ -288,7 +288,7 @@ class DeviceLaneRestTest : public testing::Test {
 };
 
 TEST_F(DeviceLaneRestTest, WithNothingToDoItSleeps) {
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   EXPECT_EQ(lane_.NextLook(), CopyPace::kNever);
 }
 
@@ -296,9 +296,9 @@ TEST_F(DeviceLaneRestTest, ABatchThatComesDuringACopyIsNotSleptOver) {
   ASSERT_EQ(lane_.TryGive(Large(0)), QueueResult::kOk);
   FeedAll();
   ASSERT_TRUE(lane_.copying());
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   ASSERT_EQ(lane_.TryGive(Large(1)), QueueResult::kOk);
-  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
 TEST_F(DeviceLaneRestTest, ASlotThatComesBackDuringACopyIsNotSleptOver) {
@@ -308,17 +308,17 @@ TEST_F(DeviceLaneRestTest, ASlotThatComesBackDuringACopyIsNotSleptOver) {
   ASSERT_EQ(lane_.TryGive(Large(1)), QueueResult::kOk);
   FeedAll();
   ASSERT_TRUE(lane_.copying());
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   lane_.Release(Take());
-  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
 TEST_F(DeviceLaneRestTest, AStopIsNotSleptOverWhateverTheLaneIsAt) {
   lane_.End({});
   FeedAll();  // it has come to its end before
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   stop_.request_stop();
-  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
 // A lane whose batches all wait for their loop has nothing to do, and no core to burn.
@@ -329,15 +329,15 @@ TEST_F(DeviceLaneRestTest, WithoutAFreeSlotNeitherBatchesNorTheEndAreWork) {
   }
   LookUntilCopied();
   ASSERT_EQ(lane_.TryGive(Large(kSlots)), QueueResult::kOk);
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   lane_.Release(Take());
   FeedAll();
   LookUntilCopied();
   lane_.End({});
   FeedAll();
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   lane_.Release(Take());
-  EXPECT_EQ(WouldRest(), RestEnd::kHadWork);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
 TEST_F(DeviceLaneRestTest, ABatchThatWaitsForAnotherOneIsSleptOver) {
@@ -348,9 +348,9 @@ TEST_F(DeviceLaneRestTest, ABatchThatWaitsForAnotherOneIsSleptOver) {
   FeedAll();
   ASSERT_EQ(lane_.TryGive(Item(2)), QueueResult::kOk);
   EXPECT_FALSE(lane_.Feed());  // the link has enough to do, and one more may come
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   LookUntilCopied();
-  EXPECT_EQ(WouldRest(), RestEnd::kTime);  // it was copied when there was room
+  EXPECT_EQ(WouldSleep(), SleepEnd::kTime);  // it was copied when there was room
   EXPECT_EQ(devices_->CallsOf(DeviceCall::kCopyToDevice) +
                 devices_->CallsOf(DeviceCall::kCopyBatchToDevice),
             3U);
@@ -378,7 +378,7 @@ class DeviceLaneWakeTest : public testing::Test {
     feeding_ = std::jthread([this](const std::stop_token& stop) {
       ASSERT_TRUE(devices_->BindThread(0).ok());
       while (!stop.stop_requested()) {
-        if (!lane_.Feed()) (void)lane_.Rest(stop);
+        if (!lane_.Feed()) (void)lane_.Sleep(stop);
       }
     });
   }

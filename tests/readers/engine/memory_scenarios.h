@@ -70,7 +70,7 @@ class MemoryRun {
         published_.store(++published, std::memory_order_release);
         Request(kReader);
       } else {
-        sleepers_[kReader].Rest([this] { return Stopped(); }, [](auto&& sleep) { sleep(); });
+        sleepers_[kReader].Sleep([this] { return Stopped(); }, [](auto&& sleep) { sleep(); });
       }
     }
   }
@@ -85,7 +85,7 @@ class MemoryRun {
       const auto has_work = [this] {
         return Stopped() || turn_.IsAsked() || tasks_.load(std::memory_order_acquire) != 0;
       };
-      sleepers_[kWriter].Rest(has_work, [](auto&& sleep) { sleep(); });
+      sleepers_[kWriter].Sleep(has_work, [](auto&& sleep) { sleep(); });
     }
   }
   bool WriteBatch() {

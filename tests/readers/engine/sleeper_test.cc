@@ -13,10 +13,10 @@ TEST(SleeperTest, WhoWakesAThreadInItsEngineInterruptsItAlsoAfterTheEngineThrew)
   const auto wake = [&] { sleeper.Wake([&] { ++interrupts; }); };
   const auto has_no_work = [] { return false; };
   const auto throws = [](bool) { throw std::runtime_error("the engine"); };
-  EXPECT_THROW(sleeper.RestInEngine(has_no_work, throws), std::runtime_error);
+  EXPECT_THROW(sleeper.SleepInEngine(has_no_work, throws), std::runtime_error);
   wake();
   EXPECT_EQ(interrupts, 0);
-  sleeper.RestInEngine(has_no_work, [&](bool waits) {
+  sleeper.SleepInEngine(has_no_work, [&](bool waits) {
     EXPECT_TRUE(waits);
     wake();
   });
@@ -27,8 +27,8 @@ TEST(SleeperTest, WhoWakesAThreadInItsEngineInterruptsItAlsoAfterTheEngineThrew)
 
 TEST(SleeperTest, WhoHasWorkDoesNotSleep) {
   Sleeper sleeper;
-  sleeper.Rest([] { return true; }, [](auto&&) { FAIL() << "it sleeps"; });
-  sleeper.RestInEngine([] { return true; }, [](bool waits) { EXPECT_FALSE(waits); });
+  sleeper.Sleep([] { return true; }, [](auto&&) { FAIL() << "it sleeps"; });
+  sleeper.SleepInEngine([] { return true; }, [](bool waits) { EXPECT_FALSE(waits); });
   EXPECT_FALSE(sleeper.IsIdle());
   EXPECT_FALSE(sleeper.IsAsleep());
 }

@@ -87,7 +87,7 @@ class AheadRun {
         Request(kLane);
         continue;
       }
-      Rest(kLane, [this] { return !ended_ && MayTake(); });
+      Sleep(kLane, [this] { return !ended_ && MayTake(); });
     }
   }
   void Take() {
@@ -112,9 +112,9 @@ class AheadRun {
     Explorer::Get().Require(made_ - handed_out_ <= most, "more was taken than the limit allows");
   }
   template <typename HasWork>
-  void Rest(std::size_t worker, HasWork has_work) {
-    sleepers_[worker].Rest([&] { return Stopped() || turn_.IsAsked() || has_work(); },
-                           [](auto&& sleep) { sleep(); });
+  void Sleep(std::size_t worker, HasWork has_work) {
+    sleepers_[worker].Sleep([&] { return Stopped() || turn_.IsAsked() || has_work(); },
+                            [](auto&& sleep) { sleep(); });
   }
 
   // ---- A writer, which runs the plan where it is asked to ----
@@ -123,7 +123,7 @@ class AheadRun {
     while (!Stopped()) {
       Explorer::Get().Settle(0);
       if (turn_.TakeAsk()) Request(kWriter);
-      Rest(kWriter, [] { return false; });
+      Sleep(kWriter, [] { return false; });
     }
   }
 

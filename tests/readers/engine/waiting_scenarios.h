@@ -108,7 +108,7 @@ class WaitingRun {
       for (const std::size_t each : filled_) filled = filled * 8 + each;
       Explorer::Get().Settle(filled);
       if (turn_.TakeAsk()) Request(worker);
-      if (!Fill(worker)) Rest(worker);
+      if (!Fill(worker)) Sleep(worker);
     }
   }
   // The medium's.
@@ -203,12 +203,12 @@ class WaitingRun {
     if (missing_ != Missing::kPublish) Request(worker);
     return true;
   }
-  void Rest(std::size_t worker) {
+  void Sleep(std::size_t worker) {
     const auto has_work = [&] { return HasWork(worker); };
     if (worker != 0 || !IsReading()) {
-      return sleepers_[worker].Rest(has_work, [](auto&& sleep) { sleep(); });
+      return sleepers_[worker].Sleep(has_work, [](auto&& sleep) { sleep(); });
     }
-    sleepers_[worker].RestInEngine(has_work, [&](bool wait) {
+    sleepers_[worker].SleepInEngine(has_work, [&](bool wait) {
       if (!wait) return;
       auto& events = engine_->events;
       const auto key = events.PrepareWait();
@@ -468,7 +468,7 @@ class RoomRun {
     while (stop_.load(std::memory_order_acquire) == 0) {
       Explorer::Get().Settle(next_);
       if (turn_.TakeAsk()) Request();
-      sleeper_.Rest(
+      sleeper_.Sleep(
           [this] { return stop_.load(std::memory_order_acquire) != 0 || turn_.IsAsked(); },
           [](auto&& sleep) { sleep(); });
     }

@@ -29,7 +29,7 @@ class WorkerPoolTest : public ::testing::Test {
           sum_.fetch_add(task);
           done_.fetch_add(1);
         } else {
-          pool_.sleeper(worker).Rest(
+          pool_.sleeper(worker).Sleep(
               [&] { return stop_.load() || (pool_.TakesTasks(worker) && pool_.HasTask()); },
               [](auto&& sleep) { sleep(); });
         }
@@ -46,7 +46,7 @@ class WorkerPoolTest : public ::testing::Test {
   }
   void AwaitRest() const {
     for (std::size_t i = 0; i < pool_.size(); ++i) {
-      while (!pool_.sleeper(i).IsAtRest()) std::this_thread::yield();
+      while (!pool_.sleeper(i).IsSoundAsleep()) std::this_thread::yield();
     }
   }
 
