@@ -41,7 +41,7 @@ RecordWalk::RecordWalk(const std::string& file, const std::string& format, OnDam
   if (found.compression == Compression::kNone) {
     options.file_bytes = file_bytes_;
   } else {
-    content_ = std::make_unique<DecompressedReader>(
+    decompressed_ = std::make_unique<DecompressedReader>(
         found.compression,
         [this](std::span<std::byte> buffer, std::size_t* some) { return ReadFile(buffer, some); });
   }
@@ -80,29 +80,30 @@ Status RecordWalk::Fill(std::size_t bytes) {
   filled_ -= used;
   buffer_offset_ = offset_;
   // No more than there is: to clear a large buffer costs more than to read a small file.
-  const std::uint64_t left = content_ != nullptr ? bytes : file_bytes_ - read_offset_;
+  const std::uint64_t left = decompressed_ != nullptr ? bytes : file_bytes_ - read_offset_;
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, filled_ + left));
   Status status;
   while (filled_ < wanted && !all_read_ && status.ok()) {
     if (filled_ == buffer_.size()) {
       // Content has no end that a length could be checked against: one that nothing stands behind
       // takes no memory.
-      const std::size_t most = content_ != nullptr ? std::max(2 * filled_, kReadBytes) : wanted;
+      const std::size_t most =
+          decompressed_ != nullptr ? std::max(2 * filled_, kReadBytes) : wanted;
       buffer_.resize(std::min(wanted, most));
     }
     const std::span<std::byte> room =
         std::span(buffer_).first(std::min(buffer_.size(), wanted)).subspan(filled_);
     std::size_t got = 0;
-    status = content_ != nullptr ? content_->Read(room, &got) : ReadFile(room, &got);
+    status = decompressed_ != nullptr ? decompressed_->Read(room, &got) : ReadFile(room, &got);
     all_read_ = status.ok() && got == 0;
     filled_ += got;
   }
-  all_read_ = all_read_ || (content_ == nullptr && read_offset_ == file_bytes_);
+  all_read_ = all_read_ || (decompressed_ == nullptr && read_offset_ == file_bytes_);
   return status;
 }
 
 void RecordWalk::CountUntrusted() {
-  const std::uint64_t member = content_->member_begin();
+  const std::uint64_t member = decompressed_->member_begin();
   if (member != member_) untrusted_ = 0;
   member_ = member;
   const std::byte* const begin = buffer_.data();
@@ -117,9 +118,9 @@ void RecordWalk::CountUntrusted() {
 }
 
 bool RecordWalk::SkipRest(Status* read) {
-  if (content_ == nullptr || !content_->damaged() || read->ok()) return false;
+  if (decompressed_ == nullptr || !decompressed_->damaged() || read->ok()) return false;
   const std::uint64_t end = buffer_offset_ + filled_;
-  *read = Status(read->code(), read->message() + UntrustedContent(member_, end, untrusted_),
+  *read = Status(read->code(), read->message() + UntrustedBytes(member_, end, untrusted_),
                  read->place());
   if (on_damage_ == OnDamage::kFail) return false;
   damage_.push_back({file_, std::min(member_, end), end, read->message()});
@@ -135,7 +136,7 @@ ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
     const FrameInput input{std::span(buffer_).first(filled_), buffer_offset_, ~std::uint64_t{0},
                            all_read_, &memory_};
     const FrameResult result = framer_->Frame(input, &output_);
-    if (content_ != nullptr) CountUntrusted();
+    if (decompressed_ != nullptr) CountUntrusted();
     offset_ += result.consumed;
     need_bytes_ = std::max(result.need_bytes, kReadBytes);
     damage_.insert(damage_.end(), output_.damage.begin(), output_.damage.end());

@@ -32,7 +32,7 @@ class RecordWalk {
   const std::vector<DamagedRange>& damage() const { return damage_; }
   const Format& format() const { return *format_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
-  bool compressed() const { return content_ != nullptr; }
+  bool compressed() const { return decompressed_ != nullptr; }
 
  private:
   void Open(const std::string& file);
@@ -40,7 +40,7 @@ class RecordWalk {
   Status ReadFile(std::span<std::byte> to, std::size_t* got);
   /// Makes at least `bytes` bytes from offset_ stand at buffer_'s front, or all that there are.
   Status Fill(std::size_t bytes);
-  /// Counts the records that stand in the member of compressed content that is read now.
+  /// Counts the records that stand in the compressed member that is read now.
   void CountUntrusted();
   /// Whether that failure is damage that ends a compressed file early and is skipped; noted then.
   /// Else it says what was delivered of the damaged member.
@@ -51,9 +51,10 @@ class RecordWalk {
   int descriptor_ = -1;
   std::uint64_t file_bytes_ = 0;
   std::uint64_t read_offset_ = 0;
-  std::unique_ptr<DecompressedReader> content_;  // of a compressed file: what offsets below count
-  std::uint64_t member_ = 0;                     // where in the content that member begins
-  std::uint64_t untrusted_ = 0;                  // its records so far
+  std::unique_ptr<DecompressedReader>
+      decompressed_;             // of a compressed file: what offsets below count
+  std::uint64_t member_ = 0;     // where that member begins, decompressed
+  std::uint64_t untrusted_ = 0;  // its records so far
   bool all_read_ = false;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;

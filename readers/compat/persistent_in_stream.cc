@@ -22,7 +22,7 @@ constexpr char kWhyInOrder[] = "a user's data set reads it from its start to its
 
 }  // namespace
 
-/// One part, opened: its content from its start to its end.
+/// One part, opened: its bytes, decompressed, from its start to its end.
 class PersistentInStream::Part {
  public:
   Status Open(const std::string& name) {
@@ -40,7 +40,7 @@ class PersistentInStream::Part {
       file_offset_ = 0;
     }
     if (compression != Compression::kNone) {
-      content_.emplace(compression, [this](std::span<std::byte> to, std::size_t* got) {
+      decompressed_.emplace(compression, [this](std::span<std::byte> to, std::size_t* got) {
         return ReadFile(to, got);
       });
     }
@@ -50,7 +50,7 @@ class PersistentInStream::Part {
   /// At least one byte, none at the end. A failure comes behind the bytes before it.
   Status Read(std::span<std::byte> to, std::size_t* got) {
     *got = 0;
-    return content_ ? content_->Read(to, got) : ReadFile(to, got);
+    return decompressed_ ? decompressed_->Read(to, got) : ReadFile(to, got);
   }
 
  private:
@@ -69,7 +69,7 @@ class PersistentInStream::Part {
   std::unique_ptr<InputFile> file_;
   std::uint64_t file_offset_ = 0;
   Status late_failure_;  ///< follows what was read together with it
-  std::optional<DecompressedReader> content_;
+  std::optional<DecompressedReader> decompressed_;
 };
 
 PersistentInStream::PersistentInStream(std::vector<std::string> parts, std::size_t max_line_bytes)

@@ -283,7 +283,7 @@ inline constexpr std::size_t kHeadBytes = 4096;
 /// The same where the head begins as this one: zstd gives nothing before a block is complete, which
 /// may have 128 KiB.
 std::size_t HeadBytesOf(std::span<const std::byte> head);
-/// By the file's first bytes (those of its content, where it is compressed), else by its name; the
+/// By the file's first bytes (decompressed, where it is compressed), else by its name; the
 /// message of a failure says what was looked for.
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head);
 /// Whether a stream's first bytes are enough for ChooseFormat, which says the same then however the

@@ -16,7 +16,7 @@ namespace ringfeed {
 /// at a time.
 ///
 /// The end of the last part is a result. All else throws Error, whose status has the part and the
-/// offset in it (in its content, if it is compressed): kNotFound for a missing part, kDamaged,
+/// offset in it (decompressed, if it is compressed): kNotFound for a missing part, kDamaged,
 /// kTruncated, kIoError, kResourceExhausted. It throws the same again until Rewind; in
 /// Dataset::Next, simply let it through.
 class PersistentInStream {

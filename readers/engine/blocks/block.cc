@@ -147,7 +147,7 @@ void BlockMemory::GiveTo(Block* block) {
 
 namespace {
 
-// Whether a record begins in front of that place of the content; one that does not stand there as
+// Whether a record begins in front of that decompressed byte; one that does not stand there as
 // it is (a chunk's) is not known to.
 bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place) {
   for (const Block::Framed& part : block.framed) {
@@ -157,7 +157,7 @@ bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place)
   return false;
 }
 
-// The block's records that begin at `place` of the content or behind it.
+// The block's records that begin at the decompressed byte `place` or behind it.
 std::uint64_t CountFrom(const Block& block, std::uint64_t place) {
   const std::span<const RecordSpan> records = block.frame.records;
   const bool all = block.framed.empty() || place <= block.framed.front().offset;
@@ -182,7 +182,7 @@ void DoubtfulRecords::Note(const Block& block, std::uint64_t member) {
 std::string DoubtfulRecords::Describe(const Block& block, std::uint64_t member,
                                       std::uint64_t end) const {
   const std::uint64_t before = member == member_ ? records_ : 0;
-  return UntrustedContent(member, end, before + CountFrom(block, member));
+  return UntrustedBytes(member, end, before + CountFrom(block, member));
 }
 
 }  // namespace ringfeed

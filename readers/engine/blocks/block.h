@@ -30,7 +30,7 @@ struct Block {
   /// Bytes that were framed where they stand in the file.
   struct Framed {
     std::span<const std::byte> bytes;
-    std::uint64_t offset = 0;  ///< in the file, or in a compressed file's content
+    std::uint64_t offset = 0;  ///< in the file, or in what a compressed one decompresses to
   };
 
   // Where it stands in the order; set by the lane.
@@ -132,7 +132,7 @@ struct Block {
   /// Where a record stands; without the offset if it is not in the file as it is (decompressed,
   /// moved since).
   DataPlace PlaceOf(std::uint32_t row) const;
-  /// What its file, or that one's content, has in front of a record, if all of it was framed
+  /// What its file, decompressed, has in front of a record, if all of it was framed
   /// together with the record; none if that is not known.
   std::optional<std::span<const std::byte>> BytesBefore(std::uint32_t row) const;
   /// Whether a mapped file of the block was found shorter than its mapping, and whether that is the
@@ -185,13 +185,13 @@ class BlockMemory final : public FrameMemory {
   bool exhausted_ = false;
 };
 
-/// Counts the records that were framed from a member of compressed content while its checksum,
-/// which stands at its end, has not been seen. One thread at a time.
+/// Counts the records that were framed from a compressed member while its checksum, which stands at
+/// its end, has not been seen. One thread at a time.
 class DoubtfulRecords {
  public:
-  /// To be told of every block, framed; the member at hand begins at `member` of the content.
+  /// To be told of every block, framed; the member at hand begins at `member`, decompressed.
   void Note(const Block& block, std::uint64_t member);
-  /// What is to be said if that member turns out damaged, and [member, end) of the content came
+  /// What is to be said if that member turns out damaged, and [member, end), decompressed, came
   /// of it, the last of it into `block`, which was not noted yet. Empty if nothing came.
   std::string Describe(const Block& block, std::uint64_t member, std::uint64_t end) const;
 

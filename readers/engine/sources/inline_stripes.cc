@@ -39,7 +39,7 @@ class InlineStripes : public StripeReader {
  private:
   /// Behind a stripe's end this much more is read at once, for the record that straddles it.
   static constexpr std::size_t kSlackBytes = 4096;
-  /// As much at most is left for that where lengths cannot be checked against the content's end.
+  /// As much at most is left for that where lengths cannot be checked against the end.
   static constexpr std::size_t kMostRoomBytes = std::size_t{4} << 20;
 
   void ReadRecords(Block* block);
@@ -208,20 +208,21 @@ void InlineStripes::LookForEnd(Block* block) {
   }
 }
 
-/// Stripes of what a compressed file holds. Their offsets are those of the content.
+/// Stripes of what a compressed file holds. Their offsets are those of the
+/// decompressed bytes.
 class DecompressedStripes final : public InlineStripes {
  public:
   /// The file had so many bytes when it was scheduled.
   DecompressedStripes(LaneContext* context, StripeInput input, std::uint64_t scheduled_bytes)
       : InlineStripes(context, input),
         scheduled_bytes_(scheduled_bytes),
-        content_(input.compression, [this](std::span<std::byte> buffer, std::size_t* got) {
+        decompressed_(input.compression, [this](std::span<std::byte> buffer, std::size_t* got) {
           return ReadCompressed(buffer, got);
         }) {}
 
   bool ReadPart(Block* block) override {
     const bool done = InlineStripes::ReadPart(block);
-    doubtful_.Note(*block, content_.member_begin());
+    doubtful_.Note(*block, decompressed_.member_begin());
     return done;
   }
   /// Decompressing takes long enough to be begun early.
@@ -233,7 +234,7 @@ class DecompressedStripes final : public InlineStripes {
     *got = 0;
     std::size_t some = 1;
     while (!to.empty() && some > 0) {
-      const Status status = content_.Read(to, &some);
+      const Status status = decompressed_.Read(to, &some);
       if (!status.ok()) return status;
       *got += some;
       to = to.subspan(some);
@@ -243,14 +244,14 @@ class DecompressedStripes final : public InlineStripes {
 
   std::uint64_t DoubtfulFrom(const Block& block, std::uint64_t end,
                              std::string* why) const override {
-    if (!content_.damaged()) return end;
-    *why = doubtful_.Describe(block, content_.member_begin(), end);
-    return content_.member_begin();
+    if (!decompressed_.damaged()) return end;
+    *why = doubtful_.Describe(block, decompressed_.member_begin(), end);
+    return decompressed_.member_begin();
   }
 
   bool Resume(std::string* loss) override {
     const StageTimer timer(*context_->decompress_clock);
-    return content_.FindNextMember(loss);
+    return decompressed_.FindNextMember(loss);
   }
 
  private:
@@ -277,7 +278,7 @@ class DecompressedStripes final : public InlineStripes {
   }
 
   const std::uint64_t scheduled_bytes_;
-  DecompressedReader content_;
+  DecompressedReader decompressed_;
   DoubtfulRecords doubtful_;
   std::uint64_t compressed_offset_ = 0;
 };

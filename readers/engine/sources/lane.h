@@ -167,12 +167,12 @@ class StreamLane final : public Lane {
   const std::stop_token stop_;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
-  std::unique_ptr<DecompressedReader> content_;  ///< of a compressed stream
-  DoubtfulRecords doubtful_;                     ///< likewise
+  std::unique_ptr<DecompressedReader> decompressed_;  ///< of a compressed stream
+  DoubtfulRecords doubtful_;                          ///< likewise
   std::span<const std::byte> carry() const { return {run_.data, carried_}; }
   SlabRun run_;                 ///< what is read comes here
   std::size_t carried_ = 0;     ///< bytes of it that no framed record has taken yet
-  std::uint64_t position_ = 0;  ///< offset of its first byte in the stream, or in its content
+  std::uint64_t position_ = 0;  ///< offset of its first byte in the stream, decompressed
   std::uint64_t records_ = 0;   ///< framed so far, damaged ones too
   std::size_t need_ = 1;
   bool stream_done_ = false;

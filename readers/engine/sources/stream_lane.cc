@@ -75,9 +75,10 @@ bool StreamLane::ReadSome(Block* block) {
   if (!MakeRoom(had + ask, block)) return false;
   std::size_t got = 0;
   const std::span<std::byte> room{run_.data + had, ask};
-  const Status status = content_ != nullptr ? content_->Read(room, &got) : ReadStream(room, &got);
+  const Status status =
+      decompressed_ != nullptr ? decompressed_->Read(room, &got) : ReadStream(room, &got);
   carried_ = had + got;
-  if (content_ == nullptr) context_->read_bytes->Add(got);
+  if (decompressed_ == nullptr) context_->read_bytes->Add(got);
   stream_done_ = got == 0;
   return status.ok() || NoteFailure(status, block);
 }
@@ -98,9 +99,9 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
       status.code() == StatusCode::kDamaged || status.code() == StatusCode::kTruncated;
   std::uint64_t begin = position_;
   std::string doubt;
-  if (content_ != nullptr && content_->damaged()) {
-    begin = std::min(begin, content_->member_begin());
-    doubt = doubtful_.Describe(*block, content_->member_begin(), end);
+  if (decompressed_ != nullptr && decompressed_->damaged()) {
+    begin = std::min(begin, decompressed_->member_begin());
+    doubt = doubtful_.Describe(*block, decompressed_->member_begin(), end);
   }
   if (damage && framer_ != nullptr && on_damage() == OnDamage::kSkip) {
     // To be told of what it was passing over.
@@ -122,7 +123,7 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
 
 void StreamLane::GoOnBehindGap(std::uint64_t offset, std::string* loss) {
   auto framer = format_->NewFramerBehindGap(Framing(), offset);
-  if (framer == nullptr || content_ == nullptr || !content_->FindNextMember(loss)) return;
+  if (framer == nullptr || decompressed_ == nullptr || !decompressed_->FindNextMember(loss)) return;
   framer_ = std::move(framer);
   need_ = 1;
   stream_done_ = false;
@@ -151,7 +152,7 @@ void StreamLane::StartDecompressing(Compression compression) {
     context_->read_bytes->Add(*got);
     return status;
   };
-  content_ = std::make_unique<DecompressedReader>(compression, std::move(source));
+  decompressed_ = std::make_unique<DecompressedReader>(compression, std::move(source));
   carried_ = 0;
   stream_done_ = false;
 }
@@ -206,7 +207,7 @@ void StreamLane::FrameSome(Block* block) {
   need_ = std::max<std::size_t>(result.need_bytes, 1);
   block->status = result.status;
   block->denied = memory.exhausted();
-  if (content_ != nullptr) doubtful_.Note(*block, content_->member_begin());
+  if (decompressed_ != nullptr) doubtful_.Note(*block, decompressed_->member_begin());
   TakeFramed(result.consumed, block);
 }
 
@@ -259,7 +260,7 @@ bool StreamLane::Reopen(Block* block) {
   ++block->reopened;
   format_ = nullptr;
   framer_ = nullptr;
-  content_ = nullptr;
+  decompressed_ = nullptr;
   position_ = 0;
   need_ = 1;
   stream_done_ = false;
@@ -293,7 +294,7 @@ bool StreamLane::Fill(Block* block) {
 bool StreamLane::has_ended() const {
   if (!stream_done_ || carried_ != 0) return false;
   if (framer_ == nullptr || end_framed_) return true;
-  return position_ == 0 && content_ == nullptr && format_->Stripes(0, 1) == 0;
+  return position_ == 0 && decompressed_ == nullptr && format_->Stripes(0, 1) == 0;
 }
 
 void StreamLane::FillSome(Block* block) {

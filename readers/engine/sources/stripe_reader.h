@@ -116,7 +116,7 @@ struct StripeInput {
   std::shared_ptr<InputFile> file;
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;
-  /// Of the file, and the stripes of that; kUnknownSize for the content of a compressed one.
+  /// Of the file, and the stripes of that; kUnknownSize for what a compressed one decompresses to.
   std::uint64_t bytes = 0;
   std::uint64_t stripes = 0;
 };
@@ -148,7 +148,7 @@ class StripeReader {
   /// Frames the records that start before `end` in `bytes`, which stand at position_, and moves
   /// position_ on. Returns the framer's need for more.
   std::size_t Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end, bool at_end);
-  /// The end of an input whose size was not known: there are that many bytes of content.
+  /// The end of an input whose size was not known: there are that many bytes.
   void SetEnd(std::uint64_t bytes);
   /// The file turned out to end before its size at opening.
   void NoteShortFile(Block* block, std::uint64_t end);
@@ -194,7 +194,7 @@ std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput
                                                ReadEngine* engine);
 /// Of a file in the page cache, or a store: read in the caller's thread.
 std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context, StripeInput input);
-/// Of a compressed file's content, which is read and decompressed in the caller's thread.
+/// Of a compressed file, which is read and decompressed in the caller's thread.
 std::unique_ptr<StripeReader> MakeDecompressedStripes(LaneContext* context, StripeInput input);
 /// The reader that suits the file's path.
 std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,

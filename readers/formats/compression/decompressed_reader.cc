@@ -13,13 +13,13 @@ namespace {
 constexpr std::size_t kLookBackBytes = 32 * 1024;
 // Holds any block of zstd, which gives nothing before it has one whole.
 constexpr std::size_t kBufferBytes = kLookBackBytes + 160 * 1024;
-// So much content is no accident.
+// So many decompressed bytes are no accident.
 constexpr std::size_t kBelievedBytes = 64 * 1024;
 constexpr std::size_t kMagicBytes = 4;
-// In such pieces content is decompressed.
+// In such pieces bytes are decompressed.
 constexpr std::size_t kChunkBytes = 128 * 1024;
 // What members may decompress to that are looked for in one.
-constexpr std::size_t kSearchedContent = 16 * 1024 * 1024;
+constexpr std::size_t kSearchedBytes = 16 * 1024 * 1024;
 
 }  // namespace
 
@@ -78,7 +78,7 @@ void DecompressedReader::Step(std::span<std::byte>* room) {
     }
     if (begin_ == end_) return;
     member_offset_ = OffsetOf(begin_);
-    member_content_ = content_bytes_;
+    member_begin_ = decompressed_bytes_;
   }
   std::span<const std::byte> input = From(begin_);
   const Decompressor::Result result = decompressor_->Decompress(&input, room);
@@ -110,7 +110,7 @@ Status DecompressedReader::Read(std::span<std::byte> to, std::size_t* got) {
     std::span<std::byte> room = all;
     Step(&room);
     const std::size_t given = all.size() - room.size();
-    content_bytes_ += given;
+    decompressed_bytes_ += given;
     chunk_left_ = room.empty() ? kChunkBytes : room.size();
     if (direct) {
       *got = given;
@@ -149,11 +149,11 @@ std::size_t DecompressedReader::SwallowedMember(std::size_t begin, std::size_t b
   // libzstd fails at the start of a block, where also what is inside may end.
   if (compression_ == Compression::kZstd) return 0;
   const std::span<const std::byte> region = From(begin).first(bytes);
-  std::size_t content = 0;
-  for (std::size_t at = 1; at < bytes && content < kSearchedContent; ++at) {
+  std::size_t decompressed = 0;
+  for (std::size_t at = 1; at < bytes && decompressed < kSearchedBytes; ++at) {
     std::size_t end = at;
     for (std::size_t size = 1; size > 0 && end < bytes; end += size) {
-      size = MemberBytes(region.subspan(end), &content);
+      size = MemberBytes(region.subspan(end), &decompressed);
     }
     if (end == bytes) return at;
   }
@@ -161,22 +161,22 @@ std::size_t DecompressedReader::SwallowedMember(std::size_t begin, std::size_t b
 }
 
 Decompressor::Result DecompressedReader::Discard(std::span<const std::byte>* input,
-                                                 std::size_t* content) {
+                                                 std::size_t* decompressed) {
   std::array<std::byte, 4096> discarded;
   std::span<std::byte> room = discarded;
   const Decompressor::Result result = decompressor_->Decompress(input, &room);
-  *content += discarded.size() - room.size();
+  *decompressed += discarded.size() - room.size();
   return result;
 }
 
 std::size_t DecompressedReader::MemberBytes(std::span<const std::byte> bytes,
-                                            std::size_t* content) {
+                                            std::size_t* decompressed) {
   if (bytes.size() < kMagicBytes || !StartsMember(compression_, bytes)) return 0;
   std::span<const std::byte> input = bytes;
   auto result = Decompressor::Result::kNeedsRoom;
   decompressor_->Restart();
-  while (result == Decompressor::Result::kNeedsRoom && *content < kSearchedContent) {
-    result = Discard(&input, content);
+  while (result == Decompressor::Result::kNeedsRoom && *decompressed < kSearchedBytes) {
+    result = Discard(&input, decompressed);
   }
   return result == Decompressor::Result::kMemberEnds ? bytes.size() - input.size() : 0;
 }
@@ -199,14 +199,14 @@ void DecompressedReader::Resume(std::size_t at, std::string* loss) {
 
 bool DecompressedReader::Decompresses(std::size_t* keep, std::size_t ahead) {
   if (!StartsMember(compression_, From(*keep + ahead))) return false;
-  std::size_t content = 0;
+  std::size_t decompressed = 0;
   std::size_t taken = ahead;
   decompressor_->Restart();
   while (true) {
     std::span<const std::byte> input = From(*keep + taken);
-    const Decompressor::Result result = Discard(&input, &content);
+    const Decompressor::Result result = Discard(&input, &decompressed);
     taken = end_ - input.size() - *keep;
-    if (result == Decompressor::Result::kMemberEnds || content >= kBelievedBytes) return true;
+    if (result == Decompressor::Result::kMemberEnds || decompressed >= kBelievedBytes) return true;
     if (result == Decompressor::Result::kDamaged) return false;
     if (result == Decompressor::Result::kNeedsRoom) continue;
     if (taken == kBufferBytes) return true;

@@ -12,8 +12,8 @@
 
 namespace ringfeed {
 
-/// The decompressed content of a compressed file or stream, from its start to its end. Zeros behind
-/// a member are padding. One thread at a time.
+/// What a compressed file or stream decompresses to, from its start to its end. Zeros behind a
+/// member are padding. One thread at a time.
 class DecompressedReader {
  public:
   /// Fills `buffer` with the next compressed bytes: at least one of them, none at the end.
@@ -21,19 +21,19 @@ class DecompressedReader {
 
   DecompressedReader(Compression compression, Source source);
 
-  /// Fills the front of `to` (not empty): at least one byte, none at the end of the content. After
+  /// Fills the front of `to` (not empty): at least one byte, none at the end of all. After
   /// all that precedes it: kDamaged or kTruncated with the place in the compressed bytes and what
   /// is wrong there, or the source's failure. These are final, but for what FindNextMember finds.
   /// How much comes of a damaged member depends on the source alone, not on how much each call asks
   /// for.
   Status Read(std::span<std::byte> to, std::size_t* got);
-  /// Where in the content the member begins that was read last. Its checksum stands at its end:
-  /// where Read says that it is damaged, all that came from here on was not vouched for.
-  std::uint64_t member_begin() const { return member_content_; }
+  /// Where in the decompressed bytes the member begins that was read last. Its checksum stands at
+  /// its end: where Read says that it is damaged, all that came from here on was not vouched for.
+  std::uint64_t member_begin() const { return member_begin_; }
   /// Whether Read failed because of the bytes, not because of the source.
   bool damaged() const { return damaged_; }
 
-  /// Behind a kDamaged or kTruncated of Read: looks for the next member, with whose content Read
+  /// Behind a kDamaged or kTruncated of Read: looks for the next member, with whose bytes Read
   /// goes on. A member is believed where it decompresses to its end, checksum included, or as far
   /// as the buffer reaches. It may start before the place where the damage was noticed: what makes
   /// no sense is seen to only behind bytes that happen to. False where there is none, or nothing to
@@ -52,11 +52,11 @@ class DecompressedReader {
   /// them, behind their first byte; 0: nowhere. What is inside of a member ends before its
   /// checksum.
   std::size_t SwallowedMember(std::size_t begin, std::size_t bytes);
-  /// The size of the member that `bytes` start with; 0 where they do not hold one. *content grows
-  /// by what it decompressed to.
-  std::size_t MemberBytes(std::span<const std::byte> bytes, std::size_t* content);
+  /// The size of the member that `bytes` start with; 0 where they do not hold one. *decompressed
+  /// grows by what it decompressed to.
+  std::size_t MemberBytes(std::span<const std::byte> bytes, std::size_t* decompressed);
   /// One call of the decompressor, of which nothing is kept.
-  Decompressor::Result Discard(std::span<const std::byte>* input, std::size_t* content);
+  Decompressor::Result Discard(std::span<const std::byte>* input, std::size_t* decompressed);
   /// Whether there are a magic number's bytes `ahead` of *keep, an index as ReadMore takes it.
   bool Reaches(std::size_t* keep, std::size_t ahead);
   /// Whether a member to be believed starts there.
@@ -80,8 +80,8 @@ class DecompressedReader {
   std::unique_ptr<std::byte[]> stage_;
   std::span<const std::byte> staged_;  ///< decompressed, and not yet given
   std::size_t chunk_left_;
-  std::uint64_t content_bytes_ = 0;  ///< decompressed
-  std::uint64_t member_content_ = 0;
+  std::uint64_t decompressed_bytes_ = 0;
+  std::uint64_t member_begin_ = 0;
   bool source_ended_ = false;
   bool had_member_ = false;
   bool has_more_ = false;  ///< the decompressor holds output for which there was no room
@@ -90,12 +90,14 @@ class DecompressedReader {
   Status failure_;
 };
 
-/// What is to be said where a member of compressed content turned out damaged and [begin, end) of
-/// the content had come of it, of which so many records were delivered. Empty where nothing came.
-inline std::string UntrustedContent(std::uint64_t begin, std::uint64_t end, std::uint64_t records) {
+/// What is to be said where a compressed member turned out damaged and [begin, end) of the
+/// decompressed bytes had come of it, of which so many records were delivered. Empty where nothing
+/// came.
+inline std::string UntrustedBytes(std::uint64_t begin, std::uint64_t end, std::uint64_t records) {
   if (begin >= end) return "";
-  return "; what came of it, bytes " + std::to_string(begin) + " to " + std::to_string(end) +
-         " of the content, is not to be trusted: no checksum vouches for it (records delivered: " +
+  return "; what came of it, decompressed bytes " + std::to_string(begin) + " to " +
+         std::to_string(end) +
+         ", is not to be trusted: no checksum vouches for it (records delivered: " +
          std::to_string(records) + ")";
 }
 

@@ -143,13 +143,13 @@ void GzipHeader::GoTo(Part part) {
 
 // ISA-L counts in 32 bits.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
-// Of deflate: no distance is too far behind so much content.
+// Of deflate: no distance is too far behind so many decompressed bytes.
 constexpr std::size_t kFarthest = 32 * 1024;
 // Beyond so many bytes of the file in front of that it is not looked at what was true.
 constexpr std::size_t kMostStart = 256 * 1024;
 
-/// How much content deflated bytes give before they make no sense, of which there is little.
-std::size_t TrueContent(std::span<const std::byte> first, std::span<const std::byte> second) {
+/// How many bytes deflated ones, of which there are few, give before they make no sense.
+std::size_t TrueBytes(std::span<const std::byte> first, std::span<const std::byte> second) {
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) throw std::bad_alloc();
   std::vector<Bytef> room(2 * kFarthest);
@@ -179,8 +179,8 @@ class GzipDecompressor final : public Decompressor {
 
   GzipHeader header_;
   inflate_state stream_{};
-  std::uint64_t content_ = 0;     ///< of the member so far
-  std::vector<std::byte> start_;  ///< what that came from, as long as it is short
+  std::uint64_t decompressed_ = 0;  ///< bytes of the member so far
+  std::vector<std::byte> start_;    ///< what they came from, as long as it is short
 };
 
 void GzipDecompressor::Restart() {
@@ -188,7 +188,7 @@ void GzipDecompressor::Restart() {
   // A distance that is too far is not always noticed: let it find nothing that was once read, also
   // of what was decompressed and never given out.
   if (inside_) std::memset(stream_.tmp_out_buffer, 0, sizeof(stream_.tmp_out_buffer));
-  content_ = 0;
+  decompressed_ = 0;
   start_.clear();
   isal_inflate_init(&stream_);
   stream_.crc_flag = ISAL_GZIP_NO_HDR_VER;
@@ -239,13 +239,13 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
 std::size_t GzipDecompressor::TrueOf(std::span<const std::byte> input, std::size_t written) const {
   constexpr std::size_t kLongestCopy = 258;
   if (start_.size() >= kMostStart) return written - std::min(written, kLongestCopy);
-  const std::size_t content = TrueContent(start_, input);
-  return std::min<std::size_t>(written, content - std::min<std::uint64_t>(content, content_));
+  const std::size_t all = TrueBytes(start_, input);
+  return std::min<std::size_t>(written, all - std::min<std::uint64_t>(all, decompressed_));
 }
 
 void GzipDecompressor::NoteTaken(std::span<const std::byte> taken, std::size_t written) {
-  content_ += written;
-  if (content_ >= kFarthest || start_.size() >= kMostStart) return;
+  decompressed_ += written;
+  if (decompressed_ >= kFarthest || start_.size() >= kMostStart) return;
   const auto fits = taken.first(std::min(taken.size(), kMostStart - start_.size()));
   start_.insert(start_.end(), fits.begin(), fits.end());
 }
