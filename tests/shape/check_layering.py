@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that each folder includes only what its row of docs/ARCHITECTURE.md names, that folders
 that share a row do not include each other, that every public header has a home there, and is listed
-where it is installed from and in docs/HEADERS.md.
+where it is installed from and in docs/HEADERS.md, and that the root of include/ringfeed/ stays small.
 
 check_layering.py ROOT: prints each violation as FILE:LINE: MESSAGE; exit status 1 if there is one.
 """
@@ -21,6 +21,8 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^">]+)[">]')
 STANDARD_HEADER = re.compile(r"^[a-z_0-9]+$")
 SUFFIXES = {".h", ".cc", ".cu", ".cuh", ".inc"}
 PUBLIC = "ringfeed"
+#: In the root of include/ringfeed/ is what a training loop needs.
+MOST_IN_ROOT = 28
 
 
 def judge_spelling(top, quote, target):
@@ -143,6 +145,10 @@ class Check:
                        for header in sorted(headers - set(self.table.home))]
         self.found += [f"{DOCUMENT}:1: {header}, at home in {home}/, is not there"
                        for header, home in self.table.home.items() if header not in headers]
+        in_root = [header for header in headers if "/" not in header]
+        if len(in_root) > MOST_IN_ROOT:
+            self.found.append(f"include/{PUBLIC}/CMakeLists.txt:1: {len(in_root)} headers in the root, more than"
+                              f" {MOST_IN_ROOT}: what a training loop does not need has a folder")
 
     def check_exceptions(self):
         self.found += [f"{DOCUMENT}:{line}: {pair[0]} needs no exception for {pair[1]} any more"

@@ -215,6 +215,15 @@ class LayeringTest(unittest.TestCase):
         self.assertEqual(found[0], "include/ringfeed/new.h:1: not listed in include/ringfeed/CMakeLists.txt")
         self.assertIn("is its home", found[1])
 
+    def test_more_headers_than_a_training_loop_needs_are_reported(self):
+        for count, wrong in [(check_layering.MOST_IN_ROOT, 0), (check_layering.MOST_IN_ROOT + 1, 1)]:
+            names = [f"h{number}.h" for number in range(count - len([name for name in HEADERS if "/" not in name]))]
+            listed = " ".join(HEADERS + names)
+            table = TABLE.replace("`status.h`,", "`status.h`, " + "".join(f"`{name}`, " for name in names))
+            files = {f"include/ringfeed/{name}": "" for name in names}
+            files |= {"include/ringfeed/CMakeLists.txt": listed, "docs/HEADERS.md": listed}
+            self.assertEqual(len(self.violations(files, table=table)), wrong)
+
     def test_a_home_of_a_header_that_is_not_there_is_reported(self):
         self.assert_table_fails("`status.h`,", "`status.h`, `gone.h`,", "is not there")
 
