@@ -119,8 +119,8 @@ ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
   if (limits.stop.stop_requested()) return ReadResult::kFailed;
   const std::lock_guard lock(mutex_);
   if (!closed_) return ReadResult::kTimeout;
-  if (!failed_) failure_ = Closed();
-  failed_ = true;
+  if (!turn_.failed()) failure_ = Closed();
+  turn_.Fail();
   return ReadResult::kFailed;
 }
 
@@ -135,7 +135,7 @@ bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
   const std::lock_guard lock(mutex_);
   const bool from_beginning =
       start_->batch == 0 && start_->mark == PlanPosition{} && start_->mix.empty();
-  return run_.get() == &run && from_beginning && !failed_ && !closed_ &&
+  return run_.get() == &run && from_beginning && !turn_.failed() && !closed_ &&
          first_ns_.load(std::memory_order_relaxed) == 0;
 }
 
@@ -171,9 +171,8 @@ ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
   if (MayBeMistake(run, status)) status = MistakeOr(status);
   const std::lock_guard lock(mutex_);
   if (run_.get() != &run) return Wait::kStale;
-  if (!failed_) failure_ = std::move(status);
-  failed_ = true;
-  turn_.notify_all();
+  if (!turn_.failed()) failure_ = std::move(status);
+  turn_.Fail();
   return Wait::kFailed;
 }
 
@@ -526,7 +525,7 @@ void ReaderSession::RewindSource(std::uint64_t pass) {
     refused = Status(StatusCode::kUserError, "the reader's ReInit threw");
   }
   // What was read ahead is gone with the run: reads say why from now on.
-  failed_ = true;
+  turn_.Fail();
   failure_ = refused;
   throw Error(refused);
 }
@@ -543,7 +542,7 @@ void ReaderSession::Pause() {
 }
 
 void ReaderSession::ForgetRead() {
-  LetGo(std::exchange(peeked_, {}));
+  LetGo(turn_.TakeAllFound());
   starved_since_.reset();
   passed_over_.clear();
   passed_late_.clear();
@@ -568,7 +567,7 @@ void ReaderSession::Resume() {
     if (HasUserSource()) aim->start.source_pass = SourcePass();
   }
   TakeAim(*std::move(aim));
-  failed_ = false;
+  turn_.BeginAgain();
   failure_ = Status();
   NoteEndedRun();  // nothing fails between this and the run's end: it counts once
   wait_ns_.store(0, std::memory_order_relaxed);
@@ -598,7 +597,7 @@ void ReaderSession::Close() {
   std::deque<Taken> unread;
   {
     const std::lock_guard lock(mutex_);
-    unread.swap(peeked_);
+    unread = turn_.TakeAllFound();
   }
   LetGo(std::move(unread));
   kept_.mappings->Clear();
@@ -646,7 +645,7 @@ PipelineStats ReaderSession::Stats() const {
     if (run != nullptr) run->FillStats(&stats);
     stats.restored = restored_;
     stats.order = "as files are read";
-    failed = failed_;
+    failed = turn_.failed();
   }
   if (run != nullptr && run->indexed() != nullptr) {
     stats.order = "by index: " + run->indexed()->Describe();

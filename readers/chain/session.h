@@ -31,6 +31,7 @@
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/run.h"
+#include "readers/engine/waiting/reading_turn.h"
 #include "readers/order/position.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/queue/deadline.h"
@@ -139,8 +140,6 @@ class ReaderSession {
  private:
   /// Plans the order by index; false where Close came meanwhile. Throws Error.
   bool PlanToRead();
-  /// Of what was looked at ahead: what ReadNext would deliver. Under mutex_.
-  const Delivery* NextShown() const;
   /// A delivery and the run that made it: they stay together, whatever ReInit does meanwhile.
   struct Taken {
     std::shared_ptr<Run> run;
@@ -193,12 +192,11 @@ class ReaderSession {
   std::shared_ptr<Run> CurrentRun(const ReadLimits& limits = {});
   std::shared_ptr<Run> MakeRun();
   static std::int64_t NowNs();
-  class Turn;
-  /// Several threads may take at once, or one looks ahead, for what that finds comes before what is
-  /// taken later. Waits under mutex_, which `lock` has, until this thread's turn has come: kTaken;
-  /// kTimeout, or kFailed, as WaitFor.
+  using ReadingTurn = BasicReadingTurn<NativeQueuePolicy, std::mutex, Taken>;
+  /// Has await(until), which sleeps until then without mutex_, that `lock` has, until this thread's
+  /// turn has come: kTaken; kTimeout, or kFailed, as WaitFor.
   Wait AwaitTurn(std::unique_lock<std::mutex>& lock, Run& run, const ReadLimits& limits,
-                 const std::function<bool()>& has_come);
+                 const std::function<bool(Deadline)>& await);
   ReadResult TakeNext(Taken* taken, const ReadLimits& limits);
   /// HasNext; `for_position`: kRecord also once it is known where what is left out ends.
   ReadResult LookAhead(Deadline deadline, bool for_position);
@@ -213,6 +211,8 @@ class ReaderSession {
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const ReadLimits& limits);
   /// Whether a delivery holds nothing that the user is to see.
   bool IsHidden(const Delivery& delivery) const;
+  /// Whether ReadNext hands it out.
+  static bool Shows(const Delivery& delivery);
   void PassOver(const std::shared_ptr<Run>& run, Delivery delivery);
   /// The end is seen: what was passed over in front of it counts.
   void CountPassedOver(const Run& run);
@@ -326,13 +326,13 @@ class ReaderSession {
 
   std::condition_variable_any resumed_;  ///< with mutex_
   bool paused_ = false;
-  bool begun_ = false;                ///< as BeginReading said; with mutex_
-  std::size_t reading_ahead_ = 0;     ///< who did, and has not ended; with mutex_
-  std::timed_mutex peek_mutex_;       ///< one thread at a time looks ahead; taken before mutex_
-  std::condition_variable_any turn_;  ///< with mutex_: one takes or looks no more
-  std::size_t taking_ = 0;            ///< threads that wait for a delivery to take
-  bool looking_ = false;              ///< one looks ahead, or waits until these are done
-  mutable std::mutex mutex_;          ///< guards run_, the failure and what was looked at ahead
+  bool begun_ = false;             ///< as BeginReading said; with mutex_
+  std::size_t reading_ahead_ = 0;  ///< who did, and has not ended; with mutex_
+  std::timed_mutex peek_mutex_;    ///< one thread at a time looks ahead; taken before mutex_
+  mutable std::mutex mutex_;       ///< guards run_, the failure and what was looked at ahead
+  /// Who takes and who looks ahead, what was looked at, whether it failed; with mutex_. Blocks of
+  /// damaged records alone, which ReadNext passes over, do not show.
+  ReadingTurn turn_;
   std::shared_ptr<Run> run_;
   /// Of run_, or of the first one to come. A run's is not changed.
   std::shared_ptr<RunStart> start_ = std::make_shared<RunStart>();
@@ -350,12 +350,8 @@ class ReaderSession {
   std::mutex ending_mutex_;                   ///< one FailBehind at a time; taken before mutex_
   std::optional<std::uint64_t> failed_at_;    ///< the batch of the last of run_; with mutex_
   Status failure_;
-  bool failed_ = false;
   bool closed_ = false;
   std::stop_source planning_;  ///< of the index that is being made
-  /// Looked at ahead. Blocks of damaged records alone, which ReadNext passes over, come before the
-  /// last one.
-  std::deque<Taken> peeked_;
   /// Since when what its consumers hold was seen to be what everything waits for, and at which
   /// count of wakes.
   std::optional<std::pair<Deadline, std::uint64_t>> starved_since_;

@@ -115,9 +115,8 @@ void ReaderSession::FailBehind(Run& run, const BatchBuffer& slot) {
     if (run_.get() != &run || (failed_at_ && *failed_at_ <= slot.sequence)) return;
     failed_at_ = slot.sequence;
     failure_ = slot.status;  // whatever failed behind it
-    failed_ = true;
     passed_.reset();
-    turn_.notify_all();
+    turn_.Fail();
   }
   run.EndBehind(slot);
 }

@@ -27,33 +27,6 @@ constexpr const char* kMakeRoom =
 
 }  // namespace
 
-/// While it lives this thread looks ahead, or takes. Made under mutex_, ended without it.
-class ReaderSession::Turn {
- public:
-  Turn(ReaderSession* session, bool looks) : session_(session), looks_(looks) {
-    if (looks_) {
-      session_->looking_ = true;
-    } else {
-      ++session_->taking_;
-    }
-  }
-  ~Turn() {
-    const std::lock_guard lock(session_->mutex_);
-    if (looks_) {
-      session_->looking_ = false;
-    } else {
-      --session_->taking_;
-    }
-    if (looks_ || session_->looking_) session_->turn_.notify_all();
-  }
-  Turn(const Turn&) = delete;
-  Turn& operator=(const Turn&) = delete;
-
- private:
-  ReaderSession* const session_;
-  const bool looks_;
-};
-
 bool ReaderSession::HoldsAllSlots(const Run& run) {
   const std::size_t most = run.most_batches();
   if (most == 0 || run.holders().HeldBy(std::this_thread::get_id()) < most) return false;
@@ -109,7 +82,8 @@ bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
 
 ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock, Run& run,
                                              const ReadLimits& limits,
-                                             const std::function<bool()>& has_come) {
+                                             const std::function<bool(Deadline)>& await) {
+  const auto has_come = [&] { return await(Deadline::min()); };
   while (!has_come()) {
     // What it holds may be what those wait for that it waits for: see WaitHolding. Who can be told
     // to stop waits for that, too.
@@ -124,12 +98,7 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
     }
     const Deadline until =
         holds ? std::min(limits.deadline, DeadlineAfter(kAWhile)) : limits.deadline;
-    if (until == kNoDeadline) {
-      turn_.wait(lock, limits.stop, has_come);
-    } else {
-      turn_.wait_until(lock, limits.stop, until, has_come);
-    }
-    if (has_come()) break;
+    if (await(until)) break;
     if (limits.stop.stop_requested()) return Wait::kFailed;
     if (NativeQueuePolicy::Expired(limits.deadline)) return Wait::kTimeout;
     if (!holds) continue;
@@ -200,7 +169,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
       {
         const std::lock_guard lock(mutex_);
         if (run_ == run) {
-          if (!failed_) failure_ = Status();  // of a thread that held everything, and let go
+          if (!turn_.failed()) failure_ = Status();  // of a thread that held everything, and let go
           starved_since_.reset();
           taken->run = run;
           taken->generation = generation_;
@@ -218,7 +187,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     const Status status = run->end_status();
     if (!status.ok()) return Fail(*run, status);
     const std::lock_guard lock(mutex_);
-    if (run_ == run && !failed_ && !closed_) failure_ = Status();  // as for what was taken
+    if (run_ == run && !turn_.failed() && !closed_) failure_ = Status();  // as for what was taken
     return Wait::kEnd;
   }
 }
@@ -227,24 +196,26 @@ ReadResult ReaderSession::TakeNext(Taken* taken, const ReadLimits& limits) {
   while (true) {
     const std::shared_ptr<Run> run = CurrentRun(limits);
     if (run == nullptr) return ResultWithoutRun(limits);
-    std::optional<Turn> turn;
+    ReadingTurn::Taking taking;
     Wait result = Wait::kTaken;
     {
       std::unique_lock lock(mutex_);
-      // What the one who looks ahead finds comes first.
-      result = AwaitTurn(lock, *run, limits, [this] { return !looking_ || failed_; });
+      if (!turn_.MayTake()) {
+        result = AwaitTurn(lock, *run, limits, [&](Deadline until) {
+          return turn_.AwaitTake(lock, until, limits.stop);
+        });
+      }
       if (result == Wait::kTaken) {
-        if (failed_) return ReadResult::kFailed;
-        if (!peeked_.empty()) {
-          *taken = std::move(peeked_.front());
-          peeked_.pop_front();
+        if (turn_.failed()) return ReadResult::kFailed;
+        if (std::optional<Taken> found = turn_.TakeFound()) {
+          *taken = *std::move(found);
           return ReadResult::kRecord;
         }
-        turn.emplace(this, false);
+        taking.Begin(&turn_, lock);
       }
     }
-    if (turn) result = WaitFor(run, taken, limits);
-    turn.reset();
+    if (result == Wait::kTaken) result = WaitFor(run, taken, limits);
+    taking.End();
     switch (result) {
       case Wait::kTaken:
         return ReadResult::kRecord;
@@ -306,17 +277,16 @@ ReadResult ReaderSession::LookBehindRows(Deadline deadline, bool for_position) {
 
 ReaderSession::Wait ReaderSession::LookOnce(const std::shared_ptr<Run>& run, Deadline deadline,
                                             bool for_position) {
-  const auto is_known = [&] {
-    return failed_ || NextShown() != nullptr || (for_position && Settle());
-  };
-  std::optional<Turn> turn;  // outlives the lock
+  const auto is_settled = [&] { return for_position && Settle(); };
+  ReadingTurn::Looking looking;  // outlives the lock
   {
     std::unique_lock lock(mutex_);
-    if (is_known()) return Wait::kTaken;
-    turn.emplace(this, true);
-    const Wait result =
-        AwaitTurn(lock, *run, {.deadline = deadline}, [&] { return taking_ == 0 || is_known(); });
-    if (result != Wait::kTaken || is_known()) return result;
+    if (turn_.IsKnown() || is_settled()) return Wait::kTaken;
+    looking.Begin(&turn_, lock);
+    const Wait result = AwaitTurn(lock, *run, {.deadline = deadline}, [&](Deadline until) {
+      return turn_.AwaitLook(lock, until, is_settled);
+    });
+    if (result != Wait::kTaken || turn_.IsKnown() || is_settled()) return result;
   }
   Taken taken;
   const Wait result = WaitFor(run, &taken, {.deadline = deadline});
@@ -325,8 +295,13 @@ ReaderSession::Wait ReaderSession::LookOnce(const std::shared_ptr<Run>& run, Dea
   std::deque<Taken> unread;
   {
     const std::lock_guard lock(mutex_);
-    (run_ == run && !closed_ ? peeked_ : unread).push_back(std::move(taken));
-    if (NextShown() != nullptr) return Wait::kTaken;
+    if (run_ == run && !closed_) {
+      const bool shows = Shows(taken.delivery);
+      turn_.Leave(std::move(taken), shows);
+    } else {
+      unread.push_back(std::move(taken));
+    }
+    if (turn_.Shown() != nullptr) return Wait::kTaken;
   }
   LetGo(std::move(unread));
   return Wait::kStale;  // nobody's, or of damaged records alone
@@ -336,14 +311,11 @@ void ReaderSession::LetGo(std::deque<Taken> taken) {
   for (Taken& each : taken) each.run->Lease(std::move(each.delivery));
 }
 
-const Delivery* ReaderSession::NextShown() const {
-  if (peeked_.empty()) return nullptr;
-  const Delivery& last = peeked_.back().delivery;  // those before it are of damaged records alone
-  if (last.batch != nullptr) return &last;
-  const std::span<const RecordSpan> records = last.records->records;
-  const bool shown = std::any_of(records.begin(), records.end(),
-                                 [](const RecordSpan& record) { return !record.damaged(); });
-  return shown ? &last : nullptr;
+bool ReaderSession::Shows(const Delivery& delivery) {
+  if (delivery.batch != nullptr) return true;
+  const std::span<const RecordSpan> records = delivery.records->records;
+  return std::any_of(records.begin(), records.end(),
+                     [](const RecordSpan& record) { return !record.damaged(); });
 }
 
 ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline deadline) {
@@ -353,9 +325,10 @@ ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline 
   const ReadResult rows = LookAtRows(deadline, pass);
   if (rows != ReadResult::kEnd) return rows;
   const std::lock_guard lock(mutex_);
-  const Delivery* const next = NextShown();
-  if (next == nullptr) return result;  // a failure, or another thread took it
-  *pass = next->batch != nullptr ? next->batch->pass : next->records->pass;
+  const Taken* const shown = turn_.Shown();
+  if (shown == nullptr) return result;  // a failure, or another thread took it
+  const Delivery& next = shown->delivery;
+  *pass = next.batch != nullptr ? next.batch->pass : next.records->pass;
   return result;
 }
 
