@@ -597,6 +597,8 @@ void ReaderSession::Close() {
   std::deque<Taken> unread;
   {
     const std::lock_guard lock(mutex_);
+    // Not before the run was stopped: what comes behind it could still be taken.
+    given_up_ = true;
     unread = turn_.TakeAllFound();
   }
   LetGo(std::move(unread));

@@ -351,6 +351,7 @@ class ReaderSession {
   std::optional<std::uint64_t> failed_at_;    ///< the batch of the last of run_; with mutex_
   Status failure_;
   bool closed_ = false;
+  bool given_up_ = false;      ///< it is closed and nobody takes from run_ any more
   std::stop_source planning_;  ///< of the index that is being made
   /// Since when what its consumers hold was seen to be what everything waits for, and at which
   /// count of wakes.

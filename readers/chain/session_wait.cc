@@ -295,7 +295,7 @@ ReaderSession::Wait ReaderSession::LookOnce(const std::shared_ptr<Run>& run, Dea
   std::deque<Taken> unread;
   {
     const std::lock_guard lock(mutex_);
-    if (run_ == run && !closed_) {
+    if (run_ == run && !given_up_) {
       const bool shows = Shows(taken.delivery);
       turn_.Leave(std::move(taken), shows);
     } else {
