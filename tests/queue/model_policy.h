@@ -103,6 +103,33 @@ struct ModelPolicy {
   }
 };
 
+// A lock. It counts how often it was taken, and whoever takes it observes that. So what plain
+// variables it guards are the same in states that the explorer holds for the same.
+class ModelMutex {
+ public:
+  void lock() {
+    while (true) {
+      const std::uint64_t word = Explorer::Get().ReadModifyWrite(
+          word_.location(), std::memory_order_acquire,
+          [](std::uint64_t old) { return IsLocked(old) ? old : old + kOneChange; });
+      if (!IsLocked(word)) return;
+      (void)Explorer::Get().FutexWait(word_.location(), static_cast<std::uint32_t>(word >> 32),
+                                      false);
+    }
+  }
+  void unlock() {
+    (void)Explorer::Get().ReadModifyWrite(word_.location(), std::memory_order_release,
+                                          [](std::uint64_t old) { return old + kOneChange; });
+    Explorer::Get().FutexWake(word_.location(), kWakeEveryone);
+  }
+
+ private:
+  static constexpr std::uint64_t kOneChange = std::uint64_t{1} << 32;
+  static bool IsLocked(std::uint64_t word) { return (word / kOneChange & 1) != 0; }
+
+  ModelAtomic<std::uint64_t> word_{0};  // changes, in the half that a futex compares
+};
+
 // An item whose every move into, out of and inside a slot is checked for data races.
 class TrackedItem {
  public:
