@@ -17,7 +17,7 @@
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
-#include "readers/order/file_table.h"
+#include "readers/engine/files/file_table.h"
 
 namespace ringfeed {
 

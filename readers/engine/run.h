@@ -29,6 +29,7 @@
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block_pool.h"
 #include "readers/engine/direct_run.h"
+#include "readers/engine/files/file_schedule.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/plan/ledger.h"
@@ -46,7 +47,6 @@
 #include "readers/engine/waiting/taken_ahead.h"
 #include "readers/engine/waiting/worker_pool.h"
 #include "readers/order/chunk_plan.h"
-#include "readers/order/file_schedule.h"
 #include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {

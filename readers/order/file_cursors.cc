@@ -12,7 +12,7 @@
 
 #include "base/balanced_split.h"
 #include "base/keyed_permutation.h"
-#include "readers/order/file_schedule.h"
+#include "readers/order/files_of_pass.h"
 #include "readers/order/row_cursor.h"
 #include "readers/order/row_layout.h"
 

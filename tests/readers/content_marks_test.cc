@@ -9,8 +9,8 @@
 
 #include "io/input_file.h"
 #include "readers/engine/batches/batch_sink.h"
+#include "readers/engine/files/file_table.h"
 #include "readers/engine/stages/content_steps.h"
-#include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"

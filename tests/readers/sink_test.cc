@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "readers/engine/batches/record_sink.h"
-#include "readers/order/file_table.h"
+#include "readers/engine/files/file_table.h"
 #include "readers/order/row_layout.h"
 #include "ringfeed/parsers.h"
 #include "tests/readers/fake_plan_host.h"

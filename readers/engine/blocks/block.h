@@ -14,8 +14,8 @@
 #include "base/pending_copy.h"
 #include "io/input_file.h"
 #include "readers/engine/blocks/failures.h"
+#include "readers/engine/files/file_table.h"
 #include "readers/formats/format.h"
-#include "readers/order/file_table.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/instance.h"
@@ -140,7 +140,7 @@ struct Block {
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
   /// Which record a row is: its RowNumber if that is known, else its file and number in it,
-  /// packed (readers/order/file_table.h).
+  /// packed (readers/engine/files/file_table.h).
   std::uint64_t NumberOf(std::uint32_t row) const {
     return row_numbers.empty() ? PackRecord({file_index, first_record + row}) : row_numbers[row];
   }

@@ -7,7 +7,7 @@
 #include "base/refusal.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
-#include "readers/order/file_schedule.h"
+#include "readers/order/files_of_pass.h"
 
 namespace ringfeed {
 

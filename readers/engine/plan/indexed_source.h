@@ -9,12 +9,12 @@
 #include <string>
 #include <vector>
 
+#include "readers/engine/files/file_table.h"
+#include "readers/engine/files/record_set.h"
 #include "readers/engine/plan/execution_plan.h"
-#include "readers/order/file_table.h"
 #include "readers/order/mix_cursor.h"
 #include "readers/order/plan_clock.h"
 #include "readers/order/position.h"
-#include "readers/order/record_set.h"
 #include "readers/order/row_cursor.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/record.h"

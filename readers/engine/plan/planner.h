@@ -17,6 +17,7 @@
 
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block.h"
+#include "readers/engine/files/file_schedule.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/engine/plan/ledger.h"
@@ -24,7 +25,6 @@
 #include "readers/engine/stages/order_stages.h"
 #include "readers/engine/stages/plan_stage.h"
 #include "readers/order/chunk_plan.h"
-#include "readers/order/file_schedule.h"
 #include "readers/order/plan_clock.h"
 #include "ringfeed/status.h"
 

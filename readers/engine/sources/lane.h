@@ -10,11 +10,11 @@
 
 #include "io/timed_stop.h"
 #include "readers/engine/blocks/block.h"
+#include "readers/engine/files/file_schedule.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/compression/decompressed_reader.h"
-#include "readers/order/file_schedule.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/slot.h"
 

@@ -16,9 +16,9 @@
 
 #include "io/direct_reads.h"
 #include "io/input_file.h"
+#include "readers/engine/files/file_table.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/format.h"
-#include "readers/order/file_table.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/status.h"
 

@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "base/memory/arena.h"
+#include "readers/engine/files/record_set.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/engine/sources/worker_io.h"
 #include "readers/formats/format.h"
-#include "readers/order/record_set.h"
 #include "ringfeed/formats.h"
 #include "tests/readers/order/planned_data.h"
 #include "tests/support/fault_engine.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "readers/order/file_table.h"
+#include "readers/engine/files/file_table.h"
 #include "readers/order/row_cursor.h"
 
 namespace ringfeed {

@@ -11,8 +11,9 @@
 #include <vector>
 
 #include "base/keyed_permutation.h"
-#include "readers/order/file_schedule.h"
-#include "readers/order/file_table.h"
+#include "readers/engine/files/file_schedule.h"
+#include "readers/engine/files/file_table.h"
+#include "readers/order/files_of_pass.h"
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"

@@ -1,4 +1,4 @@
-#include "readers/order/record_set.h"
+#include "readers/engine/files/record_set.h"
 
 #include <algorithm>
 #include <atomic>

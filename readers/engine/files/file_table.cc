@@ -1,4 +1,4 @@
-#include "readers/order/file_table.h"
+#include "readers/engine/files/file_table.h"
 
 #include <algorithm>
 #include <cassert>

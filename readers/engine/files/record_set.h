@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "readers/engine/files/file_table.h"
 #include "readers/formats/format.h"
 #include "readers/formats/record_index.h"
 #include "readers/index/open_index.h"
-#include "readers/order/file_table.h"
 #include "readers/order/position.h"
 #include "readers/order/row_layout.h"
 #include "ringfeed/open_options.h"

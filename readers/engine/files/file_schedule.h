@@ -18,10 +18,6 @@
 
 namespace ringfeed {
 
-/// The files of the list of `files` that pass `pass` reads, by their numbers, in its order
-/// (docs/ORDER.md, "Files, stripes, interleave").
-std::vector<std::size_t> FilesOfPass(std::size_t files, const FileOrder& order, std::uint64_t pass);
-
 /// What a lane is to read next.
 struct Assignment {
   /// kWait: not known yet; ask again once the schedule's version is another than `version`.
