@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md names, that folders
-that share a row do not include each other, that every public header has a home there, and is listed
-where it is installed from and in docs/HEADERS.md, and that the root of include/ringfeed/ stays small.
+"""Checks that each folder includes only what its row of docs/ARCHITECTURE.md names, and all that it
+names, that folders that share a row do not include each other, that every public header has a home
+there, and is listed where it is installed from and in docs/HEADERS.md, and that the root of
+include/ringfeed/ stays small.
 
 check_layering.py ROOT: prints each violation as FILE:LINE: MESSAGE; exit status 1 if there is one.
 """
@@ -150,6 +151,14 @@ class Check:
             self.found.append(f"include/{PUBLIC}/CMakeLists.txt:1: {len(in_root)} headers in the root, more than"
                               f" {MOST_IN_ROOT}: what a training loop does not need has a folder")
 
+    def check_used(self):
+        """What a row allows and nobody uses is not allowed: else an arrow could grow unseen."""
+        for line, folders, named in self.table.named:
+            self.found += [f"{DOCUMENT}:{line}: the row of {folders[0]}/ names {below}/, "
+                           "and nothing there includes it"
+                           for below in named
+                           if not any((folder, below) in self.edges for folder in folders)]
+
     def check_exceptions(self):
         self.found += [f"{DOCUMENT}:{line}: {pair[0]} needs no exception for {pair[1]} any more"
                        for pair, line in self.table.exceptions.items() if pair not in self.used]
@@ -162,6 +171,7 @@ class Check:
         self.check_tops()
         self.check_inner()
         self.check_headers()
+        self.check_used()
         self.check_exceptions()
         return self.found
 

@@ -21,6 +21,7 @@ class Table:
     def __init__(self, text):
         self.faults = []  #: what is wrong with the table itself, as DOCUMENT:LINE: MESSAGE
         self.below = {}  #: folder: the folders that it may include
+        self.named = []  #: of each row: line, its folders, those that it names
         self.home = {}  #: public header, as `status.h` or `queue/channel.h`: its folder
         self.exceptions = {}  #: (file or folder, header or folder that it includes): line
         self._read(text)
@@ -49,6 +50,9 @@ class Table:
         self._read_exceptions([row for row in rows if told is not None and row[0] > told])
 
     def _read_folders(self, rows):
+        for number, cells in rows:
+            self.named.append((number, *([name.rstrip("/") for name in CODE.findall(cell)]
+                                         for cell in cells[:2])))
         rows = [(number, (f"`{folder}`", *cells[1:])) for number, cells in rows
                 for folder in CODE.findall(cells[0])]
         order = [CODE.match(cells[0]).group(1).rstrip("/") for _, cells in rows]
