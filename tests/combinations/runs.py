@@ -569,7 +569,7 @@ class Run:
         if said["order_digest"] != report["order_digest"]:
             self.fault(f"delivers {report['records']} records before it fails, and {said['records']} where "
                        "it runs otherwise", process)
-        if process.position.exists():
+        if "--position-out" in words and process.position.exists():
             plain = pathlib.Path(f"{process.position}.plain")
             texts = [each.read_text() if each.exists() else "none" for each in (process.position, plain)]
             if texts[0] != texts[1]:
