@@ -53,14 +53,14 @@ void BatchBuffer::Layout::SetStarts(std::byte* memory) const {
   }
 }
 
-void BatchBuffer::Layout::RebaseLevel(std::size_t column, std::size_t rows, std::size_t row,
+void BatchBuffer::Layout::RebaseLevel(std::size_t column, std::size_t row_count, std::size_t row,
                                       std::byte* memory) const {
   const Column& level = columns_[column];
   const auto* offsets = reinterpret_cast<const std::int64_t*>(memory + level.offsets);
   const auto* next = reinterpret_cast<const std::int64_t*>(memory + columns_[column + 1].offsets);
   auto* ends = reinterpret_cast<std::int64_t*>(memory + level.data);
   const std::int64_t lost = next[row + 1] - next[row];
-  for (std::int64_t i = offsets[row + 1]; i < offsets[rows]; ++i) ends[i] -= lost;
+  for (std::int64_t i = offsets[row + 1]; i < offsets[row_count]; ++i) ends[i] -= lost;
 }
 
 }  // namespace ringfeed

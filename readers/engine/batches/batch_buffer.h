@@ -72,9 +72,9 @@ struct BatchBuffer {
 
     /// Sets the zeros that offsets and levels start with, in memory that is laid out so.
     void SetStarts(std::byte* memory) const;
-    /// Takes row `row` of `rows` out of a level's sums: all that follow lose the units that it has
-    /// in the next column. Call it before either column loses the row.
-    void RebaseLevel(std::size_t column, std::size_t rows, std::size_t row,
+    /// Takes row `row` of `row_count` out of a level's sums: all that follow lose the units that it
+    /// has in the next column. Call it before either column loses the row.
+    void RebaseLevel(std::size_t column, std::size_t row_count, std::size_t row,
                      std::byte* memory) const;
 
    private:
