@@ -650,9 +650,8 @@ class Run:
         how = self.expected.run_like(lambda run: run == found, 0, ranks, 0, most,
                                      failed=failed_by(report_of(processes[0])))[1]
         ended = how if how == DAMAGED else self.ended(ranks, 0, most)
-        if self.configuration["audit"] == "no" or self.faults or ended in (DAMAGED, REFUSED):
-            return
-        if self.fails_unlike_model(processes):
+        if self.configuration["audit"] == "no" or self.faults or ended in (DAMAGED, REFUSED) \
+                or self.fails_unlike_model(processes):
             return
         if found and self.expected.damaged() and not self.expected.skip:
             if len(found[-1][1]) < self.configuration["batch"] // ranks:
@@ -668,15 +667,15 @@ class Run:
         if report is None:
             return
         counts = [report[name] for name in ("missing", "repeated", "rolled_back")]
-        every = [self.deliveries(each) for each in processes]
-        delivered = sum(len(rows) for rank in range(ranks) for _, rows in self.expected.run_like(
-            lambda run, rank=rank: run == every[rank], rank, ranks, 0, most)[0])
+        runs = [self.deliveries(process) for process in processes]
+        if not self.unsure():  # else what came is held against another run, not against the model
+            runs = [self.expected.run_like(lambda run, found=found: run == found, rank, ranks, 0, most)[0]
+                    for rank, found in enumerate(runs)]
+        delivered = sum(len(rows) for run in runs for _, rows in run)
         # Nobody knows what was lost where damage is reported and records have no numbers.
         unknown = report["reported_damage"] > 0 and not report["records_known"]
         if counts != [0, 0, 0] or report["exact"] == unknown or (process.returncode != 0) != unknown:
             self.fault(f"audit finds missing, repeated, rolled back: {counts}", process)
-        if self.unsure():  # what came is held against another run, not against the model
-            delivered = sum(len(rows) for deliveries in every for _, rows in deliveries)
         if report["records"] != delivered:
             self.fault(f"audit counts {report['records']} records of {delivered}", process)
 

@@ -239,22 +239,23 @@ class ConvertTest(CommandTest):
         self.assertIn("up to date " + str(outputs[0]), run("convert", *words).stdout)
         self.assertEqual(self.outcomes(self.convert(*words, "--force")), ["written"] * 3)
 
-    def keeps_attributes(self):
+    def old_inputs(self, records):
+        """Three files of so many records, each of its file's number. Where what is made of them can be
+        noted: else the test skips."""
         probe = self.write("probe", [])
         try:
             os.setxattr(probe, "user.ringfeed.probe", b"1")
         except OSError:
-            return False
+            self.skipTest("this file system keeps no extended attributes")
         finally:
             probe.unlink()
-        return True
-
-    def test_what_was_made_of_other_inputs_is_made_again(self):
-        if not self.keeps_attributes():
-            self.skipTest("this file system keeps no extended attributes")
-        paths = [self.write(f"{i}.tfrecord", [b"%d" % i] * 3) for i in range(3)]
+        paths = [self.write(f"{i}.tfrecord", [b"%d" % i] * records) for i in range(3)]
         for path in paths:
             self.set_age(path, 100)
+        return paths
+
+    def test_what_was_made_of_other_inputs_is_made_again(self):
+        paths = self.old_inputs(records=3)
         output = self.folder / "all.recordio"
         for some in (paths[:2], paths, [paths[1], paths[0], paths[2]], paths[1:]):
             with self.subTest(len(some)):
@@ -269,11 +270,7 @@ class ConvertTest(CommandTest):
         self.assertEqual(self.sha256(output), sequence_sha256([b"1"] * 3 + [b"another"]))
 
     def test_parts_of_other_inputs_of_the_same_length_are_not_mixed_with_these(self):
-        if not self.keeps_attributes():
-            self.skipTest("this file system keeps no extended attributes")
-        paths = [self.write(f"{i}.tfrecord", [b"%d" % i] * 10) for i in range(3)]
-        for path in paths:
-            self.set_age(path, 100)
+        paths = self.old_inputs(records=10)
         words = [self.folder / "out.tfrecord", "--records-per-file", 10]
         self.convert(*paths[:2], *words)
         self.assertIn("other inputs", self.assert_refused(2, "convert", *paths[1:], *words))
