@@ -124,6 +124,11 @@ bool DeviceLane::CanFill() const {
 
 bool DeviceLane::NothingMoreComes() const { return inbox_->IsClosed() && inbox_->Size() == 0; }
 
+void DeviceLane::WakeWith(unsigned what) {
+  // Order: partner of the exchange in Sleep.
+  if ((missing_.fetch_and(~what, std::memory_order_acq_rel) & ~what) == 0) work_.Notify();
+}
+
 bool DeviceLane::HasWork() const { return returned_.SizeApprox() > 0 || CanFill(); }
 
 std::int64_t DeviceLane::NextLook() const {
@@ -136,6 +141,12 @@ std::int64_t DeviceLane::NextLook() const {
 
 DeviceLane::SleepEnd DeviceLane::Sleep(const std::stop_token& stop, std::int64_t until_ns) {
   const auto key = work_.PrepareWait();
+  // Order: partner of WakeWith. Both are read-modify-writes. What was written before that one is
+  // seen by the looks that follow; after it, that one takes it off what is missing.
+  missing_.exchange(kBatch | kSlot, std::memory_order_acq_rel);
+  const unsigned there =
+      (inbox_->Size() > 0 ? kBatch : 0) | (FirstFree() != free_.end() ? kSlot : 0);
+  missing_.fetch_and(~there, std::memory_order_acq_rel);
   if (stop.stop_requested() || HasWork()) {
     work_.CancelWait(key);
     return SleepEnd::kHadWork;
@@ -351,7 +362,7 @@ QueueResult DeviceLane::Give(FeedItem&& item, const std::stop_token& stop) {
 QueueResult DeviceLane::Given(QueueResult result) {
   if (result != QueueResult::kOk) return result;
   given_.fetch_add(1, std::memory_order_relaxed);
-  work_.Notify();
+  WakeWith(kBatch);
   return result;
 }
 

@@ -155,7 +155,8 @@ class DeviceLane {
   enum class SleepEnd : std::uint8_t { kHadWork, kWoken, kTime };
   /// Sleeps until there may be something to do, at most until then. A batch that is given, a slot
   /// that comes back, the end and a stop wake it: who writes one of these wakes after it, and this
-  /// looks at them after its registration (WAITING.md). For the device alone it goes by the clock.
+  /// looks at them after its registration (WAITING.md). A batch wakes no lane that has no slot for
+  /// it, nor a slot one without a batch. For the device alone it goes by the clock.
   SleepEnd Sleep(const std::stop_token& stop, std::int64_t until_ns = CopyPace::kNever);
   /// When to look at the device again, by what is known of its copies; kNever if nothing is to
   /// be seen there.
@@ -239,6 +240,8 @@ class DeviceLane {
 
  private:
   enum class Seen : std::uint8_t { kDone, kNotYet, kGone };
+  static constexpr unsigned kBatch = 1;
+  static constexpr unsigned kSlot = 2;
   /// A thread between the ready channel and the note that it holds what it got there.
   class Taking {
    public:
@@ -260,6 +263,8 @@ class DeviceLane {
   void AwaitTakers();
   QueueResult Taken(QueueResult result, std::size_t number);
   QueueResult Given(QueueResult result);
+  /// Ends Sleep, unless the lane still lacks the other thing.
+  void WakeWith(unsigned what);
   bool SeeCopies();
   void SeeCopied(Slot* slot);
   /// Whether all that its lease depends on is done.
@@ -374,6 +379,7 @@ class DeviceLane {
   std::unique_ptr<Channel<std::size_t>> ready_;
   MpmcRing<std::size_t> returned_;
   std::atomic<int> takers_{0};
+  std::atomic<unsigned> missing_{0};  ///< of kBatch and kSlot, since the last Sleep began
   EventCount work_;
 
   // Of the feeding thread, for who asks why nothing comes.

@@ -79,14 +79,18 @@ Status DeviceLane::WaitHost(Slot* slot) {
 void DeviceLane::Release(std::size_t number) noexcept {
   Slot& slot = *slots_[number];
   // Where a graph is captured from one of the streams, the feeding thread does it after that.
-  (void)RecordReleases(&slot);
+  const bool back = RecordReleases(&slot) && !slot.lost;
   Note("lease", slot.item.number, slot.leased_ns);
   // Order: partner of the load in Free, which may then do away with the slot.
   slot.holder.store(std::thread::id(), std::memory_order_release);
   backend_->NoteHandOver(&slot);
   std::size_t pushed = number;
   (void)returned_.TryPush(std::move(pushed));  // has room for every slot
-  work_.Notify();
+  if (back) {
+    WakeWith(kSlot);
+  } else {
+    work_.Notify();  // it has something else to do about it
+  }
 }
 
 std::size_t DeviceLane::LeasesOf(std::thread::id thread) const {

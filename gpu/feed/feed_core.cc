@@ -271,14 +271,14 @@ QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int6
     if (simulated_) {
       options_.backend->Idle(std::min(until_ns, ready_ns));
     } else {
-      RestUnthreaded(lane, until_ns, deadline, stop);
+      SleepUnthreaded(lane, until_ns, deadline, stop);
     }
   }
   return lanes_[lane]->TryTake(slot);
 }
 
-void FeedCore::RestUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
-                              const std::stop_token& stop) {
+void FeedCore::SleepUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
+                               const std::stop_token& stop) {
   const std::stop_callback wake(stop, [&] { lanes_[lane]->Wake(); });
   // What happens at other lanes wakes nobody here.
   std::int64_t most_ns = lanes_.size() > 1 ? CopyPace::kLongestNapNs : kLookNs;

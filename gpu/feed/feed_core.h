@@ -121,8 +121,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
                           Deadline deadline, const std::stop_token& stop);
   /// Without threads, in real time: until that lane may have something to do.
-  void RestUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
-                      const std::stop_token& stop);
+  void SleepUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
+                       const std::stop_token& stop);
   /// Of a slot that was taken.
   DeviceLease Lease(std::size_t lane, std::size_t slot);
   /// The chain that is fed. Throws Error if that is none.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -228,14 +229,15 @@ TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
   EXPECT_TRUE(devices->offences().empty());
 }
 
-// What a lane rests for. A rest until a time that is over says whether it would sleep.
+// What a lane sleeps for. A sleep until a time that is over says whether it would.
 
 /// On a device whose copies are done when time passes alone: in Idle.
-class DeviceLaneRestTest : public testing::Test {
+class DeviceLaneSleepTest : public testing::Test {
  protected:
   using SleepEnd = DeviceLane::SleepEnd;
   static constexpr std::size_t kSlots = 3;
   static constexpr std::size_t kBatchBytes = std::size_t{1} << 20;
+  static constexpr std::int64_t kNapNs = 100'000'000;
 
   void SetUp() override { ASSERT_TRUE(lane_.Open().ok()); }
   void TearDown() override {
@@ -287,12 +289,12 @@ class DeviceLaneRestTest : public testing::Test {
   std::stop_source stop_;
 };
 
-TEST_F(DeviceLaneRestTest, WithNothingToDoItSleeps) {
+TEST_F(DeviceLaneSleepTest, WithNothingToDoItSleeps) {
   EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
   EXPECT_EQ(lane_.NextLook(), CopyPace::kNever);
 }
 
-TEST_F(DeviceLaneRestTest, ABatchThatComesDuringACopyIsNotSleptOver) {
+TEST_F(DeviceLaneSleepTest, ABatchThatComesDuringACopyIsNotSleptOver) {
   ASSERT_EQ(lane_.TryGive(Large(0)), QueueResult::kOk);
   FeedAll();
   ASSERT_TRUE(lane_.copying());
@@ -301,7 +303,7 @@ TEST_F(DeviceLaneRestTest, ABatchThatComesDuringACopyIsNotSleptOver) {
   EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
-TEST_F(DeviceLaneRestTest, ASlotThatComesBackDuringACopyIsNotSleptOver) {
+TEST_F(DeviceLaneSleepTest, ASlotThatComesBackDuringACopyIsNotSleptOver) {
   ASSERT_EQ(lane_.TryGive(Large(0)), QueueResult::kOk);
   FeedAll();
   LookUntilCopied();
@@ -313,7 +315,33 @@ TEST_F(DeviceLaneRestTest, ASlotThatComesBackDuringACopyIsNotSleptOver) {
   EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
-TEST_F(DeviceLaneRestTest, AStopIsNotSleptOverWhateverTheLaneIsAt) {
+// A wake costs two threads a switch each.
+TEST_F(DeviceLaneSleepTest, WhatTheLaneCouldNotActOnWakesItNot) {
+  const auto sleep_during = [&](const auto& act) {
+    SleepEnd end{};
+    std::thread lane([&] { end = lane_.Sleep(stop_.get_token(), devices_->NowNanos() + kNapNs); });
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kNapNs / 2));
+    act();
+    lane.join();
+    return end;
+  };
+  ASSERT_EQ(lane_.TryGive(Large(0)), QueueResult::kOk);
+  FeedAll();
+  LookUntilCopied();
+  const std::size_t first = Take();
+  EXPECT_EQ(sleep_during([&] { lane_.Release(first); }), SleepEnd::kTime) << "there is no batch";
+  for (std::uint64_t number = 1; number <= kSlots; ++number) {
+    ASSERT_EQ(lane_.TryGive(Large(number)), QueueResult::kOk);
+    FeedAll();
+  }
+  LookUntilCopied();
+  const SleepEnd end =
+      sleep_during([&] { EXPECT_EQ(lane_.TryGive(Large(kSlots + 1)), QueueResult::kOk); });
+  EXPECT_EQ(end, SleepEnd::kTime) << "there is no slot";
+  EXPECT_NE(sleep_during([&] { lane_.Release(Take()); }), SleepEnd::kTime);
+}
+
+TEST_F(DeviceLaneSleepTest, AStopIsNotSleptOverWhateverTheLaneIsAt) {
   lane_.End({});
   FeedAll();  // it has come to its end before
   EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
@@ -322,7 +350,7 @@ TEST_F(DeviceLaneRestTest, AStopIsNotSleptOverWhateverTheLaneIsAt) {
 }
 
 // A lane whose batches all wait for their loop has nothing to do, and no core to burn.
-TEST_F(DeviceLaneRestTest, WithoutAFreeSlotNeitherBatchesNorTheEndAreWork) {
+TEST_F(DeviceLaneSleepTest, WithoutAFreeSlotNeitherBatchesNorTheEndAreWork) {
   for (std::uint64_t number = 0; number < kSlots; ++number) {
     ASSERT_EQ(lane_.TryGive(Large(number)), QueueResult::kOk);
     FeedAll();
@@ -340,7 +368,7 @@ TEST_F(DeviceLaneRestTest, WithoutAFreeSlotNeitherBatchesNorTheEndAreWork) {
   EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
-TEST_F(DeviceLaneRestTest, ABatchThatWaitsForAnotherOneIsSleptOver) {
+TEST_F(DeviceLaneSleepTest, ABatchThatWaitsForAnotherOneIsSleptOver) {
   FeedItem huge = Item(0);
   huge.batch = {MakeTensor(std::vector<std::byte>(DeviceLane::kGroupBytes))};
   ASSERT_EQ(lane_.TryGive(std::move(huge)), QueueResult::kOk);
@@ -356,7 +384,7 @@ TEST_F(DeviceLaneRestTest, ABatchThatWaitsForAnotherOneIsSleptOver) {
             3U);
 }
 
-TEST_F(DeviceLaneRestTest, ACopyOfAKnownRateIsLookedAtAFewTimes) {
+TEST_F(DeviceLaneSleepTest, ACopyOfAKnownRateIsLookedAtAFewTimes) {
   const auto copy = [&](std::uint64_t number) {
     EXPECT_EQ(lane_.TryGive(Large(number)), QueueResult::kOk);
     FeedAll();
