@@ -168,7 +168,7 @@ void RunCase(benchmark::State& state, IoMethod method, bool cold) {
   (void)BringIntoPageCache(path);
   // As a chain does from pass to pass: whoever opens it gets this mapping.
   OpenInputResult kept;
-  if (method == IoMethod::kMmap) kept = OpenInput(path, {.path = IoPath::kMmap}, true);
+  if (method == IoMethod::kMmap) kept = OpenInput(path, {.path = IoPath::kMmap}, {.may_map = true});
   IoFigures sum;
   for (auto iteration : state) {
     if (cold) (void)DropFromPageCache(path);

@@ -228,7 +228,7 @@ IoFigures ReadFile(const std::string& path, const IoLoopOptions& options,
   IoFigures figures;
   if (options.method == IoMethod::kBarePread) {
     figures = ReadBare(path, options, buffers.data);
-  } else if (OpenInputResult opened = OpenInput(path, io, true); !opened.status.ok()) {
+  } else if (OpenInputResult opened = OpenInput(path, io, {.may_map = true}); !opened.status.ok()) {
     figures = Failed(opened.status.ToString());
   } else if (options.method == IoMethod::kMmap) {
     figures = ReadMapped(*opened.file, options);

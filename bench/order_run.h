@@ -37,8 +37,8 @@ struct OrderWork {
   std::function<std::unique_ptr<OrderRun>()> start;
 };
 
-/// Shuffles of cold files, by the clock or by reads per CPU second, beside the same files in their
-/// order or beside fio.
+/// Cold files: shuffles of them, by the clock or by reads per CPU second, beside the same files in
+/// their order or beside fio; passes over them beside the bare loop.
 std::vector<OrderWork> ColdWorks();
 /// The blocks shuffle of warm files beside the same files in their order.
 std::vector<OrderWork> WarmShuffleWorks();

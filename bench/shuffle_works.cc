@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/machine/cpu_count.h"
+#include "bench/bare_loop.h"
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
 #include "bench/io_loop.h"
@@ -175,6 +176,63 @@ class ColdRun final : public OrderRun {
   const ShuffleMode mode_;
 };
 
+// --- cold, and read again ----------------------------------------------------------------------
+
+// Five passes in one thread over files that are cold at first, beside the bare loop five times.
+class ColdPassesRun final : public OrderRun {
+ public:
+  ColdPassesRun() : files_(ImageFiles()) {}
+
+  std::string Verify() override {
+    if (Drop(files_) > kMostCached)
+      return "skipped: pages of " + files_.paths[0] + " stay in memory";
+    FeedChain chain = Open();
+    std::uint64_t first_sum = 0;
+    const LoopResult first = chain.DigestPass(&first_sum);
+    for (std::uint64_t pass = 1; pass < kPasses; ++pass) {
+      std::uint64_t sum = 0;
+      const LoopResult later = chain.DigestPass(&sum);
+      if (sum != first_sum || later.digest != first.digest) return "a later pass delivers others";
+    }
+    return "";
+  }
+
+  std::vector<OrderFigure> Measure(bool ours_first) override {
+    OrderFigure figure;
+    if (ours_first) figure.ours = Ours(&figure.skipped);
+    figure.baseline = Bare();
+    if (!ours_first) figure.ours = Ours(&figure.skipped);
+    return {figure};
+  }
+
+ private:
+  static constexpr std::uint64_t kPasses = 5;
+  FeedChain Open() const {
+    return FeedChain(MultiPass(Images(files_, ShuffleMode::kNone, 1), kPasses), files_.records,
+                     false);
+  }
+  double Rate(double wall_s) const {
+    return static_cast<double>(kPasses * files_.bytes) / 1e9 / wall_s;
+  }
+  double Ours(std::string* skipped) const {
+    if (Drop(files_) > kMostCached) *skipped = "pages of the files stay in memory";
+    FeedChain chain = Open();
+    double wall_s = 0;
+    for (std::uint64_t pass = 0; pass < kPasses; ++pass) wall_s += chain.ReadPass().wall_s;
+    return Rate(wall_s);
+  }
+  double Bare() const {
+    Drop(files_);
+    double wall_s = 0;
+    for (std::uint64_t pass = 0; pass < kPasses; ++pass) {
+      wall_s += BareImageLoop(files_.paths, {.batch_rows = kBatchRows}).wall_s;
+    }
+    return Rate(wall_s);
+  }
+
+  const BenchFiles files_;
+};
+
 // --- cold, beside fio --------------------------------------------------------------------------
 
 // Rows of one size at random places, each of whole blocks of the medium: what is read for a row
@@ -331,6 +389,7 @@ OrderWork ColdWork(const std::string& name, ShuffleMode mode) {
 std::vector<OrderWork> ColdWorks() {
   return {ColdWork("order.blocks_cold", ShuffleMode::kStripes),
           ColdWork("order.global_cold", ShuffleMode::kGlobal),
+          {{{"order.cold_passes", "GB/s"}}, [] { return std::make_unique<ColdPassesRun>(); }},
           {{{"order.global_rows_cold", "M reads per CPU s"}}, StartPages},
           {{{"order.global_cold_fio", "GB/s"}}, StartSamples}};
 }

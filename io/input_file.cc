@@ -37,6 +37,9 @@ constexpr double kResidentFrom = 0.95;
 /// Larger files come into the page cache as they are touched: to ask for all of one may take
 /// longer than the first batch may wait.
 constexpr std::uint64_t kMostLoaded = std::uint64_t{1} << 30;
+/// So much of a file that is loaded into the page cache is on its way there while what stands
+/// before it is read: the files that are read in turn keep a disk busy together, and one alone too.
+constexpr std::uint64_t kLoadedAhead = std::uint64_t{8} << 20;
 /// Of one read() call; Linux transfers at most 2 GiB less a page.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 /// What every file system with direct I/O accepts where it does not say what it needs.
@@ -73,7 +76,7 @@ bool DisableDirect(int descriptor) {
 }
 
 /// A file that is read through its descriptor.
-class DescriptorInput final : public InputFile {
+class DescriptorInput : public InputFile {
  public:
   DescriptorInput(const std::string& name, std::uint64_t size, int descriptor, int retries)
       : retries_(retries) {
@@ -122,6 +125,34 @@ Status DescriptorInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer
   }
   return {};
 }
+
+/// A file that comes into the page cache while it is read: its next kLoadedAhead bytes are asked
+/// for, half of them at a time.
+class LoadedInput final : public DescriptorInput {
+ public:
+  LoadedInput(const std::string& name, std::uint64_t size, int descriptor, int retries)
+      : DescriptorInput(name, size, descriptor, retries) {
+    loads_ahead_ = true;
+  }
+
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    Ask(offset, offset + buffer.size() + kLoadedAhead);
+    return DescriptorInput::ReadAt(offset, buffer, bytes_read);
+  }
+
+ private:
+  void Ask(std::uint64_t begin, std::uint64_t end) {
+    begin = std::max(begin, asked_);
+    end = std::min(end, size_);
+    if (begin >= end || (end < size_ && end - begin < kLoadedAhead / 2)) return;
+    posix_fadvise(descriptor_, static_cast<off_t>(begin), static_cast<off_t>(end - begin),
+                  POSIX_FADV_WILLNEED);
+    asked_ = end;
+  }
+
+  std::uint64_t asked_ = 0;  ///< up to there
+};
 
 /// A file that stands in memory as a whole.
 class MappedInput final : public InputFile {
@@ -206,18 +237,19 @@ class Opening {
   Opening& operator=(const Opening&) = delete;
 
   Status Open() { return OpenDataFile(name_, &descriptor_, &stat_); }
-  OpenInputResult Choose(bool may_map);
+  OpenInputResult Choose(const OpenRules& rules);
   OpenInputResult Sequential(const std::string& reason);
   OpenInputResult Direct(const std::string& reason) { return Cold(IoPath::kPread, reason); }
   OpenInputResult Cached(std::uint64_t* loads);
 
  private:
-  OpenInputResult ChooseAuto(bool may_map);
+  OpenInputResult ChooseAuto(const OpenRules& rules);
   OpenInputResult ChoosePread();
   OpenInputResult ChooseUring();
   OpenInputResult Mapped(std::string reason);
   OpenInputResult Inline(std::string reason, bool cached = false);
   OpenInputResult Cold(IoPath path, std::string reason);
+  OpenInputResult Loaded();
 
   bool IsResident() const { return ResidentShare(descriptor_, size()) >= kResidentFrom; }
   bool IsSmall() const { return size() <= kSmallFileBlocks * options_.block_bytes; }
@@ -236,10 +268,10 @@ class Opening {
   struct stat stat_ {};
 };
 
-OpenInputResult Opening::Choose(bool may_map) {
+OpenInputResult Opening::Choose(const OpenRules& rules) {
   switch (options_.path) {
     case IoPath::kAuto:
-      return ChooseAuto(may_map);
+      return ChooseAuto(rules);
     case IoPath::kUring:
       return ChooseUring();
     case IoPath::kPread:
@@ -276,11 +308,11 @@ OpenInputResult Opening::Cached(std::uint64_t* loads) {
   return Inline(reason + "; " + mapped.status.message(), true);
 }
 
-OpenInputResult Opening::ChooseAuto(bool may_map) {
+OpenInputResult Opening::ChooseAuto(const OpenRules& rules) {
   if (IsResident()) {
     if (!options_.may_map) return Inline("in the page cache: read inline, not to be mapped");
     const bool is_mapped = FileMapping::IsMapped(stat_);
-    if (!may_map && !is_mapped) return Inline("in the page cache: read inline");
+    if (!rules.may_map && !is_mapped) return Inline("in the page cache: read inline");
     OpenInputResult mapped =
         Mapped(is_mapped ? "in the page cache: mapped, as in the pass before"
                          : "in the page cache, and will be read again: mapped");
@@ -291,6 +323,7 @@ OpenInputResult Opening::ChooseAuto(bool may_map) {
     posix_fadvise(descriptor_, 0, 0, POSIX_FADV_WILLNEED);
     return Inline("cold, but small: read ahead by the kernel, then inline");
   }
+  if (rules.may_load && rules.may_load(size())) return Loaded();
   const UringProbe& probe = ProbeUring();
   if (probe.available) return Cold(IoPath::kUring, "cold: io_uring");
   return Cold(IoPath::kPread, "cold: a pool of reading threads, because " + probe.reason);
@@ -328,6 +361,17 @@ OpenInputResult Opening::Inline(std::string reason, bool cached) {
   return {{}, std::move(file)};
 }
 
+OpenInputResult Opening::Loaded() {
+  // What is asked for ahead is enough, and the kernel's own guesses would be beside it.
+  posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);
+  auto file = std::make_unique<LoadedInput>(name_, size(), std::exchange(descriptor_, -1),
+                                            options_.retries);
+  file->Choose({name_, IoPath::kPread, false, false,
+                "cold, and will be read again: through the page cache, inline"},
+               1);
+  return {{}, std::move(file)};
+}
+
 OpenInputResult Opening::Cold(IoPath path, std::string reason) {
   std::uint32_t alignment = 0;
   std::string why_buffered = "not asked for";
@@ -340,11 +384,12 @@ OpenInputResult Opening::Cold(IoPath path, std::string reason) {
 
 }  // namespace
 
-OpenInputResult OpenInput(const std::string& name, const IoOptions& options, bool may_map) {
+OpenInputResult OpenInput(const std::string& name, const IoOptions& options,
+                          const OpenRules& rules) {
   Opening opening(name, options);
   const Status status = opening.Open();
   if (!status.ok()) return {status, nullptr};
-  return opening.Choose(may_map);
+  return opening.Choose(rules);
 }
 
 OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& options,

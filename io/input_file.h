@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -52,6 +53,9 @@ class InputFile {
   const void* attached() const { return attached_.get(); }
   /// Opened by OpenCachedInput: pieces are asked for as they are needed, with little between them.
   bool cached() const { return cached_; }
+  /// ReadAt brings what comes next into the page cache: it is to be called from the start to the
+  /// end, by the thread that wants the bytes.
+  bool loads_ahead() const { return loads_ahead_; }
 
   /// Reads inline, in the caller's thread: whole range unless the file ends. Retries EINTR and
   /// short reads. Where the file is found shorter than size(), the bytes that there are and
@@ -64,23 +68,33 @@ class InputFile {
   std::uint64_t size_ = 0;
   IoChoice choice_;
   bool cached_ = false;
+  bool loads_ahead_ = false;
   int descriptor_ = -1;
   std::uint32_t alignment_ = 1;
   std::shared_ptr<const void> attached_;
   std::span<const std::byte> mapping_;
 };
 
+/// What is known of a file's further use.
+struct OpenRules {
+  bool may_map = false;  ///< it was read before, and may be again
+  /// Asked of a cold, large file whose path is not forced, with its bytes: whether it is to come
+  /// into the page cache, since it will be read again. Empty: no.
+  std::function<bool(std::uint64_t bytes)> may_load{};
+};
 /// Opens `name` and chooses its path: by options.path if forced (an error where that cannot work),
-/// else cold and large: io_uring with O_DIRECT where `uring_available`; resident in the page cache:
-/// inline reads, or, where `may_map` (the file will be read again, or somebody has it mapped),
-/// mapped. The choice carries its reason in words. Errors: kNotFound, kPermissionDenied,
+/// else cold and large: io_uring with O_DIRECT where there is io_uring, or, if it may be loaded,
+/// inline reads with the page cache filled ahead of them; resident in the page cache: inline reads,
+/// or, where it may be mapped or somebody has it mapped, mapped. The choice carries its reason in
+/// words. Errors: kNotFound, kPermissionDenied,
 /// kInvalidArgument (a directory, a device), kUnsupported (of /proc), kResourceExhausted
 /// (descriptors).
 struct OpenInputResult {
   Status status;
   std::unique_ptr<InputFile> file;
 };
-OpenInputResult OpenInput(const std::string& name, const IoOptions& options, bool may_map);
+OpenInputResult OpenInput(const std::string& name, const IoOptions& options,
+                          const OpenRules& rules = {});
 OpenInputResult OpenInput(std::shared_ptr<Source> source);
 /// Opens `name` to be read through the page cache in small pieces in any order: mapped, or, where
 /// another path is asked for, by that path without O_DIRECT. What the cache lacks of it is asked

@@ -74,13 +74,13 @@ IoPath PathOfOnePass(const std::string& file) {
   std::error_code ignored;
   if (IsStreamName(file) || !std::filesystem::is_regular_file(file, ignored)) return IoPath::kAuto;
   IoOptions options;
-  const OpenInputResult chosen = OpenInput(file, options, false);
+  const OpenInputResult chosen = OpenInput(file, options);
   if (!chosen.status.ok() || !chosen.file->choice().resident) return IoPath::kAuto;
   if (std::filesystem::file_size(file, ignored) < 4 * kTriedBytes) return IoPath::kAuto;
   static const bool maps = MappingPays(file);  // it is the machine's affair
   if (!maps) return IoPath::kPread;
   options.path = IoPath::kMmap;
-  return OpenInput(file, options, true).status.ok() ? IoPath::kMmap : IoPath::kAuto;
+  return OpenInput(file, options, {.may_map = true}).status.ok() ? IoPath::kMmap : IoPath::kAuto;
 }
 
 }  // namespace ringfeed::tools

@@ -1,5 +1,6 @@
 #include "base/memory/memory_limit.h"
 
+#include <algorithm>
 #include <charconv>
 #include <fstream>
 #include <system_error>
@@ -10,12 +11,12 @@ namespace ringfeed {
 
 namespace {
 
-std::uint64_t MachineMemory(const std::string& root) {
+std::uint64_t MachineMemory(const std::string& root, const char* which) {
   std::ifstream file(root + "/proc/meminfo");
   std::string word;
   std::uint64_t kibibytes = 0;
   while (file >> word) {
-    if (word == "MemTotal:" && file >> kibibytes) return kibibytes * 1024;
+    if (word == which && file >> kibibytes) return kibibytes * 1024;
   }
   // Without /proc nothing is known; a small machine is assumed.
   return std::uint64_t{1} << 30;
@@ -34,7 +35,7 @@ std::optional<std::uint64_t> LimitIn(const std::string& path) {
 }  // namespace
 
 MemoryLimit FindMemoryLimit(const std::string& root) {
-  MemoryLimit limit{MachineMemory(root), "machine"};
+  MemoryLimit limit{MachineMemory(root, "MemTotal:"), "machine"};
   for (const CgroupPath& path : CgroupPathsOf("memory", root)) {
     const char* file = path.version2 ? "/memory.max" : "/memory.limit_in_bytes";
     for (const std::string& directory : path.directories) {
@@ -45,6 +46,10 @@ MemoryLimit FindMemoryLimit(const std::string& root) {
     }
   }
   return limit;
+}
+
+std::uint64_t AvailableMemory(const std::string& root) {
+  return std::min(MachineMemory(root, "MemAvailable:"), FindMemoryLimit(root).bytes);
 }
 
 }  // namespace ringfeed

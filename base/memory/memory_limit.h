@@ -15,4 +15,8 @@ struct MemoryLimit {
 /// than the machine has. `root` stands before /proc and /sys: for tests.
 MemoryLimit FindMemoryLimit(const std::string& root = "");
 
+/// What the machine has free or could free at once, the page cache included; never more than the
+/// limit.
+std::uint64_t AvailableMemory(const std::string& root = "");
+
 }  // namespace ringfeed

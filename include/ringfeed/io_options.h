@@ -9,8 +9,8 @@ namespace ringfeed {
 
 /// The ways in which a file's bytes come into memory.
 enum class IoPath : std::uint8_t {
-  kAuto,   ///< chosen by file, as residency, size and the system allow
-  kUring,  ///< io_uring, O_DIRECT if the file system has it
+  kAuto,   ///< chosen by file, as residency, size, passes to come and the system allow
+  kUring,  ///< io_uring, O_DIRECT if the file system has it, in each pass
   kPread,  ///< read calls: inline for files in the page cache, a pool of threads for cold ones
   kMmap,   ///< mapped, and kept mapped across passes
 };
@@ -24,7 +24,9 @@ struct IoOptions {
   bool may_map = true;  ///< kAuto may map a file that is in the page cache; else it is read
   std::size_t block_bytes = 512 * 1024;           ///< size of one read; a multiple of 4096
   std::size_t in_flight_bytes = 4 * 1024 * 1024;  ///< per reader thread, io_uring and pool
-  bool direct = true;                             ///< O_DIRECT for cold files
+  /// O_DIRECT for cold files. kAuto fills the page cache instead from those that two more passes
+  /// are to read, if half of the memory has room for all of a chain's files.
+  bool direct = true;
   int retries = 3;                                ///< after transient errors, with growing pauses
 };
 

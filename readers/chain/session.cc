@@ -64,6 +64,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
     auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, *start_,
                                      start_->by_index ? indexed_ : nullptr, kept_);
     run->Start();
+    kept_.read_before = true;
     return run;
   } catch (const std::bad_alloc&) {
     throw Error(Status(StatusCode::kResourceExhausted,

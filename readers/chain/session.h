@@ -321,7 +321,7 @@ class ReaderSession {
   std::string not_planned_;  ///< why there is none, once that was found out
   std::optional<DataFingerprint> fingerprint_;
   const RewindInput rewind_input_;
-  const ChainKeeps kept_;  ///< of all runs
+  ChainKeeps kept_;  ///< of all runs
   RunHooks hooks_;
 
   std::condition_variable_any resumed_;  ///< with mutex_

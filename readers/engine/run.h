@@ -97,6 +97,8 @@ struct RunHooks {
 struct ChainKeeps {
   std::shared_ptr<Ledger> ledger = std::make_shared<Ledger>();
   std::shared_ptr<KeptMappings> mappings = std::make_shared<KeptMappings>();
+  std::shared_ptr<CacheRoom> cache_room = std::make_shared<CacheRoom>();
+  bool read_before = false;  ///< by an earlier run
 };
 
 /// One execution of a plan, from its first record to its end or its stop: the threads, the rings
@@ -345,6 +347,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   std::size_t FramedAheadBytes() const;
   /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
   FileNews News() const;
+  FileRereads Rereads() const;
 
   static constexpr std::uint64_t kNoPass = ~std::uint64_t{0};
   const int cpus_;
@@ -360,6 +363,8 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   const RewindInput rewind_input_;
   const std::shared_ptr<Ledger> ledger_;
   const std::shared_ptr<KeptMappings> mappings_;
+  const std::shared_ptr<CacheRoom> cache_room_;
+  const bool read_before_;
   const bool unordered_;  ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena_;
   const std::shared_ptr<Arena> read_arena_;  ///< that blocks are of: arena_, or a device's

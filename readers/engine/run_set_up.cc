@@ -147,6 +147,8 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
       rewind_input_(std::move(rewind_input)),
       ledger_(std::move(chain.ledger)),
       mappings_(std::move(chain.mappings)),
+      cache_room_(std::move(chain.cache_room)),
+      read_before_(chain.read_before),
       unordered_(GivesOrderUp(plan)),
       arena_(std::move(arena)),
       read_arena_(direct_ ? direct_.memory() : arena_),
@@ -270,7 +272,7 @@ std::size_t Run::BuildChunks() {
   chunks_ = std::make_unique<ChunkPlan>(indexed_->NewCursor(start_.mix, stages_by_index_), options);
   const FileTable& table = *indexed_->table();
   opened_files_ = std::make_unique<OpenedFiles>(indexed_->table(), plan_.source.options.io, News(),
-                                                0, direct_.reads());
+                                                cache_room_, 0, direct_.reads());
   for (std::size_t file = 0; file < table.files(); ++file) {
     if (table.FirstRow(file) == table.FirstRow(file + 1)) {
       ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
@@ -292,6 +294,17 @@ void Run::ShareBatches(BatchSink::Options* options) const {
   options->slice_end = (rank + 1) * rows;
 }
 
+FileRereads Run::Rereads() const {
+  FileRereads rereads;
+  rereads.room = cache_room_;
+  rereads.passes = plan_.passes;
+  rereads.read_before = read_before_;
+  if (plan_.batch.split_by_files) {
+    rereads.ranks = static_cast<std::size_t>(plan_.batch.rank.world_size);
+  }
+  return rereads;
+}
+
 std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   const SourceNode& source = plan_.source;
   if (chunks_ != nullptr) {
@@ -302,7 +315,7 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   }
   if (schedule_ != nullptr) {
     return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
-                                      News());
+                                      News(), Rereads());
   }
   if (!source.streams.empty()) {
     const StreamInput& stream = source.streams[number];

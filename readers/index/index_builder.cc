@@ -166,7 +166,7 @@ Status OpenWindow(const IndexedFile& file, std::unique_ptr<InputFile>* input) {
     IoOptions options;
     const bool headers_alone = file.format->name() == "recordio" && file.bytes > 0;
     options.path = headers_alone ? IoPath::kMmap : IoPath::kAuto;
-    opened = OpenInput(file.name, options, true);
+    opened = OpenInput(file.name, options, {.may_map = true});
     const bool mapped = opened.status.ok() && !opened.file->mapping().empty();
     if (!mapped) opened = OpenSequentialInput(file.name, IoOptions{}, "it is indexed");
   }

@@ -51,6 +51,15 @@ TEST(MemoryLimit, KnowsTheFirstVersionOfCgroups) {
   EXPECT_EQ(FindMemoryLimit(system.root()).source, "cgroup v1");
 }
 
+TEST(MemoryLimit, WhatIsAvailableIsNeverMoreThanIt) {
+  const SmallMachine system;
+  system.Put("/proc/meminfo", "MemTotal: 16777216 kB\nMemFree: 1 kB\nMemAvailable: 4194304 kB\n");
+  EXPECT_EQ(AvailableMemory(system.root()), 4 * kGiB);
+  system.Put("/proc/self/cgroup", "0::/a\n");
+  system.Put("/sys/fs/cgroup/a/memory.max", "2147483648\n");
+  EXPECT_EQ(AvailableMemory(system.root()), 2 * kGiB);
+}
+
 TEST(MemoryLimit, OfThisMachineIsReasonable) {
   EXPECT_GE(FindMemoryLimit().bytes, std::uint64_t{64} << 20);
 }

@@ -39,7 +39,7 @@ std::unique_ptr<ReadEngine> EngineTest::NewEngine(const IoOptions& options) {
 
 std::unique_ptr<InputFile> EngineTest::OpenCase(const std::string& path) {
   GetParam().cold ? MakeCold(path) : MakeWarm(path);
-  OpenInputResult result = OpenInput(path, Options(), false);
+  OpenInputResult result = OpenInput(path, Options());
   EXPECT_TRUE(result.status.ok()) << result.status.ToString();
   return std::move(result.file);
 }

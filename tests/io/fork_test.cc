@@ -59,7 +59,7 @@ class IoForkTest : public testing::Test {
 
 TEST_F(IoForkTest, AChildReadsThroughAPoolWhateverThreadsOfItsParentDo) {
   const IoOptions options;
-  const OpenInputResult opened = OpenInput(path_, options, false);
+  const OpenInputResult opened = OpenInput(path_, options);
   ASSERT_TRUE(opened.status.ok());
   const auto read = [&] {
     const std::unique_ptr<ReadEngine> engine = MakePoolEngine(options);
@@ -77,7 +77,7 @@ TEST_F(IoForkTest, AChildMapsFilesWhateverThreadsOfItsParentDo) {
   IoOptions options;
   options.path = IoPath::kMmap;
   const auto map = [&] {
-    const OpenInputResult opened = OpenInput(path_, options, true);
+    const OpenInputResult opened = OpenInput(path_, options, {.may_map = true});
     return opened.status.ok() && !opened.file->mapping().empty();
   };
   EXPECT_EQ(ForkBeside([&] { (void)map(); }, map), 0);

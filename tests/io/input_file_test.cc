@@ -33,7 +33,7 @@ class InputFileTest : public testing::Test {
                                          bool may_map = false) {
     IoOptions options;
     options.path = how;
-    OpenInputResult result = OpenInput(path, options, may_map);
+    OpenInputResult result = OpenInput(path, options, {.may_map = may_map});
     EXPECT_TRUE(result.status.ok()) << result.status.ToString();
     return std::move(result.file);
   }
@@ -50,7 +50,7 @@ class InputFileTest : public testing::Test {
   static StatusCode FailureOf(const std::string& path, IoPath how = IoPath::kAuto) {
     IoOptions options;
     options.path = how;
-    const OpenInputResult result = OpenInput(path, options, false);
+    const OpenInputResult result = OpenInput(path, options);
     EXPECT_EQ(result.file, nullptr);
     EXPECT_NE(result.status.ToString().find(path), std::string::npos) << result.status.ToString();
     return result.status.code();
@@ -93,6 +93,56 @@ TEST_F(InputFileTest, AColdLargeFileComesByTheRingOrThePool) {
   if (file->choice().direct) {
     EXPECT_GE(file->alignment(), 512u);
   }
+}
+
+TEST_F(InputFileTest, AColdLargeFileThatMayBeLoadedFillsThePageCacheAsItIsRead) {
+  const std::string path = NewFile(3 * kLarge + 1001);
+  if (!MakeCold(path)) GTEST_SKIP() << kDropsNoFiles;
+  std::uint64_t asked = 0;
+  const auto may_load = [&](std::uint64_t bytes) {
+    asked = bytes;
+    return true;
+  };
+  OpenInputResult opened = OpenInput(path, IoOptions(), {.may_load = may_load});
+  ASSERT_TRUE(opened.status.ok()) << opened.status.ToString();
+  InputFile* const file = opened.file.get();
+  EXPECT_EQ(asked, 3 * kLarge + 1001);
+  EXPECT_TRUE(file->loads_ahead());
+  EXPECT_EQ(file->choice().path, IoPath::kPread);
+  EXPECT_FALSE(file->choice().direct);
+  EXPECT_FALSE(file->choice().resident);
+  AlignedBuffer buffer(1 << 20);
+  for (std::uint64_t offset = 0; offset < file->size(); offset += buffer.span().size()) {
+    std::size_t bytes = 0;
+    ASSERT_TRUE(file->ReadAt(offset, buffer.span(), &bytes).ok());
+    ASSERT_EQ(bytes, std::min<std::uint64_t>(buffer.span().size(), file->size() - offset));
+    ASSERT_EQ(FirstDifference(buffer.span().first(bytes), offset), bytes);
+  }
+  if (CachedShare(path) < 1) GTEST_SKIP() << kKeepsNoFiles;
+  EXPECT_TRUE(Open(path)->choice().resident);
+}
+
+TEST_F(InputFileTest, OnlyOfAColdLargeFileOfNoForcedPathIsAskedWhetherItMayBeLoaded) {
+  const auto asks = [&](const std::string& path, IoPath how, bool answer) {
+    bool asked = false;
+    const auto may_load = [&](std::uint64_t) {
+      asked = true;
+      return answer;
+    };
+    const OpenInputResult opened = OpenInput(path, {.path = how}, {.may_load = may_load});
+    EXPECT_TRUE(opened.status.ok()) << opened.status.ToString();
+    EXPECT_EQ(opened.file->loads_ahead(), asked && answer);
+    return asked;
+  };
+  const std::string small = NewFile(10001, "small");
+  MakeCold(small);
+  EXPECT_FALSE(asks(small, IoPath::kAuto, true));
+  const std::string path = NewFile(kLarge);
+  if (!MakeCold(path)) GTEST_SKIP() << kDropsNoFiles;
+  EXPECT_FALSE(asks(path, IoPath::kPread, true));
+  EXPECT_TRUE(asks(path, IoPath::kAuto, false));
+  if (!MakeWarm(path)) GTEST_SKIP() << kKeepsNoFiles;
+  EXPECT_FALSE(asks(path, IoPath::kAuto, true));
 }
 
 TEST_F(InputFileTest, LookingAtAColdFileDoesNotWarmIt) {
@@ -165,7 +215,7 @@ TEST_F(InputFileTest, AFileWithoutPermissionIsAnError) {
   ASSERT_EQ(chmod(path.c_str(), 0), 0);
   const ChildResult child = RunInChild([&](std::string* text) {
     if (!DropPrivileges()) return 2;
-    const OpenInputResult result = OpenInput(path, IoOptions(), false);
+    const OpenInputResult result = OpenInput(path, IoOptions());
     *text = result.status.ToString();
     return result.status.code() == StatusCode::kPermissionDenied ? 0 : 1;
   });
@@ -180,14 +230,14 @@ TEST_F(InputFileTest, RunningOutOfDescriptorsIsAnError) {
     std::vector<std::unique_ptr<InputFile>> files;
     OpenInputResult result;
     do {
-      result = OpenInput(path, IoOptions(), false);
+      result = OpenInput(path, IoOptions());
       if (result.file != nullptr) files.push_back(std::move(result.file));
     } while (result.status.ok() && files.size() < 100);
     *text = result.status.ToString();
     if (result.status.code() != StatusCode::kResourceExhausted) return 1;
     // Closing one gives its descriptor back.
     files.pop_back();
-    return OpenInput(path, IoOptions(), false).status.ok() ? 0 : 3;
+    return OpenInput(path, IoOptions()).status.ok() ? 0 : 3;
   });
   EXPECT_EQ(child.status, 0) << child.text;
 }
@@ -202,7 +252,7 @@ TEST_F(InputFileTest, MappedFilesTakeNoDescriptor) {
     for (int number = 0; number < 100; ++number) {
       const std::string path = directory_.File(std::to_string(number));
       WritePatternFile(path, 1000);
-      OpenInputResult result = OpenInput(path, options, false);
+      OpenInputResult result = OpenInput(path, options);
       *text = result.status.ToString();
       if (!result.status.ok()) return 1;
       files.push_back(std::move(result.file));

@@ -1,15 +1,93 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "io/page_cache.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/pattern_file.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
 
 class MultiPassTest : public PipelineTest {};
+
+/// Files that are cold, too large to be read ahead by the kernel alone, and small for the memory.
+class ColdPassesTest : public PipelineTest {
+ protected:
+  void SetUp() override {
+    files_ = MakeFiles(3, 100, 4000, 6000);
+    for (const std::string& file : files_) {
+      if (!MakeCold(file)) GTEST_SKIP() << kDropsNoFiles;
+    }
+  }
+  /// How files were read that so many records later are not read any more.
+  static std::set<std::string> ReasonsAfter(Reader* reader, std::uint64_t records) {
+    for (std::uint64_t i = 0; i < records; ++i) (void)reader->ReadNext();
+    std::set<std::string> reasons;
+    for (const IoChoice& choice : reader->Stats().io) reasons.insert(choice.reason);
+    return reasons;
+  }
+  bool AllAreKept() const {
+    return std::all_of(files_.begin(), files_.end(),
+                       [](const std::string& file) { return CachedShare(file) == 1; });
+  }
+
+  static constexpr const char* kLoaded =
+      "cold, and will be read again: through the page cache, inline";
+  std::vector<std::string> files_;
+};
+
+TEST_F(ColdPassesTest, FilesThatFitIntoMemoryComeFromTheDiskOnce) {
+  Reader reader = MultiPass(OpenFiles(files_, Options()), 5);
+  for (int pass = 0; pass < 5; ++pass) {
+    std::vector<std::uint64_t> ids;
+    while (ids.size() < 300) {
+      const Instance row = reader.ReadNext();
+      ASSERT_FALSE(row.empty());
+      ids.push_back(*IdOfPayload({row[0].data, row[0].bytes}));
+    }
+    EXPECT_EQ(Sorted(ids), Numbers(300)) << pass;
+  }
+  EXPECT_FALSE(reader.HasNext());
+  if (!AllAreKept()) GTEST_SKIP() << kKeepsNoFiles;
+  for (const IoChoice& choice : reader.Stats().io) {
+    EXPECT_EQ(choice.path, IoPath::kMmap) << choice.reason;
+  }
+}
+
+TEST_F(ColdPassesTest, ThePageCacheIsFilledIfThereAreTwoMorePasses) {
+  Reader few = MultiPass(OpenFiles(files_, Options()), 2);
+  EXPECT_EQ(ReasonsAfter(&few, 600).count(kLoaded), 0u);
+  for (const std::string& file : files_) MakeCold(file);
+  Reader many = MultiPass(OpenFiles(files_, Options()), 3);
+  EXPECT_EQ(ReasonsAfter(&many, 1).count(kLoaded), 1u);
+  for (const std::string& file : files_) MakeCold(file);
+  Reader endless = MultiPass(OpenFiles(files_, Options()), 0);
+  EXPECT_EQ(ReasonsAfter(&endless, 1).count(kLoaded), 1u);
+}
+
+TEST_F(ColdPassesTest, AReaderThatStartedAgainIsTakenToDoSoOnceMore) {
+  Reader reader = OpenFiles(files_, Options());
+  EXPECT_EQ(ReasonsAfter(&reader, 300).count(kLoaded), 0u);
+  reader.ReInit();
+  EXPECT_EQ(ReasonsAfter(&reader, 300).count(kLoaded), 1u);
+}
+
+TEST_F(ColdPassesTest, APathThatIsAskedForIsTakenInEachPass) {
+  OpenOptions options = Options();
+  options.io.path = IoPath::kPread;
+  Reader reader = MultiPass(OpenFiles(files_, options), 4);
+  for (const std::string& reason : ReasonsAfter(&reader, 1200)) {
+    EXPECT_EQ(reason.rfind("asked for; cold: a pool of reading threads", 0), 0u) << reason;
+  }
+}
 
 TEST_F(MultiPassTest, ABoundaryIsSeenBeforeItsFirstInstance) {
   const std::vector<std::string> files = MakeFiles(3, 40, 8, 200);

@@ -251,7 +251,7 @@ class InfoCommand : public Command {
  private:
   // The outcome of looking at the first records.
   Status Describe(const std::string& file, Json* json) const {
-    const OpenInputResult opened = OpenInput(file, IoOptions(), false);
+    const OpenInputResult opened = OpenInput(file, IoOptions());
     if (!opened.status.ok()) throw Error(opened.status);
     RecordWalk walk(file, format_, OnDamage::kFail);
     const IoChoice& choice = opened.file->choice();

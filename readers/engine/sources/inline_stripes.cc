@@ -83,8 +83,14 @@ bool InlineStripes::ReadPart(Block* block) {
 }
 
 Status InlineStripes::ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {
-  const StageTimer timer(*context_->read_clock);
-  const Status status = file_->ReadAt(offset, to, got);
+  Status status;
+  if (file_->loads_ahead()) {
+    const InputTimer timer(*context_->read_clock, *context_->wait_clock);
+    status = file_->ReadAt(offset, to, got);
+  } else {
+    const StageTimer timer(*context_->read_clock);
+    status = file_->ReadAt(offset, to, got);
+  }
   context_->read_bytes->Add(*got);
   return status;
 }

@@ -110,13 +110,14 @@ bool InstanceLane::Fill(Block* block) {
 }
 
 FileLane::FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
-                   LaneContext* context, std::stop_token stop, FileNews news)
+                   LaneContext* context, std::stop_token stop, FileNews news, FileRereads rereads)
     : index_(index),
       schedule_(schedule),
       source_(source),
       context_(context),
       stop_(std::move(stop)),
-      news_(std::move(news)) {}
+      news_(std::move(news)),
+      rereads_(std::move(rereads)) {}
 
 bool FileLane::Fill(Block* block) {
   if (reader_ == nullptr && user_lane_ == nullptr) {
@@ -172,14 +173,12 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     return false;
   }
   const std::shared_ptr<Source> source = schedule_->source(assignment.file);
-  // The first pass may be the only one; from the second on a resident file is worth mapping.
-  const bool may_map = assignment.pass > 0;
   const std::string& name = assignment.name;
   const IoOptions& io = context_->options->io;
   const bool compressed = assignment.compression != Compression::kNone;
   OpenInputResult opened = source       ? OpenInput(source)
                            : compressed ? OpenSequentialInput(name, io, kWhyInOrder)
-                                        : OpenInput(name, io, may_map);
+                                        : OpenInput(name, io, RulesFor(assignment));
   if (!opened.status.ok()) {
     Fail(assignment, opened.status.WithPlace({name, -1, -1}), block);
     return false;
@@ -197,6 +196,26 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
   if (news_.opened) news_.opened(*file);
   frames_hot_ = reader_->frames_hot();
   return true;
+}
+
+OpenRules FileLane::RulesFor(const Assignment& assignment) const {
+  OpenRules rules;
+  // The first pass may be the only one; from the second on a resident file is worth mapping.
+  rules.may_map = assignment.pass > 0 || rereads_.read_before;
+  // To fill the page cache takes more than to read past it: two passes without the disk pay for it.
+  const std::uint64_t passes = rereads_.passes;
+  const bool pays = passes == 0 || assignment.pass + 2 < passes || rereads_.read_before;
+  if (!pays) return rules;
+  rules.may_load = [this, &assignment](std::uint64_t bytes) {
+    CacheRoom& room = *rereads_.room;
+    const auto name = [this](std::size_t file) -> const std::string& {
+      return schedule_->name(file);
+    };
+    // What was loaded before and is cold again was pushed out, and would be once more.
+    return room.HasRoomForAll(schedule_->files(), name, rereads_.ranks) &&
+           room.Take(assignment.name, bytes) == CacheRoom::Taken::kNew;
+  };
+  return rules;
 }
 
 bool FileLane::OpenByUser(const Assignment& assignment, Block* block) {

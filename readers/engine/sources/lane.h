@@ -12,6 +12,7 @@
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/files/file_schedule.h"
 #include "readers/engine/plan/execution_plan.h"
+#include "readers/engine/sources/cache_room.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/compression/decompressed_reader.h"
@@ -75,11 +76,19 @@ class InstanceLane final : public Lane {
   bool pass_ended_ = false;
 };
 
+/// How often files are read, and where they may be kept meanwhile.
+struct FileRereads {
+  std::shared_ptr<CacheRoom> room;
+  std::uint64_t passes = 1;  ///< of this run; 0: without end
+  bool read_before = false;  ///< by a run of the same chain: there may be more
+  std::size_t ranks = 1;     ///< whose files differ, on machines that may be this one
+};
+
 /// Stripes of the files that the schedule assigns to lane `index`.
 class FileLane final : public Lane {
  public:
   FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& source,
-           LaneContext* context, std::stop_token stop, FileNews news);
+           LaneContext* context, std::stop_token stop, FileNews news, FileRereads rereads);
   bool Fill(Block* block) override;
   std::span<const std::byte> Upcoming() const override {
     return reader_ ? reader_->Upcoming() : std::span<const std::byte>();
@@ -90,6 +99,8 @@ class FileLane final : public Lane {
 
  private:
   bool Open(const Assignment& assignment, Block* block);
+  /// Valid as long as the assignment is.
+  OpenRules RulesFor(const Assignment& assignment) const;
   /// The same for a file of a registered format.
   bool OpenByUser(const Assignment& assignment, Block* block);
   bool FillByUser(Block* block);
@@ -103,6 +114,7 @@ class FileLane final : public Lane {
   LaneContext* const context_;
   const std::stop_token stop_;
   const FileNews news_;
+  const FileRereads rereads_;
   std::unique_ptr<StripeReader> reader_;
   std::unique_ptr<FileReader> user_reader_;  ///< or this, and its instances
   std::unique_ptr<InstanceLane> user_lane_;

@@ -6,7 +6,6 @@
 #include <cassert>
 #include <utility>
 
-#include "base/memory/memory_limit.h"
 #include "base/refusal.h"
 #include "io/file_mapping.h"
 
@@ -45,10 +44,12 @@ std::size_t MostOpen() {
 }  // namespace
 
 OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
-                         FileNews news, std::size_t most, std::shared_ptr<DirectReads> direct)
+                         FileNews news, std::shared_ptr<CacheRoom> room, std::size_t most,
+                         std::shared_ptr<DirectReads> direct)
     : table_(std::move(table)),
       options_(options),
       news_(std::move(news)),
+      room_(std::move(room)),
       most_(most != 0 ? most : MostOpen()),
       direct_(std::move(direct)),
       rows_(*table_),
@@ -93,7 +94,8 @@ OpenInputResult OpenedFiles::OpenOnce(std::size_t file) {
     is_cached = cached_.contains(file);
   }
   // What is read in another order is read again and again.
-  return is_cached ? OpenCachedInput(name, options_, nullptr) : OpenInput(name, options_, true);
+  return is_cached ? OpenCachedInput(name, options_, nullptr)
+                   : OpenInput(name, options_, {.may_map = true});
 }
 
 OpenInputResult OpenedFiles::Open(std::size_t file) {
@@ -149,11 +151,9 @@ std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile&
   const bool again = cached_.contains(file);
   // Another lane's may stand here already.
   if (auto kept = again ? Find(file) : nullptr; kept != nullptr) return kept;
-  static const std::uint64_t room = FindMemoryLimit().bytes / 2;
-  if (!again && before.size() > room - std::min(room, cached_bytes_)) return nullptr;
+  if (!again && room_->Take(data.name, before.size()) == CacheRoom::Taken::kNone) return nullptr;
   OpenInputResult result = OpenCachedInput(data.name, options_, again ? nullptr : loads);
   if (!result.status.ok()) return nullptr;
-  cached_bytes_ += again ? 0 : before.size();
   cached_.insert(file);
   std::shared_ptr<InputFile> input = std::move(result.file);
   if (news_.opened) news_.opened(*input);

@@ -17,6 +17,7 @@
 #include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "readers/engine/files/file_table.h"
+#include "readers/engine/sources/cache_room.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/format.h"
 #include "ringfeed/io_options.h"
@@ -53,10 +54,11 @@ class KeptMappings {
 /// reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
-  /// `most`: 0 for half of the descriptors that the process may have, 4096 at most. `direct`: what
-  /// reads them into its memory; null: they are read into host memory.
+  /// `room`: the chain's. `most`: 0 for half of the descriptors that the process may have, 4096 at
+  /// most. `direct`: what reads them into its memory; null: they are read into host memory.
   OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options, FileNews news,
-              std::size_t most = 0, std::shared_ptr<DirectReads> direct = nullptr);
+              std::shared_ptr<CacheRoom> room, std::size_t most = 0,
+              std::shared_ptr<DirectReads> direct = nullptr);
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// The file that holds a row of the table, and where its rows start.
@@ -95,6 +97,7 @@ class OpenedFiles {
   const std::shared_ptr<const FileTable> table_;
   const IoOptions options_;
   const FileNews news_;
+  const std::shared_ptr<CacheRoom> room_;
   const std::size_t most_;
   const std::shared_ptr<DirectReads> direct_;
   const RowFiles rows_;
@@ -104,7 +107,6 @@ class OpenedFiles {
   std::unordered_map<std::size_t, Kept> kept_;
   std::list<std::size_t> uses_;             ///< the last one used in front
   std::unordered_set<std::size_t> cached_;  ///< files that Cache was asked for and took
-  std::uint64_t cached_bytes_ = 0;
 };
 
 /// What a lane knows of a file that it reads rows of.

@@ -265,7 +265,7 @@ std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput
   if (choice.path == IoPath::kMmap) {
     return std::make_unique<MappedStripes>(context, std::move(input));
   }
-  if (choice.resident || input.file->descriptor() < 0) {
+  if (choice.resident || input.file->loads_ahead() || input.file->descriptor() < 0) {
     return MakeInlineStripes(context, std::move(input));
   }
   ReadEngine* engine = context->io->EngineFor(*input.file, status);

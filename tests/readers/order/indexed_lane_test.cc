@@ -129,9 +129,9 @@ class IndexedLaneTest : public testing::Test {
     plan_options.rows_per_chunk = setup.rows_per_chunk;
     plan_options.passes = setup.passes;
     ChunkPlan plan(std::make_unique<ListedRows>(rows), plan_options);
-    OpenedFiles files(data, options_.io, {.opened = [&](const InputFile& file) {
-                        brought.choices.push_back(file.choice());
-                      }});
+    const FileNews news{
+        .opened = [&](const InputFile& file) { brought.choices.push_back(file.choice()); }};
+    OpenedFiles files(data, options_.io, news, std::make_shared<CacheRoom>());
     std::vector<std::unique_ptr<IndexedLane>> lanes;
     for (std::size_t i = 0; i < setup.lanes; ++i) {
       lanes.push_back(
@@ -771,7 +771,8 @@ TEST_F(IndexedLaneTest, ABlockTellsWhichOfItsRowsStandInAFileThatShrank) {
   const auto data = MakeData(PlannedFormat::kRows, 2, 500, 100);
   Block block;
   for (std::size_t i = 0; i < 2; ++i) {
-    OpenInputResult opened = OpenInput(data->file(i).name, {.path = IoPath::kMmap}, true);
+    OpenInputResult opened =
+        OpenInput(data->file(i).name, {.path = IoPath::kMmap}, {.may_map = true});
     ASSERT_TRUE(opened.status.ok());
     block.files.push_back(std::move(opened.file));
   }
@@ -797,7 +798,7 @@ TEST_F(IndexedLaneTest, ManyFilesMayBeReadWithFewOpen) {
   for (int i = 0; i < 60; ++i) {
     data->AddFile(File("many" + std::to_string(i)), std::vector<std::size_t>(20, 64));
   }
-  OpenedFiles files(data, {.path = IoPath::kPread}, {}, 5);
+  OpenedFiles files(data, {.path = IoPath::kPread}, {}, std::make_shared<CacheRoom>(), 5);
   std::vector<std::weak_ptr<InputFile>> seen;
   for (std::size_t i = 0; i < data->files(); ++i) {
     Status status;

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_set>
+
+namespace ringfeed {
+
+/// Which of a chain's files are read through the page cache, since they will be read again and
+/// memory has room for them. Others are read past it: files that push each other out of the cache
+/// cost its pages and give nothing. Thread safe.
+class CacheRoom {
+ public:
+  enum class Taken : std::uint8_t {
+    kNone,   ///< there is no room
+    kNew,    ///< the file has room from now on
+    kAgain,  ///< it has had since an earlier call
+  };
+
+  /// `bytes`: room there is; by default half of the memory that is available at the first call.
+  explicit CacheRoom(std::optional<std::uint64_t> bytes = std::nullopt) : bytes_(bytes) {}
+
+  Taken Take(const std::string& name, std::uint64_t bytes);
+  /// Whether there is room for all of so many files, by the sizes of some of them, if as many
+  /// again stand in the same memory for each of `ranks`. Only the first call looks at any.
+  bool HasRoomForAll(std::size_t files,
+                     const std::function<const std::string&(std::size_t file)>& name,
+                     std::size_t ranks = 1);
+
+ private:
+  std::uint64_t bytes();
+
+  std::mutex mutex_;
+  std::optional<std::uint64_t> bytes_;
+  std::optional<bool> has_room_for_all_;
+  std::uint64_t taken_bytes_ = 0;
+  std::unordered_set<std::string> names_;
+};
+
+}  // namespace ringfeed
