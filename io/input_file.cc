@@ -32,8 +32,6 @@ namespace {
 /// Files up to this many blocks are not worth a ring or O_DIRECT: the kernel's read-ahead has them
 /// in memory by the time they are asked for.
 constexpr std::uint64_t kSmallFileBlocks = 2;
-/// From this share on a file counts as resident: a few evicted pages cost less than leaving it.
-constexpr double kResidentFrom = 0.95;
 /// Larger files come into the page cache as they are touched: to ask for all of one may take
 /// longer than the first batch may wait.
 constexpr std::uint64_t kMostLoaded = std::uint64_t{1} << 30;

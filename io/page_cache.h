@@ -19,5 +19,7 @@ double CachedShare(const std::string& file);
 /// by at most 16 windows spread over it (the first and the last among them). Asks in a way that
 /// reads nothing from the medium where the kernel has one.
 double ResidentShare(int descriptor, std::uint64_t size);
+/// From this share on a file counts as resident: a few evicted pages cost less than leaving it.
+inline constexpr double kResidentFrom = 0.95;
 
 }  // namespace ringfeed

@@ -27,7 +27,7 @@ struct IoOptions {
   /// O_DIRECT for cold files. kAuto fills the page cache instead from those that two more passes
   /// are to read, if half of the memory has room for all of a chain's files.
   bool direct = true;
-  int retries = 3;                                ///< after transient errors, with growing pauses
+  int retries = 3;  ///< after transient errors, with growing pauses
 };
 
 /// Which path serves one file, and why, in words for the report.

@@ -347,7 +347,8 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   std::size_t FramedAheadBytes() const;
   /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
   FileNews News() const;
-  FileRereads Rereads() const;
+  /// Of a run of so many passes, those before its start too.
+  FileRereads Rereads(std::uint64_t passes) const;
 
   static constexpr std::uint64_t kNoPass = ~std::uint64_t{0};
   const int cpus_;

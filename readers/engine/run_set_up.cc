@@ -272,7 +272,7 @@ std::size_t Run::BuildChunks() {
   chunks_ = std::make_unique<ChunkPlan>(indexed_->NewCursor(start_.mix, stages_by_index_), options);
   const FileTable& table = *indexed_->table();
   opened_files_ = std::make_unique<OpenedFiles>(indexed_->table(), plan_.source.options.io, News(),
-                                                cache_room_, 0, direct_.reads());
+                                                Rereads(options.passes), 0, direct_.reads());
   for (std::size_t file = 0; file < table.files(); ++file) {
     if (table.FirstRow(file) == table.FirstRow(file + 1)) {
       ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
@@ -294,10 +294,10 @@ void Run::ShareBatches(BatchSink::Options* options) const {
   options->slice_end = (rank + 1) * rows;
 }
 
-FileRereads Run::Rereads() const {
+FileRereads Run::Rereads(std::uint64_t passes) const {
   FileRereads rereads;
   rereads.room = cache_room_;
-  rereads.passes = plan_.passes;
+  rereads.passes = passes == 0 ? 0 : passes - std::min(start_.mark.pass, passes - 1);
   rereads.read_before = read_before_;
   if (plan_.batch.split_by_files) {
     rereads.ranks = static_cast<std::size_t>(plan_.batch.rank.world_size);
@@ -315,7 +315,7 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
   }
   if (schedule_ != nullptr) {
     return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
-                                      News(), Rereads());
+                                      News(), Rereads(plan_.passes));
   }
   if (!source.streams.empty()) {
     const StreamInput& stream = source.streams[number];

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -39,6 +40,18 @@ class CacheRoom {
   std::optional<bool> has_room_for_all_;
   std::uint64_t taken_bytes_ = 0;
   std::unordered_set<std::string> names_;
+};
+
+/// How often a chain's files are read, and what room they have meanwhile.
+struct FileRereads {
+  std::shared_ptr<CacheRoom> room;
+  std::uint64_t passes = 1;  ///< of this run; 0: without end
+  bool read_before = false;  ///< by a run of the same chain: there may be more
+  std::size_t ranks = 1;     ///< whose files differ, on machines that may be this one
+
+  /// Whether it pays to load a file in that pass. That takes more than to read past the cache: two
+  /// passes without the disk pay for it.
+  bool PayFor(std::uint64_t pass) const { return passes == 0 || pass + 2 < passes || read_before; }
 };
 
 }  // namespace ringfeed

@@ -202,10 +202,7 @@ OpenRules FileLane::RulesFor(const Assignment& assignment) const {
   OpenRules rules;
   // The first pass may be the only one; from the second on a resident file is worth mapping.
   rules.may_map = assignment.pass > 0 || rereads_.read_before;
-  // To fill the page cache takes more than to read past it: two passes without the disk pay for it.
-  const std::uint64_t passes = rereads_.passes;
-  const bool pays = passes == 0 || assignment.pass + 2 < passes || rereads_.read_before;
-  if (!pays) return rules;
+  if (!rereads_.PayFor(assignment.pass)) return rules;
   rules.may_load = [this, &assignment](std::uint64_t bytes) {
     CacheRoom& room = *rereads_.room;
     const auto name = [this](std::size_t file) -> const std::string& {

@@ -76,14 +76,6 @@ class InstanceLane final : public Lane {
   bool pass_ended_ = false;
 };
 
-/// How often files are read, and where they may be kept meanwhile.
-struct FileRereads {
-  std::shared_ptr<CacheRoom> room;
-  std::uint64_t passes = 1;  ///< of this run; 0: without end
-  bool read_before = false;  ///< by a run of the same chain: there may be more
-  std::size_t ranks = 1;     ///< whose files differ, on machines that may be this one
-};
-
 /// Stripes of the files that the schedule assigns to lane `index`.
 class FileLane final : public Lane {
  public:

@@ -44,16 +44,35 @@ std::size_t MostOpen() {
 }  // namespace
 
 OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
-                         FileNews news, std::shared_ptr<CacheRoom> room, std::size_t most,
+                         FileNews news, const FileRereads& rereads, std::size_t most,
                          std::shared_ptr<DirectReads> direct)
     : table_(std::move(table)),
       options_(options),
       news_(std::move(news)),
-      room_(std::move(room)),
+      room_(rereads.room),
       most_(most != 0 ? most : MostOpen()),
       direct_(std::move(direct)),
       rows_(*table_),
-      reads_(table_->files()) {}
+      reads_(table_->files()) {
+  // A path that is asked for is taken in each pass.
+  if (options_.path == IoPath::kAuto && direct_ == nullptr && rereads.PayFor(0)) {
+    loader_ = std::make_unique<CacheLoader>(table_, room_);
+  }
+}
+
+std::uint64_t OpenedFiles::Load(std::size_t file, std::uint64_t bytes) {
+  if (loader_ == nullptr) return 0;
+  const CacheLoader::Loaded loaded = loader_->Load(file, bytes);
+  if (!loaded.whole) return loaded.bytes;
+  std::shared_ptr<InputFile> let_go;  // closed outside of the lock
+  const std::lock_guard lock(mutex_);
+  if (const auto kept = kept_.find(*loaded.whole); kept != kept_.end()) {
+    let_go = std::move(kept->second.input);
+    uses_.erase(kept->second.use);
+    kept_.erase(kept);
+  }
+  return loaded.bytes;
+}
 
 bool OpenedFiles::NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned) {
   constexpr std::uint64_t kEnoughToJudge = 128 * 1024;
@@ -238,6 +257,9 @@ bool LaneFiles::NoteReads(std::size_t number, std::uint64_t wanted, std::uint64_
   if (context_->direct != nullptr) return false;  // past the cache, whatever that takes
   const bool too_much = files_->NoteReads(number, wanted, planned);
   LaneFile* const file = Use(number);
+  if (file->engine != nullptr && file->open != nullptr && !file->open->cached()) {
+    context_->read_bytes->Add(files_->Load(number, planned));
+  }
   if (!too_much || file->stays || file->open == nullptr || file->open->cached()) return false;
   std::uint64_t loads = 0;
   std::shared_ptr<InputFile> cached = files_->Cache(number, *file->open, &loads);

@@ -17,6 +17,7 @@
 #include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "readers/engine/files/file_table.h"
+#include "readers/engine/sources/cache_loader.h"
 #include "readers/engine/sources/cache_room.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/format.h"
@@ -54,10 +55,11 @@ class KeptMappings {
 /// reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
-  /// `room`: the chain's. `most`: 0 for half of the descriptors that the process may have, 4096 at
-  /// most. `direct`: what reads them into its memory; null: they are read into host memory.
+  /// `rereads`: how often they are read. `most`: 0 for half of the descriptors that the process may
+  /// have, 4096 at most. `direct`: what reads them into its memory; null: they are read into host
+  /// memory.
   OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options, FileNews news,
-              std::shared_ptr<CacheRoom> room, std::size_t most = 0,
+              const FileRereads& rereads, std::size_t most = 0,
               std::shared_ptr<DirectReads> direct = nullptr);
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
@@ -71,6 +73,10 @@ class OpenedFiles {
   /// Whether its reads, at this rate, come to more than it has: it is the lanes' sum that counts,
   /// as of many small files each lane reads little.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
+  /// So many bytes of a file are about to be read past the page cache. If later passes will read
+  /// all files again, and memory has room for them, that brings more of them there: what was
+  /// loaded as a whole is opened anew when it is asked for next. How many bytes were asked for.
+  std::uint64_t Load(std::size_t file, std::uint64_t bytes);
   /// Has a file that is read as `before` be read through the page cache in small pieces from now
   /// on, since its reads would come to more than it has; *loads is what was asked of the medium for
   /// that. Null if memory has no room for it, or it is a source of the user's.
@@ -98,6 +104,7 @@ class OpenedFiles {
   const IoOptions options_;
   const FileNews news_;
   const std::shared_ptr<CacheRoom> room_;
+  std::unique_ptr<CacheLoader> loader_;  ///< null: it does not pay; fixed from the start
   const std::size_t most_;
   const std::shared_ptr<DirectReads> direct_;
   const RowFiles rows_;

@@ -131,7 +131,7 @@ class IndexedLaneTest : public testing::Test {
     ChunkPlan plan(std::make_unique<ListedRows>(rows), plan_options);
     const FileNews news{
         .opened = [&](const InputFile& file) { brought.choices.push_back(file.choice()); }};
-    OpenedFiles files(data, options_.io, news, std::make_shared<CacheRoom>());
+    OpenedFiles files(data, options_.io, news, {.room = std::make_shared<CacheRoom>()});
     std::vector<std::unique_ptr<IndexedLane>> lanes;
     for (std::size_t i = 0; i < setup.lanes; ++i) {
       lanes.push_back(
@@ -798,7 +798,7 @@ TEST_F(IndexedLaneTest, ManyFilesMayBeReadWithFewOpen) {
   for (int i = 0; i < 60; ++i) {
     data->AddFile(File("many" + std::to_string(i)), std::vector<std::size_t>(20, 64));
   }
-  OpenedFiles files(data, {.path = IoPath::kPread}, {}, std::make_shared<CacheRoom>(), 5);
+  OpenedFiles files(data, {.path = IoPath::kPread}, {}, {}, 5);
   std::vector<std::weak_ptr<InputFile>> seen;
   for (std::size_t i = 0; i < data->files(); ++i) {
     Status status;
