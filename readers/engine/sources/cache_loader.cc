@@ -12,8 +12,21 @@
 
 namespace ringfeed {
 
+namespace {
+
+std::uint64_t LargestFile(const FileTable& table) {
+  std::uint64_t largest = 0;
+  for (std::size_t i = 0; i < table.files(); ++i) largest = std::max(largest, table.file(i).bytes);
+  return largest;
+}
+
+}  // namespace
+
 CacheLoader::CacheLoader(std::shared_ptr<const FileTable> table, std::shared_ptr<CacheRoom> room)
-    : table_(std::move(table)), room_(std::move(room)), begun_(table_->files()) {}
+    : table_(std::move(table)),
+      room_(std::move(room)),
+      step_bytes_(std::min(kMostStepBytes, LargestFile(*table_) / 4 + 1)),
+      begun_(table_->files()) {}
 
 CacheLoader::~CacheLoader() { End(); }
 
@@ -26,14 +39,14 @@ CacheLoader::Loaded CacheLoader::Load(std::size_t file, std::uint64_t bytes) {
   Loaded loaded;
   if (ended_.load(std::memory_order_relaxed)) return loaded;
   const std::uint64_t more = kLoadedPerByte * bytes;
-  if (owed_bytes_.fetch_add(more, std::memory_order_relaxed) + more < kStepBytes) return loaded;
+  if (owed_bytes_.fetch_add(more, std::memory_order_relaxed) + more < step_bytes_) return loaded;
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock()) return loaded;
   if (!FindOne(file)) {
     ended_.store(true, std::memory_order_relaxed);
     return loaded;
   }
-  loaded.bytes = std::min(kStepBytes, file_bytes_ - asked_);
+  loaded.bytes = std::min(step_bytes_, file_bytes_ - asked_);
   posix_fadvise(descriptor_, static_cast<off_t>(asked_), static_cast<off_t>(loaded.bytes),
                 POSIX_FADV_WILLNEED);
   asked_ += loaded.bytes;

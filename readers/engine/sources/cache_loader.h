@@ -36,9 +36,9 @@ class CacheLoader {
 
  private:
   static constexpr std::uint64_t kLoadedPerByte = 2;
-  /// Fewer are not asked for in a call, and not more: a call takes as long as the disk for them,
-  /// if that has much to do.
-  static constexpr std::uint64_t kStepBytes = std::uint64_t{8} << 20;
+  /// More are not asked for in a call: it takes as long as the disk for them, if that has much to
+  /// do.
+  static constexpr std::uint64_t kMostStepBytes = std::uint64_t{8} << 20;
 
   /// Whether a file is on its way: that one, or the next that is cold and was not yet.
   bool FindOne(std::size_t file);
@@ -47,6 +47,7 @@ class CacheLoader {
 
   const std::shared_ptr<const FileTable> table_;
   const std::shared_ptr<CacheRoom> room_;
+  const std::uint64_t step_bytes_;            ///< asked for in a call
   std::atomic<std::uint64_t> owed_bytes_{0};  ///< a sum alone
   std::atomic<bool> ended_{false};            ///< no more comes: a hint alone
 
