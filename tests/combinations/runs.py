@@ -218,7 +218,9 @@ class Run:
             if not os.path.exists(path):
                 continue
             copy = folder / f"{i}-{os.path.basename(path)}"
-            if folder == self.place.disk and copy.exists():
+            if self.configuration["change"] != "none":  # nobody else gets what becomes of it
+                copy = folder / f"changed-{copy.name}"
+            elif folder == self.place.disk and copy.exists():
                 self.paths[i] = str(copy)
                 continue
             shutil.copy(path, copy)
