@@ -456,6 +456,75 @@ TEST_F(ContentTest, PassesWithoutEndOverRecordsThatPackLeavesOutEnd) {
   }
 }
 
+// A window or a block holds rows back over the ends of passes: none of those is seen behind it.
+TEST_F(ContentTest, PassesWithoutEndEndAlsoWherePackLeavesOutWhatAShuffleHeldBack) {
+  std::vector<std::byte> bytes;
+  for (int record = 0; record < 15; ++record) AppendTfRecord({}, &bytes);
+  const std::string file = directory_.File("empty");
+  WriteBytes(file, bytes);
+  const PackOptions packing{.field = "bytes", .length = 8, .rows = 2};
+  const std::vector<ShuffleOptions> shuffles = {
+      {.window = 4}, {.window = 1000}, {.block = 4}, {.block = 1000}};
+  for (const ShuffleOptions& shuffle : shuffles) {
+    SCOPED_TRACE(testing::Message() << "window " << shuffle.window << ", block " << shuffle.block);
+    Reader rows = MultiPass(Parse(OpenFiles({file}, Options()), RawParser()), 0);
+    Reader reader = Pack(Shuffle(rows, shuffle), packing);
+    Instance batch;
+    const ReadResult result =
+        reader.TryReadNext(&batch, {.deadline = DeadlineAfter(std::chrono::seconds(5))});
+    EXPECT_EQ(result, ReadResult::kFailed);
+    EXPECT_EQ(reader.status().code(), StatusCode::kInvalidArgument) << reader.status().ToString();
+  }
+}
+
+// What a segment's end drops may be as much as a pass has, while its other rows were delivered.
+TEST_F(ContentTest, PassesWithoutEndGoOnThoughAPassDropsAsManyRowsAsItBrings) {
+  files_ = MakeFiles(1, 10, 8, 8);
+  const GroupFunction one_group = [](const RecordSpan&) { return 0; };
+  Reader grouped =
+      GroupBatch(Parse(MultiPass(OpenFiles(files_, Options()), 0), RawParser()),
+                 {.size = 16, .group_of = one_group, .segment = 30, .drop_remainder = true});
+  Reader packed =
+      Pack(Parse(MultiPass(OpenFiles(files_, Options()), 0), RawParser()),
+           {.field = "bytes", .length = 8, .rows = 16, .segment = 30, .drop_remainder = true});
+  for (Reader reader : {grouped, packed}) {
+    for (int batch = 0; batch < 100; ++batch) {
+      Instance rows;
+      ASSERT_EQ(reader.TryReadNext(&rows), ReadResult::kRecord) << reader.status().ToString();
+      ASSERT_EQ(rows.Rows(), 16u);
+    }
+    reader.Close();
+  }
+}
+
+TEST_F(ContentTest, PassesWithoutEndEndWhereEverySegmentIsDropped) {
+  files_ = MakeFiles(1, 15, 8, 8);
+  const GroupFunction groups = [](const RecordSpan& record) { return record.size % 2; };
+  for (const std::size_t window : {0, 4, 1000}) {
+    const auto rows = [&] {
+      Reader reader = MultiPass(Parse(OpenFiles(files_, Options()), RawParser()), 0);
+      return window == 0 ? reader : Shuffle(reader, {.window = window});
+    };
+    const std::vector<Reader> chains = {
+        GroupBatch(rows(),
+                   {.size = 1000, .group_of = groups, .segment = 50, .drop_remainder = true}),
+        Pack(rows(),
+             {.field = "bytes", .length = 8, .rows = 1000, .segment = 50, .drop_remainder = true})};
+    for (Reader reader : chains) {
+      Instance batch;
+      ReadResult result = ReadResult::kRecord;
+      // In front of a failure nothing is dropped.
+      for (int batches = 0; result == ReadResult::kRecord && batches < 1000; ++batches) {
+        result = reader.TryReadNext(&batch, {.deadline = DeadlineAfter(std::chrono::seconds(5))});
+      }
+      EXPECT_EQ(result, ReadResult::kFailed) << window;
+      EXPECT_EQ(reader.status().code(), StatusCode::kInvalidArgument);
+      EXPECT_NE(reader.status().message().find("dropped"), std::string::npos)
+          << reader.status().ToString();
+    }
+  }
+}
+
 TEST_F(ContentTest, PaddedBatchesAreOneTensorWithItsLengths) {
   MakeData();
   OpenOptions options = Options();

@@ -50,7 +50,7 @@ BatchSink::BatchSink(const Options& options, const Parser* parser,
 // ---- Planning ----
 
 PlanSink::Planned BatchSink::planned() const {
-  const bool open = !planned_.empty() && !planned_.back().closed && !planned_.back().skipped;
+  const bool open = is_begun() && !planned_.back().skipped;
   return {records_, record_bytes_, next_sequence_ - (open ? 1 : 0)};
 }
 
@@ -84,7 +84,7 @@ BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
   if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.data_pass) {
     CloseRest(false);
   }
-  if (planned_.empty() || planned_.back().closed) {
+  if (!is_begun()) {
     PlannedBatch batch;
     batch.span.number = next_number_++;
     batch.span.first_place = places_;
@@ -371,6 +371,7 @@ void BatchSink::CutPacked(PlannedBatch& batch) {
 }
 
 void BatchSink::Close(PlannedBatch& batch) {
+  settled_ = PlanSink::settled();
   batch.span.before = counted_;
   batch.span.end = batch.dropped ? clock_->BeforeBatch() : clock_->AfterBatch();
   if (fails_) {
@@ -395,7 +396,7 @@ void BatchSink::Close(PlannedBatch& batch) {
 }
 
 void BatchSink::CloseRest(bool drop) {
-  if (planned_.empty() || planned_.back().closed) return;
+  if (!is_begun()) return;
   PlannedBatch& batch = planned_.back();
   if (drop) {
     const std::uint64_t rows = batch.row_ends.empty() ? batch.rows : batch.refs.size();

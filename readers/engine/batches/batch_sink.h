@@ -86,6 +86,7 @@ class BatchSink final : public PlanSink {
   std::optional<std::uint64_t> rows_of_dropped_pass() const override {
     return rows_of_dropped_pass_;
   }
+  Settled settled() const override { return is_begun() ? settled_ : PlanSink::settled(); }
   std::uint64_t first_unfinished() const override { return first_unfinished_; }
   Planned planned() const override;
 
@@ -145,6 +146,8 @@ class BatchSink final : public PlanSink {
     bool written = false;  ///< in the slice of a batch that is not left out
   };
 
+  /// Whether a batch has rows, and may get more.
+  bool is_begun() const { return !planned_.empty() && !planned_.back().closed; }
   /// The batch that the block's next row goes to.
   PlannedBatch& Current(const Block& block);
   /// The first of the next `places` places.
@@ -195,6 +198,7 @@ class BatchSink final : public PlanSink {
   std::uint64_t records_ = 0;  ///< of all batches that are not left out
   std::uint64_t record_bytes_ = 0;
   std::uint64_t seen_bytes_ = 0;  ///< of all rows, if checksums are left
+  Settled settled_;               ///< as the batch was closed that was closed last
   bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
   PlanPosition counted_;    ///< after the last batch that no failure cut short
   std::uint64_t cuts_ = 0;  ///< batches that one cut short

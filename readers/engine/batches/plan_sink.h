@@ -110,6 +110,13 @@ class PlanSink : public PlanStage {
   virtual bool Outstanding() = 0;
   /// Places of the pass that has just ended, if it had no batch, and its rest was dropped.
   virtual std::optional<std::uint64_t> rows_of_dropped_pass() const { return std::nullopt; }
+  /// Of the rows that came so far, those of which it is known whether a cut drops them.
+  struct Settled {
+    std::uint64_t kept = 0;  ///< of RowTally::delivered, those that no cut drops any more
+    std::uint64_t rows = 0;  ///< of RowTally::rows, those in front of a batch that is begun
+  };
+  /// The planner's call.
+  virtual Settled settled() const { return {tally_.delivered, tally_.rows()}; }
   /// Number of the first delivery that is not wholly with the writers, or out.
   virtual std::uint64_t first_unfinished() const = 0;
   /// What came so far that is in deliveries, or will be. The planner's call.

@@ -5,14 +5,43 @@
 
 #include "readers/engine/plan/planner.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "readers/engine/blocks/failures.h"
 #include "readers/order/row_cursor.h"
+#include "readers/order/window_buckets.h"
 
 namespace ringfeed {
+
+namespace {
+
+/// For so many rows that come behind it a row may wait in the plan's stages.
+std::uint64_t MostHeld(const ExecutionPlan& plan) {
+  // Windows take out what is due once for so many rows.
+  constexpr std::uint64_t kLate = 2 * std::uint64_t{WindowBuckets<RowRef>::kBucketPositions};
+  std::uint64_t most = 0;
+  for (const OrderStage& stage : plan.stages) {
+    if (stage.kind != OrderStage::Kind::kMultiPass) most += stage.amount + kLate;
+  }
+  return most;
+}
+
+/// So many rows in turn the ends of segments may drop though later ones are kept: where a segment
+/// ends in a pass differs from pass to pass, and a shuffle gives it other rows each time.
+std::uint64_t MostDropped(const ExecutionPlan& plan) {
+  constexpr std::uint64_t kSegments = 1000;
+  std::uint64_t most = 0;
+  for (const OrderStage& stage : plan.stages) {
+    if (stage.kind == OrderStage::Kind::kContent) most = std::max(most, kSegments * stage.amount);
+  }
+  return most;
+}
+
+}  // namespace
 
 Planner::Planner(Input input, Host* host)
     : input_(std::move(input)),
@@ -22,6 +51,8 @@ Planner::Planner(Input input, Host* host)
       failure_stage_(input_.stages->failure_stage()),
       damaged_before_(input_.ledger->damaged()),
       turns_(input_.lanes),
+      most_held_(MostHeld(plan_)),
+      most_dropped_(MostDropped(plan_)),
       passes_ended_(input_.start.mark.pass) {
   pass_.is_whole = input_.start.mark.place == 0;
 }
@@ -98,6 +129,7 @@ void Planner::PlanBlock(Block* block) {
 void Planner::HandOn(Block* block) {
   const auto rows = static_cast<std::uint32_t>(block->rows());
   rows_taken_ += rows;
+  rows_kept_ += rows - block->filtered_rows;
   pass_.rows += block->good_rows - block->filtered_rows;
   if (rows > 0 || !block->frame.damage.empty()) pass_.is_empty = false;
   if (!block->row_failures.empty()) failure_stage_->Expect();
@@ -211,8 +243,10 @@ void Planner::EndPass() {
   pass_ = {.before = sink_->tally(), .taken_before = rows_taken_};
 }
 
-Status Planner::WhyPassesAreVain() const {
-  if (plan_.passes != 0 || !pass_.is_whole) return {};
+Status Planner::WhyPassesAreVain() {
+  if (plan_.passes != 0) return {};
+  const bool is_vain = BringsNothing();
+  if (!pass_.is_whole) return {};
   const Rank& rank = plan_.batch.rank;
   if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
     // A rank knows its own rows alone, unless it has to look at all.
@@ -221,22 +255,25 @@ Status Planner::WhyPassesAreVain() const {
     }
     if (!rows || *rows > 0) return NoBatchInAPass(rows, plan_.batch.size);
   }
-  if (GetsOtherFiles()) return {};
-  // What is dropped brings nothing.
-  const bool all_dropped = pass_.rows <= sink_->tally().dropped - pass_.before.dropped;
+  if (GetsOtherFiles() || (pass_.rows > 0 && !is_vain)) return {};
+  return WhyNoRowCame();
+}
+
+Status Planner::WhyNoRowCame() const {
+  const Rank& rank = plan_.batch.rank;
   const bool knows_all = rank.world_size == 1 || plan_.looks_into_records();
-  if (!all_dropped) {
-    if (!BringsNothing()) return {};
-    if (sink_->tally().of_others == pass_.before.of_others) {
-      return Status(StatusCode::kInvalidArgument,
-                    "passes without end over records of which none has a place in a batch: Pack "
-                    "leaves out those that are empty");
-    }
-  } else if (pass_.rows > 0 && knows_all) {
+  const bool some_dropped = pass_.rows > 0 && sink_->tally().dropped > quiet_.since.dropped;
+  if (pass_.rows > 0 && !some_dropped && sink_->tally().of_others == quiet_.since.of_others) {
+    return Status(StatusCode::kInvalidArgument,
+                  "passes without end over records of which none has a place in a batch: Pack "
+                  "leaves out those that are empty");
+  }
+  if (some_dropped && knows_all) {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end without a good record but in a rest, which is dropped: lower "
                   "the batch size, keep the rest, or put MultiPass in front of Batch");
-  } else if (knows_all) {
+  }
+  if (pass_.rows == 0 && knows_all) {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end over data without a single record");
   }
@@ -249,12 +286,27 @@ Status Planner::WhyPassesAreVain() const {
                     "batch size, or take batches without rows too (BatchOptions::empty_batches)");
 }
 
-bool Planner::BringsNothing() const {
+bool Planner::BringsNothing() {
   const RowTally& now = sink_->tally();
-  const RowTally& before = pass_.before;
-  const bool all_came = now.passes > before.passes || now.rows() == rows_taken_;
-  return all_came && now.delivered == before.delivered && now.left_out == before.left_out &&
-         (now.passes > before.passes || now.of_others == before.of_others);
+  const PlanSink::Settled settled = sink_->settled();
+  // Behind the end of a pass that the sink sees nothing is held back.
+  const bool is_apart = now.passes > pass_.before.passes;
+  const bool is_quiet = pass_.is_whole && settled.kept == quiet_.kept &&
+                        now.left_out == quiet_.since.left_out &&
+                        (is_apart || now.of_others == quiet_.since.of_others);
+  if (!is_quiet) {
+    quiet_ = Quiet();
+    quiet_.since = now;
+    quiet_.kept = settled.kept;
+    quiet_.from = rows_kept_;
+    return false;
+  }
+  if (is_apart) return true;
+  if (!quiet_.a_pass) quiet_.a_pass = rows_kept_;
+  const bool all_came = now.rows() == rows_taken_ || rows_kept_ - *quiet_.a_pass >= most_held_;
+  if (all_came && !quiet_.to_come) quiet_.to_come = now.rows();
+  if (!quiet_.to_come || settled.rows < *quiet_.to_come) return false;
+  return now.dropped == quiet_.since.dropped || rows_kept_ - quiet_.from >= most_dropped_;
 }
 
 bool Planner::GetsOtherFiles() const {

@@ -201,10 +201,21 @@ class Planner {
   void NoteOtherOrder(const std::string& file);
   void EndPass();
   /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
-  Status WhyPassesAreVain() const;
-  /// Whether none of the pass's rows is delivered here, and none is held back that may be. Passes
-  /// that are joined give a rank other rows each time.
-  bool BringsNothing() const;
+  Status WhyPassesAreVain();
+  /// The same of a pass without a row for this rank, or whose rows all came to nothing.
+  Status WhyNoRowCame() const;
+  /// What is known of passes that brought nothing so far. A pass that is joined to the next one may
+  /// be held back by stages, and dropped later.
+  struct Quiet {
+    RowTally since{};                        ///< of the sink, as it began: at the end of a pass
+    std::uint64_t kept = 0;                  ///< as PlanSink::Settled, then
+    std::uint64_t from = 0;                  ///< rows_kept_ then
+    std::optional<std::uint64_t> a_pass{};   ///< rows_kept_ behind the first pass of it
+    std::optional<std::uint64_t> to_come{};  ///< RowTally::rows once all of that pass came
+  };
+  /// At the end of each pass: whether all of a pass came to its end, and none of its rows is
+  /// delivered here, nor may be. Passes that are joined give a rank other rows each time.
+  bool BringsNothing();
   /// Whether a later pass reads files that this one did not: other ranks' share.
   bool GetsOtherFiles() const;
   /// Whether this pass met nothing at all, and so will the others.
@@ -221,8 +232,12 @@ class Planner {
   const std::uint64_t damaged_before_;  ///< by earlier runs
   LaneTurns turns_;
   Pass pass_;
-  Status other_order_;            ///< why what is left out was not delivered like this
+  Status other_order_;                ///< why what is left out was not delivered like this
+  const std::uint64_t most_held_;     ///< rows that the stages hold back
+  const std::uint64_t most_dropped_;  ///< rows that they may drop in turn, and keep others
+  Quiet quiet_;
   std::uint64_t rows_taken_ = 0;  ///< of all blocks so far
+  std::uint64_t rows_kept_ = 0;   ///< of these, what no filter drops
   bool ended_ = false;
   bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
   bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further
