@@ -358,19 +358,21 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
 
 bool IsFormatTold(std::string_view asked, std::string_view file_name,
                   std::span<const std::byte> head) {
-  // So many bytes tell a compressed stream from others.
-  constexpr std::size_t kMagicBytes = 4;
-  if (head.size() < kMagicBytes) return false;
+  if (head.empty()) return false;
   if (!asked.empty()) {
     const FormatResult found = FindFormat(asked);
     const bool is_fixed = !found.status.ok() || found.compression != Compression::kNone ||
                           !found.format->decompresses() || found.format->MatchesBytes(head);
-    return is_fixed || DetectCompression(head, file_name) != Compression::kNone || !MayBeZlib(head);
+    return is_fixed || DetectCompression(head, file_name) != Compression::kNone ||
+           !MayBeCompressed(head);
   }
+  // So many bytes tell a compressed stream from others.
+  constexpr std::size_t kMagicBytes = 4;
+  if (head.size() < kMagicBytes) return false;
   if (FindByBytes(head) != nullptr) return true;
   const Compression compression = DetectCompression(head, file_name);
   const bool by_name = FindByName(file_name) != nullptr;
-  if (compression == Compression::kNone) return by_name && !MayBeZlib(head) && HasLine(head);
+  if (compression == Compression::kNone) return by_name && !MayBeCompressed(head) && HasLine(head);
   const std::vector<std::byte> content = HeadOfContent(compression, head);
   return FindByBytes(content) != nullptr || (by_name && HasLine(content));
 }

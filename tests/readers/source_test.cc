@@ -360,6 +360,59 @@ TEST_F(SourceTest, LinesOfALiveStreamComeAtOnceThoughItsNameAloneTellsThem) {
   close(kept);
 }
 
+// A writer that flushes wants what it wrote to be read: 4 KiB of it may take hours to come.
+TEST_F(SourceTest, EachLineOfALiveStreamOfZlibComesAsItsWriterFlushesIt) {
+  const std::string line = "{\"a\": 123456}\n";
+  const std::string two = line + line;
+  const std::vector<std::byte> compressed =
+      Compress(std::as_bytes(std::span(two)),
+               {.kind = CompressedForm::Kind::kZlib, .flush_every = line.size()});
+  constexpr std::array<std::byte, 4> kFlush = {std::byte{0}, std::byte{0}, std::byte{0xff},
+                                               std::byte{0xff}};
+  const auto flush = std::ranges::search(compressed, kFlush);
+  ASSERT_FALSE(flush.empty());
+  const auto flushed = static_cast<std::size_t>(flush.end() - compressed.begin());
+  for (const auto& [name, format] :
+       {std::pair("live", ""), {"live.jsonl", ""}, {"live", "lines"}}) {
+    SCOPED_TRACE(std::string(name) + " " + format);
+    const std::string path = directory_.File(name);
+    unlink(path.c_str());
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    const int kept = open(path.c_str(), O_RDWR);
+    ASSERT_GE(kept, 0);
+    OpenOptions options = Options();
+    options.format = format;
+    Reader reader = Batches(OpenFiles({path}, options), 1);
+    ASSERT_EQ(write(kept, compressed.data(), flushed), static_cast<ssize_t>(flushed));
+    Instance row;
+    EXPECT_EQ(reader.TryReadNext(&row, {.deadline = DeadlineAfter(std::chrono::seconds(2))}),
+              ReadResult::kRecord);
+    reader.Close();
+    close(kept);
+  }
+}
+
+// Its first byte begins no compressed stream.
+TEST_F(SourceTest, AShortFirstLineOfALiveStreamWhoseFormatIsNamedComesAtOnce) {
+  for (const std::string line : {"1\n", "\n", "ab\n", "x\n", "(\n"}) {
+    SCOPED_TRACE(line);
+    const std::string path = directory_.File("live");
+    unlink(path.c_str());
+    ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    const int kept = open(path.c_str(), O_RDWR);
+    ASSERT_GE(kept, 0);
+    OpenOptions options = Options();
+    options.format = "lines";
+    Reader reader = Batches(OpenFiles({path}, options), 1);
+    ASSERT_EQ(write(kept, line.data(), line.size()), static_cast<ssize_t>(line.size()));
+    Instance row;
+    EXPECT_EQ(reader.TryReadNext(&row, {.deadline = DeadlineAfter(std::chrono::seconds(2))}),
+              ReadResult::kRecord);
+    reader.Close();
+    close(kept);
+  }
+}
+
 TEST_F(SourceTest, AStreamThatThrowsFailsTheReader) {
   const Drained found =
       Drain(Batches(OpenStreamSource(std::make_unique<ThrowingStream>(), Options()), 4));

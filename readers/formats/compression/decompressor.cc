@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
 #include <new>
 #include <string>
 
@@ -194,6 +195,20 @@ bool StartsAsZlib(std::span<const std::byte> head) {
          (method_and_window * 256 + At(head, 1)) % 31 == 0;
 }
 
+// Of fewer bytes than a magic number has: whether those that are missing may make it one.
+bool MayBeginCompressed(std::span<const std::byte> head) {
+  if (head.empty()) return true;
+  const unsigned first = At(head, 0);
+  const bool skippable = first >> 4 == 5;
+  if (head.size() == 1) {
+    const bool zlib = (first & 0x0f) == 8 && first >> 4 < 8;
+    return zlib || skippable || first == 0x1f || first == 0x28;
+  }
+  const unsigned second = At(head, 1);
+  return StartsAsZlib(head) || (skippable && second == 0x2a) || (first == 0x1f && second == 0x8b) ||
+         (first == 0x28 && second == 0xb5);
+}
+
 // So many bytes that inflate without a fault are no accident. Fewer are a stream of zlib if it ends
 // in them.
 constexpr std::size_t kConvincingBytes = 4096;
@@ -208,11 +223,41 @@ Decompressor::Result Inflate(std::span<const std::byte> head) {
   }
 }
 
+// Whether a writer flushed what it had: an empty block of its own, which ends a byte and has the
+// complement of its length beside it. What decompressed before it makes that no accident.
+bool HasFlush(std::span<const std::byte> head) {
+  // zlib.h: how many bits of the last byte are left, and whether a block ended just now.
+  constexpr int kBitsLeft = 7;
+  constexpr int kBlockEnded = 128;
+  constexpr std::array<std::byte, 4> kEmptyBlock = {std::byte{0}, std::byte{0}, std::byte{0xff},
+                                                    std::byte{0xff}};
+  z_stream stream{};
+  if (inflateInit(&stream) != Z_OK) throw std::bad_alloc();
+  const std::unique_ptr<z_stream, decltype(&inflateEnd)> ends(&stream, &inflateEnd);
+  std::array<std::byte, 4096> discarded;
+  stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(head.data()));  // only read
+  stream.avail_in = static_cast<uInt>(std::min(head.size(), kMostAtOnce));
+  int code = Z_OK;
+  while (code == Z_OK) {
+    stream.next_out = reinterpret_cast<Bytef*>(discarded.data());
+    stream.avail_out = static_cast<uInt>(discarded.size());
+    code = inflate(&stream, Z_BLOCK);
+    const bool block_ends =
+        (stream.data_type & kBlockEnded) != 0 && (stream.data_type & kBitsLeft) == 0;
+    const auto taken = static_cast<std::size_t>(stream.total_in);
+    if (code != Z_OK || !block_ends || stream.total_out == 0 || taken < kEmptyBlock.size())
+      continue;
+    if (std::ranges::equal(head.first(taken).last(kEmptyBlock.size()), kEmptyBlock)) return true;
+  }
+  return false;
+}
+
 bool IsZlib(std::span<const std::byte> head) {
   if (!StartsAsZlib(head)) return false;
   const Decompressor::Result result = Inflate(head);
   return result == Decompressor::Result::kMemberEnds ||
-         (result == Decompressor::Result::kNeedsInput && head.size() >= kConvincingBytes);
+         (result == Decompressor::Result::kNeedsInput && head.size() >= kConvincingBytes) ||
+         HasFlush(head);
 }
 
 struct Ending {
@@ -288,8 +333,9 @@ Compression DetectCompression(std::span<const std::byte> head, std::string_view 
   return IsZlib(head) || (named && StartsAsZlib(head)) ? Compression::kZlib : Compression::kNone;
 }
 
-bool MayBeZlib(std::span<const std::byte> head) {
-  if (head.size() < kMagicBytes) return true;
+bool MayBeCompressed(std::span<const std::byte> head) {
+  if (head.size() < kMagicBytes) return MayBeginCompressed(head);
+  if (StartsAsGzip(head) || StartsAsZstd(head)) return true;
   return StartsAsZlib(head) && Inflate(head) != Decompressor::Result::kDamaged;
 }
 

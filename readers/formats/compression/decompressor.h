@@ -29,11 +29,12 @@ std::string_view CompressedEnding(Compression compression);
 Compression TakeCompression(std::string_view* format_name);
 
 /// What a file's first bytes say: 4 KiB of them, or the whole file. The magic numbers of gzip and
-/// zstd are taken for themselves. The two bytes of zlib count if a stream ends in the head, if 4
-/// KiB decompress, or if the name has an ending of compressed files.
+/// zstd are taken for themselves. The two bytes of zlib count if a stream ends in the head, if its
+/// writer flushed something there, if 4 KiB decompress, or if the name has an ending of compressed
+/// files.
 Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name = {});
-/// Whether a stream that begins so is one of zlib, or may turn out to be, as more bytes come.
-bool MayBeZlib(std::span<const std::byte> head);
+/// Whether what begins with these bytes is compressed, or may turn out to be, as more of them come.
+bool MayBeCompressed(std::span<const std::byte> head);
 
 /// Whether at least four bytes begin as a member of that kind does: with the magic number of gzip
 /// or zstd, or two bytes that zlib's may be.

@@ -3,7 +3,10 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "tests/support/compressed.h"
 #include "tests/support/record_data.h"
@@ -58,9 +61,46 @@ TEST(DecompressorTest, AShortStreamOfZlibThatIsCutIsToldByItsName) {
   EXPECT_EQ(DetectCompression(cut, "a.txt"), Compression::kNone);
   EXPECT_EQ(DetectCompression(cut, "a.txt.zlib"), Compression::kZlib);
   EXPECT_EQ(DetectCompression(cut, "a.zz"), Compression::kZlib);
-  EXPECT_TRUE(MayBeZlib(cut));
-  EXPECT_FALSE(MayBeZlib(Bytes("abc\ndef\n")));
+  EXPECT_TRUE(MayBeCompressed(cut));
+  EXPECT_FALSE(MayBeCompressed(Bytes("abc\ndef\n")));
   EXPECT_EQ(DetectCompression(Bytes("abc\n"), "a.zlib"), Compression::kNone);
+}
+
+TEST(DecompressorTest, OneByteOrTwoMayBeginACompressedStreamOrNone) {
+  for (const std::string text : {"", "x", "(", "P", "\x1f", "x\x9c", "\x1f\x8b", "(\xb5/", "P*M"}) {
+    EXPECT_TRUE(MayBeCompressed(Bytes(text))) << text;
+  }
+  for (const std::string text : {"1", "a", "\n", "x\n", "(1", "Pa", "\x1f\n", "8\n", "x2\n"}) {
+    EXPECT_FALSE(MayBeCompressed(Bytes(text))) << text;
+  }
+}
+
+// A flush ends in four bytes that nothing else has at the end of a block.
+TEST(DecompressorTest, AFlushTellsAStreamOfZlibThatIsShort) {
+  const std::vector<std::byte> content = RecordPayload(7, 60);
+  const auto whole = Compress(content, {.kind = Kind::kZlib, .flush_every = 20});
+  std::size_t told = whole.size();
+  for (std::size_t bytes = whole.size(); bytes > 0; --bytes) {
+    const auto head = std::span(whole).first(bytes);
+    if (DetectCompression(head) == Compression::kZlib) told = bytes;
+    EXPECT_EQ(DetectCompression(head) == Compression::kZlib, bytes == told) << bytes;
+    EXPECT_TRUE(MayBeCompressed(head));
+  }
+  constexpr std::byte kFlush[] = {std::byte{0}, std::byte{0}, std::byte{0xff}, std::byte{0xff}};
+  EXPECT_LT(told, whole.size() / 2);
+  EXPECT_TRUE(std::ranges::equal(std::span(whole).subspan(told - 4, 4), kFlush));
+  // However it goes on.
+  auto damaged = whole;
+  for (std::size_t at = told; at < damaged.size(); ++at) damaged[at] = std::byte{0xff};
+  EXPECT_EQ(DetectCompression(damaged), Compression::kZlib);
+}
+
+// Two numbers, 376 and -256, begin as zlib and a flush of nothing do.
+TEST(DecompressorTest, AFlushOfNothingTellsNoStreamOfZlib) {
+  const std::string numbers("\x78\x01\x00\x00\x00\xff\xff\xff\x02\x00\x00\x00", 12);
+  EXPECT_EQ(DetectCompression(Bytes(numbers)), Compression::kNone);
+  const std::string flushes("\x78\x01\x00\x00\x00\xff\xff\x00\x00\x00\xff\xff", 12);
+  EXPECT_EQ(DetectCompression(Bytes(flushes)), Compression::kNone);
 }
 
 TEST(DecompressorTest, EmptyContentIsAMember) {
