@@ -9,6 +9,7 @@
 // it. Before the first run it is taken at once.
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 #include <string>
 #include <utility>
@@ -167,9 +168,15 @@ bool ReaderSession::Settle() {
 }
 
 bool ReaderSession::AwaitPosition(Deadline deadline) {
-  if (KnowsPosition()) return true;
+  // The plan comes to know it in front of the delivery behind it, which may take for ever to come,
+  // and wakes nobody for that: only who was sent somewhere asks, once.
+  constexpr std::chrono::milliseconds kBetweenLooks{10};
   try {
-    if (LookAhead(deadline, true) == ReadResult::kTimeout) return KnowsPosition();
+    while (!KnowsPosition()) {
+      const Deadline look = std::min(deadline, DeadlineAfter(kBetweenLooks));
+      if (LookAhead(look, true) != ReadResult::kTimeout) break;
+      if (NativeQueuePolicy::Expired(deadline)) return KnowsPosition();
+    }
   } catch (const Error&) {
     return true;  // the next read says so
   }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <stdexcept>
 #include <thread>
 
@@ -66,6 +67,43 @@ TEST_F(DatasetRecordsTest, ItsSamplesAreRecordsLikeThoseOfFiles) {
     EXPECT_EQ(shuffled.ids.size(), count);
     EXPECT_EQ(shuffled.strange, 0U);
   }
+}
+
+// What comes behind it may take for ever.
+TEST_F(DatasetRecordsTest, ThePositionThatWasSoughtIsToldOnceWhatIsLeftOutCame) {
+  for (const bool another_reads : {false, true}) {
+    std::atomic<int> granted{10};
+    Reader samples =
+        Open({.sizes = RandomSizes(1, 100, 8, 60), .ready = false, .granted = &granted});
+    Reader reader = Batches(Filter(samples, [](const RecordSpan&) { return true; }), 5);
+    reader.SeekTo(2);
+    std::jthread reads([&] {
+      Instance batch;
+      if (another_reads) (void)reader.TryReadNext(&batch);
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(another_reads ? 20 : 0));
+    EXPECT_TRUE(reader.AwaitPosition(DeadlineAfter(std::chrono::seconds(3)))) << another_reads;
+    EXPECT_TRUE(reader.KnowsPosition());
+    granted = 100;
+  }
+  // Without a deadline, too, and from the beginning of the wait on.
+  std::atomic<int> granted{0};
+  Reader samples = Open({.sizes = RandomSizes(1, 100, 8, 60), .ready = false, .granted = &granted});
+  Reader reader = Batches(Filter(samples, [](const RecordSpan&) { return true; }), 5);
+  reader.SeekTo(2);
+  const auto before = std::chrono::steady_clock::now();
+  std::atomic<bool> is_told = false;
+  std::jthread grants([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    granted = 10;
+    while (!is_told && std::chrono::steady_clock::now() - before < std::chrono::seconds(3)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    granted = 100;
+  });
+  (void)reader.Position();
+  is_told = true;
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(2));
 }
 
 TEST_F(DatasetRecordsTest, ItStartsAgainWhereItCan) {
