@@ -23,7 +23,7 @@ struct StageStats {
 /// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
 struct PipelineStats {
   std::uint64_t records = 0;              ///< planned for delivery
-  std::uint64_t payload_bytes = 0;        ///< of these
+  std::uint64_t payload_bytes = 0;        ///< of these, and of those that a shuffle holds
   std::uint64_t batches = 0;              ///< handed out
   std::uint64_t batch_payload_bytes = 0;  ///< of the records in batches that were handed out
   std::uint64_t passes_ended = 0;

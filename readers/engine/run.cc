@@ -490,7 +490,10 @@ void Run::NoteLostOfDropped(std::uint64_t rows) { ledger_->TakeOffDropped(rows);
 
 void Run::EndBehind(const BatchBuffer& batch) {
   Stop();
-  const PlannedSums counted = ended_at_ ? *ended_at_ : batch_sink_->sums();
+  PlannedSums counted = batch_sink_->sums();
+  // With what a shuffle holds, which goes with the run.
+  counted.bytes = planner_->bytes_taken() - batch_sink_->tally().lost_bytes;
+  if (ended_at_) counted = *ended_at_;
   const PlannedSums& before = batch.before;
   ended_at_ = {before.rows + batch.rows,
                before.bytes + batch.payload_bytes.load(std::memory_order_relaxed), before.dropped};

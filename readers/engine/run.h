@@ -211,6 +211,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   void NoteLostPayload(const DamagedRange& range, std::size_t bytes) override;
   void NoteLostOfDropped(std::uint64_t rows) override;
   void NoteLeftOut(const PlanPosition& behind) override;
+  std::optional<std::uint64_t> PlannedBytes() override { return planner_->bytes_taken(); }
   void BatchDone() override;
   bool HasRoom(std::uint64_t number) override;
   std::size_t GrantBatches(std::size_t bytes) override;
@@ -267,7 +268,8 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// out.
   bool MayLeaveSums(const Block& block, std::uint64_t pass) const;
   void BuildPlanner();
-  std::unique_ptr<PlanSink> MakeSink(PlanClock* clock);
+  /// `holds_rows`: stages in front of it do.
+  std::unique_ptr<PlanSink> MakeSink(PlanClock* clock, bool holds_rows);
   /// Rows of a delivery that is no batch of the user's and no piece of a block, at most.
   std::size_t SmallDelivery() const;
   void BuildLanes();

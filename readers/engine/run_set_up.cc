@@ -416,7 +416,8 @@ void Run::BuildPlanner() {
   input.ledger = ledger_.get();
   input.judge = &judge_;
   input.stages = std::make_unique<PlanStages>(plan_, start_.mark);
-  input.stages->SetSink(MakeSink(input.stages->clock()));
+  const bool holds_rows = input.stages->failure_stage() != nullptr;
+  input.stages->SetSink(MakeSink(input.stages->clock(), holds_rows));
   planner_.emplace(std::move(input), this);
 }
 
@@ -425,7 +426,7 @@ std::size_t Run::SmallDelivery() const {
   return static_cast<std::size_t>(taken_ahead_.MostRoom().records);
 }
 
-std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
+std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock, bool holds_rows) {
   const ExecutionPlan& plan = plan_;
   const std::size_t small = SmallDelivery();
   if (plan.parser == nullptr) {
@@ -434,6 +435,7 @@ std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
     options.clock = clock;
     options.rows_per_delivery = std::min(kRowsPerDelivery, small);
     options.count_bytes = taken_ahead_.counts_bytes();
+    options.count_payload = holds_rows;
     return std::make_unique<RecordSink>(options, this);
   }
   BatchSink::Options options;
@@ -457,6 +459,7 @@ std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock) {
   options.left_fields = direct_ ? LeftFieldRules{1, 1, false} : plan.left_fields;
   options.left_fields.leaves_sums = why_sums_are_early_.empty();
   options.late_sums = leaves_sums_;
+  options.count_payload = leaves_sums_ || holds_rows;
   auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, this);
   batch_sink_ = sink.get();
   return sink;

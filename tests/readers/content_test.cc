@@ -525,6 +525,62 @@ TEST_F(ContentTest, PassesWithoutEndEndWhereEverySegmentIsDropped) {
   }
 }
 
+TEST_F(ContentTest, TheBytesThatAreCountedAreThoseOfTheRecordsThatAreCounted) {
+  constexpr std::size_t kBytes = 64;
+  files_ = MakeFiles(2, 300, kBytes, kBytes);
+  const auto rows = [&](bool filter, const ShuffleOptions& shuffle) {
+    Reader reader = Shuffle(OpenFiles(files_, Options()), shuffle);
+    return filter ? Filter(reader,
+                           [](const RecordSpan& record) {
+                             return std::to_integer<unsigned>(record.data[0]) % 3 != 0;
+                           })
+                  : reader;
+  };
+  const ShuffleOptions window{.window = 100, .seed = 3};
+  const std::vector<std::pair<std::string, Reader>> chains = {
+      {"a part", Batch(rows(true, window), {.size = 9, .rank = {1, 3}})},
+      {"groups",
+       GroupBatch(
+           rows(true, window),
+           {.size = 9, .group_of = [](const RecordSpan& record) { return record.size % 2; }})},
+      {"packed",
+       Pack(Parse(rows(true, window), RawParser()), {.field = "bytes", .length = 100, .rows = 4})},
+      {"sought", Batch(rows(true, window), {.size = 9})},
+      {"sought records", rows(true, window)},
+      {"sought parsed rows", Parse(rows(true, window), RawParser())}};
+  for (auto [what, reader] : chains) {
+    SCOPED_TRACE(what);
+    if (what.starts_with("sought")) reader.SeekTo(7);
+    const Drained found = Drain(reader);
+    EXPECT_EQ(found.end, ReadResult::kEnd);
+    const PipelineStats stats = reader.Stats();
+    EXPECT_GT(stats.records, 50u);
+    EXPECT_EQ(stats.payload_bytes, stats.records * kBytes);
+    reader.Close();
+  }
+}
+
+TEST_F(ContentTest, OfRecordsThatAShuffleHoldsWhereItFailsNoBytesAreCounted) {
+  constexpr std::size_t kBytes = 64;
+  files_ = MakeFiles(2, 300, kBytes, kBytes);
+  std::string bytes = ReadBytes(files_[0]);
+  bytes[200 * (kBytes + 16) + 12] = static_cast<char>(bytes[200 * (kBytes + 16) + 12] ^ 4);
+  WriteBytes(files_[0], std::as_bytes(std::span(bytes)));
+  for (const ShuffleOptions& shuffle : {ShuffleOptions{.window = 100}, ShuffleOptions{.block = 250},
+                                        ShuffleOptions{.mode = ShuffleMode::kNone}}) {
+    for (const bool filter : {false, true}) {
+      Reader reader = Shuffle(OpenFiles(files_, Options()), shuffle);
+      if (filter) reader = Filter(reader, [](const RecordSpan&) { return true; });
+      reader = Batches(reader, 9);
+      EXPECT_EQ(Drain(reader).end, ReadResult::kFailed);
+      const PipelineStats stats = reader.Stats();
+      EXPECT_GT(stats.records, 50u);
+      EXPECT_EQ(stats.payload_bytes, stats.records * kBytes)
+          << shuffle.window << " " << shuffle.block << " " << filter;
+    }
+  }
+}
+
 TEST_F(ContentTest, PaddedBatchesAreOneTensorWithItsLengths) {
   MakeData();
   OpenOptions options = Options();

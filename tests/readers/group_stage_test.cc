@@ -41,7 +41,7 @@ class ThirdsLeftOut final : public PlanStage {
     std::uint64_t number = 1;
     if (!row.hole()) std::memcpy(&number, row.block->frame.records[row.row].data, 8);
     if (number % 3 == 0) {
-      next_->OnLost(row.block, 1);
+      next_->OnLost(row.block, 1, 0);
     } else {
       clock_->AtPlace(pass_, place_);
       next_->OnRefs({&row, 1});

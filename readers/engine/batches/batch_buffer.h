@@ -21,7 +21,7 @@ namespace ringfeed {
 /// What came to the end of the plan in front of a batch, or of all.
 struct PlannedSums {
   std::uint64_t rows = 0;     ///< good ones, with those that are dropped
-  std::uint64_t bytes = 0;    ///< of all rows' records
+  std::uint64_t bytes = 0;    ///< of their records
   std::uint64_t dropped = 0;  ///< rows
 };
 

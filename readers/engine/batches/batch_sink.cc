@@ -79,6 +79,16 @@ std::uint64_t BatchSink::BytesOf(std::span<const RowRef> rows) const {
   return bytes;
 }
 
+std::uint64_t BatchSink::PayloadOf(std::span<const RowRef> rows) {
+  std::uint64_t bytes = 0;
+  for (const RowRef& ref : rows) bytes += ref.block->PayloadOf(ref.row);
+  return bytes;
+}
+
+void BatchSink::TallyPayload(bool written, std::uint64_t bytes) {
+  (written ? tally_.delivered_bytes : tally_.lost_bytes) += bytes;
+}
+
 BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
   // Rows that nobody batched are told by pass.
   if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.data_pass) {
@@ -109,6 +119,7 @@ void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   if (skip_rows_ > 0) {
     const auto rows = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
     tally_.left_out += rows;
+    tally_.lost_bytes += block->PayloadOf(begin, begin + rows);
     CountPlaces(rows);
     LeaveOut(rows);
     host_->Drop(block, rows);
@@ -133,6 +144,7 @@ void BatchSink::OnRefs(std::span<const RowRef> rows) {
   if (skip_rows_ > 0) {
     const std::size_t left_out = std::min<std::uint64_t>(skip_rows_, rows.size());
     tally_.left_out += left_out;
+    tally_.lost_bytes += PayloadOf(rows.first(left_out));
     CountPlaces(static_cast<std::uint32_t>(left_out));
     LeaveOut(left_out);
     DropAll(rows.first(left_out));
@@ -234,8 +246,8 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
     PlannedBatch& batch = Current(*block);
     const Part part = NextPart(batch, std::min<std::size_t>(end - begin, most));
     Tally(batch, part.written, part.places);
-    for (std::uint32_t i = 0; options_.late_sums && i < part.places; ++i) {
-      seen_bytes_ += block->frame.records[begin + i].size;
+    if (CountsPayload(part)) {
+      TallyPayload(part.written, block->PayloadOf(begin, begin + part.places));
     }
     NoteRecords(batch, part.places, BytesOf(*block, begin, part.places));
     if (part.written) {
@@ -273,9 +285,7 @@ void BatchSink::AddRefs(std::span<const RowRef> rows) {
     const Part part = NextPart(batch, rows.size());
     const std::span<const RowRef> taken = rows.first(part.places);
     Tally(batch, part.written, part.places);
-    for (std::size_t i = 0; options_.late_sums && i < taken.size(); ++i) {
-      seen_bytes_ += taken[i].block->frame.records[taken[i].row].size;
-    }
+    if (CountsPayload(part)) TallyPayload(part.written, PayloadOf(taken));
     NoteRecords(batch, part.places, BytesOf(taken));
     rows = rows.subspan(part.places);
     if (part.written) {
@@ -336,8 +346,10 @@ void BatchSink::CutIntoTasks(PlannedBatch& batch) {
 
 void BatchSink::OnPacked(std::span<const RowRef> rows) {
   PlannedBatch& batch = Current(*rows.front().block);
-  const bool written = NextPart(batch, 1).written;
+  const Part part = NextPart(batch, 1);
+  const bool written = part.written;
   Tally(batch, written, rows.size());
+  if (CountsPayload(part)) TallyPayload(written, PayloadOf(rows));
   NoteRecords(batch, rows.size(), BytesOf(rows));
   if (written) {
     batch.refs.insert(batch.refs.end(), rows.begin(), rows.end());
@@ -423,6 +435,7 @@ void BatchSink::OnPassEnd() {
 void BatchSink::OnEnd(const Status& status) {
   fails_ = fails_ || !status.ok();
   CloseRest(options_.drop_remainder && !fails_);
+  if (options_.count_payload) TallyHeld();
   EnterTally();
   host_->End(next_sequence_, status);
 }

@@ -61,6 +61,7 @@ class BatchSink final : public PlanSink {
     std::size_t slice_end = 0;
     PlanClock* clock = nullptr;  ///< null: one of its own
     bool count_bytes = false;    ///< of records, see planned()
+    bool count_payload = false;  ///< RowTally::delivered_bytes; for sums() they must be
   };
 
   BatchSink(const Options& options, const Parser* parser, const std::shared_ptr<Arena>& arena,
@@ -70,8 +71,9 @@ class BatchSink final : public PlanSink {
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
   void OnPacked(std::span<const RowRef> rows) override;
-  void OnLost(Block* block, std::uint32_t rows) override {
+  void OnLost(Block* block, std::uint32_t rows, std::uint64_t bytes) override {
     tally_.unplaced += rows;
+    tally_.lost_bytes += bytes;
     host_->Drop(block, rows);
   }
   void OnPassEnd() override;
@@ -104,7 +106,7 @@ class BatchSink final : public PlanSink {
   }
   /// What came to the end of the plan so far. With no planner at work.
   PlannedSums sums() const {
-    return {tally_.delivered + tally_.dropped, seen_bytes_, tally_.dropped};
+    return {tally_.delivered + tally_.dropped, tally_.delivered_bytes, tally_.dropped};
   }
   static bool Claim(BatchBuffer* slot) { return BatchPool::Claim(slot); }
   void Release(BatchBuffer* slot) { pool_.Release(slot); }
@@ -165,6 +167,11 @@ class BatchSink final : public PlanSink {
   /// Of these rows, if they are counted; else 0.
   std::uint64_t BytesOf(const Block& block, std::uint32_t begin, std::uint32_t rows) const;
   std::uint64_t BytesOf(std::span<const RowRef> rows) const;
+  /// Whether their records' bytes are looked at: what is delivered was counted with its block.
+  bool CountsPayload(const Part& part) const { return options_.count_payload || !part.written; }
+  static std::uint64_t PayloadOf(std::span<const RowRef> rows);
+  /// So many bytes are of rows that are written, or that are none of this output's.
+  void TallyPayload(bool written, std::uint64_t bytes);
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
   void AddTask(PlannedBatch& batch, Block* block, std::uint32_t begin, std::uint32_t rows);
   void AddRefs(std::span<const RowRef> rows);
@@ -197,8 +204,7 @@ class BatchSink final : public PlanSink {
   std::uint64_t next_sequence_ = 0;
   std::uint64_t records_ = 0;  ///< of all batches that are not left out
   std::uint64_t record_bytes_ = 0;
-  std::uint64_t seen_bytes_ = 0;  ///< of all rows, if checksums are left
-  Settled settled_;               ///< as the batch was closed that was closed last
+  Settled settled_;         ///< as the batch was closed that was closed last
   bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
   PlanPosition counted_;    ///< after the last batch that no failure cut short
   std::uint64_t cuts_ = 0;  ///< batches that one cut short

@@ -19,7 +19,10 @@ struct RowTally {
   std::uint64_t dropped = 0;    ///< the rest of a pass that Batch was told to drop
   std::uint64_t left_out = 0;   ///< stand before the place that the run goes on from
   std::uint64_t of_others = 0;  ///< other ranks write them
-  std::uint64_t passes = 0;     ///< so many ends of passes came through
+  std::uint64_t delivered_bytes = 0;  ///< of the records of delivered, if they are counted
+  /// Of the records of all others: what was counted of them with their blocks, in vain.
+  std::uint64_t lost_bytes = 0;
+  std::uint64_t passes = 0;  ///< so many ends of passes came through
 
   std::uint64_t rows() const {
     return delivered + unplaced + damaged + dropped + left_out + of_others;
@@ -90,6 +93,8 @@ class PlanSink : public PlanStage {
     virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
     /// All that the run leaves out at its start is planned: what a position behind it says.
     virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
+    /// Payload bytes of all blocks that were planned; none if nobody asks.
+    virtual std::optional<std::uint64_t> PlannedBytes() { return std::nullopt; }
     /// A batch is off the writers' hands.
     virtual void BatchDone() = 0;
     /// Whether number `number` has room yet.
@@ -137,6 +142,12 @@ class PlanSink : public PlanStage {
   }
 
  protected:
+  /// At the end, if delivered_bytes are counted: what stages hold back goes nowhere.
+  void TallyHeld() {
+    const std::optional<std::uint64_t> planned = host_->PlannedBytes();
+    if (planned) tally_.lost_bytes = *planned - tally_.delivered_bytes;
+  }
+
   Host* const host_;
   RowTally tally_;
 

@@ -33,8 +33,11 @@ void RecordSink::NoteRecords(const Block* block, std::uint32_t begin, std::uint3
 
 void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   const auto skipped = static_cast<std::uint32_t>(std::min<std::uint64_t>(skip_rows_, end - begin));
-  if (skipped > 0) PassOver(block, skipped);
-  tally_.left_out += skipped;
+  if (skipped > 0) {
+    tally_.left_out += skipped;
+    tally_.lost_bytes += block->PayloadOf(begin, begin + skipped);
+    PassOver(block, skipped);
+  }
   begin += skipped;
   if (begin == end) return;
   const std::uint32_t rows = end - begin;
@@ -45,6 +48,7 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
       std::count_if(delivery->records.begin(), delivery->records.end(), IsHole));
   tally_.damaged += holes;
   tally_.delivered += rows - holes;
+  if (count_payload_) tally_.delivered_bytes += block->PayloadOf(begin, end);
   places_ += rows;
   clock_->Advance(rows);
   NoteRecords(block, begin, rows, delivery.get());
@@ -70,6 +74,7 @@ void RecordSink::OnRefs(std::span<const RowRef> rows) {
   for (const RowRef& ref : rows) {
     if (skip_rows_ > 0) {
       ++tally_.left_out;
+      tally_.lost_bytes += ref.block->PayloadOf(ref.row);
       FlushRefs();
       PassOver(ref.block, 1);
       continue;
@@ -77,6 +82,7 @@ void RecordSink::OnRefs(std::span<const RowRef> rows) {
     if (open_ != nullptr && open_->pass != ref.block->data_pass) FlushRefs();
     if (open_ == nullptr) open_ = NewDelivery(ref.block->data_pass);
     ++(ref.hole() ? tally_.damaged : tally_.delivered);
+    if (count_payload_) tally_.delivered_bytes += ref.block->PayloadOf(ref.row);
     NoteRecords(ref.block, ref.row, 1, open_.get());
     open_->refs.push_back(ref);
     open_->gathered.push_back(ref.block->frame.records[ref.row]);
@@ -124,6 +130,7 @@ bool RecordSink::Continue() {
 
 void RecordSink::OnEnd(const Status& status) {
   FlushRefs();
+  if (count_payload_) TallyHeld();
   EnterTally();
   host_->End(next_number_, status);
 }

@@ -20,7 +20,8 @@ class RecordSink final : public PlanSink {
     PlanClock* clock = nullptr;   ///< null: one of its own
     /// Most rows of a delivery that is no piece of a block.
     std::size_t rows_per_delivery = 1024;
-    bool count_bytes = false;  ///< of records, see planned()
+    bool count_bytes = false;    ///< of records, see planned()
+    bool count_payload = false;  ///< RowTally::delivered_bytes
   };
 
   RecordSink(const Options& options, PlanSink::Host* host)
@@ -28,12 +29,14 @@ class RecordSink final : public PlanSink {
         clock_(options.clock != nullptr ? options.clock : &own_clock_),
         rows_per_delivery_(options.rows_per_delivery),
         count_bytes_(options.count_bytes),
+        count_payload_(options.count_payload),
         skip_rows_(options.skip_rows) {}
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
-  void OnLost(Block* block, std::uint32_t rows) override {
+  void OnLost(Block* block, std::uint32_t rows, std::uint64_t bytes) override {
     tally_.unplaced += rows;
+    tally_.lost_bytes += bytes;
     host_->Drop(block, rows);
   }
   void OnPassEnd() override;
@@ -63,6 +66,7 @@ class RecordSink final : public PlanSink {
   PlanClock* const clock_;
   const std::size_t rows_per_delivery_;
   const bool count_bytes_;
+  const bool count_payload_;
   std::uint64_t skip_rows_;
   std::uint64_t records_ = 0;  ///< of all deliveries
   std::uint64_t bytes_ = 0;

@@ -39,6 +39,18 @@ std::uint64_t Block::BytesOf(std::uint32_t row) const {
   return bytes;
 }
 
+std::uint64_t Block::PayloadOf(std::uint32_t begin, std::uint32_t end) const {
+  std::uint64_t bytes = 0;
+  if (filtered.empty()) {
+    for (const RecordSpan& record : std::span(frame.records).subspan(begin, end - begin)) {
+      bytes += record.damaged() ? 0 : record.size;
+    }
+    return bytes;
+  }
+  for (std::uint32_t row = begin; row < end; ++row) bytes += PayloadOf(row);
+  return bytes;
+}
+
 DataPlace Block::PlaceOf(std::uint32_t row) const {
   DataPlace place{file_name, -1, static_cast<std::int64_t>(first_record + row)};
   if (table != nullptr) {

@@ -122,6 +122,12 @@ struct Block {
   bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
   /// What a row's record takes in memory: of a user's instance that of its tensors.
   std::uint64_t BytesOf(std::uint32_t row) const;
+  /// What payload_bytes without filtered_bytes has of a row; of rows [begin, end).
+  std::uint64_t PayloadOf(std::uint32_t row) const {
+    const RecordSpan& record = frame.records[row];
+    return record.damaged() || Filtered(row) ? 0 : record.size;
+  }
+  std::uint64_t PayloadOf(std::uint32_t begin, std::uint32_t end) const;
   /// Whether the checksum of the row's payload is still to be taken.
   bool Unchecked(std::uint32_t row) const {
     return row < frame.unchecked.size() && frame.unchecked[row] != 0 &&

@@ -61,6 +61,8 @@ void Ledger::Add(const RowTally& before, const RowTally& now) {
   const std::uint64_t dropped = now.dropped - before.dropped;
   records_.fetch_add(now.delivered - before.delivered + dropped, std::memory_order_relaxed);
   if (dropped != 0) dropped_.fetch_add(dropped, std::memory_order_relaxed);
+  const std::uint64_t lost = now.lost_bytes - before.lost_bytes;
+  if (lost != 0) payload_bytes_.fetch_sub(lost, std::memory_order_relaxed);
 }
 
 void Ledger::NoteDamage(std::span<const DamagedRange> ranges, std::uint64_t count) {

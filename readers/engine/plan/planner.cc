@@ -175,6 +175,7 @@ void Planner::EnterBlock(const Block& block) {
     read.lost_ranges = static_cast<std::int64_t>(ranges + block.frame.more_holes) -
                        static_cast<std::int64_t>(holes);
   }
+  bytes_taken_ += read.payload_bytes;
   input_.ledger->Add(read);
   input_.ledger->NoteDamage(block.frame.damage, ranges);
   if (input_.start.other_policy && (read.lost_ranges > 0 || !block.row_failures.empty()) &&

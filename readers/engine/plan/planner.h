@@ -160,6 +160,8 @@ class Planner {
   /// Whether a row that fails ends the order at its place in it, and not at its block's. Any
   /// thread.
   bool fails_in_order() const { return failure_stage_ != nullptr; }
+  /// Payload bytes of all blocks that were planned. Within GoOn, and with no planner at work.
+  std::uint64_t bytes_taken() const { return bytes_taken_; }
   /// Whether rows are planned that are not out yet. Within GoOn.
   bool HasOutstanding() { return sink_->Outstanding(); }
   /// What came to the end of the plan. Within GoOn, and after it before another begins.
@@ -237,7 +239,8 @@ class Planner {
   const std::uint64_t most_dropped_;  ///< rows that they may drop in turn, and keep others
   Quiet quiet_;
   std::uint64_t rows_taken_ = 0;  ///< of all blocks so far
-  std::uint64_t rows_kept_ = 0;   ///< of these, what no filter drops
+  std::uint64_t bytes_taken_ = 0;
+  std::uint64_t rows_kept_ = 0;  ///< of these, what no filter drops
   bool ended_ = false;
   bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
   bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further

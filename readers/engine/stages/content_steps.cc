@@ -61,7 +61,7 @@ void FilterStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
     next_->OnRows(block, begin, run_end);
     begin = run_end;
   }
-  if (dropped > 0) next_->OnLost(block, dropped);
+  if (dropped > 0) next_->OnLost(block, dropped, 0);
 }
 
 void FilterStage::OnRefs(std::span<const RowRef> rows) {
@@ -71,7 +71,7 @@ void FilterStage::OnRefs(std::span<const RowRef> rows) {
   std::size_t begin = 0;
   while (begin < rows.size()) {
     if (dropped(rows[begin])) {
-      next_->OnLost(rows[begin].block, 1);
+      next_->OnLost(rows[begin].block, 1, 0);
       ++begin;
       continue;
     }
@@ -154,7 +154,7 @@ void GroupBatchStage::OnRefs(std::span<const RowRef> rows) {
 
 void GroupBatchStage::Add(RowRef row) {
   if (row.hole()) {
-    next_->OnLost(row.block, 1);
+    next_->OnLost(row.block, 1, 0);
     return;
   }
   Group& group = groups_[row.block->groups[row.row]];
@@ -275,7 +275,7 @@ void PackStage::OnRefs(std::span<const RowRef> rows) {
 void PackStage::Add(RowRef ref, std::uint64_t row) {
   const std::uint32_t units = ref.hole() ? 0 : units_(*ref.block, ref.row);
   if (units == 0) {
-    next_->OnLost(ref.block, 1);
+    next_->OnLost(ref.block, 1, ref.block->PayloadOf(ref.row));
   } else {
     const std::size_t at = fit_.Place(units);
     if (at >= packed_.size()) packed_.resize(at + 1);

@@ -125,7 +125,7 @@ void FailureStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) 
   if (begin < row) next_->OnRows(block, begin, row);
   if (row == end) return;
   if (why != nullptr) FailAt(*block, *why);
-  next_->OnLost(block, end - row);
+  next_->OnLost(block, end - row, 0);
 }
 
 void FailureStage::OnRefs(std::span<const RowRef> rows) {
@@ -140,7 +140,7 @@ void FailureStage::OnRefs(std::span<const RowRef> rows) {
   if (row > 0) next_->OnRefs(rows.first(row));
   if (row == rows.size()) return;
   if (why != nullptr) FailAt(*rows[row].block, *why);
-  for (const RowRef& ref : rows.subspan(row)) next_->OnLost(ref.block, 1);
+  for (const RowRef& ref : rows.subspan(row)) next_->OnLost(ref.block, 1, 0);
 }
 
 void FailureStage::Stop(const Status& status) {

@@ -24,8 +24,10 @@ class PlanStage {
   /// Rows in an order that is no block's, holes among them.
   virtual void OnRefs(std::span<const RowRef> rows) = 0;
   /// So many rows of a block that came this far go no further and take no place: the last stage
-  /// drops their holds.
-  virtual void OnLost(Block* block, std::uint32_t rows) { next_->OnLost(block, rows); }
+  /// drops their holds. `bytes`: Block::PayloadOf of them; 0 behind OnEnd.
+  virtual void OnLost(Block* block, std::uint32_t rows, std::uint64_t bytes) {
+    next_->OnLost(block, rows, bytes);
+  }
   /// One row of several that Pack puts together, none of them a hole.
   virtual void OnPacked(std::span<const RowRef> rows) { next_->OnPacked(rows); }
   /// A pass is over: whatever is held back goes on first.
