@@ -12,7 +12,8 @@ class KeyedPermutation;
 /// Samples of your own: bytes, one sample after another, made by one function. FromDataset makes
 /// them the records of a chain, which parses, shuffles and batches them like those of files. One
 /// thread of ringfeed's calls it at a time, and no further ahead of the loop than
-/// OpenOptions::ahead_records says.
+/// OpenOptions::ahead_records says. If a function of it calls the reader that waits for it, that
+/// call throws Error; waiting there for another thread that does waits for ever.
 class Dataset {
  public:
   virtual ~Dataset() = default;

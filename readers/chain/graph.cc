@@ -6,6 +6,7 @@
 
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
+#include "readers/chain/user_code.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {
@@ -16,11 +17,14 @@ namespace {
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-void RefuseWithin(const ReaderSession& session) {
-  if (!session.IsWithin()) return;
+[[noreturn]] void RefuseWithin() {
   Refuse(
       "a function of the chain, or its source, called the reader that waits for it: call it in "
       "the loop that takes the batches, or open another reader");
+}
+
+void RefuseWithin(const ReaderSession& session) {
+  if (UserCodeLocked::IsOf(&session) || session.IsWithin()) RefuseWithin();
 }
 
 }  // namespace
@@ -51,6 +55,7 @@ std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
 }
 
 std::shared_ptr<ReaderSession> GraphNode::Session() {
+  if (UserCodeLocked::IsOf(this)) RefuseWithin();
   if (HasConsumer()) Refuse("the reader was given to a decorator: read the end of the chain");
   return InnerSession();
 }
@@ -68,6 +73,7 @@ std::shared_ptr<ReaderSession> GraphNode::InnerSession() {
   if (session_ != nullptr) return session_;
   RewindInput rewind_input;
   if (input_ != nullptr) rewind_input = [input = input_] { return input->ReInitInput(); };
+  const UserCodeLocked locked(this);
   session_ = std::make_shared<ReaderSession>(LowerChain(*this), std::move(rewind_input));
   return session_;
 }
@@ -78,8 +84,9 @@ std::shared_ptr<ReaderSession> GraphNode::StartedSession() const {
 }
 
 void GraphNode::RefuseFromWithin() const {
-  if (!WorkerStop::IsWorker()) return;
+  if (!WorkerStop::IsWorker() && !UserCodeLocked::IsAny()) return;
   for (const GraphNode* node = this; node != nullptr; node = node->input_.get()) {
+    if (UserCodeLocked::IsOf(node)) RefuseWithin();
     const std::shared_ptr<ReaderSession> session = node->StartedSession();
     if (session != nullptr) RefuseWithin(*session);
   }
@@ -153,6 +160,7 @@ void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
 }  // namespace
 
 void GraphNode::ReInit() {
+  RefuseFromWithin();
   const std::shared_ptr<GraphNode> top = Top();
   const std::lock_guard lock(top->reinit_mutex_);
   ReInitAll(SessionsToStartAgain());

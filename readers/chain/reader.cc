@@ -5,6 +5,7 @@
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
+#include "readers/chain/user_code.h"
 
 namespace ringfeed {
 
@@ -26,7 +27,9 @@ std::shared_ptr<ReaderSession> SessionOf(const std::shared_ptr<GraphNode>& node)
   if (node == nullptr) {
     throw Error(Status(StatusCode::kInvalidArgument, "the reader is empty: OpenFiles makes one"));
   }
-  return node->Session();
+  std::shared_ptr<ReaderSession> session = node->Session();
+  if (UserCodeLocked::IsOf(session.get())) node->RefuseFromWithin();
+  return session;
 }
 
 // For calls that wait for what the chain's threads do.

@@ -11,6 +11,7 @@
 #include "base/live/watching.h"
 #include "queue/lock_until.h"
 #include "readers/chain/advice.h"
+#include "readers/chain/user_code.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/worker_stop.h"
@@ -94,6 +95,7 @@ std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
   if (run_ == nullptr) {
     const bool watched = shown_ && IsWatched();
     start_ns_.store(NowNs(), std::memory_order_relaxed);
+    const UserCodeLocked locked(this);
     run_ = MakeRun();
     if (watched && !live_) {
       live_ = LiveChains().Enter(FirstSource(plan_.source),
@@ -484,7 +486,15 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
 }
 
 std::uint64_t ReaderSession::SourcePass() const {
-  if (plan_.source.records != nullptr) return plan_.source.records->pass();
+  if (plan_.source.records != nullptr) {
+    const UserCodeLocked locked(this);
+    try {
+      return plan_.source.records->pass();
+    } catch (const std::exception& error) {
+      throw Error(Status(StatusCode::kUserError,
+                         std::string("the data set's Pass threw: ") + error.what()));
+    }
+  }
   const std::shared_ptr<ReaderSession> input = InputSession();
   if (input == nullptr) return 0;
   const std::lock_guard lock(input->mutex_);
@@ -525,9 +535,6 @@ void ReaderSession::RewindSource(std::uint64_t pass) {
   } catch (...) {
     refused = Status(StatusCode::kUserError, "the reader's ReInit threw");
   }
-  // What was read ahead is gone with the run: reads say why from now on.
-  turn_.Fail();
-  failure_ = refused;
   throw Error(refused);
 }
 
@@ -562,10 +569,18 @@ void ReaderSession::Resume() {
   std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
   const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
   ForgetRead();
-  if (HasUserSource() && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
-  if (!aim) {
-    aim = Aimed();
-    if (HasUserSource()) aim->start.source_pass = SourcePass();
+  const UserCodeLocked locked(this);
+  try {
+    if (HasUserSource() && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
+    if (!aim) {
+      aim = Aimed();
+      if (HasUserSource()) aim->start.source_pass = SourcePass();
+    }
+  } catch (const Error& error) {
+    // What was read ahead is gone with the run: reads say why from now on.
+    turn_.Fail();
+    failure_ = error.status();
+    throw;
   }
   TakeAim(*std::move(aim));
   turn_.BeginAgain();

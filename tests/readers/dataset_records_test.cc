@@ -2,7 +2,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "ringfeed/dataset.h"
@@ -104,6 +106,92 @@ TEST_F(DatasetRecordsTest, ThePositionThatWasSoughtIsToldOnceWhatIsLeftOutCame) 
   (void)reader.Position();
   is_told = true;
   EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(2));
+}
+
+/// Calls the reader that reads it, from one of its functions.
+class CallingDataset final : public Dataset {
+ public:
+  struct Calls {
+    std::string from;  ///< the function's name
+    std::function<void()> call;
+    int refused = 0;
+    int throws = 0;  ///< so many calls throw in place of calling
+  };
+  explicit CallingDataset(Calls* calls) : calls_(calls) {}
+  bool Next(std::string* sample) override {
+    *sample = std::to_string(next_);
+    return next_++ < 20;
+  }
+  bool ReInit() override {
+    Call("ReInit");
+    next_ = 0;
+    return true;
+  }
+  std::uint64_t Pass() const override {
+    Call("Pass");
+    return 0;
+  }
+  std::string name() const override {
+    Call("name");
+    return "calling";
+  }
+
+ private:
+  void Call(const std::string& from) const {
+    if (calls_->from != from) return;
+    if (calls_->throws > 0 && --calls_->throws >= 0) throw std::runtime_error("not now");
+    try {
+      if (calls_->call) calls_->call();
+    } catch (const Error& error) {
+      ++calls_->refused;
+      EXPECT_NE(error.status().message().find("the reader that waits for it"), std::string::npos);
+    }
+  }
+
+  Calls* const calls_;
+  int next_ = 0;
+};
+
+// It has the reader's lock, and would wait for itself.
+TEST_F(DatasetRecordsTest, AFunctionThatCallsTheReaderWhichWaitsForItIsRefused) {
+  const std::vector<std::function<void(Reader&)>> all = {
+      [](Reader& reader) { (void)reader.Stats(); },
+      [](Reader& reader) { (void)reader.status(); },
+      [](Reader& reader) { (void)reader.KnowsPosition(); },
+      [](Reader& reader) { (void)reader.Position(); },
+      [](Reader& reader) { (void)reader.HasNext(); },
+      [](Reader& reader) { reader.ReInit(); },
+      [](Reader& reader) { reader.ResetAll(); },
+      [](Reader& reader) { reader.Close(); }};
+  for (const std::string from : {"ReInit", "Pass", "name"}) {
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      SCOPED_TRACE(from + " " + std::to_string(i));
+      CallingDataset::Calls calls{from, {}};
+      Reader reader = Batches(FromDataset(std::make_unique<CallingDataset>(&calls), Options()), 5);
+      calls.call = [&] { all[i](reader); };
+      EXPECT_EQ(Drain(reader).rows.size(), 4u);
+      reader.ReInit();
+      EXPECT_EQ(Drain(reader).rows.size(), 4u);
+      EXPECT_GT(calls.refused, 0);
+      calls.from = "";
+      reader.Close();
+    }
+  }
+}
+
+TEST_F(DatasetRecordsTest, APassThatThrowsFailsWhatIsReadBehindTheStart) {
+  CallingDataset::Calls calls{"", {}};
+  Reader reader = Batches(FromDataset(std::make_unique<CallingDataset>(&calls), Options()), 5);
+  (void)reader.ReadNext();
+  calls.from = "Pass";
+  calls.throws = 1;
+  EXPECT_THROW(reader.ReInit(), Error);
+  Instance batch;
+  EXPECT_EQ(reader.TryReadNext(&batch, {.deadline = DeadlineAfter(std::chrono::seconds(3))}),
+            ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kUserError);
+  reader.ReInit();
+  EXPECT_EQ(Drain(reader).rows.size(), 4u);
 }
 
 TEST_F(DatasetRecordsTest, ItStartsAgainWhereItCan) {
