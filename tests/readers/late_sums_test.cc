@@ -303,5 +303,28 @@ TEST_F(LateSumsTest, AGoodRecordInFrontOfAReadThatFailsIsDelivered) {
   EXPECT_EQ(drain(1).ids, framed.ids);
 }
 
+TEST_F(LateSumsTest, AReadThatFailsIsOneLossAndNoShrunkFile) {
+  const std::string bytes = ReadBytes(MakeFile(std::vector<std::size_t>(50, 1008)));
+  for (const std::uint64_t fails_at : {10 * 4096, 10 * 4096 + 500, 10 * 4096 + 1024}) {
+    OpenOptions options = Options();
+    options.io.block_bytes = 4096;
+    options.index = IndexUse::kNever;
+    options.on_damage = OnDamage::kSkip;
+    const auto source = std::make_shared<BrokenSource>(bytes, fails_at);
+    Reader reader = Batches(OpenSources({source}, options), 1);
+    const Drained found = Drain(reader);
+    EXPECT_EQ(found.end, ReadResult::kEnd);
+    EXPECT_EQ(found.ids, Numbers(found.ids.size()));
+    const PipelineStats stats = reader.Stats();
+    EXPECT_EQ(stats.damaged_records, 1u);
+    EXPECT_EQ(stats.lost_ranges, 1u);
+    ASSERT_EQ(stats.damage.size(), 1u);
+    EXPECT_EQ(stats.damage[0].begin, found.ids.size() * 1024);
+    EXPECT_EQ(stats.damage[0].end, bytes.size());
+    EXPECT_NE(stats.damage[0].reason.find("the medium fails"), std::string::npos);
+    reader.Close();
+  }
+}
+
 }  // namespace
 }  // namespace ringfeed

@@ -169,7 +169,13 @@ bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& f
   const std::uint64_t doubtful = std::min(position_, DoubtfulFrom(*block, end, &doubt));
   std::unique_ptr<Framer> framer;
   if (options.on_damage == OnDamage::kSkip) {
-    Frame(block, {}, position_, true);  // to be told of what it was passing over
+    const std::uint64_t at = position_;
+    Frame(block, {}, at, true);  // to be told of what it was passing over
+    // Of a file whose size is known the framer takes that for its end, and says that it shrank.
+    if (file_bytes_ != kUnknownSize) {
+      std::erase_if(block->frame.damage,
+                    [at](const DamagedRange& range) { return range.begin >= at; });
+    }
     framer = format_->NewFramerBehindGap(
         {file_->name(), kUnknownSize, OnDamage::kSkip, options.max_record_bytes}, end);
   }
