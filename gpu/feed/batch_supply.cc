@@ -45,6 +45,7 @@ class ReaderSupply final : public BatchSupply {
     if (!std::exchange(closed_, true)) ReaderAccess::EndReading(reader_);
   }
   std::int64_t RowsBefore() const override { return ReaderAccess::RowsBefore(reader_); }
+  std::int64_t WholeRows() const override { return ReaderAccess::WholeRows(reader_); }
   Reader reader() const override { return reader_; }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
   std::string WhySumsAreEarly() const override {

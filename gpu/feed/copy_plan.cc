@@ -147,7 +147,8 @@ void CopyPlan::TakeField(const Tensor& tensor, FieldPlace* place) {
 Status CopyPlan::Make(const Instance& batch, const Input& input) {
   Clear(batch.size());
   for (std::size_t f = 0; f < batch.size(); ++f) TakeField(batch[f], &fields_[f]);
-  if (!input.pending.empty() || !PlanWhole(batch)) PlanPieces(batch, input.pending);
+  has_gaps_ = !input.tight && input.pending.empty() && PlanWhole(batch);
+  if (!has_gaps_) PlanPieces(batch, input.pending);
   PlanLeftRows(input);
   PlanSums(input.sums);
   for (const PlannedPiece& piece : pieces_) copied_bytes_ += piece.bytes;
@@ -331,6 +332,34 @@ void CopyPlan::PlanSums(std::span<const PendingSum> sums) {
   slot_bytes_ = sums_at_ + sums_bytes();
   sums_staging_at_ = AlignUp(staging_bytes_);
   staging_bytes_ = sums_staging_at_ + sums_bytes();
+}
+
+std::size_t CopyPlan::SlotBytesFor(std::uint64_t most_rows, std::uint64_t rows) const {
+  if (most_rows <= rows) return slot_bytes_;
+  bool can_be = true;
+  std::size_t total = 0;
+  const auto add = [&](std::size_t units, std::size_t bytes, std::size_t parts = 1) {
+    std::size_t product = 0;
+    can_be = can_be && !__builtin_mul_overflow(units, bytes, &product) &&
+             !__builtin_add_overflow(AlignUp(total), (product + parts - 1) / parts, &total);
+  };
+  const auto add_field = [&](const FieldPlace& field) {
+    const bool ragged = !field.lod.empty();
+    if (ragged && rows > 0) return add(most_rows, field.bytes, rows);
+    const bool has_rows =
+        !ragged && !field.shape.empty() && static_cast<std::uint64_t>(field.shape[0]) == rows;
+    if (!has_rows) return add(1, field.bytes);
+    const Shape row(field.shape.begin() + 1, field.shape.end());
+    add(most_rows, static_cast<std::size_t>(ShapeElements(row)) * DTypeBytes(field.dtype));
+  };
+  for (std::size_t f = 0; f < fields_.size(); ++f) {
+    const FieldPlace& field = AsCopied(f);
+    add_field(field);
+    if (!field.lod.empty()) add(most_rows + 1, sizeof(std::int64_t));
+  }
+  for (const Transformed& step : transformed_) add_field(fields_[FieldOf(*step.transform)]);
+  if (mask_at_ != FieldPlace::kNowhere) add(most_rows, 1);
+  return can_be ? std::max(AlignUp(total), slot_bytes_) : slot_bytes_;
 }
 
 void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pending) {

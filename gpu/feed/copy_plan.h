@@ -51,6 +51,7 @@ class CopyPlan {
     TransferPlanner planner{};
     std::span<const FieldTransform> transforms{};
     std::size_t mask_bytes = 0;
+    bool tight = false;  ///< without what stands between fields: rather more copies
   };
   /// kInvalidArgument if a transform does not fit the field; the message names both.
   Status Make(const Instance& batch, const Input& input);
@@ -58,6 +59,9 @@ class CopyPlan {
   std::span<const PlannedPiece> pieces() const { return pieces_; }
   std::size_t staging_bytes() const { return staging_bytes_; }
   std::size_t slot_bytes() const { return slot_bytes_; }
+  /// What a batch of `most_rows` takes, whose rows are as those of this one, of `rows`. The same
+  /// where nobody could tell.
+  std::size_t SlotBytesFor(std::uint64_t most_rows, std::uint64_t rows) const;
   std::size_t copied_bytes() const { return copied_bytes_; }
   /// Of the tensors' bytes, those that no CPU moved since they were read: copied by themselves, or
   /// with neighbours.
@@ -68,6 +72,8 @@ class CopyPlan {
   bool ragged() const { return ragged_; }
   /// Whether rows are copied together: what stands between them differs from batch to batch.
   bool has_runs() const { return !gathered_.empty(); }
+  /// Whether something may stand between what is wanted.
+  bool has_gaps() const { return has_gaps_ || has_runs(); }
   std::size_t mask_at() const { return mask_at_; }
 
   /// The kernels that take rows from the device's memory to `slot`: with the copies, after which
@@ -161,6 +167,7 @@ class CopyPlan {
   std::size_t copied_bytes_ = 0;
   std::size_t mask_at_ = FieldPlace::kNowhere;
   bool ragged_ = false;
+  bool has_gaps_ = false;  ///< between fields
 };
 
 }  // namespace ringfeed

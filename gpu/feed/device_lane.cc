@@ -425,9 +425,9 @@ Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   if (!IsPinned(slot->item.pending)) status = MakeCopies(std::exchange(slot->item.pending, {}));
   if (status.ok()) status = Plan(slot, left_rows_);
   if (status.ok()) status = Fit(slot);
-  if (!status.ok() && slot->plan.has_runs()) {
-    // Without what stands between rows it may fit.
-    status = Plan(slot, LeftRows::kEach);
+  if (!status.ok() && slot->plan.has_gaps()) {
+    // Without what stands between fields and between rows it may fit.
+    status = Plan(slot, LeftRows::kEach, true);
     if (status.ok()) status = Fit(slot);
   }
   if (status.ok()) status = Stage(slot);
@@ -436,14 +436,14 @@ Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   return status;
 }
 
-Status DeviceLane::Plan(Slot* slot, LeftRows left_rows) const {
-  return slot->plan.Make(slot->item.batch,
-                         {.pending = slot->item.pending,
-                          .sums = SumsOnDevice(*slot),
-                          .left_rows = left_rows,
-                          .planner = options_.planner,
-                          .transforms = options_.transforms,
-                          .mask_bytes = options_.with_mask ? slot->item.rows : 0});
+Status DeviceLane::Plan(Slot* slot, LeftRows left_rows, bool tight) const {
+  return slot->plan.Make(slot->item.batch, {.pending = slot->item.pending,
+                                            .sums = SumsOnDevice(*slot),
+                                            .left_rows = left_rows,
+                                            .planner = options_.planner,
+                                            .transforms = options_.transforms,
+                                            .mask_bytes = options_.with_mask ? slot->item.rows : 0,
+                                            .tight = tight});
 }
 
 bool DeviceLane::IsPinned(std::span<const PendingCopy> pending) const {
@@ -469,12 +469,16 @@ Status DeviceLane::Finish(Slot* slot) {
   return {};
 }
 
-std::size_t DeviceLane::CapacityFor(const CopyPlan& plan) {
+std::size_t DeviceLane::CapacityFor(const Slot& slot) {
+  const CopyPlan& plan = slot.plan;
   if (options_.slot_bytes > 0) return std::max(options_.slot_bytes, plan.slot_bytes());
+  // The first batch may be a short one: a fixed slot has to do for what comes behind it, too.
+  const std::size_t bytes = options_.fixed_slots
+                                ? plan.SlotBytesFor(slot.item.most_rows, slot.item.rows)
+                                : plan.slot_bytes();
   // Ragged batches differ, and what stands between rows: a quarter more than the largest so far.
   const bool differs = plan.ragged() || plan.has_runs();
-  const std::size_t wanted =
-      differs ? plan.slot_bytes() + plan.slot_bytes() / 4 : plan.slot_bytes();
+  const std::size_t wanted = differs ? bytes + bytes / 4 : bytes;
   learned_bytes_ = std::max(learned_bytes_, wanted);
   return std::max<std::size_t>(learned_bytes_, 256);
 }
@@ -484,7 +488,7 @@ Status DeviceLane::Fit(Slot* slot) {
   const bool fits = slot->memory != nullptr && needed <= slot->capacity;
   if (fits || (slot->memory != nullptr && !Does(FeedStep::kCheckFit))) return {};
   const bool too_large = options_.slot_bytes > 0 && needed > options_.slot_bytes;
-  if (options_.fixed_slots && (slot->memory != nullptr || too_large)) {
+  if (options_.fixed_slots && (slot->sized || too_large)) {
     return Status(StatusCode::kResourceExhausted,
                   "batch " + std::to_string(slot->item.number) + " needs " +
                       std::to_string(needed) + " bytes on device " + std::to_string(device_) +
@@ -492,7 +496,7 @@ Status DeviceLane::Fit(Slot* slot) {
                       std::to_string(too_large ? options_.slot_bytes : slot->capacity) +
                       "; raise FeedOptions::slot_bytes or leave fixed_slots off");
   }
-  const std::size_t capacity = CapacityFor(slot->plan);
+  const std::size_t capacity = CapacityFor(*slot);
   std::byte* memory = nullptr;
   const Status status = backend_->AllocDevice(device_, capacity, &memory);
   if (!status.ok()) {
@@ -503,10 +507,11 @@ Status DeviceLane::Fit(Slot* slot) {
   if (slot->memory != nullptr) {
     // Its last consumers may still read there, and freeing it would wait for them.
     outgrown_.push_back(slot->memory);
-    grown_slots_.fetch_add(1, std::memory_order_relaxed);
+    grown_slots_.fetch_add(slot->sized ? 1 : 0, std::memory_order_relaxed);
   }
   slot->memory = memory;
   slot->capacity = capacity;
+  slot->sized = slot->item.rows > 0 || options_.slot_bytes > 0;
   return {};
 }
 

@@ -106,6 +106,7 @@ class DeviceLane {
   struct Slot {
     std::byte* memory = nullptr;
     std::size_t capacity = 0;
+    bool sized = false;       ///< by a batch that had rows
     DeviceEvent copied;       ///< after the copy
     DeviceEvent copy_begins;  ///< before it, if there is a timeline
     DeviceEvent transformed;  ///< after the kernels; none if there can be none
@@ -295,7 +296,7 @@ class DeviceLane {
   /// Whether the link has enough to do until more batches and slots for one call are there.
   bool MayWaitForMore() const;
   std::vector<std::size_t>::const_iterator FirstFree() const;
-  Status Plan(Slot* slot, LeftRows left_rows) const;
+  Status Plan(Slot* slot, LeftRows left_rows, bool tight = false) const;
   /// Whether all of it stands in registered memory: else copies from there block.
   bool IsPinned(std::span<const PendingCopy> pending) const;
   /// What a batch needs before its copy.
@@ -305,7 +306,7 @@ class DeviceLane {
   /// What a batch needs after its copy.
   Status Finish(Slot* slot);
   Status Fit(Slot* slot);
-  std::size_t CapacityFor(const CopyPlan& plan);
+  std::size_t CapacityFor(const Slot& slot);
   Status WaitForConsumers(Slot* slot);
   Status Copy();
   /// Takes rows of a group from the device's memory to their slots.

@@ -38,6 +38,7 @@ void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool comp
   FeedItem item;
   item.rows = static_cast<std::uint64_t>(Rows(batch.tensors));
   item.valid_rows = valid_rows;
+  item.most_rows = std::max(item.rows, MostRows());
   item.number = next_number_++;
   item.origin = std::move(batch.origin);
   item.completes = completes;
@@ -45,6 +46,11 @@ void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool comp
   item.unsettled = std::move(batch.unsettled);
   item.batch = std::move(batch.tensors);
   ready_.push_back(std::move(item));
+}
+
+std::uint64_t Distributor::MostRows() const {
+  const auto rows = static_cast<std::uint64_t>(std::max(most_rows_, supply_->WholeRows()));
+  return distribution_ == Distribution::kSplit ? (rows + devices_ - 1) / devices_ : rows;
 }
 
 void Distributor::CopyPending(SuppliedBatch* batch) {

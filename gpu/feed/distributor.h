@@ -25,6 +25,8 @@ struct FeedItem {
   std::uint64_t number = 0;                ///< it goes to device number mod devices
   std::uint64_t rows = 0;
   std::uint64_t valid_rows = 0;  ///< the others repeat some
+  /// Of the largest that is known to come, its part of a whole batch, say: no fewer than `rows`.
+  std::uint64_t most_rows = 0;
   /// Of the batch; of the last one of the step if rows of several were spread.
   BatchOrigin origin{};
   /// With it and those before it all rows up to its origin are with their devices.
@@ -71,6 +73,8 @@ class Distributor {
   void Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool completes = true);
   /// Copies what is pending: before rows of the batch are moved.
   static void CopyPending(SuppliedBatch* batch);
+  /// Of an item, as far as is known.
+  std::uint64_t MostRows() const;
   /// With its rows over and over until there are `rows`.
   Instance Repeated(const Instance& batch, std::int64_t rows) const;
   void PadTo(std::int64_t rows, SuppliedBatch* batch);

@@ -105,6 +105,10 @@ std::int64_t ReaderAccess::RowsBefore(const Reader& reader) {
   return SessionOf(reader.node_)->RowsBefore();
 }
 
+std::int64_t ReaderAccess::WholeRows(const Reader& reader) {
+  return SessionOf(reader.node_)->WholeRows();
+}
+
 void ReaderAccess::BeginReading(const Reader& reader) { SessionOf(reader.node_)->BeginReading(); }
 
 void ReaderAccess::EndReading(const Reader& reader) { SessionOf(reader.node_)->EndReading(); }

@@ -91,6 +91,7 @@ class ReaderSession {
   bool AwaitPosition(Deadline deadline);
   /// As ReaderAccess.
   std::int64_t RowsBefore() const;
+  std::int64_t WholeRows() const;
   /// Whether it is known now.
   bool KnowsPosition();
   /// kTimeout, or the same and *pass, which is none where no instance comes next.

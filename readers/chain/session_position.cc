@@ -122,10 +122,14 @@ void ReaderSession::RefuseWithoutPosition() const {
 }
 
 std::int64_t ReaderSession::RowsBefore() const {
-  if (!plan_.batched || plan_.looks_into_records()) return 0;
+  if (plan_.looks_into_records()) return 0;
   const std::lock_guard lock(mutex_);
   // A pass may have fewer rows than a batch: where nothing of it came before, none was whole.
-  if (start_->mark.place == 0) return 0;
+  return start_->mark.place == 0 ? 0 : WholeRows();
+}
+
+std::int64_t ReaderSession::WholeRows() const {
+  if (!plan_.batched) return 0;
   const auto ranks = static_cast<std::uint64_t>(plan_.batch.rank.world_size);
   return static_cast<std::int64_t>(plan_.batch.size / ranks);
 }

@@ -75,6 +75,7 @@ class WatchedSupply final : public BatchSupply {
   void CheckReInit() override { inner_->CheckReInit(); }
   void Close() override { inner_->Close(); }
   std::int64_t RowsBefore() const override { return inner_->RowsBefore(); }
+  std::int64_t WholeRows() const override { return inner_->WholeRows(); }
   Reader reader() const override { return inner_->reader(); }
   std::shared_ptr<CuFileReads> direct() const override { return inner_->direct(); }
   std::string WhySumsAreEarly() const override { return inner_->WhySumsAreEarly(); }

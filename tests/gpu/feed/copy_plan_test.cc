@@ -105,6 +105,46 @@ TEST(CopyPlanTest, ABatchOfNoRowsHasTensorsOfNoBytes) {
   ExpectSame(batch, tensors);
 }
 
+TEST(CopyPlanTest, WhatAWholeBatchTakesIsKnownByAShortOne) {
+  const std::vector<FieldTransform> transforms = {PadField{.field = 1, .length = 7}};
+  const auto plan_of = [&](std::int64_t rows, bool transformed, bool masked) {
+    CopyPlan plan;
+    // Five rows, and any number of times as many, have two values each.
+    const Instance batch = NumberedBatch{0, rows, true}.Make(nullptr);
+    CopyPlan::Input input;
+    if (transformed) input.transforms = transforms;
+    if (masked) input.mask_bytes = static_cast<std::size_t>(rows);
+    EXPECT_TRUE(plan.Make(batch, input).ok());
+    return plan;
+  };
+  for (const bool transformed : {false, true}) {
+    for (const bool masked : {false, true}) {
+      const CopyPlan few = plan_of(5, transformed, masked);
+      for (const std::uint64_t most : {5U, 10U, 500U, 5000U}) {
+        const CopyPlan whole = plan_of(static_cast<std::int64_t>(most), transformed, masked);
+        EXPECT_GE(few.SlotBytesFor(most, 5), whole.slot_bytes());
+        EXPECT_LE(few.SlotBytesFor(most, 5), whole.slot_bytes() + 256);
+      }
+      EXPECT_EQ(few.SlotBytesFor(~std::uint64_t{0}, 5), few.slot_bytes());  // nobody has that
+      const CopyPlan none = plan_of(0, transformed, masked);
+      EXPECT_GE(none.SlotBytesFor(500, 0), 500 * 4 * sizeof(std::uint32_t));
+    }
+  }
+}
+
+TEST(CopyPlanTest, WhatStandsBetweenFieldsIsLeftOutWhereThereIsNoRoom) {
+  const auto arena = SmallArena();
+  Instance batch = NumberedBatch{3, 40, true}.Make(arena);
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make({batch[0], batch[1]}, {.tight = true}).ok());
+  EXPECT_EQ(plan.pieces().size(), 3U);
+  EXPECT_FALSE(plan.has_gaps());
+  Slot slot = CarryOut(plan);
+  Instance tensors;
+  plan.MakeTensors(slot.data(), {}, &tensors);
+  ExpectSame(batch, tensors);
+}
+
 TEST(CopyPlanTest, ARaggedFieldCanBeWidenedOrPadded) {
   const std::shared_ptr<Arena> arena = SmallArena();
   for (const auto& [pads, staged] : {std::pair(false, false), std::pair(true, false),

@@ -150,6 +150,28 @@ TEST_F(FeedPositionTest, AShortLastBatchIsWhatItWasHoweverFewComeBeforeIt) {
   }
 }
 
+// Else it would hang on where a run is taken up again whether it can go on.
+TEST_F(FeedPositionTest, FixedSlotsHoldWholeBatchesAlsoWhereAShortOneComesFirst) {
+  const std::string file = MakeFile(std::vector<std::size_t>(66, 1000));
+  for (const Distribution distribution : {Distribution::kRoundRobin, Distribution::kSplit}) {
+    for (const std::size_t devices : {1U, 2U, 4U}) {
+      for (const LastStep last_step : {LastStep::kUneven, LastStep::kPad, LastStep::kShort}) {
+        const auto behind_seven = [&](bool fixed_slots) {
+          const Reader rows = Parse(OpenFiles({file}, InOwnArena()), RawParser());
+          Reader chain = MultiPass(Batch(rows, {.size = 9}), 3);  // the last of a pass has 3 rows
+          chain.SeekTo(7);
+          FeedOptions options = On(devices, distribution);
+          options.last_step = last_step;
+          options.fixed_slots = fixed_slots;
+          DeviceFeed feed(chain, options);
+          return Rest(&feed);
+        };
+        EXPECT_TRUE(behind_seven(true) == behind_seven(false));
+      }
+    }
+  }
+}
+
 TEST_F(FeedPositionTest, PassesOfLessThanABatchAreNotTakenForShortOnesAfterASeek) {
   const std::vector<std::size_t> sizes(10, 24);
   const std::string file = MakeFile(sizes);
