@@ -79,8 +79,8 @@ DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::
 }
 
 DeviceLane::~DeviceLane() {
-  if (given_up_ || staging_arena_ == nullptr) return;
-  for (const auto& slot : slots_) staging_arena_->Free(slot->staging);
+  if (given_up_) return;
+  for (const auto& slot : slots_) LetGoOfHost(slot.get());
 }
 
 Status DeviceLane::Open() {
@@ -733,6 +733,19 @@ DeviceLane::Seen DeviceLane::WaitFor(DeviceEvent event, std::int64_t until_ns) c
   return Seen::kDone;
 }
 
+void DeviceLane::DropGiven(const Status& why) {
+  auto none = std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches);
+  none->Kill(why);
+  inbox_ = std::move(none);
+}
+
+void DeviceLane::LetGoOfHost(Slot* slot) {
+  slot->item.pending = {};
+  slot->item.batch.clear();
+  slot->item.unsettled.reset();
+  if (staging_arena_ != nullptr) staging_arena_->Free(std::exchange(slot->staging, {}));
+}
+
 Status DeviceLane::Drain(std::int64_t until_ns) {
   if (!Does(FeedStep::kDrainBeforeFree)) return {};
   pace_ = {};
@@ -748,6 +761,8 @@ Status DeviceLane::Drain(std::int64_t until_ns) {
     }
     if (WaitFor(slot->ready, until_ns) == Seen::kNotYet) return TooLate(device_, "a transform");
   }
+  // Also of a batch that failed before anything of it was enqueued.
+  for (const auto& slot : slots_) LetGoOfHost(slot.get());
   return {};
 }
 

@@ -204,7 +204,10 @@ class DeviceLane {
   void AwaitCopies(std::int64_t until_ns);
   /// As new, but for slots that are leased: these come back later. Drops what was not taken.
   void Reset();
-  /// Waits until nothing is copied or transformed any more. kDeadlineExceeded.
+  /// For good: drops what was given and is not in a slot.
+  void DropGiven(const Status& why);
+  /// Waits until nothing is copied or transformed any more, then lets go of all host memory.
+  /// kDeadlineExceeded.
   Status Drain(std::int64_t until_ns);
   /// Frees what is not leased; all of it without leases. kDeadlineExceeded if consumers' work on
   /// what was released is not done.
@@ -324,6 +327,8 @@ class DeviceLane {
   Seen WaitFor(DeviceEvent event, std::int64_t until_ns) const;
   /// The same of all that is on a stream, by that event.
   Seen SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
+  /// Of the batch in it, and of staging memory.
+  void LetGoOfHost(Slot* slot);
   /// Of a fill that failed halfway: no event stands after what was enqueued of it.
   Status SeeHalfFilled(Slot* slot, std::int64_t until_ns);
   /// Of all such: an event does from now on, so that they are filled again.

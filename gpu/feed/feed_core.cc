@@ -525,6 +525,8 @@ Status FeedCore::Close() {
   StopThreads(Closed());
   supply_->Close();
   distributor_.Reset();
+  supply_ended_ = true;
+  for (const auto& lane : lanes_) lane->DropGiven(Closed());
   const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
   Status first;
   for (const auto& lane : lanes_) {

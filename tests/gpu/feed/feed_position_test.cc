@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -284,6 +285,45 @@ TEST_F(FeedPositionTest, AtTheEndFeedsOfAllRanksStandAtTheSamePlace) {
         EXPECT_EQ(feed.Position(), plain.Position()) << rank << " " << devices;
       }
     }
+  }
+}
+
+// A program goes on with the chain, or with others in the same memory, and keeps the feed for what
+// it says of itself.
+TEST_F(FeedPositionTest, AClosedFeedHoldsNothingOfItsChain) {
+  for (const std::size_t devices : {1U, 2U}) {
+    for (const std::uint64_t taken : {0U, 1U, 5U}) {
+      OpenOptions options = InOwnArena();
+      Reader chain = Batch(Parse(OpenFiles(files_, options), RawParser()), {.size = 2});
+      FeedOptions on = On(devices);
+      on.slots = 2;
+      DeviceFeed feed(chain, on);
+      std::vector<DeviceLease> leases;
+      for (std::uint64_t k = 0; k < taken; ++k) {
+        if (leases.size() == devices) leases.clear();
+        leases.push_back(*feed.Next());
+      }
+      // Until the lanes are full.
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_TRUE(feed.Close().ok());
+      chain.Close();
+      EXPECT_EQ(options.arena->arena()->Use().in_use_bytes, 0U) << devices << " " << taken;
+    }
+  }
+}
+
+TEST_F(FeedPositionTest, AChainOfFewBatchesIsReadOnBehindAClosedFeed) {
+  Reader chain = Batch(Parse(OpenFiles(files_, InOwnArena()), RawParser()),
+                       {.size = 2, .slots = Distributor::HeldBatches(1, LastStep::kUneven)});
+  DeviceFeed feed(chain, On(1));
+  (void)feed.Next();
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  EXPECT_TRUE(feed.Close().ok());
+  std::vector<Instance> held;
+  for (std::size_t k = 0; k + 1 < Distributor::HeldBatches(1, LastStep::kUneven); ++k) {
+    Instance batch;
+    ASSERT_EQ(chain.TryReadNext(&batch), ReadResult::kRecord) << chain.status().ToString();
+    held.push_back(std::move(batch));
   }
 }
 

@@ -65,6 +65,23 @@ TEST(FewBatchesTest, ASimulatedFeedWaitsForTheCopiesThatHoldThem) {
   }
 }
 
+TEST(FewBatchesTest, AClosedFeedReadsNoMore) {
+  const auto first_behind = [](int asked) {
+    EmulatedOptions options;
+    options.simulated = true;
+    FeedOptions feed_options;
+    feed_options.backend = EmulatedDevices::Open(options);
+    Reader reader = FewBatches(8);
+    DeviceFeed feed(reader, feed_options);
+    EXPECT_TRUE(feed.Next());
+    EXPECT_TRUE(feed.Close().ok());
+    for (int i = 0; i < asked; ++i) EXPECT_THROW((void)feed.Next(), Error);
+    const Instance batch = reader.ReadNext();
+    return *reinterpret_cast<const std::int64_t*>(batch[0].data);
+  };
+  EXPECT_EQ(first_behind(3), first_behind(0));
+}
+
 TEST(FewBatchesTest, SoDoesAFeedWithThreads) {
   EmulatedOptions options;
   options.devices.resize(2);

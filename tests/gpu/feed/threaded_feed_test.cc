@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/memory/arena.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/export/dlpack.h"
@@ -277,6 +278,20 @@ TEST(ThreadedFeedTest, ExportedTensorsKeepTheirLease) {
   EXPECT_FALSE(backend->Leaks().none());
   exported->deleter(exported);
   EXPECT_TRUE(backend->Leaks().none());
+}
+
+TEST(ThreadedFeedTest, AClosedFeedHoldsNoStagingMemory) {
+  const std::shared_ptr<Arena> arena = Arena::Default();
+  const std::size_t before = arena->Use().in_use_bytes;
+  Reader reader = CountingReader(100);
+  DeviceFeed feed(reader, On(EmulatedDevices::Open(2)));
+  std::optional<DeviceLease> lease = feed.Next();
+  for (int k = 0; k < 20; ++k) (void)feed.Next();
+  EXPECT_GT(arena->Use().in_use_bytes, before);
+  EXPECT_TRUE(feed.Close().ok());
+  reader.Close();
+  EXPECT_EQ(arena->Use().in_use_bytes, before);
+  EXPECT_EQ(lease->number(), 0U);
 }
 
 TEST(ThreadedFeedTest, AChainEndsWithItsFeedNotWithTheLastLease) {
