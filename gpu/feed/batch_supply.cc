@@ -102,6 +102,11 @@ std::string WhyNotDirect(const FeedOptions& options) {
 
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library) {
+  if (ReaderAccess::IsOnDevice(reader)) {
+    throw Error(Status(StatusCode::kInvalidArgument,
+                       "the reader's batches lie on a device already (DoubleBufferOn): read them "
+                       "from it, or give the feed the reader that it reads from"));
+  }
   reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
   LeftFieldRules rules =
       TransferPlanner(options.costs).RulesFor(options.transfer, options.least_left_bytes);

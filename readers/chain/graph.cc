@@ -35,8 +35,7 @@ GraphNode::GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input)
 std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
   if (!input) Refuse("the reader to decorate is empty");
   GraphNode& node = *ReaderAccess::NodeOf(input);
-  const auto* const source = std::get_if<SourceNode>(&node.kind_);
-  if (source != nullptr && source->instances != nullptr && source->instances->on_device()) {
+  if (node.IsOnDevice()) {
     Refuse("batches on a device are for their consumer: put the double buffer at the chain's end");
   }
   auto consumer = std::make_shared<GraphNode>(std::move(kind), ReaderAccess::NodeOf(input));
@@ -52,6 +51,11 @@ std::shared_ptr<GraphNode> GraphNode::On(const Reader& input, Kind kind) {
   }
   node.consumers_.push_back(consumer);
   return consumer;
+}
+
+bool GraphNode::IsOnDevice() const {
+  const auto* const source = std::get_if<SourceNode>(&kind_);
+  return source != nullptr && source->instances != nullptr && source->instances->on_device();
 }
 
 std::shared_ptr<ReaderSession> GraphNode::Session() {

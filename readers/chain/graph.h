@@ -78,6 +78,8 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::shared_ptr<ReaderSession> InnerSession();
 
   bool HasConsumer() const { return !Consumers().empty(); }
+  /// Whether what it delivers lies on a device.
+  bool IsOnDevice() const;
   /// Throws Error in a thread that works for this chain, or for one that it reads: a function of
   /// the chain, or its source, that waits for the chain would wait for itself.
   void RefuseFromWithin() const;

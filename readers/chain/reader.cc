@@ -97,6 +97,10 @@ ReadResult Reader::TryReadNext(Instance* instance, const ReadOptions& options) {
   return ReadFrom(node_, instance, options, nullptr, nullptr);
 }
 
+bool ReaderAccess::IsOnDevice(const Reader& reader) {
+  return reader.node_ != nullptr && reader.node_->IsOnDevice();
+}
+
 void ReaderAccess::LeaveFields(const Reader& reader, const LeftFieldRules& rules) {
   SessionOf(reader.node_)->LeaveFields(rules);
 }

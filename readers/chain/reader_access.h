@@ -25,6 +25,8 @@ class ReaderAccess {
   static Reader Of(std::shared_ptr<GraphNode> node) { return Reader(std::move(node)); }
   /// Null of an empty handle.
   static const std::shared_ptr<GraphNode>& NodeOf(const Reader& reader) { return reader.node_; }
+  /// Whether what it delivers lies on a device: not for who would read it on the host.
+  static bool IsOnDevice(const Reader& reader);
   /// Says before the first read which fields of rows may stay where they were read, for who reads
   /// by TryReadNext of this class. Nothing for a chain without Batch.
   static void LeaveFields(const Reader& reader, const LeftFieldRules& rules);

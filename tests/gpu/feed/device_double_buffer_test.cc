@@ -116,6 +116,34 @@ TEST(DeviceDoubleBufferTest, ItIsTheEndOfItsChain) {
   EXPECT_THROW(Share(reader), Error);
 }
 
+TEST(DeviceDoubleBufferTest, WhoWouldReadItOnTheHostRefusesIt) {
+  const auto buffered = [] {
+    return DoubleBufferOn(CountingBatches(64, 8), EmulatedDevices::Open(1), 0);
+  };
+  const auto refusal = [](const auto& act) -> std::string {
+    try {
+      act();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "none";
+  };
+  FeedOptions options;
+  options.backend = EmulatedDevices::Open(1);
+  const std::string of_feed = refusal([&] { const DeviceFeed feed(buffered(), options); });
+  EXPECT_NE(of_feed.find("on a device already"), std::string::npos) << of_feed;
+  const std::string of_another =
+      refusal([&] { (void)DoubleBufferOn(buffered(), EmulatedDevices::Open(1), 0); });
+  EXPECT_NE(of_another.find("chain's end"), std::string::npos) << of_another;
+  const std::string of_host = refusal([&] { (void)DoubleBuffer(buffered()); });
+  EXPECT_NE(of_host.find("chain's end"), std::string::npos) << of_host;
+  const std::string of_function = refusal([&] {
+    (void)Preprocess(buffered(), {{"number", DType::kInt64, {-1}}},
+                     [](const Instance& input, Instance* output) { *output = input; });
+  });
+  EXPECT_NE(of_function.find("chain's end"), std::string::npos) << of_function;
+}
+
 std::string PlaceOfNext(Reader& reader) {
   const Instance batch = reader.ReadNext();
   return PlaceName(batch[0].place);
