@@ -124,11 +124,6 @@ bool DeviceLane::CanFill() const {
 
 bool DeviceLane::NothingMoreComes() const { return inbox_->IsClosed() && inbox_->Size() == 0; }
 
-void DeviceLane::WakeWith(unsigned what) {
-  // Order: partner of the exchange in Sleep.
-  if ((missing_.fetch_and(~what, std::memory_order_acq_rel) & ~what) == 0) work_.Notify();
-}
-
 bool DeviceLane::HasWork() const { return returned_.SizeApprox() > 0 || CanFill(); }
 
 std::int64_t DeviceLane::NextLook() const {
@@ -139,24 +134,19 @@ std::int64_t DeviceLane::NextLook() const {
   return std::min(copies_ns, now + CopyPace::NapAfter(now - captured_since_ns_));
 }
 
+std::uint64_t DeviceLane::WhatIsThere() const {
+  return (inbox_->Size() > 0 ? LaneSleep::kBatch : 0) |
+         (FirstFree() != free_.end() ? LaneSleep::kSlot : 0);
+}
+
 DeviceLane::SleepEnd DeviceLane::Sleep(const std::stop_token& stop, std::int64_t until_ns) {
-  const auto key = work_.PrepareWait();
-  // Order: partner of WakeWith. Both are read-modify-writes. What was written before that one is
-  // seen by the looks that follow; after it, that one takes it off what is missing.
-  missing_.exchange(kBatch | kSlot, std::memory_order_acq_rel);
-  const unsigned there =
-      (inbox_->Size() > 0 ? kBatch : 0) | (FirstFree() != free_.end() ? kSlot : 0);
-  missing_.fetch_and(~there, std::memory_order_acq_rel);
-  if (stop.stop_requested() || HasWork()) {
-    work_.CancelWait(key);
-    return SleepEnd::kHadWork;
-  }
-  until_ns = std::min(until_ns, NextLook());
-  const Deadline deadline =
-      until_ns == CopyPace::kNever
-          ? kNoDeadline
-          : DeadlineAfter(std::chrono::nanoseconds(until_ns - backend_->NowNanos()));
-  return work_.CommitWait(key, deadline) ? SleepEnd::kWoken : SleepEnd::kTime;
+  const auto deadline = [&] {
+    until_ns = std::min(until_ns, NextLook());
+    if (until_ns == CopyPace::kNever) return kNoDeadline;
+    return DeadlineAfter(std::chrono::nanoseconds(until_ns - backend_->NowNanos()));
+  };
+  return sleep_.Sleep([this] { return WhatIsThere(); },
+                      [&] { return stop.stop_requested() || HasWork(); }, deadline);
 }
 
 bool DeviceLane::Feed() {
@@ -362,13 +352,13 @@ QueueResult DeviceLane::Give(FeedItem&& item, const std::stop_token& stop) {
 QueueResult DeviceLane::Given(QueueResult result) {
   if (result != QueueResult::kOk) return result;
   given_.fetch_add(1, std::memory_order_relaxed);
-  WakeWith(kBatch);
+  sleep_.Brought(LaneSleep::kBatch);
   return result;
 }
 
 void DeviceLane::End(const Status& status) {
   inbox_->Close(status);
-  work_.NotifyAll();
+  Wake();
 }
 
 void DeviceLane::Fail(const Status& status) {

@@ -20,12 +20,12 @@
 #include "gpu/feed/copy_plan.h"
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"
+#include "gpu/feed/lane_sleep.h"
 #include "gpu/feed/stream_clock.h"
 #include "gpu/feed/transfer_planner.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_backend.h"
 #include "ringfeed/queue/channel.h"
-#include "ringfeed/queue/event_count.h"
 #include "ringfeed/queue/mpmc_ring.h"
 
 namespace ringfeed {
@@ -151,9 +151,7 @@ class DeviceLane {
   /// Does what can be done without waiting; false if that was nothing.
   bool Feed();
   bool copying() const { return !copies_.empty(); }
-  /// Why Sleep returned: there was something to do; somebody wrote something and woke it; the time
-  /// to look at the device has come.
-  enum class SleepEnd : std::uint8_t { kHadWork, kWoken, kTime };
+  using SleepEnd = LaneSleep::End;
   /// Sleeps until there may be something to do, at most until then. A batch that is given, a slot
   /// that comes back, the end and a stop wake it: who writes one of these wakes after it, and this
   /// looks at them after its registration (WAITING.md). A batch wakes no lane that has no slot for
@@ -163,7 +161,7 @@ class DeviceLane {
   /// be seen there.
   std::int64_t NextLook() const;
   /// Ends Sleep, from any thread.
-  void Wake() { work_.NotifyAll(); }
+  void Wake() { sleep_.Wake(); }
 
   // The giving thread.
 
@@ -244,8 +242,6 @@ class DeviceLane {
 
  private:
   enum class Seen : std::uint8_t { kDone, kNotYet, kGone };
-  static constexpr unsigned kBatch = 1;
-  static constexpr unsigned kSlot = 2;
   /// A thread between the ready channel and the note that it holds what it got there.
   class Taking {
    public:
@@ -267,8 +263,6 @@ class DeviceLane {
   void AwaitTakers();
   QueueResult Taken(QueueResult result, std::size_t number);
   QueueResult Given(QueueResult result);
-  /// Ends Sleep, unless the lane still lacks the other thing.
-  void WakeWith(unsigned what);
   bool SeeCopies();
   void SeeCopied(Slot* slot);
   /// Whether all that its lease depends on is done.
@@ -319,6 +313,8 @@ class DeviceLane {
   void AddCopy(std::byte* to, const std::byte* from, std::size_t bytes);
   Status Transform(Slot* slot);
   bool HasWork() const;
+  /// Of LaneSleep::kBatch and kSlot, what FillNext would find.
+  std::uint64_t WhatIsThere() const;
   /// Whether FillNext would find something to fill and a slot for it, or the end.
   bool CanFill() const;
   /// Whether the supply has ended, and all that it gave was taken.
@@ -385,8 +381,7 @@ class DeviceLane {
   std::unique_ptr<Channel<std::size_t>> ready_;
   MpmcRing<std::size_t> returned_;
   std::atomic<int> takers_{0};
-  std::atomic<unsigned> missing_{0};  ///< of kBatch and kSlot, since the last Sleep began
-  EventCount work_;
+  LaneSleep sleep_;
 
   // Of the feeding thread, for who asks why nothing comes.
   std::atomic<std::size_t> usable_slots_;

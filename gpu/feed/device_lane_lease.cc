@@ -87,9 +87,9 @@ void DeviceLane::Release(std::size_t number) noexcept {
   std::size_t pushed = number;
   (void)returned_.TryPush(std::move(pushed));  // has room for every slot
   if (back) {
-    WakeWith(kSlot);
+    sleep_.Brought(LaneSleep::kSlot);
   } else {
-    work_.Notify();  // it has something else to do about it
+    Wake();  // it has something else to do about it
   }
 }
 

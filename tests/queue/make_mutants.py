@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes shipped headers with one thing taken away, each in a namespace of its own.
 
-make_mutants.py ROOT OUTPUT [TURN]: the header OUTPUT has a namespace ringfeed::mutants::NAME for each
-mutant below: of the rings, or of TURN. A text that is not there once, and once only, is an error: so
+make_mutants.py ROOT OUTPUT [SET]: the header OUTPUT has a namespace ringfeed::mutants::NAME for each
+mutant below: of the rings, or of TURN, or of LANE. A text that is not there once, and once only, is an error: so
 what a mutant takes away is in what ships.
 """
 
@@ -17,6 +17,7 @@ OPTIONS = PUBLIC + "queue/ring_options.h"
 RING = PUBLIC + "queue/mpmc_ring.h"
 SEQUENCED = PUBLIC + "queue/sequenced_ring.h"
 TURN = "readers/engine/waiting/reading_turn.h"
+LANE = "gpu/feed/lane_sleep.h"
 
 #: name: (header, what is there, what stands in its place), …
 RING_MUTANTS = {
@@ -80,6 +81,37 @@ TURN_MUTANTS = {
         (TURN, "return failed_ || is_shown_;", "return is_shown_;")],
 }
 
+LANE_MUTANTS = {
+    # Wakes.
+    "the_last_one_wakes_nobody": [
+        (LANE, "if ((before & ~what) == 0) events_.Notify(1);", "(void)before;")],
+    "what_was_there_wakes_nobody": [
+        (LANE, "(before & ~what) == 0", "before == what")],
+    "a_wake_wakes_nobody": [
+        (LANE, "{ events_.NotifyAll(); }", "{}")],
+    # What the thread does before it sleeps.
+    "what_is_there_is_missing": [
+        (LANE, "missing_.fetch_and(~there(), std::memory_order_acq_rel)", "there()")],
+    "looks_early": [
+        (LANE, "    const auto key =", "    const auto found = there();\n    const auto key ="),
+        (LANE, "~there()", "~found")],
+    "registers_late": [
+        (LANE, "    const auto key = events_.PrepareWait();\n", ""),
+        (LANE, "if (has_work()) {", "const bool has = has_work();\n"
+               "    const auto key = events_.PrepareWait();\n    if (has) {")],
+    "sleeps_on_work": [
+        (LANE, "if (has_work())", "if (false)")],
+    # Orders.
+    "brought_is_relaxed": [
+        (LANE, "missing_.fetch_and(~what, std::memory_order_acq_rel)",
+         "missing_.fetch_and(~what, std::memory_order_relaxed)")],
+    "exchange_is_relaxed": [
+        (LANE, "(kBatch | kSlot, std::memory_order_acq_rel)",
+         "(kBatch | kSlot, std::memory_order_relaxed)")],
+    "second_step_is_relaxed": [
+        (LANE, "(~there(), std::memory_order_acq_rel)", "(~there(), std::memory_order_relaxed)")],
+}
+
 INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.MULTILINE)
 RINGS = """struct Rings {
   template <typename T, typename Policy>
@@ -94,6 +126,7 @@ RINGS = """struct Rings {
 SETS = {
     "RINGS": ([EVENTS, PACED, OPTIONS, RING, SEQUENCED], RING_MUTANTS, RINGS),
     "TURN": ([TURN], TURN_MUTANTS, ""),
+    "LANE": ([LANE], LANE_MUTANTS, ""),
 }
 
 

@@ -228,6 +228,10 @@ class ModelAtomic {
     return Value(Explorer::Get().ReadModifyWrite(location_, order,
                                                  [&](std::uint64_t) { return Bits(value); }));
   }
+  U fetch_and(U operand, std::memory_order order) {
+    return Value(Explorer::Get().ReadModifyWrite(
+        location_, order, [&](std::uint64_t old) { return old & Bits(operand); }));
+  }
   U fetch_or(U operand, std::memory_order order) {
     return Value(Explorer::Get().ReadModifyWrite(
         location_, order, [&](std::uint64_t old) { return old | Bits(operand); }));
