@@ -5,6 +5,7 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
@@ -140,7 +141,14 @@ struct BufferShape {
   std::vector<Py_ssize_t> strides;
 };
 
+// Whether the last dimension may as well be the slowest: no two have several elements.
+bool IsInEitherOrder(const Shape& shape) {
+  const auto several = [](std::int64_t dim) { return dim != 1; };
+  return ShapeElements(shape) == 0 || std::ranges::count_if(shape, several) <= 1;
+}
+
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
+  view->obj = nullptr;  // of a failure
   const Array* array = nullptr;
   if (!nb::try_cast(nb::handle(self), array) || array == nullptr) {
     PyErr_SetString(PyExc_BufferError, "this Array was not made yet");
@@ -154,6 +162,10 @@ int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
   }
   if (tensor.place.type == DeviceType::kCuda || format == nullptr) {
     PyErr_SetString(PyExc_BufferError, "this array's memory or type has no buffer: use DLPack");
+    return -1;
+  }
+  if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && !IsInEitherOrder(tensor.shape)) {
+    PyErr_SetString(PyExc_BufferError, "this array is in C order, not in Fortran's: copy it");
     return -1;
   }
   auto* dims = new BufferShape;

@@ -220,6 +220,46 @@ def test_a_buffer_has_the_format_of_the_dtype(
     assert view.tobytes() == content
 
 
+class _PyBuffer(ctypes.Structure):
+    _fields_ = [
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.c_void_p),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("internal", ctypes.c_void_p),
+    ]
+
+
+def test_a_buffer_in_the_order_of_fortran_is_had_only_where_both_are_the_same(
+    tmp_path: Path,
+) -> None:
+    get = ctypes.pythonapi.PyObject_GetBuffer
+    get.argtypes = [ctypes.py_object, ctypes.POINTER(_PyBuffer), ctypes.c_int]
+    strides, c_order, fortran, any_order = 0x18, 0x38, 0x58, 0x98
+    image = one_array(tmp_path, "uint8", (2, 3), bytes(range(6)))  # of shape (1, 2, 3)
+    view = _PyBuffer(obj=1)
+    with pytest.raises(BufferError, match="Fortran"):
+        get(image, view, fortran)
+    assert view.obj is None
+    row = one_array(tmp_path, "uint8", (3,), bytes(range(3)))
+    for array, flags in [
+        (image, strides),
+        (image, c_order),
+        (image, any_order),
+        (row, fortran),
+    ]:
+        view = _PyBuffer()
+        assert get(array, view, flags) == 0
+        assert view.strides[view.ndim - 1] == 1
+        ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
+
+
 def test_bfloat16_goes_by_dlpack_alone(tmp_path: Path) -> None:
     array = one_array(tmp_path, "bfloat16", (2,), b"\x80\x3f\x00\xc0")
     with pytest.raises(BufferError, match="DLPack"):
