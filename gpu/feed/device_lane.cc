@@ -707,6 +707,7 @@ void DeviceLane::Reset() {
   given_.store(batches_.load(std::memory_order_relaxed), std::memory_order_relaxed);
   set_wait_in_vain(0);
   end_is_told_.store(false, std::memory_order_relaxed);
+  nothing_.store(0, std::memory_order_relaxed);
   if (usable_slots() == 0) Fail(slots_.front()->why_lost);
 }
 

@@ -225,7 +225,6 @@ class DeviceLane {
   /// Bytes of payloads whose checksums the device took.
   std::uint64_t summed_bytes() const { return summed_bytes_.load(std::memory_order_relaxed); }
   void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }
-  /// How long calls in a row waited to their deadlines since something came.
   /// A consumer was told the end of the data.
   void NoteEndTold() {
     // Order: partner of the load below, for all that was given and read before the end.
@@ -235,6 +234,10 @@ class DeviceLane {
     // Order: partner of the store above.
     return end_is_told_.load(std::memory_order_acquire);
   }
+  /// Batches since Reset of which nothing was left once they were settled: nobody gets them.
+  /// Whoever was told the end knows all.
+  std::uint64_t came_to_nothing() const { return nothing_.load(std::memory_order_relaxed); }
+  /// How long calls in a row waited to their deadlines since something came.
   std::int64_t wait_in_vain_ns() const { return in_vain_ns_.load(std::memory_order_relaxed); }
   void set_wait_in_vain(std::int64_t wait_ns) {
     in_vain_ns_.store(wait_ns, std::memory_order_relaxed);
@@ -401,6 +404,7 @@ class DeviceLane {
   std::atomic<std::uint64_t> grown_slots_{0};
   std::atomic<std::int64_t> wait_ns_{0};
   std::atomic<bool> end_is_told_{false};  ///< since Reset
+  std::atomic<std::uint64_t> nothing_{0};
   std::atomic<std::int64_t> in_vain_ns_{0};
 };
 

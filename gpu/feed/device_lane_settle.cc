@@ -77,6 +77,7 @@ void DeviceLane::Settle(std::size_t number, std::span<const std::uint32_t> bad) 
     SeeCopied(slot);
     free_.push_back(number);
     given_.fetch_sub(1, std::memory_order_relaxed);
+    nothing_.fetch_add(1, std::memory_order_relaxed);
     return EndBehindReady();
   }
   slot->item.origin = std::move(settled.origin);

@@ -462,8 +462,12 @@ std::string FeedCore::Position() const {
 // Then batches count, too, of which nothing is shown here: other ranks may have rows of them.
 bool FeedCore::IsAtEnd() const {
   const auto has_ended = [](const auto& lane) { return lane->end_is_told(); };
-  return options_.last_step != LastStep::kDrop && std::ranges::all_of(lanes_, has_ended) &&
-         handed_out_.noted() == distributor_.given();
+  if (options_.last_step == LastStep::kDrop || !std::ranges::all_of(lanes_, has_ended)) {
+    return false;
+  }
+  std::uint64_t nothing = 0;
+  for (const auto& lane : lanes_) nothing += lane->came_to_nothing();
+  return handed_out_.noted() + nothing == distributor_.given();
 }
 
 void FeedCore::ReInit() {

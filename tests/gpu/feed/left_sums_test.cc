@@ -33,6 +33,7 @@ constexpr std::size_t kSumRecords = 200;
 struct SumsOutcome {
   std::vector<std::string> batches;  ///< numbers, contents, origins, and positions behind them
   std::string end;                   ///< "", or the failure with its place
+  std::string feed_position;         ///< at the end, as below
   std::string chain_position;
   std::string counts;
   std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>> damage;
@@ -51,6 +52,7 @@ void ExpectSameSums(const SumsOutcome& got, const SumsOutcome& expected) {
     break;
   }
   EXPECT_EQ(got.end, expected.end);
+  EXPECT_EQ(got.feed_position, expected.feed_position);
   EXPECT_EQ(got.chain_position, expected.chain_position);
   EXPECT_EQ(got.counts, expected.counts);
   EXPECT_EQ(got.damage, expected.damage);
@@ -193,6 +195,7 @@ class LeftSumsTest : public PipelineTest {
         feed = std::make_unique<DeviceFeed>(reader, OptionsOf(drive, backend));
         TakeAll(feed.get(), &outcome, std::nullopt);
       }
+      outcome.feed_position = feed->Position();
       outcome.reason = feed->Stats().devices[0].transfer_reason;
       EXPECT_TRUE(feed->Close().ok());
     }
