@@ -46,6 +46,7 @@ class ReaderSupply final : public BatchSupply {
   }
   std::int64_t RowsBefore() const override { return ReaderAccess::RowsBefore(reader_); }
   std::int64_t WholeRows() const override { return ReaderAccess::WholeRows(reader_); }
+  std::int64_t UsualRows() const override { return ReaderAccess::UsualRows(reader_); }
   Reader reader() const override { return reader_; }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
   std::string WhySumsAreEarly() const override {

@@ -50,8 +50,11 @@ class BatchSupply {
   /// Rows of the whole batches before the first one, if it goes on in the middle of a pass; else
   /// 0: what comes tells.
   virtual std::int64_t RowsBefore() const { return 0; }
-  /// Rows of a batch that is whole; 0: what comes tells.
+  /// Rows of the largest batch that there can be; 0: what comes tells.
   virtual std::int64_t WholeRows() const { return 0; }
+  /// Rows of each batch that others of its pass follow, those that were lost counted; 0: they
+  /// differ, or what comes tells.
+  virtual std::int64_t UsualRows() const { return 0; }
   /// The chain that the batches' origins are of; empty if they have none.
   virtual Reader reader() const { return {}; }
   /// What reads the batches' rows into a device's memory; null if nothing does.

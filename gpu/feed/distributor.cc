@@ -23,6 +23,8 @@ void Distributor::Reset() {
   step_.clear();
   ready_.clear();
   next_number_ = 0;
+  most_rows_ = 0;
+  pass_.reset();
   end_ = SupplyResult::kBatch;
   end_status_ = Status();
 }
@@ -102,9 +104,17 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
   }
 }
 
-void Distributor::Add(SuppliedBatch&& batch) {
-  if (next_number_ == 0 && step_.empty()) most_rows_ = std::max(most_rows_, supply_->RowsBefore());
+void Distributor::LearnRows(const SuppliedBatch& batch) {
+  if (!pass_) most_rows_ = supply_->RowsBefore();
+  // The one before was whole, then, however many of its rows are lost: as a run that begins here
+  // is told.
+  if (pass_ == batch.origin.pass) most_rows_ = std::max(most_rows_, supply_->UsualRows());
+  pass_ = batch.origin.pass;
   most_rows_ = std::max(most_rows_, Rows(batch.tensors));
+}
+
+void Distributor::Add(SuppliedBatch&& batch) {
+  LearnRows(batch);
   if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
   if (!collects_steps()) {
     const auto rows = static_cast<std::uint64_t>(Rows(batch.tensors));

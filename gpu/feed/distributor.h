@@ -65,6 +65,7 @@ class Distributor {
   /// Of all tensors, if rows are moved; else of the first one, and others may have other ones.
   std::int64_t Rows(const Instance& batch) const;
   void Add(SuppliedBatch&& batch);
+  void LearnRows(const SuppliedBatch& batch);
   void AddStep();
   void AddParts(SuppliedBatch&& batch);
   void EndSteps();
@@ -86,7 +87,8 @@ class Distributor {
   std::vector<SuppliedBatch> step_;  ///< not complete yet
   std::deque<FeedItem> ready_;
   std::uint64_t next_number_ = 0;
-  std::int64_t most_rows_ = 0;
+  std::int64_t most_rows_ = 0;               ///< since Reset
+  std::optional<std::uint64_t> pass_;        ///< of the last batch
   SupplyResult end_ = SupplyResult::kBatch;  ///< what comes after ready_
   Status end_status_;
   std::atomic<std::uint64_t> dropped_rows_{0};

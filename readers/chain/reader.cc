@@ -113,6 +113,10 @@ std::int64_t ReaderAccess::WholeRows(const Reader& reader) {
   return SessionOf(reader.node_)->WholeRows();
 }
 
+std::int64_t ReaderAccess::UsualRows(const Reader& reader) {
+  return SessionOf(reader.node_)->UsualRows();
+}
+
 void ReaderAccess::BeginReading(const Reader& reader) { SessionOf(reader.node_)->BeginReading(); }
 
 void ReaderAccess::EndReading(const Reader& reader) { SessionOf(reader.node_)->EndReading(); }

@@ -50,8 +50,10 @@ class ReaderAccess {
   /// The rows of a whole batch, where the chain's run goes on in the middle of a pass; 0 where it
   /// does not, or batches have no usual number of rows.
   static std::int64_t RowsBefore(const Reader& reader);
-  /// The rows of a whole batch of this rank; 0 without Batch.
+  /// The most rows that a batch of this rank can have; 0 without Batch.
   static std::int64_t WholeRows(const Reader& reader);
+  /// The same, if all but the last ones of passes have so many; else 0.
+  static std::int64_t UsualRows(const Reader& reader);
   /// Why checksums are not left, in a few words; empty where they are.
   static std::string WhySumsAreEarly(const Reader& reader);
 };

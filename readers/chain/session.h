@@ -92,6 +92,7 @@ class ReaderSession {
   /// As ReaderAccess.
   std::int64_t RowsBefore() const;
   std::int64_t WholeRows() const;
+  std::int64_t UsualRows() const;
   /// Whether it is known now.
   bool KnowsPosition();
   /// kTimeout, or the same and *pass, which is none where no instance comes next.

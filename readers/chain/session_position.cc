@@ -122,10 +122,13 @@ void ReaderSession::RefuseWithoutPosition() const {
 }
 
 std::int64_t ReaderSession::RowsBefore() const {
-  if (plan_.looks_into_records()) return 0;
   const std::lock_guard lock(mutex_);
   // A pass may have fewer rows than a batch: where nothing of it came before, none was whole.
-  return start_->mark.place == 0 ? 0 : WholeRows();
+  return start_->mark.place == 0 ? 0 : UsualRows();
+}
+
+std::int64_t ReaderSession::UsualRows() const {
+  return plan_.looks_into_records() ? 0 : WholeRows();
 }
 
 std::int64_t ReaderSession::WholeRows() const {

@@ -76,6 +76,7 @@ class WatchedSupply final : public BatchSupply {
   void Close() override { inner_->Close(); }
   std::int64_t RowsBefore() const override { return inner_->RowsBefore(); }
   std::int64_t WholeRows() const override { return inner_->WholeRows(); }
+  std::int64_t UsualRows() const override { return inner_->UsualRows(); }
   Reader reader() const override { return inner_->reader(); }
   std::shared_ptr<CuFileReads> direct() const override { return inner_->direct(); }
   std::string WhySumsAreEarly() const override { return inner_->WhySumsAreEarly(); }

@@ -15,8 +15,9 @@ namespace {
 /// Batches of given rows, then the end or a failure.
 class ListedSupply final : public BatchSupply {
  public:
-  explicit ListedSupply(std::vector<std::int64_t> rows, bool fails = false)
-      : rows_(std::move(rows)), fails_(fails) {}
+  explicit ListedSupply(std::vector<std::int64_t> rows, bool fails = false,
+                        std::int64_t usual_rows = 0)
+      : rows_(std::move(rows)), fails_(fails), usual_rows_(usual_rows) {}
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     (void)stop;
     if (next_ == rows_.size() && fails_) *status = Status(StatusCode::kDamaged, "record 7");
@@ -27,10 +28,12 @@ class ListedSupply final : public BatchSupply {
     return SupplyResult::kBatch;
   }
   void ReInit() override { next_ = 0; }
+  std::int64_t UsualRows() const override { return usual_rows_; }
 
  private:
   const std::vector<std::int64_t> rows_;
   const bool fails_;
+  const std::int64_t usual_rows_;
   std::size_t next_ = 0;
 };
 
@@ -130,6 +133,38 @@ TEST(DistributorTest, EveryBatchIsCutIntoAPartForEachDevice) {
             (Items{{0, {0, 1}, 2}, {1, {2, 3}, 2}}));
   EXPECT_EQ(Distribute({4, 3}, 2, Distribution::kSplit, LastStep::kPad),
             (Items{{0, {0, 1}, 2}, {1, {2, 3}, 2}, {2, {1000, 1001}, 2}, {3, {1002, 1000}, 1}}));
+}
+
+/// The rows of each item, repeated ones counted.
+std::vector<std::uint64_t> RowsOfItems(Distributor* distributor) {
+  std::vector<std::uint64_t> rows;
+  FeedItem item;
+  Status status;
+  while (distributor->Next(&item, &status, {}) == SupplyResult::kBatch) rows.push_back(item.rows);
+  return rows;
+}
+
+// Else it would hang on how far a feed had read ahead before it was started again.
+TEST(DistributorTest, WhatCameBeforeAStartIsForgotten) {
+  for (const LastStep last_step : {LastStep::kDrop, LastStep::kPad}) {
+    ListedSupply supply({4, 5, 4});
+    Distributor distributor(&supply, 1, Distribution::kSplit, last_step);
+    const std::vector<std::uint64_t> rows = RowsOfItems(&distributor);
+    EXPECT_EQ(rows.front(), 4U);
+    supply.ReInit();
+    distributor.Reset();
+    EXPECT_EQ(RowsOfItems(&distributor), rows);
+  }
+}
+
+// Or on where a run began, which knows of its first batch that whole ones came before it.
+TEST(DistributorTest, ABatchThatLostRowsIsWholeIfAnotherOneFollowsIt) {
+  ListedSupply supply({4, 4, 4, 1}, false, 5);
+  Distributor padded(&supply, 2, Distribution::kRoundRobin, LastStep::kPad);
+  EXPECT_EQ(RowsOfItems(&padded), (std::vector<std::uint64_t>{5, 5, 5, 5}));
+  ListedSupply alone({4}, false, 5);
+  Distributor few(&alone, 2, Distribution::kRoundRobin, LastStep::kPad);
+  EXPECT_EQ(RowsOfItems(&few), (std::vector<std::uint64_t>{4, 4}));
 }
 
 TEST(DistributorTest, WhatIsGoodComesBeforeAFailureAsItIs) {
