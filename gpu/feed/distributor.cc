@@ -20,13 +20,17 @@ std::size_t Distributor::HeldBatches(std::size_t devices, LastStep last_step) {
 }
 
 void Distributor::Reset() {
-  step_.clear();
-  ready_.clear();
+  LetGo();
   next_number_ = 0;
   most_rows_ = 0;
   pass_.reset();
   end_ = SupplyResult::kBatch;
   end_status_ = Status();
+}
+
+void Distributor::LetGo() {
+  step_.clear();
+  ready_.clear();
 }
 
 std::int64_t Distributor::Rows(const Instance& batch) const {

@@ -46,7 +46,9 @@ class Distributor {
   SupplyResult Next(FeedItem* item, Status* status, const std::stop_token& stop,
                     bool batches_come_back = false);
   void Reset();
-  /// How many items Next gave since then, and has at hand: after its end, how many there were.
+  /// For good: lets go of what it has at hand.
+  void LetGo();
+  /// How many items Next gave since Reset, and has at hand: after its end, how many there were.
   std::uint64_t given() const { return next_number_; }
 
   /// How many wait at each device for a slot: as many can be copied together.

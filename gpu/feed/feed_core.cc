@@ -528,7 +528,7 @@ Status FeedCore::Close() {
   if (std::exchange(closed_, true)) return {};
   StopThreads(Closed());
   supply_->Close();
-  distributor_.Reset();
+  distributor_.LetGo();
   supply_ended_ = true;
   for (const auto& lane : lanes_) lane->DropGiven(Closed());
   const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;

@@ -283,6 +283,8 @@ TEST_F(FeedPositionTest, AtTheEndFeedsOfAllRanksStandAtTheSamePlace) {
         (void)Rest(&feed);
         for (std::size_t device = 0; device < devices; ++device) EXPECT_FALSE(feed.Next(device));
         EXPECT_EQ(feed.Position(), plain.Position()) << rank << " " << devices;
+        EXPECT_TRUE(feed.Close().ok());
+        EXPECT_EQ(feed.Position(), plain.Position()) << rank << " " << devices << ", closed";
       }
     }
   }
