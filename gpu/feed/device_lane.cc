@@ -461,7 +461,8 @@ Status DeviceLane::Finish(Slot* slot) {
 
 std::size_t DeviceLane::CapacityFor(const Slot& slot) {
   const CopyPlan& plan = slot.plan;
-  if (options_.slot_bytes > 0) return std::max(options_.slot_bytes, plan.slot_bytes());
+  const bool is_told = options_.slot_bytes > 0;
+  if (is_told && plan.slot_bytes() <= options_.slot_bytes) return options_.slot_bytes;
   // The first batch may be a short one: a fixed slot has to do for what comes behind it, too.
   const std::size_t bytes = options_.fixed_slots
                                 ? plan.SlotBytesFor(slot.item.most_rows, slot.item.rows)

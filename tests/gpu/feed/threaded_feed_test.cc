@@ -111,6 +111,17 @@ TEST(ThreadedFeedTest, OneLoopOverAllDevicesGetsBatchesInOrder) {
   EXPECT_EQ(next, kRows / kBatch);
 }
 
+TEST(ThreadedFeedTest, ADeviceWithoutARowOfTheFirstBatchGetsItsPartAllTheSame) {
+  FeedOptions options = On(EmulatedDevices::Open(3));
+  options.distribution = Distribution::kSplit;
+  for (const bool fixed_slots : {false, true}) {
+    options.fixed_slots = fixed_slots;
+    DeviceFeed feed(CountingBatches(1, 6), options);
+    for (const std::uint64_t rows : {1U, 0U, 0U}) EXPECT_EQ(feed.Next()->rows(), rows);
+    EXPECT_FALSE(feed.Next());
+  }
+}
+
 TEST(ThreadedFeedTest, TheEndComesAlsoWhereEveryLeaseIsHeld) {
   FeedOptions options = On(EmulatedDevices::Open(1));
   options.slots = 3;

@@ -212,6 +212,13 @@ TEST(PlacedRowsTest, SlotsGrowSeldomWhateverStandsBetweenRows) {
   EXPECT_LE(FeedPlaced(FurtherAndFurtherApart(), {}, false).grown_slots, 2u);
 }
 
+// What a slot had before it grew stays until the feed's end.
+TEST(PlacedRowsTest, AlsoSlotsThatWereGivenTooFewBytesGrowSeldom) {
+  FeedOptions options;
+  options.slot_bytes = 4 * 3072;
+  EXPECT_LE(FeedPlaced(FurtherAndFurtherApart(), options, false).grown_slots, 5u);
+}
+
 TEST(PlacedRowsTest, FixedSlotsHoldWhatTheTensorsTake) {
   FeedOptions options;
   options.fixed_slots = true;
