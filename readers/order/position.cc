@@ -105,6 +105,10 @@ std::uint64_t HexValue(const std::string& text) {
   return value;
 }
 
+std::string Written(const Json& json) {
+  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+}
+
 Json ToJson(const DataFingerprint& data) {
   Json json;
   json["files"] = data.files;
@@ -146,7 +150,11 @@ std::string ChainPosition::ToJson() const {
   json["order"] = order;
   if (!on_damage.empty()) json["on_damage"] = on_damage;
   json["data"] = ringfeed::ToJson(data);
-  return json.dump(-1, ' ', true, Json::error_handler_t::replace);
+  return Written(json);
+}
+
+std::string TextInPosition(const std::string& text) {
+  return Json::parse(Written(text)).get<std::string>();
 }
 
 Status ParsePosition(const std::string& text, ChainPosition* position) {

@@ -62,6 +62,9 @@ struct ChainPosition {
   std::string ToJson() const;
 };
 
+/// A text as ParsePosition gives it back after ToJson: what is no UTF-8 in it is replaced.
+std::string TextInPosition(const std::string& text);
+
 /// Reads what ToJson wrote, of this version of the text alone. Fails with kInvalidArgument that
 /// says what is wrong with it.
 Status ParsePosition(const std::string& text, ChainPosition* position);

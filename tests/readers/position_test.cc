@@ -11,11 +11,13 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "readers/chain/reader_access.h"
+#include "ringfeed/compat/data_reader.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/sequences.h"
@@ -691,6 +693,39 @@ TEST_F(PositionTest, WhatChangesTheLengthsThatBatchesGoByIsOfTheOrder) {
             OrderOf(Batch(open(), {.size = 4})));
   EXPECT_EQ(OrderOf(TokenBatch(Truncate(open(), "bytes", 40), {.bytes = 300})),
             OrderOf(TokenBatch(open(), {.bytes = 300})));
+}
+
+/// A record's bytes as a field of that name.
+class NamedBytes final : public SampleParser {
+ public:
+  explicit NamedBytes(std::string name) : name_(std::move(name)) {}
+  std::vector<FieldSpec> fields() const override { return {{name_, kUInt8, {-1}}}; }
+  void Parse(std::string_view sample, RowWriter& row) const override {
+    row.Ragged(0, std::as_bytes(std::span(sample)));
+  }
+
+ private:
+  const std::string name_;
+};
+
+TEST_F(PositionTest, AChainTakesItsOwnPositionWhateverBytesItsFieldsNamesHave) {
+  const std::vector<std::string> files = MakeFiles(2, 60, 8, 100);
+  const auto chain = [&](const std::string& field) {
+    const auto parser = std::make_shared<NamedBytes>(field);
+    return BucketBatch(ParseSamples(OpenFiles(files, SmallStripes()), parser),
+                       {.size = 4, .field = field, .bounds = {20, 50}});
+  };
+  std::string many;
+  while (many.size() < 600) many += "é";
+  // One is cut between two characters, one within one, and two are no UTF-8.
+  const std::vector<std::string> names = {many, "x" + many, "\xff", "\xfe"};
+  for (const std::string& name : names) {
+    const std::string position = ReadAll(chain(name), 2).positions.back();
+    for (const std::string& other : names) {
+      const std::string why = WhyNotRestored(chain(other), position);
+      EXPECT_EQ(why.empty(), other == name) << why;
+    }
+  }
 }
 
 TEST_F(PositionTest, WeightsChangeWherePassesThatDependOnThemAreApartOnly) {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "readers/order/position.h"
+
 namespace ringfeed {
 
 bool ExecutionPlan::shuffled() const {
@@ -122,12 +124,14 @@ bool Draws(const OrderStage& stage) {
 
 std::string ShortOrder(const std::string& text) {
   constexpr std::size_t kMostText = 400;
-  if (text.size() <= kMostText) return text;
+  const std::string kept = TextInPosition(text);
+  if (kept.size() <= kMostText && kept == text) return text;
   const auto hash = std::accumulate(
       text.begin(), text.end(), std::uint64_t{0xCBF29CE484222325}, [](std::uint64_t sum, char c) {
         return (sum ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3};  // FNV-1a
       });
-  return text.substr(0, kMostText - 40) + "… " + std::to_string(hash);
+  // Where this cuts a character apart, a position has a mark in its place.
+  return TextInPosition(text.substr(0, kMostText - 40)) + "… " + std::to_string(hash);
 }
 
 std::string ExecutionPlan::OrderText() const {

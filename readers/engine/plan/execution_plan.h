@@ -81,8 +81,8 @@ struct MixSource {
   };
   std::vector<Set> sets;
 };
-/// An order in words as positions hold it: of one that is too long its start, and a number of all
-/// of it.
+/// An order in words as positions hold it: of one that is too long, or that is no UTF-8, its start
+/// as far as that is, and a number of all of it.
 std::string ShortOrder(const std::string& text);
 /// The last tensor of a padded batch: which of its rows are there.
 inline constexpr const char* kMaskName = "mask";
