@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import opcode
+import os
 import sys
 import threading
 import weakref
@@ -256,6 +257,7 @@ class _Producer:
         self._pass: Optional[_Pass] = None
         self._decoration: Optional[tuple[Instances, Optional[bool]]] = None  # while it is started
         self._abandoned = False
+        self._process = os.getpid()
         _producers.add(self)
 
     @property
@@ -274,12 +276,16 @@ class _Producer:
     def stop(self, timeout: Optional[float] = None) -> None:
         """Breaks the pass off, and lets no other begin; waits until its thread has ended, `timeout`
         seconds at most."""
+        if self._is_parents():
+            return
         with self._lock:
             self._decoration = None
         self.end(timeout)
 
     def abandon(self) -> None:
         """Stops it for good: chains that still read cannot take that for the end of the data."""
+        if self._is_parents():
+            return
         with self._lock:
             self._abandoned = self.started
             self._decoration = None
@@ -287,6 +293,11 @@ class _Producer:
         if broken_off:
             self._queue.fail(_gone())
         self.end(_SECONDS_AT_EXIT)
+
+    def _is_parents(self) -> bool:
+        """Whether this is a forked child: the thread is its parent's, another one of which may have
+        held the lock then."""
+        return self._process != os.getpid()
 
     def end(self, timeout: Optional[float] = None) -> None:
         """Ends the pass: nothing is pushed any more."""

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 namespace ringfeed::python {
@@ -15,6 +16,44 @@ int ForkCount() noexcept;
 
 /// Throws std::runtime_error where the process forked since `count` was taken.
 void CheckNotForked(int count);
+
+/// What a process has one of: made by the first Get, never destroyed, since it outlasts whatever
+/// ends at exit. A forked child makes one of its own and leaves its parent's alone: threads that
+/// the child does not have may have been changing that, or held its locks. For static objects.
+/// Thread safe.
+template <typename T>
+class OneInProcess {
+ public:
+  constexpr OneInProcess() = default;
+  OneInProcess(const OneInProcess&) = delete;
+  OneInProcess& operator=(const OneInProcess&) = delete;
+
+  T& Get() {
+    // Order: acquire pairs with the release below, for what was made.
+    Owned* owned = owned_.load(std::memory_order_acquire);
+    if (IsHere(owned)) return owned->object;
+    auto* const made = new Owned;
+    made->parents = owned;
+    // Order: release hands over what was made to the acquires here and above.
+    while (!owned_.compare_exchange_weak(owned, made, std::memory_order_acq_rel,
+                                         std::memory_order_acquire)) {
+      if (!IsHere(owned)) continue;
+      delete made;
+      return owned->object;
+    }
+    return made->object;
+  }
+
+ private:
+  struct Owned {
+    const int forks = ForkCount();
+    T object{};
+    Owned* parents = nullptr;  // kept, so that no search for leaks finds it
+  };
+  static bool IsHere(const Owned* owned) { return owned != nullptr && owned->forks == ForkCount(); }
+
+  std::atomic<Owned*> owned_{nullptr};
+};
 
 /// Owns a T that has threads. In a forked child its memory is left alone.
 template <typename T>

@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "fork_guard.h"
 #include "gil.h"
 #include "weak_list.h"
 
@@ -12,8 +13,8 @@ namespace ringfeed::python {
 namespace {
 
 WeakList<HeldObject>& TheHeld() {
-  static auto* held = new WeakList<HeldObject>;  // outlasts whatever ends at exit
-  return *held;
+  static constinit OneInProcess<WeakList<HeldObject>> held;
+  return held.Get();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "fork_guard.h"
 #include "weak_list.h"
 
 namespace ringfeed::python {
@@ -15,11 +16,15 @@ using std::chrono::steady_clock;
 constexpr milliseconds kLongest{1000};
 constexpr milliseconds kStep{1};
 
-std::atomic<int> calls{0};
+// Calls that wait, of this process: a forked child has none of its parent's.
+std::atomic<int>& Calls() {
+  static constinit OneInProcess<std::atomic<int>> calls;
+  return calls.Get();
+}
 
 WeakList<LoDTensorBlockingQueueHolder>& TheLive() {
-  static auto* live = new WeakList<LoDTensorBlockingQueueHolder>;  // outlasts whatever ends at exit
-  return *live;
+  static constinit OneInProcess<WeakList<LoDTensorBlockingQueueHolder>> live;
+  return live.Get();
 }
 
 }  // namespace
@@ -37,13 +42,13 @@ void CloseQueues() {
 void AwaitQueueCalls() {
   const auto limit = steady_clock::now() + kLongest;
   // Order: acquire pairs with the release in ~QueueCall.
-  while (calls.load(std::memory_order_acquire) > 0 && steady_clock::now() < limit) {
+  while (Calls().load(std::memory_order_acquire) > 0 && steady_clock::now() < limit) {
     std::this_thread::sleep_for(kStep);
   }
 }
 
-QueueCall::QueueCall() noexcept { calls.fetch_add(1, std::memory_order_relaxed); }
+QueueCall::QueueCall() : calls_(&Calls()) { calls_->fetch_add(1, std::memory_order_relaxed); }
 // Order: release pairs with the acquire in AwaitQueueCalls: who left is done with Python's objects.
-QueueCall::~QueueCall() { calls.fetch_sub(1, std::memory_order_release); }
+QueueCall::~QueueCall() { calls_->fetch_sub(1, std::memory_order_release); }
 
 }  // namespace ringfeed::python

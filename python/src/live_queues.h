@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <memory>
 
 #include "ringfeed/queue/blocking_queue.h"
@@ -22,10 +23,13 @@ void AwaitQueueCalls();
 /// A call that waits at a queue, as long as this lives.
 class QueueCall {
  public:
-  QueueCall() noexcept;
+  QueueCall();
   ~QueueCall();
   QueueCall(const QueueCall&) = delete;
   QueueCall& operator=(const QueueCall&) = delete;
+
+ private:
+  std::atomic<int>* const calls_;
 };
 
 }  // namespace ringfeed::python

@@ -17,8 +17,8 @@ namespace ringfeed::python {
 namespace {
 
 WeakList<Reader>& TheLive() {
-  static auto* live = new WeakList<Reader>;  // outlasts whatever ends at exit
-  return *live;
+  static constinit OneInProcess<WeakList<Reader>> live;
+  return live.Get();
 }
 
 // What was given to a decorator cannot be closed itself.
@@ -27,7 +27,6 @@ void CloseEnds(const Reader& reader) {
 }
 
 void CloseAll() {
-  if (ForkCount() > 0) return;
   NoteExit();
   std::exception_ptr failure;  // of one, which keeps none of the others open
   Unlocked([&] {

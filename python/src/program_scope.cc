@@ -24,8 +24,8 @@ namespace {
 using SharedObject = std::shared_ptr<HeldObject>;
 
 WeakList<Scope>& TheLive() {
-  static auto* live = new WeakList<Scope>;  // outlasts whatever ends at exit
-  return *live;
+  static constinit OneInProcess<WeakList<Scope>> live;
+  return live.Get();
 }
 
 nb::list InstancesOf(const std::vector<Instance>& instances) {

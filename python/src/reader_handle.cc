@@ -65,8 +65,8 @@ ReaderHandle::ReaderHandle(Reader reader, Keepers keepers)
 }
 
 WeakList<ReaderHandle::LastRead>& ReaderHandle::AllRead() {
-  static auto* all = new WeakList<LastRead>;  // outlasts whatever ends at exit
-  return *all;
+  static constinit OneInProcess<WeakList<LastRead>> all;
+  return all.Get();
 }
 
 ReaderHandle ReaderHandle::On(Reader reader, const std::shared_ptr<ThrownKeeper>& keeper) const {

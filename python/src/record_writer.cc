@@ -74,8 +74,8 @@ class Output {
 };
 
 WeakList<Output>& TheOpen() {
-  static auto* open = new WeakList<Output>;  // outlasts whatever ends at exit
-  return *open;
+  static constinit OneInProcess<WeakList<Output>> open;
+  return open.Get();
 }
 
 // Without an exception: where nobody could catch it.

@@ -106,6 +106,36 @@ def test_a_forked_child_may_open_files_of_its_own(tmp_path: Path) -> None:
     assert child.exitcode == 0
 
 
+_FORKED_IN_A_PRODUCER = """
+import os, sys, threading
+import ringfeed
+
+feed = ringfeed.py_reader(2, [[4]], ["uint8"])
+feed.decorate_tensor_provider(lambda: ([b"1234"] for _ in range(9)))
+feed.start()
+held, forked = threading.Event(), threading.Event()
+
+def hold():
+    with feed._producer._lock:  # as another thread that starts the chain again does for a moment
+        held.set()
+        forked.wait()
+
+threading.Thread(target=hold).start()
+held.wait()
+child = os.fork()
+if child:
+    forked.set()
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_a_forked_child_waits_for_no_generator_of_its_parents() -> None:
+    ended = subprocess.run(
+        [sys.executable, "-c", _FORKED_IN_A_PRODUCER], timeout=20, capture_output=True, text=True
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 _LEFT_OPEN = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -143,3 +173,69 @@ def test_no_thread_is_left_behind_close(tmp_path: Path) -> None:
     assert thread_ids() - before
     loader.close()
     assert not threads_left(before)
+
+
+# What is done at exit behind ringfeed's own part of it tells what that part did.
+_IN_A_CHILD = """
+import atexit, os, sys, threading, time
+
+def look():
+    print(*report(), flush=True)
+
+atexit.register(look)
+sys.path.insert(0, sys.argv[1])
+import ringfeed
+from loader_data import number_loader
+
+mine = number_loader(sys.argv[2], passes=0)
+batch = next(mine)
+child = os.fork()
+if child:
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+_OPENED_THERE = {
+    "a loader": (
+        """
+loader = number_loader(sys.argv[2], passes=0)
+thread = threading.Thread(target=lambda: list(map(id, loader)), daemon=True)
+thread.start()
+time.sleep(0.1)
+report = lambda: (thread.join(20), thread.is_alive())
+""",
+        "None False\n",
+    ),
+    "a queue": (
+        """
+queue = ringfeed.LoDTensorBlockingQueue(2, [("x", "uint8", [4])])
+thread = threading.Thread(target=queue.pop, daemon=True)
+thread.start()
+time.sleep(0.1)
+report = lambda: (thread.join(20), thread.is_alive())
+""",
+        "None False\n",
+    ),
+    "a writer": (
+        """
+writer = ringfeed.open_record_writer(os.path.join(sys.argv[3], "made.tfrecord"), "tfrecord")
+writer.write(b"abc")
+report = lambda: (writer.closed, os.listdir(sys.argv[3]))
+""",
+        "True []\n",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", _OPENED_THERE)
+def test_at_exit_a_forked_child_closes_what_it_opened(tmp_path: Path, what: str) -> None:
+    program, said = _OPENED_THERE[what]
+    files = write_rows(tmp_path)
+    (tmp_path / "made").mkdir()
+    command = [sys.executable, "-W", "ignore", "-c", _IN_A_CHILD + program]
+    ended = subprocess.run(
+        [*command, str(Path(__file__).parent), files, str(tmp_path / "made")],
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
