@@ -184,13 +184,15 @@ class Loader(_core.LoaderNext):
             self.reset(self.epoch)
         return self
 
-    def _note_end(self, index: Optional[int]) -> None:
-        """What LoaderNext calls at the end of the data: of all devices, or of one."""
+    def _note_end(self, index: Optional[int], ended_loops: set[int]) -> None:
+        """What LoaderNext calls at the end of the data: of all devices, or of one. `ended_loops` is
+        the set of before the call: a handler of signals may send the Loader elsewhere in it."""
         if index is not None:
-            self._ended_loops.add(index)
-            if len(self._ended_loops) < len(self._feed().devices):
+            ended_loops.add(index)
+            if len(ended_loops) < len(self._feed().devices):
                 return  # others may have a batch more to come
-        self._at_end = True
+        if ended_loops is self._ended_loops:
+            self._at_end = True
 
     def device(self, index: int) -> Iterator[Any]:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop

@@ -209,7 +209,7 @@ std::optional<BatchOrigin> DeviceFeedHandle::Furthest() const {
 
 void DeviceFeedHandle::Forget() {
   const GilReleased unlocked;
-  DropKept();
+  ForEachKept([](Kept& kept) { kept.BeginAnew(); });
   const std::scoped_lock lock(mutex_);
   ++starts_;
   last_.reset();
@@ -217,8 +217,8 @@ void DeviceFeedHandle::Forget() {
   furthest_.reset();
 }
 
-// Without the lock, which the batches' Python objects take.
-void DeviceFeedHandle::DropKept() {
+template <typename Function>
+void DeviceFeedHandle::ForEachKept(Function&& drop) {
   std::vector<Kept*> all = {&kept_};
   std::map<std::optional<std::size_t>, std::deque<Taken>> refused;
   {
@@ -226,7 +226,7 @@ void DeviceFeedHandle::DropKept() {
     refused.swap(refused_);
     for (auto& [place, kept] : kept_of_) all.push_back(&kept);
   }
-  for (Kept* const kept : all) kept->Drop();
+  for (Kept* const kept : all) drop(*kept);
 }
 
 template <typename Function>
@@ -294,7 +294,7 @@ void DeviceFeedHandle::Close() {
       if (feed_ && feed_->ForkedSince()) return;
       if (feed_) started = feed_->Shared();
     }
-    DropKept();
+    ForEachKept([](Kept& kept) { kept.Drop(); });
     if (started != nullptr) status = started->Close();
   }
   input_.Close();

@@ -95,7 +95,10 @@ class DeviceFeedHandle {
   template <typename Function>
   void Restart(Function&& restart);
   void Forget();
-  void DropKept();
+  /// Calls `drop` for what is kept for each kind of call, and drops what the stream refused.
+  /// Without Python's lock, which the batches' Python objects take.
+  template <typename Function>
+  void ForEachKept(Function&& drop);
 
   ReaderHandle input_;
   const FeedOptions options_;

@@ -52,11 +52,6 @@ class KeptBatches {
     Ticket ticket;
   };
 
-  void Keep(const nanobind::tuple& arrays, Ticket ticket) {
-    Batch batch{Hold(arrays), std::move(ticket)};
-    const std::scoped_lock lock(mutex_);
-    batches_.push_back(std::move(batch));
-  }
   std::optional<Batch> Take() {
     const std::scoped_lock lock(mutex_);
     if (batches_.empty()) return std::nullopt;
@@ -74,49 +69,83 @@ class KeptBatches {
     const std::scoped_lock lock(mutex_);
     return batches_.empty() ? std::nullopt : std::optional(batches_.front().ticket);
   }
-  /// While it lives a batch may be on its way to the caller: taken, and not counted yet.
+  /// While it lives a batch may be on its way to the caller: taken, and not counted yet. It is
+  /// stale where the chain was sent elsewhere since it was taken: by a handler of signals, say.
   class UnderWay {
    public:
-    explicit UnderWay(KeptBatches* kept) : kept_(kept) {
-      const std::scoped_lock lock(kept_->mutex_);
-      ++kept_->under_way_;
-    }
+    explicit UnderWay(KeptBatches* kept) : kept_(kept) { Enter(); }
     ~UnderWay() {
       const std::scoped_lock lock(kept_->mutex_);
-      --kept_->under_way_;
+      if (start_ == kept_->starts_) --kept_->under_way_;
     }
     UnderWay(const UnderWay&) = delete;
     UnderWay& operator=(const UnderWay&) = delete;
 
+    /// The batch was taken just now.
+    void Take() {
+      if (IsStale()) Enter();  // sent elsewhere while it was waited for
+    }
+    bool IsStale() const {
+      const std::scoped_lock lock(kept_->mutex_);
+      return start_ != kept_->starts_;
+    }
+    /// For the next call; a stale one is let go of.
+    void Keep(const nanobind::tuple& arrays, Ticket ticket) {
+      Batch batch{Hold(arrays), std::move(ticket)};
+      const std::scoped_lock lock(kept_->mutex_);
+      if (start_ == kept_->starts_) kept_->batches_.push_back(std::move(batch));
+    }
+
    private:
+    void Enter() {
+      const std::scoped_lock lock(kept_->mutex_);
+      start_ = kept_->starts_;
+      ++kept_->under_way_;
+    }
+
     KeptBatches* const kept_;
+    std::uint64_t start_ = 0;
   };
   /// Whether some are kept, or may be under way: then not all that was taken counts.
   bool any_uncounted() const {
     const std::scoped_lock lock(mutex_);
     return under_way_ > 0 || !batches_.empty();
   }
+  /// Whether a call goes on that may have taken one.
+  bool any_under_way() const {
+    const std::scoped_lock lock(mutex_);
+    return under_way_ > 0;
+  }
   void Drop() {
     std::deque<Batch> dropped;  // outside of the mutex: that takes Python's lock
     const std::scoped_lock lock(mutex_);
     dropped.swap(batches_);
   }
+  /// The chain was sent elsewhere: those that are kept go, and those under way are stale.
+  void BeginAnew() {
+    std::deque<Batch> dropped;  // outside of the mutex, as above
+    const std::scoped_lock lock(mutex_);
+    dropped.swap(batches_);
+    under_way_ = 0;
+    ++starts_;
+  }
 
  private:
   mutable std::mutex mutex_;
   std::deque<Batch> batches_;
-  std::size_t under_way_ = 0;
+  std::size_t under_way_ = 0;  // since it began anew
+  std::uint64_t starts_ = 0;   // how often it did
 };
 
 /// Hands a batch to the caller in `form`: the first that is kept, else what `take()` gives, an
 /// optional pair of a tuple of Arrays and its ticket, none at the end. `count(ticket)` is called
 /// where nothing can come between any more; where something did, a signal's handler above all, the
 /// batch is kept for the next call. What a function of `form` raises stands for its batch, which
-/// counts. Null at the end.
+/// counts. A batch that is stale by then neither counts nor is kept. Null at the end.
 template <typename Ticket, typename Take, typename Count>
 nanobind::object HandOver(KeptBatches<Ticket>* kept, const BatchForm& form, Take&& take,
                           Count&& count) {
-  const typename KeptBatches<Ticket>::UnderWay under_way(kept);
+  typename KeptBatches<Ticket>::UnderWay under_way(kept);
   std::optional<std::pair<nanobind::tuple, Ticket>> taken;
   if (auto again = kept->Take()) {
     taken.emplace(nanobind::borrow<nanobind::tuple>(again->arrays->Get()),
@@ -124,6 +153,10 @@ nanobind::object HandOver(KeptBatches<Ticket>* kept, const BatchForm& form, Take
   } else if (taken = take(); !taken) {
     return {};
   }
+  under_way.Take();
+  const auto count_unless_stale = [&] {
+    if (!under_way.IsStale()) count(std::move(taken->second));
+  };
   nanobind::object made;
   bool in_function = false;
   try {
@@ -132,16 +165,16 @@ nanobind::object HandOver(KeptBatches<Ticket>* kept, const BatchForm& form, Take
     RaiseSignals();
   } catch (const nanobind::python_error& raised) {
     if (in_function && IsAnswer(raised)) {
-      count(std::move(taken->second));
+      count_unless_stale();
     } else {
-      kept->Keep(taken->first, std::move(taken->second));
+      under_way.Keep(taken->first, std::move(taken->second));
     }
     throw;
   } catch (...) {
-    kept->Keep(taken->first, std::move(taken->second));
+    under_way.Keep(taken->first, std::move(taken->second));
     throw;
   }
-  count(std::move(taken->second));
+  count_unless_stale();
   return made;
 }
 

@@ -24,6 +24,7 @@ struct Names {
   PyObject* as_tuple = Name("_as_tuple");
   PyObject* map = Name("_map");
   PyObject* note_end = Name("_note_end");
+  PyObject* ended_loops = Name("_ended_loops");
   PyObject* loader = Name("_loader");
   PyObject* index = Name("_index");
   PyObject* convert = Name("_convert");
@@ -74,9 +75,11 @@ nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
     batch = nb::cast<DeviceFeedHandle&>(source).NextAs(device, form);
   }
   if (batch.is_valid()) return batch;
+  const nb::object ended_loops = Get(loader, Known().ended_loops);  // before any handler of signals
   const nb::object note_end = Get(loader, Known().note_end);
-  const nb::object noted =
-      nb::steal(InPython([&] { return PyObject_CallOneArg(note_end.ptr(), index.ptr()); }));
+  const nb::object noted = nb::steal(InPython([&] {
+    return PyObject_CallFunctionObjArgs(note_end.ptr(), index.ptr(), ended_loops.ptr(), nullptr);
+  }));
   if (!noted.is_valid()) throw nb::python_error();
   throw nb::stop_iteration();
 }

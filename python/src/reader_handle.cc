@@ -143,6 +143,14 @@ std::string ReaderHandle::Position() const {
 
 void ReaderHandle::SkipBatches(std::uint64_t batches) const {
   MakeIndex(IndexPurpose::kCounting);
+  if (last_->kept.any_under_way()) {  // asked in the middle of a call, as Position may be
+    const std::string position = Position();
+    Restart([&](Reader& reader) {
+      reader.Restore(position);
+      reader.SkipBatches(batches);
+    });
+    return;
+  }
   const std::uint64_t kept = last_->kept.size();
   if (batches < kept) {  // they were read, and come first
     for (; batches > 0; --batches) {
@@ -185,7 +193,7 @@ void ReaderHandle::ForgetRead() const {
   for (const Reader& end : reader_.Get().EndPoints()) ids.push_back(end.id());
   AllRead().ForEach([&](LastRead& read) {
     if (std::find(ids.begin(), ids.end(), read.reader) == ids.end()) return;
-    read.kept.Drop();
+    read.kept.BeginAnew();
     const std::scoped_lock lock(read.mutex);
     read.origin.reset();
   });

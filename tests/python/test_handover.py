@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import signal
+import struct
 import subprocess
 import sys
 import threading
@@ -260,3 +261,128 @@ def test_a_state_that_is_saved_in_the_middle_of_a_call_leaves_its_batch_to_come(
         again = number_loader(files, map=numbers)
         again.load_state_dict(state)
         assert list(again) == batches[begin:]
+
+
+def _sent_elsewhere(loader: Any, go: Any, stops: bool) -> Callable[[Any], Any]:
+    """A function of batches that sends its Loader elsewhere in the third one, once, as a handler of
+    signals may in the middle of any call."""
+    calls = itertools.count(1)
+
+    def send(batch: Any) -> Any:
+        if next(calls) == 3:
+            go(loader())
+            if stops:
+                raise _Stop
+        return batch
+
+    return send
+
+
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("devices", [None, "emu:1", "emu:2"])
+@pytest.mark.parametrize("to", [0, 5, 9])
+@pytest.mark.parametrize("how", ["seek_to", "load_state_dict"])
+def test_a_batch_that_is_under_way_does_not_count_where_the_loader_was_sent_to(
+    tmp_path: Path, how: str, to: int, devices: Any, stops: bool
+) -> None:
+    files = write_rows(tmp_path, 1)
+    aimed = number_loader(files, batch=10)
+    aimed.seek_to(to)
+    state = aimed.state_dict()
+
+    def go(loader: Any) -> None:
+        if how == "seek_to":
+            loader.seek_to(to)
+        else:
+            loader.load_state_dict(state)
+        assert loader.batch_number == loader.state_dict()["position"]["batch"] == to
+
+    loader: Any = None
+    loader = number_loader(
+        files, batch=10, map=_sent_elsewhere(lambda: loader, go, stops), devices=devices
+    )
+    assert numbers(next(loader)) == list(range(10))
+    assert numbers(next(loader)) == list(range(10, 20))
+    if stops:
+        with pytest.raises(_Stop):
+            next(loader)
+    else:
+        assert numbers(next(loader)) == list(range(20, 30))
+    assert (loader.batch_number, loader.state_dict()["position"]["batch"]) == (to, to)
+    assert all_numbers(loader) == list(range(10 * to, 100))
+
+
+@pytest.mark.parametrize("stops", [False, True])
+@pytest.mark.parametrize("devices", [None, "emu:1"])
+@pytest.mark.parametrize("skipped", [0, 1, 3])
+def test_batches_are_skipped_from_the_one_on_that_is_under_way(
+    tmp_path: Path, skipped: int, devices: Any, stops: bool
+) -> None:
+    def go(loader: Any) -> None:
+        loader.skip_batches(skipped)
+        assert loader.batch_number == loader.state_dict()["position"]["batch"] == 2 + skipped
+
+    files = write_rows(tmp_path, 1)
+    loader: Any = None
+    loader = number_loader(
+        files, batch=10, map=_sent_elsewhere(lambda: loader, go, stops), devices=devices
+    )
+    next(loader)
+    next(loader)
+    if stops:
+        with pytest.raises(_Stop):
+            next(loader)
+    else:
+        assert numbers(next(loader)) == list(range(20, 30))
+    assert all_numbers(loader) == list(range(20 + 10 * skipped, 100))
+
+
+_AT_THE_END = """
+import os, signal, sys, threading, time
+import ringfeed
+
+last_is_taken = threading.Event()
+
+def keeps(record):
+    if record[0] == 99:
+        last_is_taken.wait()
+        time.sleep(0.02)  # the loop waits for the end by then
+        os.kill(os.getpid(), signal.SIGUSR1)
+    return record[0] < 90
+
+signal.signal(signal.SIGUSR1, lambda number, frame: loader.load_state_dict(state))
+loader = ringfeed.Loader(
+    sys.argv[1],
+    format="rows:8",
+    parse=ringfeed.rows({"x": ("int64", ())}),
+    batch=10,
+    cycle=1,
+    filter=keeps,
+    devices=sys.argv[2] or None,
+)
+batches = 0
+for batch in loader:
+    batches += 1
+    if batches == 3:
+        state = loader.state_dict()
+    if batches == 9:
+        last_is_taken.set()
+signal.signal(signal.SIGUSR1, lambda number, frame: None)
+print(batches + sum(1 for batch in loader))
+"""
+
+
+@pytest.mark.parametrize("devices", ["", "emu:1"])
+def test_a_loader_that_is_sent_elsewhere_as_it_ends_goes_on_there(
+    tmp_path: Path, devices: str
+) -> None:
+    files = write_rows(tmp_path, 1, 90)
+    (tmp_path / "part-1.rows").write_bytes(struct.pack("<q", 99))
+    done = subprocess.run(
+        [sys.executable, "-c", _AT_THE_END, files, devices],
+        capture_output=True,
+        text=True,
+        timeout=20,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "15\n", "")
