@@ -133,7 +133,8 @@ using FilterFunction = std::function<bool(const RecordSpan& record)>;
 /// before that is parsed, even if Filter stands after Parse; several are asked in the order of
 /// the chain. What is dropped is counted (PipelineStats::filtered_records). A damaged record that
 /// is skipped is asked of nobody and keeps its place. Put it after Shuffle, so that the order does
-/// not depend on what is dropped, and before Batch.
+/// not depend on what is dropped, and before Batch. `keep` is to answer the same for a record each
+/// time: a position, and what falls to each of several ranks, rest on that.
 Reader Filter(Reader input, FilterFunction keep);
 
 /// The group that a record belongs to; called by several threads at once. What it throws becomes

@@ -264,7 +264,8 @@ def filter(
     reader: _core.Reader, keep: Union[Compiled, Callable[[bytes], Any]]
 ) -> _core.Reader:
     """Only the records that `keep` keeps. It is asked of the record as it is in the file, also
-    after `parse`; stands after shuffle, and in front of batch.
+    after `parse`; stands after shuffle, and in front of batch. It is to answer the same for a
+    record each time: positions, and the parts of several ranks, rest on that.
 
     Args:
         keep: a predicate by `compiled`, called by several threads at once; or a Python function of

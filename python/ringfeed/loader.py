@@ -47,7 +47,8 @@ class Loader(_core.LoaderNext):
         drop_remainder, pad, split_by_files, slots: see `batch` of ringfeed.
         as_tuple: batches are tuples in the order of the fields instead of dicts.
         filter: a predicate by `compiled`, or a Python function of a record's bytes (slow: it is
-            called with the interpreter's lock); records that it refuses are left out.
+            called with the interpreter's lock); records that it refuses are left out. A run goes on
+            from a state, and ranks share the records, only if it answers the same each time.
         map: a Python function that makes of each batch what the loop gets, called in the loop's
             thread. What it raises stands for its batch; if Ctrl-C breaks it off, the next call
             calls it with that batch again. Or a function by `compiled`, with outputs, called for
