@@ -500,7 +500,7 @@ TEST_F(ContentTest, PassesWithoutEndGoOnThoughAPassDropsAsManyRowsAsItBrings) {
 TEST_F(ContentTest, PassesWithoutEndEndWhereEverySegmentIsDropped) {
   files_ = MakeFiles(1, 15, 8, 8);
   const GroupFunction groups = [](const RecordSpan& record) { return record.size % 2; };
-  for (const std::size_t window : {0, 4, 1000}) {
+  for (const std::size_t window : std::vector<std::size_t>{0, 4, 1000}) {
     const auto rows = [&] {
       Reader reader = MultiPass(Parse(OpenFiles(files_, Options()), RawParser()), 0);
       return window == 0 ? reader : Shuffle(reader, {.window = window});

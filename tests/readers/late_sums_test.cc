@@ -305,7 +305,7 @@ TEST_F(LateSumsTest, AGoodRecordInFrontOfAReadThatFailsIsDelivered) {
 
 TEST_F(LateSumsTest, AReadThatFailsIsOneLossAndNoShrunkFile) {
   const std::string bytes = ReadBytes(MakeFile(std::vector<std::size_t>(50, 1008)));
-  for (const std::uint64_t fails_at : {10 * 4096, 10 * 4096 + 500, 10 * 4096 + 1024}) {
+  for (const std::uint64_t fails_at : {10U * 4096, 10U * 4096 + 500, 10U * 4096 + 1024}) {
     OpenOptions options = Options();
     options.io.block_bytes = 4096;
     options.index = IndexUse::kNever;

@@ -72,13 +72,11 @@ TEST_F(ColdPassesTest, FilesThatFitIntoMemoryComeFromTheDiskAtMostTwiceInAnyOrde
   shuffle.seed = 7;
   shuffle.mode = ShuffleMode::kGlobal;
   Reader reader = MultiPass(Shuffle(OpenFiles(files_, Options()), shuffle), 5);
-  std::uint64_t bytes = 0;
   for (int pass = 0; pass < 5; ++pass) {
     std::vector<std::uint64_t> ids;
     while (ids.size() < 240) {
       const Instance row = reader.ReadNext();
       ASSERT_FALSE(row.empty());
-      bytes += row[0].bytes;
       ids.push_back(*IdOfPayload({row[0].data, row[0].bytes}) - 300);
     }
     EXPECT_EQ(Sorted(ids), Numbers(240)) << pass;
