@@ -5,6 +5,7 @@
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "ringfeed/dataset.h"
@@ -112,10 +113,10 @@ TEST_F(DatasetRecordsTest, ThePositionThatWasSoughtIsToldOnceWhatIsLeftOutCame) 
 class CallingDataset final : public Dataset {
  public:
   struct Calls {
-    std::string from;  ///< the function's name
-    std::function<void()> call;
-    int refused = 0;
-    int throws = 0;  ///< so many calls throw in place of calling
+    std::atomic<const char*> from;  ///< the function's name
+    std::function<void()> call;     ///< before the first read
+    std::atomic<int> refused = 0;
+    std::atomic<int> throws = 0;  ///< so many calls throw in place of calling
   };
   explicit CallingDataset(Calls* calls) : calls_(calls) {}
   bool Next(std::string* sample) override {
@@ -137,8 +138,8 @@ class CallingDataset final : public Dataset {
   }
 
  private:
-  void Call(const std::string& from) const {
-    if (calls_->from != from) return;
+  void Call(std::string_view from) const {
+    if (calls_->from.load() != from) return;
     if (calls_->throws > 0 && --calls_->throws >= 0) throw std::runtime_error("not now");
     try {
       if (calls_->call) calls_->call();
@@ -166,7 +167,7 @@ TEST_F(DatasetRecordsTest, AFunctionThatCallsTheReaderWhichWaitsForItIsRefused) 
   for (const std::string from : {"ReInit", "Pass", "name"}) {
     for (std::size_t i = 0; i < all.size(); ++i) {
       SCOPED_TRACE(from + " " + std::to_string(i));
-      CallingDataset::Calls calls{from, {}};
+      CallingDataset::Calls calls{from.c_str(), {}};
       Reader reader = Batches(FromDataset(std::make_unique<CallingDataset>(&calls), Options()), 5);
       calls.call = [&] { all[i](reader); };
       EXPECT_EQ(Drain(reader).rows.size(), 4u);
