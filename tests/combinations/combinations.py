@@ -25,6 +25,7 @@ import time
 import traceback
 import zlib
 
+import border
 import leftovers
 import runs
 import space
@@ -39,10 +40,10 @@ MOST_BYTES = 400 << 20
 _place = None
 
 
-def begin_worker(binary, folder, disk):
+def begin_worker(binary, folder, disk, injector):
     global _place
     own = str(os.getpid())
-    _place = runs.Place(binary, pathlib.Path(folder) / own, pathlib.Path(disk) / own)
+    _place = runs.Place(binary, pathlib.Path(folder) / own, pathlib.Path(disk) / own, injector)
 
 
 def faults_of(configuration):
@@ -163,7 +164,8 @@ def keep(configuration, faults):
 def search(options, folder, disk):
     count, differences, slowest = 0, 0, (0.0, "")
     kinds = {}
-    with multiprocessing.Pool(options.jobs, begin_worker, (options.binary, folder, disk)) as pool:
+    given = (options.binary, folder, disk, border.injector(folder))
+    with multiprocessing.Pool(options.jobs, begin_worker, given) as pool:
         for name, faults, smallest, seconds in pool.imap_unordered(check, slowly(tasks_of(options), options)):
             options.done += 1
             count += 1

@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "order"), str(HERE.parent / "fuzz"), str(HERE.parent / "damage")]
 
 import make_corpus as make  # noqa: E402
-from data_files import flipped, masked_crc32c, tfrecord_frame  # noqa: E402, F401
+from data_files import crc32c, flipped, masked_crc32c, tfrecord_frame  # noqa: E402, F401
 from reference import HOLE, FileRecords  # noqa: E402
 
 ROW_BYTES = 40
@@ -48,7 +48,9 @@ NOTICED = {"flip": ("tfrecord", "recordio", "ofrecord", "tar", "megatron"),
            "head": ("tfrecord", "recordio", "ofrecord", "csv"),
            "garbage": ("tfrecord", "recordio", "ofrecord", "npy", "tokens", "tar"),
            "fortran": ("npy",)}
-SIZES = {"small": (9, 60), "medium": (150, 400), "large": (900, 4000), "many": (50_000, 24)}
+#: "uneven": the first record is as long as all others of a large file together.
+SIZES = {"small": (9, 60), "medium": (150, 400), "large": (900, 4000), "many": (50_000, 24), "uneven": (9, 60)}
+LONG_BYTES = 1_000_000
 COMPRESSIONS = ("none", "gzip", "members", "zlib", "zstd")
 COMPRESSED_ENDINGS = {"gzip": ".gz", "members": ".gz", "zlib": ".zlib", "zstd": ".zst"}
 
@@ -165,6 +167,8 @@ class Maker:
 
     def payload(self, size=None):
         size = size or self.rng.randint(8, self.longest)
+        if self.scale == "uneven" and self.next == 0 and self.format not in FIXED:
+            size = LONG_BYTES
         number = self.stem << 16 | self.next
         self.next += 1
         return (b"%08x" % number) + bytes([ord("a") + number % 26]) * (size - 8)

@@ -10,10 +10,13 @@ import shutil
 import signal
 import sys
 import threading
+import time
 
+import border
 import files
 import space
 import watchdog
+from border import report_of
 from files import GAP, HOLE
 from model import DAMAGED, ENDED, REFUSED, STOPPED, Expected
 
@@ -57,7 +60,8 @@ class Place:
     """A folder of one worker: files are made in it once, each run has a folder of its own. `disk` is
     another one, of a file system with a page cache."""
 
-    def __init__(self, binary, folder, disk):
+    def __init__(self, binary, folder, disk, injector=None):
+        self.injector = injector
         self.binary = str(binary)
         self.folder = pathlib.Path(folder)
         (self.folder / "files").mkdir(parents=True, exist_ok=True)
@@ -161,7 +165,7 @@ def format_words(file):
     return ["--format", word] if word else []
 
 
-class Run:
+class Run(border.BorderRuns):
     """One configuration. `faults` is what differs."""
 
     def __init__(self, place, configuration):
@@ -187,7 +191,8 @@ class Run:
             self._copy(place.disk)
             for path in self.paths:
                 make_cold(path)
-        elif configuration["change"] != "none" or configuration["index"] == "stale":
+        elif (configuration["change"] != "none" or configuration["index"] in ("stale", *space.HOSTILE) or
+              configuration["fault"] != "none" or configuration["names"] == "odd"):
             self.indexes = self.folder
             self._copy(self.folder)
         self._prepare_indexes()
@@ -202,6 +207,10 @@ class Run:
                 data = bytearray(path.read_bytes())
                 data[self.rng.randrange(len(data))] ^= 1 << self.rng.randrange(8)
                 path.write_bytes(data)
+        elif how in space.HOSTILE:
+            self.finish([self.start("index", ["index", *self.paths, *format_words(self.made[0])])])
+            for path in self.indexes.glob(".*.rfx"):
+                border.rewrite_index(path, how)
         elif how == "stale":  # of another content of the same size, at the same time
             for path in self.paths:
                 content, times = pathlib.Path(path).read_bytes(), os.stat(path)
@@ -223,6 +232,8 @@ class Run:
             elif folder == self.place.disk and copy.exists():
                 self.paths[i] = str(copy)
                 continue
+            if self.configuration["names"] == "odd":
+                copy = pathlib.Path(border.odd_name(i, copy))
             shutil.copy(path, copy)
             if path.endswith(".idx"):
                 shutil.copy(path[:-3] + "bin", str(copy)[:-3] + "bin")
@@ -275,10 +286,11 @@ class Run:
         words = ["--batch", self.configuration["batch"]]
         return words + (["--drop-remainder"] if self.configuration["drop"] == "drop" else [])
 
-    def start(self, name, words, watched=(), **more):
+    def start(self, name, words, watched=(), variables=(), kib=0, **more):
         few = ["prlimit", f"--nofile={FEW_DESCRIPTORS}"] if self.configuration["descriptors"] == "few" else []
+        few += ["prlimit", f"--as={kib << 10}"] if kib else []
         process = watchdog.Process([*few, self.place.binary, *words], self.folder, name, watched,
-                                   environment=self.place.environment, **more)
+                                   environment={**self.place.environment, **dict(variables)}, **more)
         self.processes.append(process)
         return process
 
@@ -320,6 +332,8 @@ class Run:
     def _feed(self):
         if self.configuration["parse"] in ("misspelt", "wrong"):
             self._mistaken()
+        elif self.configuration["fault"] != "none":
+            self._faulted()
         elif self.configuration["change"] != "none":
             self._changed()
         elif self.configuration["max_damaged"] != "any":
@@ -327,18 +341,20 @@ class Run:
         else:
             self._launches()
 
-    def rank_processes(self, launch, ranks, more=()):
+    def rank_processes(self, launch, ranks, more=(), variables=(), kib=0):
         processes = []
         for rank in range(ranks):
             journal = self.folder / f"{launch}-{rank}.journal"
             position = self.folder / f"{launch}-{rank}.position"
             words = ["feed", *self.paths, *self.order_words(), *self.speed_words(), *self.batch_words(),
                      "--journal", journal, "--position-out", position, "--json", *more]
-            if ranks > 1:
+            launcher = self.configuration["launcher"]
+            said = border.launcher_variables(launcher, rank, ranks)
+            if ranks > 1 and launcher == "words" or launcher == "words before variables":
                 words += ["--rank", rank, "--ranks", ranks]
             if self.configuration["split"] == "yes" and ranks > 1:
                 words += ["--split-by-files"]
-            process = self.start(f"{launch}-{rank}", words, [journal])
+            process = self.start(f"{launch}-{rank}", words, [journal], {**said, **dict(variables)}, kib)
             process.journal, process.position = journal, position
             processes.append(process)
         return processes
@@ -352,9 +368,13 @@ class Run:
             start = self._interrupted()
         else:
             most = self._most(ranks)
-            processes = self.rank_processes("first", ranks, ["--max-batches", most] if most else [])
-            if not self.finish(processes, self._pulse(processes)):
+            more = ["--max-batches", most] if most else []
+            processes = self.rank_processes("first", ranks, more)
+            others = self.rank_processes("twin", ranks, more) if self.configuration["twin"] == "yes" else []
+            if not self.finish(processes + others, self._pulse(processes)):
                 return
+            if others:
+                self.check_ranks(others, ranks, 0, most)
             start = self.check_ranks(processes, ranks, 0, most)
             self._audit(processes, ranks, most)
         if stop == "none" or start is None:
@@ -605,8 +625,9 @@ class Run:
             self.fault(f"reads {report['read_bytes']} bytes of files of {stored}", process)
         if self.configuration["drop"] == "drop":  # what is filled and dropped takes its memory, too
             sizes.append(sum(len(payload) for file in self.made for payload in file.good()))
-        if rows:  # a slot has room for a whole batch, though a pass may end before that is full
-            sizes.append(self.configuration["batch"] * payload // rows)
+        if rows:  # a slot has room for a whole batch, but not for more rows than a pass has
+            of_pass = sum(len(file.payloads) for file in self.made)
+            sizes.append(min(self.configuration["batch"], of_pass) * payload // rows)
         most = MOST_RESIDENT_BYTES + MOST_SLOTS * max(sizes, default=0)
         if self.configuration["order"] in ("window", "block"):
             most += stored // self.configuration["stripe"] * self.configuration["passes"] * SLAB_BYTES
@@ -633,7 +654,7 @@ class Run:
         if process.returncode not in (1, 2) or not process.err():
             self.fault("was to be refused: a file has no numbers, which this order needs", process)
             return
-        named = [file for file in self.made if os.path.basename(file.path) in process.err()]
+        named = [path for path in self.paths if os.path.basename(path) in process.err()]
         if not named:
             self.fault("is refused, but no file is named", process)
 
@@ -751,6 +772,7 @@ class Run:
         # So often that it is at work when the change comes.
         records = sum(len(file.payloads) for file in self.made)
         times = max(2, min(CHANGED_PASSES, CHANGED_RECORDS // max(1, records)))
+        times = 1 if change == "swapped" else times
         self.configuration = {**self.configuration, "passes": times * self.configuration["passes"]}
         self.expected.configuration = self.configuration
         process = self.rank_processes("first", 1)[0]
@@ -762,7 +784,11 @@ class Run:
             if not process.journal.exists() or process.journal.stat().st_size < at:
                 return True
             process.send(signal.SIGSTOP)
-            change_file(self.paths[victim], change, rng)
+            if change == "swapped":  # of many files some are not opened yet
+                for path, file in list(zip(self.paths, self.made))[victim % 2::2]:
+                    border.swap_file(path, file)
+            else:
+                change_file(self.paths[victim], change, rng)
             process.send(signal.SIGCONT)
             done.append(True)
             return False  # the rest is its own
@@ -783,7 +809,8 @@ class Run:
         whole = all(number < len(good[file]) for _, file, number in rows)
         if change in ("cut", "removed", "emptied", "none") and not whole:
             self.fault("delivers records that were never there", process)
-        elif whole and change in ("cut", "removed", "emptied", "grown") and self._numbers_stay():
+        elif whole and (change in ("cut", "removed", "emptied", "grown") and self._numbers_stay() or
+                        change == "swapped" and self.expected.by_number()):
             if report["order_digest"] != self.expected.order_digest(found):
                 self.fault(f"{change} while it was read: wrong values were delivered as good", process)
         if self.expected.refused():
@@ -793,8 +820,9 @@ class Run:
             # An empty file is one, too, where no index says how many records it had and nothing of it was
             # read before: what is emptied later is lost.
             unread = not self.expected.by_number() and all(row[1] != victim for row in rows)
-            other = change in ("grown", "replaced") or change == "emptied" and unread
-            whole = set(range(len(self.paths))) - ({victim} if other else set())
+            other = change in ("grown", "replaced", "swapped") or change == "emptied" and unread
+            changed = set(range(victim % 2, len(self.paths), 2)) if change == "swapped" else {victim}
+            whole = set(range(len(self.paths))) - (changed if other else set())
             every = {(p, i, n) for p in range(self.configuration["passes"]) for i in whole
                      for n in range(len(good[i]))}
             if change == "cut" and self._alike_in_all_passes(rows, victim):  # before it was opened
@@ -819,6 +847,9 @@ class Run:
     # ---- Other ways to read ----
 
     def _stream(self):
+        if self.configuration["reopened"] == "yes":
+            self._reopened()
+            return
         file = self.made[0]
         content = pathlib.Path(file.path).read_bytes()
         reading, writing = os.pipe()
@@ -845,6 +876,32 @@ class Run:
             self.fault(f"a stream of {len(file.good())} records delivers {report['records']}, expected "
                        f"{sum(len(rows) for _, rows in wanted)}", process)
         self.check_sums(process, report, wanted, ended)
+
+    def _reopened(self):
+        """A FIFO that several writers open and close, one after another."""
+        file = self.made[0]
+        pieces = parts_of(file, self.rng)
+        fifo = self.folder / "fifo"
+        os.mkfifo(fifo)
+        words = ["feed", fifo, "--format", files.FORMAT_WORDS[file.format] or file.format, "--on-damage",
+                 self.configuration["damage"], "--threads", self.configuration["threads"], "--batch",
+                 self.configuration["batch"], "--reopen-until", 1, "--json"]
+        slow = self.injected("", "", 1, 1, ("slow", 0)) if self.rng.random() < 0.5 else {}
+        process = self.start("reopened", words, variables=slow)
+        pauses = [self.rng.choice([0, 0.02, 0.1]) for _ in pieces]
+        writer = threading.Thread(target=write_in_turn, args=(fifo, pieces, pauses), daemon=True)
+        writer.start()
+        if not self.finish([process]):
+            return
+        report = report_of(process)
+        wanted, ended, _ = self.expected.run()
+        if report is None:
+            self.fault("no report", process)
+        elif report["order_digest"] != self.expected.order_digest(wanted):
+            self.fault(f"a FIFO of {len(pieces)} writers gives {report['records']} records of "
+                       f"{sum(len(rows) for _, rows in wanted)}", process)
+        else:
+            self.check_sums(process, report, wanted, ended)
 
     def _plain(self):
         words = ["feed", *self.paths, *self.order_words(), *self.speed_words(), "--json"]
@@ -929,6 +986,8 @@ class Run:
             if configuration[name] != space.DIMENSIONS[name][0]:
                 words += ["--" + name.replace("_", "-"), configuration[name]]
         words += ["--verify"] if configuration["verify"] == "yes" else []
+        words += {"none": [], "trace": ["--trace", self.folder / "trace.json"],
+                  "steps": ["--step-ms", 0.5]}[configuration["beside"]]
         process = self.start("devices", words)
         if not self.finish([process]):
             return
@@ -1062,16 +1121,23 @@ class Run:
 PARSERS = space.PARSERS
 
 
-def report_of(process):
-    try:
-        return json.loads(process.out())
-    except json.JSONDecodeError:
-        return None
-
-
 def failed_by(report):
     """Whether its run failed; None where there is no report."""
     return None if report is None else "error" in report
+
+
+def parts_of(file, rng):
+    """Its content in two or three pieces, which end where records do."""
+    content = pathlib.Path(file.path).read_bytes()
+    borders = sorted({offset for offset, _ in file.records} - {0})
+    cuts = sorted(rng.sample(borders, min(len(borders), rng.randint(1, 2))))
+    return [content[a:b] for a, b in zip([0, *cuts], [*cuts, len(content)])]
+
+
+def write_in_turn(path, pieces, pauses):
+    for piece, pause in zip(pieces, pauses):
+        write_to_fifo(path, piece, len(piece) or 1)
+        time.sleep(pause)
 
 
 def write_in_pieces(descriptor, content, size):

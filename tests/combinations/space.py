@@ -7,7 +7,11 @@ which a difference is shrunk.
 
 import random
 
+import border
 import files
+
+#: Indexes with right checksums that do not say what the file has.
+HOSTILE = ("half", "none of them", "too many")
 
 DIMENSIONS = {
     # What runs. feed: ranks, stops, resumes, audit. plain: without a trail, blocks of records too. stream:
@@ -20,12 +24,13 @@ DIMENSIONS = {
     "mixed": ["no", "yes"],  # every second file is not compressed
     "state": list(files.STATES),
     "where": ["last", "first", "all"],  # which of the files are in that state
-    "count": [1, 2, 3, 9, 40],
-    "scale": ["small", "small", "small", "medium", "medium", "large", "many"],
-    "index": ["kept", "fresh", "damaged", "stale"],
+    "count": [1, 2, 3, 9, 40, 300],
+    "scale": ["small", "small", "small", "medium", "medium", "large", "many", "uneven"],
+    "index": ["kept", "fresh", "damaged", "stale", *HOSTILE],
     "medium": ["memory", "cold disk"],
     # Changed while they are read.
-    "change": ["none", "none", "none", "none", "cut", "grown", "replaced", "removed", "emptied"],
+    "change": ["none", "none", "none", "none", "cut", "grown", "replaced", "removed", "emptied",
+               "swapped"],
     # The order.
     "damage": ["fail", "skip"],
     "order": ["none", "window", "block", "stripes", "global"],
@@ -33,15 +38,15 @@ DIMENSIONS = {
     "seed": [0, 7, 2 ** 40 + 3],
     "epoch": [0, 3],
     "cycle": [8, 1, 2, 3, 100],
-    "stripe": [1048576, 4096, 65536],
+    "stripe": [1048576, 4096, 65536, 4194304],
     "passes": [1, 2, 3, 0],
-    "batch": [12, 1, 6, 60, 600, 100_002, 0],
+    "batch": [12, 1, 6, 60, 600, 6000, 100_002, 0],
     "drop": ["keep", "drop"],
-    "ranks": [1, 2, 3, 6],
+    "ranks": [1, 2, 3, 6, 10],
     "split": ["no", "yes"],
     # Ended before the end, and gone on with; by --max-batches, Ctrl-C or SIGKILL.
     "stop": ["none", "at once", "early", "late", "interrupted", "killed"],
-    "resumed_ranks": [1, 2, 3, 6],
+    "resumed_ranks": [1, 2, 3, 6, 10],
     # Whatever has no part in the order.
     "threads": [1, 0, 2, 5],
     "io": ["auto", "uring", "pread", "mmap"],
@@ -65,6 +70,13 @@ DIMENSIONS = {
     "max_record": ["default", "fits", "huge"],
     "max_damaged": ["any", 0, 1],
     "audit": ["no", "plain", "files"],
+    # What lies around a run.
+    "fault": list(border.FAULTS),
+    "names": ["plain", "odd"],
+    "launcher": list(border.LAUNCHERS),
+    "twin": ["no", "yes"],  # another run at the same time, which makes the same indexes
+    "beside": ["none", "trace", "steps"],
+    "reopened": ["no", "yes"],  # a FIFO, by one writer after another
 }
 
 PARSERS = {"rows": "rows: u1[40]", "npy": "rows: u1[40]", "tokens": "tokens: u2[20]",
@@ -79,7 +91,8 @@ STREAMS = ("tfrecord", "recordio", "ofrecord", "lines", "jsonl", "csv")
 ARITHMETIC = ("rows", "raw", "npy", "tokens", "megatron")
 
 _ONLY_FEED = {"change": "none", "ranks": 1, "split": "no", "stop": "none", "resumed_ranks": 1,
-              "audit": "no", "max_damaged": "any", "max_record": "default", "consumer": "fast"}
+              "audit": "no", "max_damaged": "any", "max_record": "default", "consumer": "fast", "fault": "none",
+              "launcher": "words", "twin": "no"}
 
 
 def _one(*values):
@@ -95,6 +108,7 @@ def _conflicts():
     yield from _of_files()
     yield from _of_orders()
     yield from _of_kinds()
+    yield from _of_borders()
     for name in ("misspelt", "wrong", "fields"):
         known = {"misspelt": MISSPELT, "wrong": WRONG, "fields": PARSERS}[name]
         yield "parse", _one(name), "format", _other(*known)
@@ -162,7 +176,7 @@ def _of_orders():
     yield "split", _one("yes"), "stop", _other("none")
     yield "split", _one("yes"), "order", _one("global", "stripes")
     yield "split", _one("yes"), "passes", _one(0)
-    for ranks in (2, 3, 6):
+    for ranks in (2, 3, 6, 10):
         for name in ("ranks", "resumed_ranks"):
             yield name, _one(ranks), "batch", lambda batch, ranks=ranks: batch % ranks != 0
     yield "cycle", _other(8), "order", _one("global", "stripes")
@@ -189,6 +203,53 @@ def _of_orders():
     yield "change", _other("none"), "audit", _other("no")
     yield "change", _other("none"), "scale", _one("small")
     yield "change", _other("none"), "parse", _one("misspelt", "wrong")
+
+
+def _of_borders():
+    yield "count", _one(300), "scale", _other("small")
+    for name, plain in (("ranks", 1), ("medium", "memory"), ("descriptors", "many"), ("stop", "none"),
+                        ("twin", "no"), ("audit", "no")):
+        yield "count", _one(300), name, _other(plain)
+    for index in HOSTILE:
+        yield "index", _one(index), "format", _one(*ARITHMETIC, "recordio")
+        for name, plain in (("state", "intact"), ("compression", "none"), ("change", "none"),
+                            ("medium", "memory"), ("fault", "none")):
+            yield "index", _one(index), name, _other(plain)
+    # A sum of two causes is known of neither.
+    for name, plain in (("state", "intact"), ("change", "none"), ("stop", "none"), ("ranks", 1),
+                        ("max_damaged", "any"), ("descriptors", "many"), ("medium", "memory"),
+                        ("arena", "default"), ("twin", "no"), ("audit", "no")):
+        yield "fault", _other("none"), name, _other(plain)
+    yield "fault", _other("none"), "parse", _one("misspelt", "wrong")
+    yield "fault", _other("none"), "index", _one("damaged", "stale")
+    yield "fault", _other("none"), "passes", _one(0)
+    yield "fault", _one("sector"), "format", _other(*border.RESUMED)
+    yield "fault", _one("sector"), "compression", _other("none")
+    yield "fault", _one("sector"), "io", _other("pread")
+    yield "fault", _one("sector"), "drop", _other("keep")
+    yield "fault", _one("sector"), "scale", _other("medium", "large")
+    yield "fault", _one("read"), "damage", _one("skip")  # a disk that fails once is damage there
+    yield "names", _one("odd"), "format", _one("megatron")
+    yield "names", _one("odd"), "medium", _other("memory")
+    yield "names", _one("odd"), "change", _other("none")
+    yield "names", _one("odd"), "kind", _one("program", "streams", "tools", "stream")
+    yield "launcher", _one("words before variables"), "split", _one("yes")
+    yield "twin", _one("yes"), "stop", _one("killed", "interrupted")
+    for name, plain in (("change", "none"), ("consumer", "fast"), ("descriptors", "many"),
+                        ("medium", "memory"), ("index", "fresh"), ("max_damaged", "any")):
+        yield "twin", _one("yes"), name, _other(plain)
+    yield "twin", _one("yes"), "parse", _one("misspelt", "wrong")
+    yield "beside", _other("none"), "kind", _other("devices")
+    yield "reopened", _one("yes"), "kind", _other("stream")
+    yield "reopened", _one("yes"), "state", _other("intact")
+    yield "reopened", _one("yes"), "format", _other("lines", "jsonl", "tfrecord", "ofrecord")
+    yield "change", _one("swapped"), "format", _one("raw", "npy", "tokens", "megatron", "tar")
+    yield "change", _one("swapped"), "compression", _other("none")
+    yield "change", _one("swapped"), "count", _one(1, 2, 300)
+    for name in ("index", "passes", "drop"):
+        yield "scale", _one("uneven"), name, _other(DIMENSIONS[name][0])
+    yield "scale", _one("uneven"), "count", _one(40, 300)
+    yield "scale", _one("uneven"), "kind", _one("program", "streams", "tools")
 
 
 def _of_kinds():
