@@ -26,8 +26,13 @@ COMMAND = "#!/bin/sh\n"
 
 
 class SpaceTest(unittest.TestCase):
+    covering = None  # takes seconds to make
+
+    def setUp(self):
+        SpaceTest.covering = SpaceTest.covering or space.Covering(3)
+
     def test_every_pair_of_values_occurs_in_the_covering_set(self):
-        covering = space.Covering(3)
+        covering = self.covering
         seen = {}
         for row in covering.rows:
             self.assertTrue(space.valid(row), row)
@@ -40,7 +45,7 @@ class SpaceTest(unittest.TestCase):
         self.assertLess(len(impossible), 1480)
 
     def test_every_value_occurs(self):
-        rows = space.Covering(4).rows
+        rows = self.covering.rows
         for name, values in space.DIMENSIONS.items():
             self.assertEqual({row[name] for row in rows}, set(values), name)
 
