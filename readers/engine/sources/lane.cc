@@ -256,7 +256,9 @@ void FileLane::Fail(const Assignment& assignment, const Status& status, Block* b
     block->Deny(status);
     return;
   }
-  if (context_->options->on_damage == OnDamage::kFail) {
+  // What is not supported is no damage.
+  if (context_->options->on_damage == OnDamage::kFail ||
+      status.code() == StatusCode::kUnsupported) {
     block->status = status;
     return;
   }

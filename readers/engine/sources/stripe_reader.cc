@@ -181,7 +181,8 @@ void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Sta
   const Status placed = status.WithPlace({file_->name(), static_cast<std::int64_t>(offset), -1});
   if (IsRefusal(status)) {
     block->Deny(placed);
-  } else if (context_->options->on_damage == OnDamage::kFail) {
+  } else if (context_->options->on_damage == OnDamage::kFail ||
+             status.code() == StatusCode::kUnsupported) {
     block->status = placed;
   } else {
     block->frame.damage.push_back({file_->name(), position_, file_bytes_, placed.ToString()});

@@ -86,8 +86,9 @@ void DecompressedReader::Step(std::span<std::byte>* room) {
   has_more_ = result == Decompressor::Result::kNeedsRoom;
   if (result == Decompressor::Result::kMemberEnds) had_member_ = true;
   if (result == Decompressor::Result::kDamaged) {
-    damaged_ = true;
-    failure_ = Bad(StatusCode::kDamaged, "is damaged", decompressor_->problem());
+    const StatusCode code = decompressor_->code();
+    damaged_ = code == StatusCode::kDamaged;
+    failure_ = Bad(code, damaged_ ? "is damaged" : "cannot be read", decompressor_->problem());
   }
 }
 

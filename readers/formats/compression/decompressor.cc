@@ -6,9 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
+
+#include "base/memory/memory_limit.h"
 
 namespace ringfeed {
 namespace {
@@ -35,7 +39,7 @@ class ZlibDecompressor final : public Decompressor {
 void ZlibDecompressor::Restart() {
   inflateReset(&stream_);
   inside_ = false;
-  problem_ = {};
+  problem_.clear();
 }
 
 Decompressor::Result ZlibDecompressor::Decompress(std::span<const std::byte>* input,
@@ -57,18 +61,67 @@ Decompressor::Result ZlibDecompressor::Decompress(std::span<const std::byte>* in
       Restart();
       return Result::kMemberEnds;
     }
+    if (code == Z_NEED_DICT) {  // a checksum of the header vouches for that
+      return Refuse("it was compressed with a dictionary, which is not supported",
+                    StatusCode::kUnsupported);
+    }
     // Z_BUF_ERROR: there was nothing to read, or no room.
     if (code != Z_OK && code != Z_BUF_ERROR) {
-      problem_ = stream_.msg != nullptr ? stream_.msg : "it does not decompress";
-      return Result::kDamaged;
+      return Refuse(stream_.msg != nullptr ? stream_.msg : "it does not decompress");
     }
     if (output->empty()) return Result::kNeedsRoom;
     if (input->empty()) return Result::kNeedsInput;
   }
 }
 
-/// zstd's frames by libzstd, with their checksums where they have one. A window of more than
-/// 128 MiB, which needs as much memory, is refused, as the zstd command does by default.
+// RFC 8878: a frame, and one to be passed over, of which there are sixteen.
+constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
+constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
+constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
+constexpr std::size_t kMagicBytes = 4;
+constexpr unsigned kByteBits = 8;
+// Magic, descriptor, window, dictionary, size of the content.
+constexpr std::size_t kMostFrameHeaderBytes = 18;
+
+/// What a frame asks for, by its header (RFC 8878 section 3.1.1.1).
+struct ZstdFrame {
+  std::uint64_t window = 0;
+  std::uint64_t dictionary = 0;
+};
+
+/// `header` has all bytes of it.
+ZstdFrame ReadFrame(std::span<const std::byte> header) {
+  constexpr std::size_t kDictionaryBytes[] = {0, 1, 2, 4};
+  constexpr std::size_t kContentBytes[] = {0, 2, 4, 8};
+  constexpr std::uint64_t kSmallestOfTwoBytes = 256;
+  std::size_t at = kMagicBytes;
+  const auto take = [&](std::size_t bytes) {
+    std::uint64_t number = 0;
+    for (std::size_t i = 0; i < bytes && at < header.size(); ++i, ++at) {
+      number |= std::to_integer<std::uint64_t>(header[at]) << kByteBits * i;
+    }
+    return number;
+  };
+  const std::uint64_t descriptor = take(1);
+  const bool has_window = (descriptor >> 5 & 1) == 0;
+  ZstdFrame frame;
+  if (has_window) {
+    const std::uint64_t window = take(1);
+    const std::uint64_t base = std::uint64_t{1} << (10 + (window >> 3));
+    frame.window = base + base / 8 * (window & 7);
+  }
+  frame.dictionary = take(kDictionaryBytes[descriptor & 3]);
+  const std::uint64_t size = descriptor >> 6;
+  if (!has_window) {  // then it is as large as the content
+    frame.window = take(std::max<std::size_t>(1, kContentBytes[size]));
+    if (size == 1) frame.window += kSmallestOfTwoBytes;
+  }
+  return frame;
+}
+
+/// zstd's frames by libzstd, with their checksums where they have one. A window takes as much
+/// memory: one of more than 128 MiB, which the zstd command refuses by default, is taken if half of
+/// what the process may have is enough.
 class ZstdDecompressor final : public Decompressor {
  public:
   ZstdDecompressor() {
@@ -82,43 +135,41 @@ class ZstdDecompressor final : public Decompressor {
   /// Whether the member's bytes so far and these begin a frame, as far as they go.
   bool MayBegin(std::span<const std::byte> input) const;
   void NoteTaken(std::span<const std::byte> input);
+  /// One call of libzstd. A frame that only needs a larger window than those before gets it.
+  std::size_t Step(ZSTD_inBuffer* in, ZSTD_outBuffer* out);
+  bool Widen(const ZstdFrame& frame);
+  Result Fail(std::size_t code, std::span<const std::byte> given);
 
   struct Close {
     void operator()(ZSTD_DStream* stream) const { ZSTD_freeDStream(stream); }
   };
 
   const std::unique_ptr<ZSTD_DStream, Close> stream_{ZSTD_createDStream()};
-  std::uint32_t magic_ = 0;      ///< the member's first bytes, as far as they were seen
-  std::size_t magic_bytes_ = 0;  ///< their number
-  std::size_t wanted_ = 1;       ///< what libzstd asks for next: a block, a header, the checksum
-  bool holds_output_ = false;    ///< there was no room for it
+  std::array<std::byte, kMostFrameHeaderBytes> head_{};  ///< of the member, as far as it was seen
+  std::size_t head_bytes_ = 0;
+  std::size_t wanted_ = 1;     ///< what libzstd asks for next: a block, a header, the checksum
+  bool holds_output_ = false;  ///< there was no room for it
 };
-
-// RFC 8878: a frame, and one to be passed over, of which there are sixteen.
-constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
-constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
-constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
-constexpr std::size_t kMagicBytes = 4;
-constexpr unsigned kByteBits = 8;
 
 void ZstdDecompressor::Restart() {
   ZSTD_DCtx_reset(stream_.get(), ZSTD_reset_session_only);
   inside_ = false;
-  problem_ = {};
+  problem_.clear();
   wanted_ = 1;
   holds_output_ = false;
-  magic_ = 0;
-  magic_bytes_ = 0;
+  head_bytes_ = 0;
 }
 
 // libzstd takes frames of its versions before the format was fixed, where it meets their magic at
 // the start of a call: whether it does would depend on where the input is cut.
 bool ZstdDecompressor::MayBegin(std::span<const std::byte> input) const {
-  std::uint32_t magic = magic_;
-  for (std::size_t at = magic_bytes_; at < kMagicBytes && !input.empty(); ++at) {
+  if (head_bytes_ >= kMagicBytes) return true;
+  std::uint32_t magic = 0;
+  for (std::size_t at = 0; at < kMagicBytes; ++at) {
+    if (at >= head_bytes_ && at - head_bytes_ >= input.size()) break;
+    const std::byte byte = at < head_bytes_ ? head_[at] : input[at - head_bytes_];
     const unsigned shift = kByteBits * static_cast<unsigned>(at);
-    magic |= std::to_integer<std::uint32_t>(input.front()) << shift;
-    input = input.subspan(1);
+    magic |= std::to_integer<std::uint32_t>(byte) << shift;
     const auto seen = static_cast<std::uint32_t>((std::uint64_t{1} << (shift + kByteBits)) - 1);
     const bool frame = magic == (kFrameMagic & seen);
     const bool skippable = (magic & kSkippableMask) == (kSkippableMagic & seen);
@@ -128,9 +179,59 @@ bool ZstdDecompressor::MayBegin(std::span<const std::byte> input) const {
 }
 
 void ZstdDecompressor::NoteTaken(std::span<const std::byte> input) {
-  for (; magic_bytes_ < kMagicBytes && !input.empty(); input = input.subspan(1)) {
-    magic_ |= std::to_integer<std::uint32_t>(input.front()) << kByteBits * magic_bytes_++;
+  const std::size_t taken = std::min(input.size(), head_.size() - head_bytes_);
+  std::copy_n(input.begin(), taken, head_.begin() + static_cast<std::ptrdiff_t>(head_bytes_));
+  head_bytes_ += taken;
+}
+
+std::size_t ZstdDecompressor::Step(ZSTD_inBuffer* in, ZSTD_outBuffer* out) {
+  const std::size_t code = ZSTD_decompressStream(stream_.get(), out, in);
+  if (ZSTD_getErrorCode(code) != ZSTD_error_frameParameter_windowTooLarge) return code;
+  // The header just became complete: nothing was decompressed yet.
+  const std::size_t before = head_bytes_;
+  NoteTaken({static_cast<const std::byte*>(in->src), in->size});
+  const std::size_t header_bytes = std::exchange(head_bytes_, before);
+  if (!Widen(ReadFrame(std::span(head_).first(header_bytes)))) return code;
+  in->pos = 0;
+  ZSTD_inBuffer again{head_.data(), before, 0};
+  const std::size_t begun = ZSTD_decompressStream(stream_.get(), out, &again);
+  return ZSTD_isError(begun) != 0 ? begun : ZSTD_decompressStream(stream_.get(), out, in);
+}
+
+// Whether libzstd takes the frame's window from now on.
+bool ZstdDecompressor::Widen(const ZstdFrame& frame) {
+  const int log = static_cast<int>(std::bit_width(std::max<std::uint64_t>(frame.window, 1) - 1));
+  if (log > ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound) return false;
+  if (frame.window > AvailableMemory() / 2) return false;
+  ZSTD_DCtx_reset(stream_.get(), ZSTD_reset_session_only);
+  return ZSTD_isError(ZSTD_DCtx_setParameter(stream_.get(), ZSTD_d_windowLogMax, log)) == 0;
+}
+
+// No writer has a window beyond libzstd's largest, so that one is a damaged byte. A dictionary may
+// be one as well, but a file that has none as a whole is the likelier.
+Decompressor::Result ZstdDecompressor::Fail(std::size_t code, std::span<const std::byte> given) {
+  NoteTaken(given);
+  const ZstdFrame frame = ReadFrame(std::span(head_).first(head_bytes_));
+  const std::uint64_t largest = std::uint64_t{1}
+                                << ZSTD_dParam_getBounds(ZSTD_d_windowLogMax).upperBound;
+  const auto in_mib = [](std::uint64_t bytes) { return std::to_string(bytes >> 20) + " MiB"; };
+  switch (ZSTD_getErrorCode(code)) {
+    case ZSTD_error_dictionary_wrong:
+      return Refuse("it was compressed with the dictionary " + std::to_string(frame.dictionary) +
+                        ": dictionaries are not supported",
+                    StatusCode::kUnsupported);
+    case ZSTD_error_frameParameter_windowTooLarge:
+      if (frame.window > largest) break;
+      return Refuse("its window needs " + in_mib(frame.window) + " of memory, and " +
+                        in_mib(AvailableMemory()) + " are available, of which half is taken",
+                    StatusCode::kResourceExhausted);
+    case ZSTD_error_memory_allocation:
+      return Refuse("no memory for its window of " + in_mib(frame.window),
+                    StatusCode::kResourceExhausted);
+    default:
+      break;
   }
+  return Refuse(ZSTD_getErrorName(code));
 }
 
 Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* input,
@@ -141,29 +242,25 @@ Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* in
     // What it asks for, and nothing before it has written all: where a call fails, what that took
     // and wrote is not told.
     const std::size_t given = holds_output_ ? 0 : std::min(input->size(), wanted_);
-    if (!MayBegin(input->first(given))) {
-      problem_ = "no frame of zstd starts here";
-      return Result::kDamaged;
-    }
+    if (!MayBegin(input->first(given))) return Refuse("no frame of zstd starts here");
     ZSTD_inBuffer in{input->data(), given, 0};
     ZSTD_outBuffer out{output->data(), output->size(), 0};
-    const std::size_t code = ZSTD_decompressStream(stream_.get(), &out, &in);
+    const std::size_t code = Step(&in, &out);
+    if (ZSTD_isError(code) != 0) {
+      const Result result = Fail(code, input->first(given));
+      // As the others take theirs; the call itself says that it took nothing.
+      const bool checksum = ZSTD_getErrorCode(code) == ZSTD_error_checksum_wrong;
+      if (checksum) *input = input->subspan(given);
+      return result;
+    }
     NoteTaken(input->first(in.pos));
     *input = input->subspan(in.pos);
     *output = output->subspan(out.pos);
-    if (ZSTD_isError(code) != 0) {
-      // As the others take theirs; the call itself says that it took nothing.
-      const bool checksum = ZSTD_getErrorCode(code) == ZSTD_error_checksum_wrong;
-      if (checksum) *input = input->subspan(given - in.pos);
-      problem_ = ZSTD_getErrorName(code);
-      return Result::kDamaged;
-    }
     wanted_ = std::max<std::size_t>(code, 1);
     holds_output_ = output->empty();
     if (code == 0 && inside_) {
       inside_ = false;
-      magic_ = 0;
-      magic_bytes_ = 0;
+      head_bytes_ = 0;
       return Result::kMemberEnds;
     }
     if (output->empty()) return Result::kNeedsRoom;

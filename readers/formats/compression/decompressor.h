@@ -4,7 +4,10 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
+
+#include "ringfeed/status.h"
 
 namespace ringfeed {
 
@@ -48,7 +51,7 @@ class Decompressor {
     kNeedsInput,  ///< all input is used up, what it gave is written
     kNeedsRoom,   ///< the output is full, and there may be more of it
     kMemberEnds,  ///< a member was complete and right; the next call starts the next one
-    kDamaged,     ///< see problem(); nothing more can be read before Restart
+    kDamaged,     ///< see problem() and code(); nothing more can be read before Restart
   };
 
   virtual ~Decompressor() = default;
@@ -62,12 +65,20 @@ class Decompressor {
   /// Whether a member was begun and has not ended.
   bool inside_member() const { return inside_; }
   std::string_view problem() const { return problem_; }
+  /// kDamaged, or why bytes that may be right cannot be read: kUnsupported, kResourceExhausted.
+  StatusCode code() const { return code_; }
 
  protected:
   Decompressor() = default;
+  Result Refuse(std::string_view problem, StatusCode code = StatusCode::kDamaged) {
+    problem_ = problem;
+    code_ = code;
+    return Result::kDamaged;
+  }
 
   bool inside_ = false;
-  std::string_view problem_;
+  std::string problem_;
+  StatusCode code_ = StatusCode::kDamaged;
 };
 
 /// Not for kNone.

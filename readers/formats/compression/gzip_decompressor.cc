@@ -193,17 +193,14 @@ void GzipDecompressor::Restart() {
   isal_inflate_init(&stream_);
   stream_.crc_flag = ISAL_GZIP_NO_HDR_VER;
   inside_ = false;
-  problem_ = {};
+  problem_.clear();
 }
 
 Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* input,
                                                   std::span<std::byte>* output) {
   if (!problem_.empty()) return Result::kDamaged;
   inside_ = inside_ || !input->empty();
-  if (!header_.Read(input)) {
-    problem_ = header_.problem();
-    return Result::kDamaged;
-  }
+  if (!header_.Read(input)) return Refuse(header_.problem());
   if (!header_.complete()) return Result::kNeedsInput;
   while (true) {
     const auto in = static_cast<std::uint32_t>(std::min(input->size(), kMostAtOnce));
@@ -222,9 +219,8 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
     *input = input->subspan(taken);
     *output = output->subspan(written);
     if (code != ISAL_DECOMP_OK && code != ISAL_END_INPUT && code != ISAL_OUT_OVERFLOW) {
-      problem_ = code == ISAL_INCORRECT_CHECKSUM ? "its checksum or length does not match"
-                                                 : "it does not decompress";
-      return Result::kDamaged;
+      return Refuse(code == ISAL_INCORRECT_CHECKSUM ? "its checksum or length does not match"
+                                                    : "it does not decompress");
     }
     if (stream_.block_state == ISAL_BLOCK_FINISH) {
       Restart();

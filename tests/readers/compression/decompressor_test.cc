@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/memory/memory_limit.h"
 #include "tests/support/compressed.h"
 #include "tests/support/record_data.h"
 
@@ -222,6 +226,80 @@ TEST(DecompressorTest, AHeaderOfGzipIsReadAndCheckedInPiecesOfAnySize) {
       ASSERT_EQ(InPieces(file, piece).first, Decompressor::Result::kDamaged) << at << " " << piece;
     }
   }
+}
+
+// A frame with a window of 2^log bytes, as `zstd --long=` makes it, or by a dictionary.
+std::vector<std::byte> ZstdFrame(std::span<const std::byte> content, int log,
+                                 const std::string& dictionary = {}) {
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
+                                                                     &ZSTD_freeCCtx);
+  if (log > 0) {
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_windowLog, log);
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_strategy, ZSTD_fast);
+    ZSTD_CCtx_setParameter(context.get(), ZSTD_c_hashLog, 6);
+  }
+  if (!dictionary.empty()) {
+    ZSTD_CCtx_loadDictionary(context.get(), dictionary.data(), dictionary.size());
+  }
+  std::vector<std::byte> frame(content.size() + 1000);
+  ZSTD_inBuffer in{content.data(), content.size(), 0};
+  ZSTD_outBuffer out{frame.data(), frame.size(), 0};
+  ZSTD_compressStream2(context.get(), &out, &in, ZSTD_e_flush);  // its size is not known before
+  EXPECT_EQ(ZSTD_compressStream2(context.get(), &out, &in, ZSTD_e_end), 0U);
+  frame.resize(out.pos);
+  return frame;
+}
+
+TEST(DecompressorTest, AWindowOfZstdIsTakenIfMemoryAllows) {
+  if (AvailableMemory() < std::uint64_t{1} << 30) GTEST_SKIP() << "there is less than 1 GiB";
+  const auto content = RecordPayload(1, 5000);
+  const auto frame = ZstdFrame(content, 28);
+  for (const std::size_t piece : {1U, 3U, 6U, 100U, 10000U}) {
+    const auto decompressor = MakeDecompressor(Compression::kZstd);
+    for (int round = 0; round < 2; ++round) {
+      std::vector<std::byte> room(content.size());
+      std::span<std::byte> output = room;
+      std::span<const std::byte> rest = frame;
+      auto result = Decompressor::Result::kNeedsInput;
+      while (!rest.empty() && result != Decompressor::Result::kDamaged) {
+        std::span<const std::byte> input = rest.first(std::min(piece, rest.size()));
+        rest = rest.subspan(input.size());
+        result = decompressor->Decompress(&input, &output);
+      }
+      ASSERT_EQ(result, Decompressor::Result::kMemberEnds) << decompressor->problem();
+      EXPECT_EQ(room, content);
+    }
+  }
+}
+
+TEST(DecompressorTest, WhatCannotBeReadIsNotDamaged) {
+  const auto content = RecordPayload(1, 500);
+  auto dictionary = ZstdFrame(content, 0, std::string(200, 'd'));
+  // A dictionary without a header has no number: give the frame one.
+  dictionary[4] |= std::byte{1};
+  dictionary.insert(
+      dictionary.begin() + ((dictionary[4] & std::byte{0x20}) == std::byte{0} ? 6 : 5),
+      std::byte{77});
+  const auto zstd = MakeDecompressor(Compression::kZstd);
+  std::vector<std::byte> room(1000);
+  std::span<std::byte> output = room;
+  std::span<const std::byte> input = dictionary;
+  EXPECT_EQ(zstd->Decompress(&input, &output), Decompressor::Result::kDamaged);
+  EXPECT_EQ(zstd->code(), StatusCode::kUnsupported);
+  EXPECT_NE(zstd->problem().find("dictionary 77"), std::string_view::npos) << zstd->problem();
+
+  // RFC 1950: a dictionary is asked for by the second byte, and named by its Adler-32.
+  const auto zlib = MakeDecompressor(Compression::kZlib);
+  const auto preset = Bytes(std::string("\x78\xbb\x01\x02\x03\x04\x03\0", 8));
+  input = preset;
+  EXPECT_EQ(zlib->Decompress(&input, &output), Decompressor::Result::kDamaged);
+  EXPECT_EQ(zlib->code(), StatusCode::kUnsupported);
+
+  zstd->Restart();
+  const auto garbage = Bytes("this is no frame");
+  input = garbage;
+  EXPECT_EQ(zstd->Decompress(&input, &output), Decompressor::Result::kDamaged);
+  EXPECT_EQ(zstd->code(), StatusCode::kDamaged);
 }
 
 }  // namespace
