@@ -50,7 +50,7 @@ struct FileIdentity {
 /// The first bytes of an index file.
 struct IndexHeader {
   static constexpr std::string_view kMagic{"ringfeed index\n\0", 16};
-  static constexpr std::uint32_t kVersion = 3;
+  static constexpr std::uint32_t kVersion = 4;
   static constexpr std::size_t kFormatBytes = 64;
 
   std::array<char, 16> magic{};

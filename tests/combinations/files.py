@@ -250,7 +250,7 @@ class Maker:
         out = Pieces()
         for _ in range(self.count):
             payload = b'{"k": "' + self.payload() + b'"}'
-            out.add(payload + b"\n", [payload])
+            out.add(payload + self.rng.choice([b"\n", b"\n\n", b"\r\n \t\n"]), [payload])
         return out
 
     def _csv(self):

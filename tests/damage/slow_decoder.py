@@ -198,7 +198,9 @@ def chains(message):
 
 
 def lines(file):
-    """Nothing can be damaged."""
+    """Nothing can be damaged. None where the ends may be CR alone: there is one, and no LF."""
+    if b"\r" in file and b"\n" not in file:
+        return None
     rows = file.split(b"\n")
     if rows[-1] == b"":
         rows.pop()
@@ -212,11 +214,12 @@ def strip_cr(row):
 
 
 def csv(file):
-    """Rows as they stand: (records, damaged), where a quote that never closes is damage."""
+    """Rows as they stand: (records, damaged), where a quote that never closes is damage. None where the ends
+    may be CR alone: there is one outside of quotes, and no LF."""
     if file.startswith(b"\xef\xbb\xbf"):
         file = file[3:]
     rows, begin, quoted, fresh = [], 0, False, True
-    at = 0
+    at = returns = 0
     while at < len(file):
         byte = file[at : at + 1]
         if quoted:
@@ -227,11 +230,15 @@ def csv(file):
                     quoted = False
         elif byte == b'"' and fresh:
             quoted = True
+        elif byte == b"\r":
+            returns += 1
         elif byte == b"\n":
             rows.append(strip_cr(file[begin:at]))
             begin = at + 1
         fresh = not quoted and byte in (b",", b"\n")
         at += 1
+    if returns and begin == 0 and not quoted:
+        return None
     if quoted:
         return [row for row in rows if row], True
     return [row for row in rows + [file[begin:]] if row], False

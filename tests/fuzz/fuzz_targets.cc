@@ -13,6 +13,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"ofrecord", FrameTarget, "ofrecord"},
     {"tar", FrameTarget, "tar"},
     {"lines", FrameTarget, "lines"},
+    {"jsonl", FrameTarget, "jsonl"},
     {"csv", FrameTarget, "csv:header"},
     {"npy", FrameTarget, "npy"},
     {"tokens", FrameTarget, "tokens:block=5"},

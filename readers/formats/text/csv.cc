@@ -38,8 +38,9 @@ std::uint64_t EqualBytes(const std::byte* at, char c) {
 // inside of them, which depends on every byte of the row before.
 class CsvScanner {
  public:
-  static constexpr bool kEmptyRowsCount = false;
   static constexpr bool kPassesByteOrderMark = true;
+
+  static bool IsNoRow(const std::byte* /*row*/, std::size_t size) { return size == 0; }
 
   explicit CsvScanner(char delimiter) : delimiter_(static_cast<std::byte>(delimiter)) {}
 
@@ -49,6 +50,8 @@ class CsvScanner {
   }
   std::size_t FindEnd(const std::byte* row, std::size_t size);
   void DropScanned() { scanned_ = 0; }
+  /// Outside of quotes.
+  bool HasBareReturn(const std::byte* row, std::size_t size) const;
   std::string_view OpenReason() const {
     return state_ == State::kQuoted ? "the file ends inside quotes" : std::string_view();
   }
@@ -116,6 +119,16 @@ std::size_t CsvScanner::Walk(const std::byte* row, std::size_t size) {
   }
   scanned_ = std::max(scanned_, at);
   return kNoRowEnd;
+}
+
+bool CsvScanner::HasBareReturn(const std::byte* row, std::size_t size) const {
+  const std::byte* const end = row + size;
+  CsvScanner before(static_cast<char>(delimiter_));
+  for (const std::byte* at = row; (at = std::find(at, end, std::byte{'\r'})) != end; ++at) {
+    (void)before.Walk(row, static_cast<std::size_t>(at - row));
+    if (before.state_ != State::kQuoted) return true;
+  }
+  return false;
 }
 
 class CsvWriter final : public FileRecordWriter {

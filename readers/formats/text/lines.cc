@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "readers/formats/text/text_formats.h"
@@ -9,10 +11,28 @@
 namespace ringfeed {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
+
+// What JSON has between its tokens, beside the end of a line.
+bool IsBlank(std::string_view line) {
+  return line.find_first_not_of(" \t\r") == std::string_view::npos;
+}
+
+// A line of JSON lines is a value, so one that is blank is none, as a byte order mark is.
+template <bool kJson>
 class LineScanner {
  public:
-  static constexpr bool kEmptyRowsCount = true;
-  static constexpr bool kPassesByteOrderMark = false;
+  static constexpr bool kPassesByteOrderMark = kJson;
+
+  static bool IsNoRow(const std::byte* line, std::size_t size) {
+    if (!kJson) return false;
+    if (size != 0 && std::to_integer<unsigned>(*line) > ' ') [[likely]]
+      return false;
+    return IsBlank({reinterpret_cast<const char*>(line), size});
+  }
+  static bool HasBareReturn(const std::byte* line, std::size_t size) {
+    return std::find(line, line + size, std::byte{'\r'}) != line + size;
+  }
 
   void Start() { scanned_ = 0; }
   std::size_t FindEnd(const std::byte* line, std::size_t size) {
@@ -33,10 +53,18 @@ class LineScanner {
 
 class LinesWriter final : public FileRecordWriter {
  public:
-  using FileRecordWriter::FileRecordWriter;
+  LinesWriter(std::unique_ptr<OutputFile> file, bool json)
+      : FileRecordWriter(std::move(file)), json_(json) {}
 
  private:
   Status Append(std::span<const std::byte> record) override {
+    const std::string_view text(reinterpret_cast<const char*>(record.data()), record.size());
+    if (json_ && (IsBlank(text) || (first_ && text.starts_with(kByteOrderMark)))) {
+      return Status(StatusCode::kInvalidArgument,
+                    "a record that is blank, or begins with a byte order mark, cannot be written "
+                    "as a line of JSON: it would be passed over");
+    }
+    first_ = false;
     if (!record.empty() && std::memchr(record.data(), '\n', record.size()) != nullptr) {
       return Status(StatusCode::kInvalidArgument,
                     "a record that holds a line feed cannot be written as a line");
@@ -50,12 +78,17 @@ class LinesWriter final : public FileRecordWriter {
     constexpr std::byte kEnd{'\n'};
     return status.ok() ? file().Append({&kEnd, 1}) : status;
   }
+
+  const bool json_;
+  bool first_ = true;
 };
 
 // Whether the head's first line is there and is, by its ends and its bytes, a JSON object. The
 // first bytes of binary formats hold zeros or other controls soon.
 bool StartsWithObject(std::span<const std::byte> head) {
-  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
   if (!text.starts_with("{")) return false;
   std::string_view line = text.substr(0, text.find('\n'));
   if (line.size() == text.size()) return false;
@@ -68,41 +101,45 @@ bool StartsWithObject(std::span<const std::byte> head) {
          (line[second] == '"' || second + 1 == line.size());
 }
 
+template <bool kJson>
 class Lines final : public Format {
  public:
-  explicit Lines(bool json) : json_(json) {}
-
-  std::string_view name() const override { return json_ ? "jsonl" : "lines"; }
+  std::string_view name() const override { return kJson ? "jsonl" : "lines"; }
   bool MatchesName(std::string_view file_name) const override {
-    return json_ ? file_name.ends_with(".jsonl") || file_name.ends_with(".ndjson")
+    return kJson ? file_name.ends_with(".jsonl") || file_name.ends_with(".ndjson")
                  : file_name.ends_with(".txt");
   }
   bool MatchesBytes(std::span<const std::byte> head) const override {
-    return json_ && StartsWithObject(head);
+    return kJson && StartsWithObject(head);
   }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
-    return std::make_unique<TextFramer<LineScanner>>(options, HeaderRow(), LineScanner());
+    return std::make_unique<TextFramer<Scanner>>(options, HeaderRow(), Scanner());
   }
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return std::make_unique<TextUnitFramer<LineScanner>>(options, LineScanner());
+    return std::make_unique<TextUnitFramer<Scanner>>(options, Scanner());
   }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t offset) const override {
-    auto framer = std::make_unique<TextFramer<LineScanner>>(options, HeaderRow(), LineScanner());
+    auto framer = std::make_unique<TextFramer<Scanner>>(options, HeaderRow(), Scanner());
     framer->PassRestOfRow(offset, "where its line begins is lost");
     return framer;
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return {Status(), std::make_unique<LinesWriter>(std::move(file))};
+    return {Status(), std::make_unique<LinesWriter>(std::move(file), kJson)};
   }
 
  private:
-  const bool json_;
+  using Scanner = LineScanner<kJson>;
 };
 
 }  // namespace
 
-std::shared_ptr<const Format> LinesFormat() { return std::make_shared<const Lines>(false); }
-std::shared_ptr<const Format> JsonLinesFormat() { return std::make_shared<const Lines>(true); }
+bool IsTextFormat(std::string_view format_name) {
+  const std::string_view family = format_name.substr(0, format_name.find(':'));
+  return family == "lines" || family == "jsonl" || family == "csv" || family == "tsv";
+}
+
+std::shared_ptr<const Format> LinesFormat() { return std::make_shared<const Lines<false>>(); }
+std::shared_ptr<const Format> JsonLinesFormat() { return std::make_shared<const Lines<true>>(); }
 
 }  // namespace ringfeed

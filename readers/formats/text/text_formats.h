@@ -14,8 +14,12 @@ namespace ringfeed {
 std::shared_ptr<const Format> LinesFormat();
 
 /// "jsonl": lines, each of which should be a JSON value (JSON Lines, NDJSON). Nothing of that is
-/// checked here; found by its names and by a first line that is an object.
+/// checked here; found by its names and by a first line that is an object. Lines without anything
+/// but blanks are no records, and a byte order mark at the file's start is passed over.
 std::shared_ptr<const Format> JsonLinesFormat();
+
+/// Whether a format's name is that of one whose files are text: lines, jsonl, csv, tsv.
+bool IsTextFormat(std::string_view format_name);
 
 /// How rows of a CSV file are told apart.
 struct CsvLayout {

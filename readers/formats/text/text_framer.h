@@ -9,6 +9,7 @@
 
 #include "base/fetch_ahead.h"
 #include "readers/formats/format.h"
+#include "readers/formats/text/text_start.h"
 
 namespace ringfeed {
 
@@ -25,8 +26,9 @@ struct HeaderRow {
 
 /// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. What is inside a row
 /// is the Scanner's business:
-///   kEmptyRowsCount          whether an empty row is a record, or passed over
 ///   kPassesByteOrderMark     whether U+FEFF at the file's start is no part of the first row
+///   IsNoRow(row, size)       whether what stands between two ends is passed over
+///   HasBareReturn(row, size) whether a CR in the row stands where an end may be
 ///   Start()                  a row starts
 ///   FindEnd(row, size)       the index of the LF that ends the row, or kNoRowEnd; goes on where
 ///   the
@@ -56,7 +58,7 @@ class TextFramer final : public Framer {
     std::size_t pos = 0;
     if (ended_) {
       pos = input.bytes.size();
-    } else if (PassByteOrderMark(input, &pos, &result) == FrameStep::kGoOn) {
+    } else if (PassStart(input, &pos, &result) == FrameStep::kGoOn) {
       while (Next(input, &pos, output, &result) == FrameStep::kGoOn) {
       }
     }
@@ -70,20 +72,23 @@ class TextFramer final : public Framer {
     return input.at_end || input.offset + input.bytes.size() >= options_.file_bytes;
   }
 
-  FrameStep PassByteOrderMark(const FrameInput& input, std::size_t* pos,
-                              FrameResult* result) const {
-    if (!Scanner::kPassesByteOrderMark || input.offset != 0) return FrameStep::kGoOn;
-    constexpr std::string_view kMark = "\xef\xbb\xbf";
-    const std::string_view head(reinterpret_cast<const char*>(input.bytes.data()),
-                                std::min(input.bytes.size(), kMark.size()));
-    if (head.empty() || !kMark.starts_with(head)) return FrameStep::kGoOn;
-    if (head.size() == kMark.size()) {
-      *pos = kMark.size();
-    } else if (!AtEnd(input)) {
-      result->need_bytes = kMark.size();
-      return FrameStep::kStop;
-    }
+  FrameStep PassStart(const FrameInput& input, std::size_t* pos, FrameResult* result) {
+    if (input.offset != 0 || passing_) return FrameStep::kGoOn;
+    TextStart start = LookAtTextStart(input.bytes, AtEnd(input));
+    if (!start.other.empty()) return Unsupported(std::move(start.other), 0, result);
+    result->need_bytes = start.need_bytes;
+    if (start.need_bytes != 0) return FrameStep::kStop;
+    if (Scanner::kPassesByteOrderMark) *pos = start.mark_bytes;
+    first_row_ = start.mark_bytes;
     return FrameStep::kGoOn;
+  }
+
+  // Not damaged: no policy passes over it.
+  FrameStep Unsupported(std::string reason, std::uint64_t at, FrameResult* result) {
+    failed_ = Status(StatusCode::kUnsupported, std::move(reason),
+                     {options_.file, static_cast<std::int64_t>(at), next_record_});
+    result->status = failed_;
+    return FrameStep::kStop;
   }
 
   FrameStep Next(const FrameInput& input, std::size_t* pos, FrameOutput* output,
@@ -102,8 +107,9 @@ class TextFramer final : public Framer {
       return TooLong(input, pos, output, result);
     }
     FetchAhead(row, end + 1);
-    if (header_.is_due && !HasColumns({row, size})) [[unlikely]] {
-      return OtherColumns({row, size}, input, pos, output, result);
+    if (header_.is_due) [[unlikely]] {
+      if (scanner_.HasBareReturn(row, size)) return Unsupported(CarriageReturnsAlone(), at, result);
+      if (!HasColumns({row, size})) return OtherColumns({row, size}, input, pos, output, result);
     }
     *pos += end + 1;
     scanner_.Start();
@@ -112,9 +118,11 @@ class TextFramer final : public Framer {
   }
 
   bool HasColumns(const RecordSpan& row) const {
-    if (header_.expected.empty() || (!Scanner::kEmptyRowsCount && row.size == 0)) return true;
+    if (header_.expected.empty() || Scanner::IsNoRow(row.data, row.size)) return true;
     return TextOf(row) == header_.expected;
   }
+  // Whether the file has a row so far that begins at `at`, and no other.
+  bool IsAll(std::uint64_t at) const { return at <= first_row_ && next_record_ == 0; }
   static std::string_view TextOf(const RecordSpan& row) {
     return {reinterpret_cast<const char*>(row.data), row.size};
   }
@@ -143,7 +151,7 @@ class TextFramer final : public Framer {
   }
 
   void Append(RecordSpan row, std::uint64_t at, FrameOutput* output) {
-    if (!Scanner::kEmptyRowsCount && row.size == 0) return;
+    if (Scanner::IsNoRow(row.data, row.size)) return;
     if (header_.is_due) [[unlikely]] {
       header_.is_due = false;
       return;
@@ -172,8 +180,10 @@ class TextFramer final : public Framer {
   std::size_t NeedBytes(std::uint64_t at, std::size_t left) const {
     constexpr std::size_t kFewest = 4096;
     constexpr std::size_t kLong = 64 * 1024;
-    if (!known_size()) return left < kLong ? left + 1 : 2 * left;
-    const std::size_t more = left + std::max(left, kFewest);
+    // So many tell that it is too long.
+    const std::size_t most = options_.max_record_bytes + kMostEndBytes;
+    if (!known_size()) return left < kLong ? left + 1 : std::min(2 * left, most);
+    const std::size_t more = std::min(left + std::max(left, kFewest), most);
     return static_cast<std::size_t>(std::min<std::uint64_t>(more, options_.file_bytes - at));
   }
 
@@ -197,6 +207,8 @@ class TextFramer final : public Framer {
                      at, end, output, result);
     } else if (left != 0 && !open.empty()) {
       step = Damaged(StatusCode::kTruncated, std::string(open), at, end, output, result);
+    } else if (IsAll(at) && scanner_.HasBareReturn(input.bytes.data() + *pos, left)) {
+      return Unsupported(CarriageReturnsAlone(), at, result);
     } else if (left > options_.max_record_bytes) {
       return TooLong(input, pos, output, result);
     } else if (left != 0 && header_.is_due && !HasColumns({input.bytes.data() + *pos, left})) {
@@ -211,8 +223,11 @@ class TextFramer final : public Framer {
   FrameStep TooLong(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                     FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
-    const std::string reason =
-        "a row is longer than max_record_bytes (" + std::to_string(options_.max_record_bytes) + ")";
+    const std::size_t seen = std::min(input.bytes.size() - *pos, options_.max_record_bytes + 1);
+    const bool returns = IsAll(at) && scanner_.HasBareReturn(input.bytes.data() + *pos, seen);
+    const std::string reason = "a row is longer than max_record_bytes (" +
+                               std::to_string(options_.max_record_bytes) +
+                               (returns ? "), and no row ends in the CR that it holds" : ")");
     if (options_.on_damage == OnDamage::kFail) {
       return Damaged(StatusCode::kResourceExhausted, reason, at, at, output, result);
     }
@@ -273,7 +288,8 @@ class TextFramer final : public Framer {
   HeaderRow header_;
   Scanner scanner_;
   std::int64_t next_record_ = 0;
-  bool passing_ = false;  // what stands at passing_begin_ is too long, or no row
+  std::uint64_t first_row_ = 0;  // where it begins, behind a byte order mark
+  bool passing_ = false;         // what stands at passing_begin_ is too long, or no row
   std::uint64_t passing_begin_ = 0;
   std::string passing_reason_;
   bool ended_ = false;
@@ -297,7 +313,7 @@ class TextUnitFramer final : public UnitFramer {
     if (!open && size != 0 && row[size - 1] == std::byte{'\r'}) --size;
     std::string_view problem = open ? scanner_.OpenReason() : std::string_view();
     if (size > most_) problem = "a row is longer than max_record_bytes";
-    if (!Scanner::kEmptyRowsCount && size == 0) problem = "the row is empty";
+    if (Scanner::IsNoRow(row, size)) problem = "the row is empty";
     if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
     output->records.push_back({row, size});
     return {};

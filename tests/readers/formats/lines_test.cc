@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "readers/formats/text/text_formats.h"
@@ -50,7 +51,7 @@ TEST(LinesTest, EmptyFileHasNoLinesAndAnEndAloneIsAnEmptyOne) {
     EXPECT_EQ(Frame("\r\n", feeding).records, Strings{""});
     EXPECT_EQ(Frame("a", feeding).records, Strings{"a"});
     EXPECT_EQ(Frame("a\n", feeding).records, Strings{"a"});
-    EXPECT_EQ(Frame("\r", feeding).records, Strings{"\r"});
+    EXPECT_EQ(Frame("a\nb\r", feeding).records, (Strings{"a", "b\r"}));
   }
 }
 
@@ -93,7 +94,11 @@ TEST(LinesTest, RandomFilesAsTheSlowReferenceHasThem) {
     }
     if (!feeding.known_size) feeding.limit_step = 0;
     const Framed framed = Frame(file, feeding);
-    ASSERT_TRUE(framed.status.ok());
+    if (file.find('\n') == file.npos && file.find('\r') != file.npos) {
+      ASSERT_EQ(framed.status.code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
     ASSERT_EQ(framed.records, SlowLines(file));
   }
 }
@@ -176,6 +181,172 @@ TEST(LinesTest, FoundByNameAndJsonLinesByTheirFirstLine) {
   EXPECT_EQ(name("a", "{\"a\": 1\n}"), "none");
   EXPECT_EQ(name("a", "{abc}\n"), "none");
   EXPECT_EQ(name("a", std::string("{\"\0\"}\n", 7)), "none");
+}
+
+// ---- What a line of JSON lines is ----
+
+// As kinds of line ends, of blanks and of marks.
+Strings SlowJsonLines(std::string file) {
+  if (file.starts_with("\xef\xbb\xbf")) file.erase(0, 3);
+  Strings lines = SlowLines(file);
+  std::erase_if(lines, [](const std::string& line) {
+    return line.find_first_not_of(" \t\r") == std::string::npos;
+  });
+  return lines;
+}
+
+TEST(JsonLinesTest, BlankLinesAreNoRecordsWhereverTheFileIsCut) {
+  const std::string file =
+      "\xef\xbb\xbf\n{\"id\":1}\n\n \t\r\n\r\n {\"id\":2}\r\n\n\n{\"id\":3}\n  ";
+  const Strings expected = {"{\"id\":1}", " {\"id\":2}", "{\"id\":3}"};
+  EXPECT_EQ(SlowJsonLines(file), expected);
+  for (const bool known : {true, false}) {
+    for (std::size_t a = 0; a < file.size(); ++a) {
+      for (std::size_t b = a; b < file.size(); ++b) {
+        const Feeding feeding{.ends = {a, b}, .known_size = known};
+        const Framed framed = FrameAll(*JsonLinesFormat(), file, OnDamage::kFail, feeding);
+        ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+        ASSERT_FALSE(framed.stuck);
+        ASSERT_EQ(framed.records, expected) << a << " " << b;
+      }
+    }
+  }
+}
+
+TEST(JsonLinesTest, UnitsAreThoseOfTheRecords) {
+  const std::string file = "{}\n\n\n{\"a\":1}\n \n{}";
+  const auto bytes = std::as_bytes(std::span(file));
+  const auto framer = JsonLinesFormat()->NewFramer({.file = "f", .file_bytes = file.size()});
+  FrameOutput output;
+  std::vector<FramedUnit> units;
+  output.units = &units;
+  ASSERT_TRUE(framer->Frame({bytes, 0, file.size(), true}, &output).status.ok());
+  ASSERT_EQ(units.size(), 3U);
+  ASSERT_EQ(output.records.size(), 3U);
+  const auto unit_framer =
+      JsonLinesFormat()->NewUnitFramer({.file = "f", .file_bytes = file.size()});
+  for (std::size_t i = 0; i < units.size(); ++i) {
+    FrameOutput one;
+    const auto begin = static_cast<std::size_t>(units[i].begin);
+    const std::size_t end = i + 1 < units.size() ? units[i + 1].begin : file.size();
+    const FrameInput unit{bytes.subspan(begin, end - begin), begin, 0, true};
+    ASSERT_TRUE(unit_framer->Frame(unit, 1, &one).ok());
+    EXPECT_EQ(Bytes(one.records.at(0).bytes()), Bytes(output.records[i].bytes()));
+  }
+}
+
+TEST(JsonLinesTest, RandomFilesAsTheSlowReferenceHasThem) {
+  std::mt19937 random(11);
+  for (int round = 0; round < 2000; ++round) {
+    std::string file(random() % 60, 'x');
+    for (char& c : file) c = "a{ \n\r\n\t\n"[random() % 8];
+    if (random() % 4 == 0) file.insert(0, "\xef\xbb\xbf");
+    Feeding feeding{.ends = {}, .limit_step = 0, .known_size = random() % 2 == 0};
+    for (std::size_t end = random() % 9; end < file.size(); end += 1 + random() % 20) {
+      feeding.ends.push_back(end);
+    }
+    const Framed framed = FrameAll(*JsonLinesFormat(), file, OnDamage::kSkip, feeding);
+    if (file.find('\n') == file.npos && file.find('\r') != file.npos) {
+      ASSERT_EQ(framed.status.code(), StatusCode::kUnsupported);
+      continue;
+    }
+    ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+    ASSERT_EQ(framed.records, SlowJsonLines(file));
+  }
+}
+
+// ---- Text that is not as it is written here ----
+
+std::vector<std::shared_ptr<const Format>> TextFormats() {
+  return {LinesFormat(), JsonLinesFormat(), CsvFormat({}), CsvFormat({.header = true})};
+}
+
+void ExpectUnsupported(const std::string& file, const std::string& word) {
+  for (const auto& format : TextFormats()) {
+    for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+      for (std::size_t split = 0; split < std::min<std::size_t>(file.size(), 12); ++split) {
+        for (const bool known : {true, false}) {
+          const Framed framed =
+              FrameAll(*format, file, on_damage, {.ends = {split}, .known_size = known});
+          ASSERT_EQ(framed.status.code(), StatusCode::kUnsupported)
+              << format->name() << " " << split;
+          EXPECT_NE(framed.status.message().find(word), std::string::npos)
+              << framed.status.message();
+          EXPECT_TRUE(framed.records.empty());
+        }
+      }
+    }
+  }
+}
+
+TEST(TextTest, AFileInUtf16IsUnsupportedByItsName) {
+  const auto wide = [](const std::string& text, bool big) {
+    std::string file;
+    for (const char c : text) {
+      if (big) file += '\0';
+      file += c;
+      if (!big) file += '\0';
+    }
+    return file;
+  };
+  const std::string text = "id,x\r\n1,2\r\n";
+  ExpectUnsupported("\xff\xfe" + wide(text, false), "UTF-16");
+  ExpectUnsupported("\xfe\xff" + wide(text, true), "UTF-16");
+  ExpectUnsupported(wide(text, false), "UTF-16LE");
+  ExpectUnsupported(wide(text, true), "UTF-16BE");
+  ExpectUnsupported(wide("id", false), "UTF-16LE");
+}
+
+TEST(TextTest, ZerosAloneMakeNoUtf16) {
+  for (const std::string& file :
+       {std::string("a\0b\n", 4), std::string("\0\0\0\0\n", 5), std::string("\0a\n", 3),
+        std::string("a\0", 2), std::string("1\0002\0\0\0003\0\n", 9)}) {
+    for (const auto& format : {LinesFormat(), CsvFormat({})}) {
+      EXPECT_TRUE(FrameAll(*format, file, OnDamage::kFail).status.ok()) << file;
+    }
+  }
+}
+
+TEST(TextTest, AFileWhoseLinesEndInCrAloneIsUnsupported) {
+  ExpectUnsupported("id,x\r1,2\r3,4\r", "CR alone");
+  ExpectUnsupported("{\"id\":1}\r{\"id\":2}", "CR alone");
+}
+
+TEST(TextTest, AHeaderThatHoldsCrAloneIsUnsupported) {
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    const Framed framed = FrameAll(*CsvFormat({.header = true}), "id,x\r1,2\r3,4\r\n", on_damage);
+    EXPECT_EQ(framed.status.code(), StatusCode::kUnsupported);
+    EXPECT_NE(framed.status.message().find("CR alone"), std::string::npos);
+  }
+  const Framed quoted =
+      FrameAll(*CsvFormat({.header = true}), "\"i\rd\",x\r\n1,2\r\n", OnDamage::kFail);
+  EXPECT_EQ(quoted.records, Strings{"1,2"});
+  const Framed open = FrameAll(*CsvFormat({}), "\"i\rd\",x", OnDamage::kFail);
+  EXPECT_EQ(open.records, Strings{"\"i\rd\",x"});
+}
+
+TEST(TextTest, NoMoreOfARowIsAskedForThanTellsThatItIsTooLong) {
+  constexpr std::size_t kMost = 100'000;
+  for (const auto& format : TextFormats()) {
+    for (const std::uint64_t file_bytes : {kUnknownSize, std::uint64_t{1} << 40}) {
+      FramerOptions options;
+      options.file = "f";
+      options.file_bytes = file_bytes;
+      options.max_record_bytes = kMost;
+      const auto framer = format->NewFramer(options);
+      std::vector<std::byte> row(1, std::byte{'x'});
+      FrameOutput output;
+      FrameResult result;
+      while (result.status.ok()) {
+        result = framer->Frame({row, 0, file_bytes, false}, &output);
+        if (!result.status.ok()) break;
+        ASSERT_GT(result.need_bytes, row.size());
+        ASSERT_LE(result.need_bytes, kMost + 2);
+        row.resize(result.need_bytes, std::byte{'x'});
+      }
+      EXPECT_EQ(result.status.code(), StatusCode::kResourceExhausted);
+    }
+  }
 }
 
 }  // namespace

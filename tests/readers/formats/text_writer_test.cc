@@ -36,10 +36,11 @@ class TextWriterTest : public testing::Test {
 TEST_F(TextWriterTest, WrittenLinesAndRowsAreReadAgain) {
   const Strings lines = {"a", "", "b\rc", std::string("\0\xff", 2)};
   const Strings rows = {"a,\"b\n\"", "\"\r\n\"\"\",x", "5\" disk"};
-  for (const std::string format : {"lines", "jsonl"}) {
-    const std::string file = Write(format, lines);
-    EXPECT_EQ(FrameAll(*FindFormat(format).format, file, OnDamage::kFail).records, lines);
-  }
+  EXPECT_EQ(FrameAll(*FindFormat("lines").format, Write("lines", lines), OnDamage::kFail).records,
+            lines);
+  const Strings objects = {"{}", "{\r}", " {\"a\":1}"};
+  EXPECT_EQ(FrameAll(*FindFormat("jsonl").format, Write("jsonl", objects), OnDamage::kFail).records,
+            objects);
   for (const std::string format : {"csv", "tsv:", "csv:delimiter=;"}) {
     const Strings& own = format == "csv" ? rows : Strings{"\"a\n\"", "b"};
     const std::string file = Write(format, own);
@@ -52,6 +53,9 @@ TEST_F(TextWriterTest, WhatWouldBeReadAsSomethingElseIsRefused) {
     for (const std::string record : {"a\nb", "\n", "a\r"}) {
       EXPECT_EQ(Refusal(format, record).code(), StatusCode::kInvalidArgument) << record;
     }
+  }
+  for (const std::string record : {"", " \t", "\xef\xbb\xbf{}"}) {
+    EXPECT_EQ(Refusal("jsonl", record).code(), StatusCode::kInvalidArgument) << record;
   }
   for (const std::string record : {"", "a\nb", "\"a", "a,\"b\"\"", "a\r", "\"\"\nb"}) {
     EXPECT_EQ(Refusal("csv", record).code(), StatusCode::kInvalidArgument) << record;
