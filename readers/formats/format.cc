@@ -17,6 +17,7 @@
 #include "readers/formats/recordio/recordio.h"
 #include "readers/formats/tar/tar.h"
 #include "readers/formats/text/text_formats.h"
+#include "readers/formats/text/text_start.h"
 #include "readers/formats/tfrecord/tfrecord.h"
 #include "readers/formats/tokens/megatron.h"
 #include "readers/formats/tokens/tokens.h"
@@ -44,6 +45,8 @@ constexpr std::string_view kRecords =
 constexpr std::string_view kUnpack =
     "unpack it (unzip): the .npy files of an .npz are read as they are, other files as what they "
     "hold";
+constexpr std::string_view kDecompress =
+    "decompress it (xz -d, bunzip2, lz4 -d), or compress with gzip or zstd instead";
 constexpr std::string_view kImage = "";  // read by the format raw
 constexpr Stranger kStrangers[] = {
     {"PAR1"sv, "Parquet", kTables},
@@ -59,12 +62,11 @@ constexpr Stranger kStrangers[] = {
     {"SQLite format 3"sv, "SQLite", kTables},
     {"\xff\xd8\xff"sv, "a JPEG image", kImage},
     {"\x89PNG"sv, "a PNG image", kImage},
-    {"\xfd\x37zXZ"sv, "xz", "decompress it (xz -d), or compress with gzip or zstd instead"},
-    {"BZh"sv, "bzip2", "decompress it (bunzip2), or compress with gzip or zstd instead"},
-    {"\x04\x22\x4d\x18"sv, "lz4", "decompress it (lz4 -d), or compress with gzip or zstd instead"},
-    {"\xff\x06\x00\x00sNaPpY"sv, "a snappy stream",
-     "decompress it, or compress with gzip or zstd instead"},
-    {"snappy\0"sv, "a snappy stream", "decompress it, or compress with gzip or zstd instead"},
+    {"\xfd\x37zXZ"sv, "xz", kDecompress},
+    {"BZh"sv, "bzip2", kDecompress},
+    {"\x04\x22\x4d\x18"sv, "lz4", kDecompress},
+    {"\xff\x06\x00\x00sNaPpY"sv, "a snappy stream", kDecompress},
+    {"snappy\0"sv, "a snappy stream", kDecompress},
     {"\x80\x04\x95"sv, "a pickle", kArrays},
 };
 
@@ -87,7 +89,8 @@ bool IsText(std::string_view head) {
 bool HasLine(std::span<const std::byte> bytes) {
   constexpr std::size_t kLengthBytes = 8;
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  return head.size() >= kLengthBytes && head.find('\n') != std::string_view::npos && IsText(head);
+  return head.size() >= kLengthBytes && head.find('\n') != std::string_view::npos && IsText(head) &&
+         FindStranger(head) == nullptr;
 }
 
 // Records start with a length that is small beside its eight bytes, and most hold messages, which
@@ -250,8 +253,10 @@ FormatResult Failure(StatusCode code, std::string message) {
   return {Status(code, std::move(message)), nullptr};
 }
 
-// The first bytes of a compressed file's content, as far as its own first bytes hold them.
-std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head) {
+// The first bytes of a compressed file's content, as far as its own first bytes hold them. *failure
+// gets what ended it: the end of the head most of all, which is met again when the file is read.
+std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head,
+                                     Status* failure) {
   DecompressedReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
     *got = std::min(buffer.size(), head.size());
     std::copy_n(head.begin(), *got, buffer.begin());
@@ -262,8 +267,7 @@ std::vector<std::byte> HeadOfContent(Compression compression, std::span<const st
   std::size_t filled = 0;
   std::size_t got = 1;
   while (got > 0 && filled < found.size()) {
-    // What ends it, the end of the head most of all, is met again when the file is read.
-    (void)content.Read(std::span(found).subspan(filled), &got);
+    *failure = content.Read(std::span(found).subspan(filled), &got);
     filled += got;
   }
   found.resize(filled);
@@ -286,13 +290,43 @@ std::shared_ptr<const Format> FindByName(std::string_view file_name) {
   return found == formats.end() ? nullptr : *found;
 }
 
-FormatResult DetectContent(std::string_view file_name, std::span<const std::byte> head) {
-  if (auto by_bytes = FindByBytes(head); by_bytes != nullptr) return {Status(), by_bytes};
-  if (auto by_name = FindByName(file_name); by_name != nullptr) return {Status(), by_name};
+// What is compressed in a way that is not read is no text, whoever says so.
+Status RefuseCompressed(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  if (const Stranger* const stranger = FindStranger(text); stranger != nullptr) {
+  const Stranger* const stranger = FindStranger(text);
+  if (stranger == nullptr || stranger->way != kDecompress || IsText(text)) return {};
+  return Status(StatusCode::kUnsupported, "the file begins as " + std::string(stranger->name) +
+                                              " does, which is not read here\n" +
+                                              std::string(stranger->way));
+}
+
+// A first line that is an object of JSON says less than a name does. Names like part-00000 are
+// those of many files.
+bool IsBelievedBefore(const Format& by_name, const Format& by_bytes) {
+  return by_bytes.name() == JsonLinesFormat()->name() && by_name.name() != OfRecordFormat()->name();
+}
+
+// By the first bytes, else by the name; null if neither tells.
+std::shared_ptr<const Format> FindByBytesOrName(std::string_view file_name,
+                                                std::span<const std::byte> head) {
+  auto by_bytes = FindByBytes(head);
+  auto by_name = FindByName(file_name);
+  const bool name_counts =
+      by_bytes == nullptr || (by_name != nullptr && IsBelievedBefore(*by_name, *by_bytes));
+  return name_counts ? by_name : by_bytes;
+}
+
+FormatResult DetectContent(std::string_view file_name, std::span<const std::byte> head) {
+  auto found = FindByBytesOrName(file_name, head);
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const Stranger* const stranger = FindStranger(text);
+  // A name of text does not make text of them.
+  if (stranger != nullptr && (found == nullptr || (IsTextFormat(found->name()) && !IsText(text)))) {
     return Failure(StatusCode::kInvalidArgument, StrangersWords(*stranger));
   }
+  if (found != nullptr) return {Status(), std::move(found)};
+  TextStart start = LookAtTextStart(head, true);
+  if (!start.other.empty()) return Failure(StatusCode::kUnsupported, std::move(start.other));
   const std::string like = Resemblance(head);
   return Failure(StatusCode::kInvalidArgument,
                  "the format of " + std::string(file_name) +
@@ -351,29 +385,41 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
   const bool plain = FindByBytes(head) != nullptr;
   const Compression compression = plain ? Compression::kNone : DetectCompression(head, file_name);
   if (compression == Compression::kNone) return DetectContent(file_name, head);
-  FormatResult found = DetectContent(file_name, HeadOfContent(compression, head));
+  Status failure;
+  const std::vector<std::byte> content = HeadOfContent(compression, head, &failure);
+  FormatResult found = DetectContent(file_name, content);
+  const bool is_cut = failure.code() == StatusCode::kTruncated && head.size() >= kHeadBytes;
+  if (!found.status.ok() && content.empty() && !failure.ok() && !is_cut) {
+    return {std::move(failure), nullptr};  // that is why nothing tells
+  }
   found.compression = compression;
   return found;
 }
 
 bool IsFormatTold(std::string_view asked, std::string_view file_name,
                   std::span<const std::byte> head) {
+  // So many bytes tell a compressed stream from others.
+  constexpr std::size_t kMagicBytes = 4;
   if (head.empty()) return false;
+  std::string_view stem = file_name;
+  const bool named = TakeCompressedEnding(&stem) != Compression::kNone;
   if (!asked.empty()) {
     const FormatResult found = FindFormat(asked);
     const bool is_fixed = !found.status.ok() || found.compression != Compression::kNone ||
                           !found.format->decompresses() || found.format->MatchesBytes(head);
-    return is_fixed || DetectCompression(head, file_name) != Compression::kNone ||
-           !MayBeCompressed(head);
+    if (is_fixed || (named && head.size() < kMagicBytes)) return is_fixed;
+    return DetectCompression(head, file_name) != Compression::kNone ||
+           (!named && !MayBeCompressed(head));
   }
-  // So many bytes tell a compressed stream from others.
-  constexpr std::size_t kMagicBytes = 4;
   if (head.size() < kMagicBytes) return false;
   if (FindByBytes(head) != nullptr) return true;
   const Compression compression = DetectCompression(head, file_name);
   const bool by_name = FindByName(file_name) != nullptr;
-  if (compression == Compression::kNone) return by_name && !MayBeCompressed(head) && HasLine(head);
-  const std::vector<std::byte> content = HeadOfContent(compression, head);
+  if (compression == Compression::kNone) {
+    return by_name && !named && !MayBeCompressed(head) && HasLine(head);
+  }
+  Status failure;
+  const std::vector<std::byte> content = HeadOfContent(compression, head, &failure);
   return FindByBytes(content) != nullptr || (by_name && HasLine(content));
 }
 
@@ -384,6 +430,10 @@ FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
   const bool open = !asked.empty() && found.compression == Compression::kNone;
   if (open && found.format->decompresses() && !found.format->MatchesBytes(head)) {
     found.compression = DetectCompression(head, file_name);
+  }
+  if (open && found.compression == Compression::kNone && IsTextFormat(found.format->name())) {
+    Status refused = RefuseCompressed(head);
+    if (!refused.ok()) return {std::move(refused), nullptr};
   }
   CompanionResult companion = found.format->FindCompanion(std::string(file_name));
   if (!companion.status.ok()) return {std::move(companion.status), nullptr};

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/memory/memory_limit.h"
+#include "base/utf8.h"
 
 namespace ringfeed {
 namespace {
@@ -357,6 +358,17 @@ bool IsZlib(std::span<const std::byte> head) {
          HasFlush(head);
 }
 
+// Whether it is UTF-8, its last character perhaps cut, without the control characters that no text
+// has.
+bool MayBeText(std::span<const std::byte> head) {
+  constexpr std::string_view kOfText = "\a\b\t\n\v\f\r\x1b";
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  const bool has_control = std::any_of(text.begin(), text.end(), [&](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && kOfText.find(c) == kOfText.npos;
+  });
+  return !has_control && IsUtf8(text, true);
+}
+
 struct Ending {
   Compression compression;
   std::string_view text;  // the first one of a compression is the one that is written
@@ -423,11 +435,13 @@ bool StartsMember(Compression compression, std::span<const std::byte> head) {
 }
 
 Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name) {
-  if (head.size() < kMagicBytes) return Compression::kNone;
+  const Compression named = TakeCompressedEnding(&file_name);
+  if (head.size() < kMagicBytes) return MayBeText(head) ? Compression::kNone : named;
   if (StartsAsGzip(head)) return Compression::kGzip;
   if (StartsAsZstd(head)) return Compression::kZstd;
-  const bool named = TakeCompressedEnding(&file_name) != Compression::kNone;
-  return IsZlib(head) || (named && StartsAsZlib(head)) ? Compression::kZlib : Compression::kNone;
+  if (IsZlib(head) || (named != Compression::kNone && StartsAsZlib(head)))
+    return Compression::kZlib;
+  return MayBeText(head) ? Compression::kNone : named;
 }
 
 bool MayBeCompressed(std::span<const std::byte> head) {

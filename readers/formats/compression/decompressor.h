@@ -34,7 +34,8 @@ Compression TakeCompression(std::string_view* format_name);
 /// What a file's first bytes say: 4 KiB of them, or the whole file. The magic numbers of gzip and
 /// zstd are taken for themselves. The two bytes of zlib count if a stream ends in the head, if its
 /// writer flushed something there, if 4 KiB decompress, or if the name has an ending of compressed
-/// files.
+/// files. If the name has one and the bytes are neither a stream nor text, the name counts: then
+/// the stream is damaged.
 Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name = {});
 /// Whether what begins with these bytes is compressed, or may turn out to be, as more of them come.
 bool MayBeCompressed(std::span<const std::byte> head);

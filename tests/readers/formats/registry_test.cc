@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "readers/formats/format.h"
@@ -172,6 +173,91 @@ TEST(RegistryTest, StripesAreCountedByTheBytesBegun) {
   EXPECT_EQ(format->Stripes(1, 1024), 1U);
   EXPECT_EQ(format->Stripes(1024, 1024), 1U);
   EXPECT_EQ(format->Stripes(1025, 1024), 2U);
+}
+
+// gzip of "hello, hello, hello\n" with a time, and zstd of the same, without what is damaged.
+const std::string kGzip(
+    "\x1f\x8b\x08\0\0\0\0\0\0\x03\xcb\x48\xcd\xc9\xc9\xd7\x51\xc8\x40\x90\x5c\0"
+    "\x1e\x9c\x4c\xe4\x14\0\0\0",
+    30);
+const std::string kZstd("\x28\xb5\x2f\xfd\x20\x14\x75\0\0\x38hello, \x0a\x01\0\x54\xad\x33", 23);
+
+FormatResult Detected(const std::string& name, const std::string& head) {
+  return DetectFormat(name, std::as_bytes(std::span(head)));
+}
+
+TEST(RegistryTest, ADamagedMagicOfACompressedFileDoesNotMakeTextOfIt) {
+  for (const auto& [ending, kind, bytes] : {std::tuple(".gz", Compression::kGzip, kGzip),
+                                            std::tuple(".zst", Compression::kZstd, kZstd)}) {
+    for (const std::string name : {"a.txt", "a.jsonl", "a.csv", "a.tsv", "a.ndjson"}) {
+      for (std::size_t bit = 0; bit < 16; ++bit) {
+        std::string file = bytes;
+        file[bit / 8] = static_cast<char>(file[bit / 8] ^ 1 << bit % 8);
+        const FormatResult found = Detected(name + ending, file);
+        ASSERT_TRUE(found.status.ok()) << found.status.ToString();
+        EXPECT_EQ(found.compression, kind) << name << ending << bit;
+      }
+      const FormatResult zeros = Detected(name + ending, std::string(512, '\0') + bytes);
+      EXPECT_EQ(zeros.compression, kind);
+      EXPECT_EQ(Detected(name + ending, bytes.substr(0, 2)).compression, kind);
+      // What servers that decompress leave.
+      const FormatResult plain = Detected(name + ending,
+                                          "gr\xc3\xb6\xc3\x9f"
+                                          "e\tplain text\r\n");
+      ASSERT_TRUE(plain.status.ok());
+      EXPECT_EQ(plain.compression, Compression::kNone);
+    }
+  }
+}
+
+TEST(RegistryTest, ANamedFormatIsNotReadFromADamagedCompressedFileEither) {
+  std::string file = kGzip;
+  file[0] ^= 1;
+  EXPECT_EQ(ChooseFormat("lines", "a.gz", std::as_bytes(std::span(file))).compression,
+            Compression::kGzip);
+  // Its bytes are the user's own business.
+  EXPECT_EQ(ChooseFormat("raw", "a.gz", std::as_bytes(std::span(file))).compression,
+            Compression::kNone);
+}
+
+TEST(RegistryTest, WhyNothingOfACompressedFileComesIsToldWhereNothingTellsItsFormat) {
+  std::string file = kGzip;
+  file[2] = 9;
+  const FormatResult found = Detected("a.gz", file);
+  EXPECT_EQ(found.status.code(), StatusCode::kDamaged);
+  EXPECT_NE(found.status.message().find("gzip"), std::string::npos) << found.status.message();
+}
+
+TEST(RegistryTest, ANameOfTextMakesNoTextOfWhatIsKnownToBeNone) {
+  const std::string parquet("PAR1\x15\x04\x15\0\0", 9);
+  for (const std::string name : {"a.csv", "a.txt", "a.jsonl"}) {
+    const FormatResult found = Detected(name, parquet);
+    EXPECT_EQ(found.status.code(), StatusCode::kInvalidArgument);
+    EXPECT_NE(found.status.message().find("Parquet"), std::string::npos);
+    EXPECT_TRUE(Detected(name, "PAR1,PAR2\n1,2\n").status.ok());
+  }
+  const std::string xz("\xfd\x37zXZ\0\0\x04", 8);
+  for (const std::string format : {"lines", "csv:header", "jsonl"}) {
+    const FormatResult found = ChooseFormat(format, "a.txt.xz", std::as_bytes(std::span(xz)));
+    EXPECT_EQ(found.status.code(), StatusCode::kUnsupported);
+    EXPECT_NE(found.status.message().find("xz"), std::string::npos);
+  }
+}
+
+TEST(RegistryTest, TextInUtf16IsToldByItsNameWhereNothingElseTells) {
+  const FormatResult found = Detected("a", "\xff\xfe" + std::string("i\0d\0\n\0", 6));
+  EXPECT_EQ(found.status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(found.status.message().find("UTF-16"), std::string::npos);
+}
+
+TEST(RegistryTest, AFirstLineOfJsonDoesNotOverruleAName) {
+  const std::string object = "{\"a\": 1}\n";
+  EXPECT_EQ(Detected("a.txt", object).format->name(), "lines");
+  EXPECT_EQ(Detected("a.csv", object).format->name(), "csv");
+  EXPECT_EQ(Detected("a.tfrecord", object).format->name(), "tfrecord");
+  EXPECT_EQ(Detected("a.json", object).format->name(), "jsonl");
+  EXPECT_EQ(Detected("part-00000", object).format->name(), "jsonl");
+  EXPECT_EQ(Detected("a.log", "\xef\xbb\xbf\n" + object).format->name(), "jsonl");
 }
 
 }  // namespace
