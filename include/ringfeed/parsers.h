@@ -198,11 +198,11 @@ std::shared_ptr<const Parser> InstanceProtoParser(const std::vector<SlotSpec>& s
 /// is damaged: its failure names the column, and the reader's policy decides. Bytes that are no
 /// UTF-8 pass as they are. The parser is immutable, keeps nothing of its arguments, never blocks
 /// and may be used by any number of threads. Throws Error(kInvalidArgument) if a field cannot
-/// be one, is named twice, or has no column in the header.
+/// be one, is named twice, or has no column, or two, in the header.
 std::shared_ptr<const Parser> CsvParser(std::vector<CsvField> fields, CsvOptions options = {});
 
-/// One JSON object a record (RFC 8259) by its top-level keys; others are passed over, and as in
-/// most readers the last of several of one name counts. float32, float64, int32, int64 and uint8
+/// One JSON object a record (RFC 8259) by its top-level keys; others are passed over. A key that
+/// is wanted and has two values is damage. float32, float64, int32, int64 and uint8
 /// come from numbers (integers from those without fraction and exponent; true and false count as 1
 /// and 0; a floating field also takes NaN and Infinity, which Python writes), bool from true and
 /// false. A shape takes nested arrays of exactly its dimensions, of which the first may be ragged.

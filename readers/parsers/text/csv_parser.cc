@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/utf8.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
@@ -95,6 +96,9 @@ class CsvRowsParser final : public Parser {
   char delimiter_ = ',';
 };
 
+constexpr const char* kOtherHeader =
+    "; the header is no UTF-8 (Latin-1?): name the column by its number, or convert the file";
+
 [[noreturn]] void Refuse(const std::string& why) {
   throw Error(Status(StatusCode::kInvalidArgument, "CSV parser: " + why));
 }
@@ -109,7 +113,9 @@ void CheckDelimiter(char delimiter) {
 // Says which row it was by how it starts: its number in the file is not known here.
 Status Failure(const RecordSpan& row, const std::string& why) {
   const std::string_view text(reinterpret_cast<const char*>(row.data), row.size);
-  return Status(StatusCode::kDamaged, why + ", in the row " + Shown(text));
+  const bool returns = text.find('\r') != std::string_view::npos;
+  return Status(StatusCode::kDamaged,
+                why + ", in the row " + Shown(text) + (returns ? " (a CR alone ends no row)" : ""));
 }
 
 // Bytes of a quoted cell with each doubled quote as one, to `to`, which has room for `bytes`. False
@@ -179,7 +185,16 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
       const auto found = std::find(header.begin(), header.end(), spec.name);
       if (found == header.end()) {
         Refuse(
-            MissingName("in the header column \"" + spec.name + "\"", spec.name, header).message);
+            MissingName("in the header column \"" + spec.name + "\"", spec.name, header).message +
+            (IsUtf8(options.header) ? "" : kOtherHeader));
+      }
+      const auto again = std::find(found + 1, header.end(), spec.name);
+      if (again != header.end()) {
+        Refuse("two columns of the header are \"" + spec.name + "\", " +
+               std::to_string(found - header.begin()) + " and " +
+               std::to_string(again - header.begin()) +
+               ": name one by its number (CsvField::column, " + spec.name + "@" +
+               std::to_string(found - header.begin()) + ")");
       }
       first = found - header.begin();
     }

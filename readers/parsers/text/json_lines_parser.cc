@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kChunkRows = 64;
 constexpr std::size_t kStageBytes = 8 * 1024;
+constexpr const char* kEmptyLine = "it is empty (the format jsonl passes over empty lines)";
 
 struct JsonScratch final : Parser::Scratch {
   explicit JsonScratch(std::size_t fields) : columns(fields, kStageBytes) {}
@@ -216,8 +217,12 @@ bool ObjectsParser::Member(JsonScanner* json, std::size_t number, FieldLocation*
   }
   if (!json->Take(':')) return Malformed(*json, "no colon", scratch);
   const std::uint32_t field = scratch->order.Find(index_, number, std::as_bytes(std::span(key)));
-  if (field != FeatureIndex::kNone)
+  if (field != FeatureIndex::kNone) {
+    if (locations[field].data != nullptr) [[unlikely]] {
+      return WrongValue(text_fields_[field], "stands twice", scratch);
+    }
     return Value(text_fields_[field], json, &locations[field], scratch);
+  }
   if (json->SkipValue()) return true;
   return Malformed(*json,
                    "a value that is open, or nested deeper than " +
@@ -231,7 +236,9 @@ bool ObjectsParser::ParseRow(const RecordSpan& row, FieldLocation* locations,
   JsonScanner json({reinterpret_cast<const char*>(row.data), row.size});
   json.TakeWord(kByteOrderMark);
   std::fill_n(locations, text_fields_.size(), FieldLocation());
-  if (!json.Take('{')) return Malformed(json, "no \"{\"", scratch);
+  if (!json.Take('{')) {
+    return Malformed(json, json.rest() == 0 ? kEmptyLine : "no \"{\"", scratch);
+  }
   if (!json.Take('}')) {
     for (std::size_t number = 0; number == 0 || json.Take(','); ++number) {
       if (!Member(&json, number, locations, scratch)) return false;
@@ -239,7 +246,12 @@ bool ObjectsParser::ParseRow(const RecordSpan& row, FieldLocation* locations,
     if (!json.Take('}')) return Malformed(json, "no comma and no \"}\"", scratch);
   }
   json.SkipBlanks();
-  if (json.rest() != 0) return Malformed(json, "more after it", scratch);
+  if (json.rest() != 0) {
+    const std::string_view text(reinterpret_cast<const char*>(row.data), row.size);
+    const bool returns = text.find('\r') < json.offset() && *json.at() == '{';
+    return Malformed(
+        json, returns ? "another one behind a CR, which ends no line," : "more after it", scratch);
+  }
   return Defaults(locations, scratch);
 }
 

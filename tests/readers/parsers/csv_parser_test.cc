@@ -245,5 +245,37 @@ TEST(CsvParserTest, WhatCannotBeAFieldIsRefused) {
   EXPECT_THROW(CsvParser({Field("a", kInt32)}, options), Error);
 }
 
+std::string RefusalOf(const std::string& header, const std::string& name) {
+  CsvOptions options;
+  options.header = header;
+  try {
+    (void)CsvParser({Field(name, kInt32)}, options);
+  } catch (const Error& error) {
+    return error.status().message();
+  }
+  return "";
+}
+
+TEST(CsvParserTest, ANameThatStandsTwiceInTheHeaderIsRefused) {
+  EXPECT_TRUE(Has(RefusalOf("id,x,id", "id"), "two columns of the header are \"id\", 0 and 2"));
+  EXPECT_EQ(RefusalOf("id,x,id", "x"), "");
+}
+
+TEST(CsvParserTest, AHeaderThatIsNoUtf8SaysSoIfAColumnIsMissing) {
+  EXPECT_EQ(RefusalOf("id,gr\xf6\xdf"
+                      "e",
+                      "id"),
+            "");
+  EXPECT_TRUE(Has(RefusalOf("id,gr\xf6\xdf"
+                            "e",
+                            "gr\xc3\xb6\xc3\x9f"
+                            "e"),
+                  "no UTF-8"));
+  EXPECT_FALSE(Has(RefusalOf("id,gr\xc3\xb6\xc3\x9f"
+                             "e",
+                             "x"),
+                   "no UTF-8"));
+}
+
 }  // namespace
 }  // namespace ringfeed

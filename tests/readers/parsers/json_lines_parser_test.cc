@@ -44,7 +44,7 @@ TEST(JsonLinesParserTest, KeysGoToTheirFieldsInAnyOrder) {
       R"({"f":1.5,"d":-2e-3,"i":-7,"l":9223372036854775807,"u":255,"b":true,"v":[1,2,3]})",
       R"( { "v" : [ 4 , 5.5 , -6 ] , "b" : false , "u" : true , "x" : {"f": [9, "}"]} , )"
       R"("l" : 0 , "i" : 1 , "d" : 2 , "f" : NaN } )",
-      R"({"f":1,"d":1,"i":1,"l":1,"u":1,"b":true,"v":[1,2,3],"f":2,"\u0069":3})"};
+      R"({"f":2,"d":1,"l":1,"u":1,"b":true,"v":[1,2,3],"x":2,"x":3,"\u0069":3})"};
   for (const bool two_phase : {false, true}) {
     std::vector<FeatureSpec> all = features;
     if (two_phase) all.push_back(Key("t", kUInt8, {-1}, ""));
@@ -59,9 +59,22 @@ TEST(JsonLinesParserTest, KeysGoToTheirFieldsInAnyOrder) {
     EXPECT_EQ(ValueOf<float>(parsed.values[6][1], 1), 5.5F);
     EXPECT_EQ(parsed.values[4][1], "\x01");
     EXPECT_TRUE(std::isnan(ValueOf<float>(parsed.values[0][1])));
-    EXPECT_EQ(ValueOf<float>(parsed.values[0][2]), 2.0F) << "the last of two counts";
+    EXPECT_EQ(ValueOf<float>(parsed.values[0][2]), 2.0F);
     EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[2][2]), 3);
   }
+}
+
+TEST(JsonLinesParserTest, AKeyThatStandsTwiceIsDamage) {
+  for (const std::string row : {R"({"f":1,"f":2})", R"({"f":1,"x":[],"\u0066":1})"}) {
+    EXPECT_TRUE(Has(FailureOf({Key("f", kFloat32)}, row), "key \"f\" stands twice")) << row;
+  }
+  EXPECT_TRUE(Parse({Key("f", kFloat32)}, {R"({"x":1,"f":1,"x":2})"}).failures.empty());
+  EXPECT_TRUE(Has(FailureOf({Key("t", kUInt8, {-1})}, R"({"t":"","t":"a"})"), "stands twice"));
+}
+
+TEST(JsonLinesParserTest, WhatIsNoLineOfJsonIsToldByItsCause) {
+  EXPECT_TRUE(Has(FailureOf({Key("f", kFloat32)}, " "), "it is empty"));
+  EXPECT_TRUE(Has(FailureOf({Key("f", kFloat32)}, "{\"f\":1}\r{\"f\":2}"), "CR"));
 }
 
 TEST(JsonLinesParserTest, ArraysAreRaggedOrOfExactlyTheirShape) {
