@@ -27,6 +27,19 @@ constexpr std::uint32_t kMostLost = 1 << 20;
 constexpr std::uint64_t kMostLostOfByte = 4;
 constexpr std::size_t kLeastGzipBytes = 18;  // header and trailer of a member
 
+// A number of a dialect that is not read.
+constexpr std::uint32_t kOthersGzip = 3;
+
+// Whether the payload says that it is what the dialect's compressors make: then the word that names
+// the compressor is damaged.
+bool IsCompressedAsKnown(RecordIoDialect dialect, std::span<const std::byte> stored) {
+  std::size_t bytes = 0;
+  const bool fluid = dialect == RecordIoDialect::kFluid;
+  const SnappyFraming framing = fluid ? SnappyFraming::kStream : SnappyFraming::kOfficial;
+  const bool gzip = stored.size() >= kLeastGzipBytes && StartsMember(Compression::kGzip, stored);
+  return SnappyFramedSize(framing, stored, &bytes).empty() || (!fluid && gzip);
+}
+
 class RecordIoFramer final : public Framer {
  public:
   explicit RecordIoFramer(const FramerOptions& options) : options_(options) {}
@@ -94,7 +107,8 @@ class RecordIoFramer final : public Framer {
   std::uint64_t search_cost_ = 0;     // bytes summed of candidates that turned out to be none
   std::uint64_t chunk_cost_ = 0;  // the same of the damaged chunk, which counts if it ends nowhere
   std::string search_reason_;
-  bool no_memory_ = false;  // the last chunk was refused for want of memory
+  bool no_memory_ = false;    // the last chunk was refused for want of memory
+  bool unsupported_ = false;  // it is not damaged, and cannot be read here
   Status failed_;
   std::unique_ptr<Decompressor> gzip_;  // made for the first chunk that needs it
 };
@@ -246,6 +260,7 @@ Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
     const auto stored = input.bytes.subspan(kHeader, finding.header.stored_bytes);
     finding.reason = Records(finding.header, stored, input.memory, output);
     if (no_memory_) finding.code = StatusCode::kResourceExhausted;
+    if (unsupported_) finding.code = StatusCode::kUnsupported;
   }
   if (finding.reason.empty()) return {};
   return Status(finding.code, std::move(finding.reason),
@@ -280,6 +295,7 @@ FrameStep RecordIoFramer::NextChunk(const FrameInput& input, std::size_t* pos, F
       return Failed(StatusCode::kResourceExhausted, std::move(finding.reason), at, result);
     }
     finding.kind = Finding::Kind::kDamage;
+    if (unsupported_) finding.code = StatusCode::kUnsupported;
   }
   return Damaged(finding, at, result);
 }
@@ -317,7 +333,7 @@ std::string RecordIoFramer::Records(const RecordIoChunk& header, std::span<const
 std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
                                        std::span<const std::byte> stored, FrameMemory* memory,
                                        std::span<const std::byte>* payload) {
-  no_memory_ = false;
+  no_memory_ = unsupported_ = false;
   switch (header.compressor) {
     case static_cast<std::uint32_t>(RecordIoCompressor::kNone):
       *payload = stored;
@@ -336,10 +352,16 @@ std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
     }
     case static_cast<std::uint32_t>(RecordIoCompressor::kGzip):
       return Gunzip(stored, memory, payload);
+    case kOthersGzip:
+      unsupported_ = !IsCompressedAsKnown(header.dialect, stored);
+      if (!unsupported_) break;
+      return "the chunk's compressor 3 is that of another RecordIO (elasticdl's pyrecordio), which "
+             "is not supported; 0 (none), 1 (snappy) and 2 (gzip) are";
     default:
-      return "the chunk's compressor " + std::to_string(header.compressor) +
-             " is none of 0 (none), 1 (snappy), 2 (gzip)";
+      break;
   }
+  return "the chunk's compressor " + std::to_string(header.compressor) +
+         " is none of 0 (none), 1 (snappy), 2 (gzip)";
 }
 
 std::string RecordIoFramer::Gunzip(std::span<const std::byte> stored, FrameMemory* memory,

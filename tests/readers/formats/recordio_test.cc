@@ -148,5 +148,26 @@ TEST(RecordIoTest, TheThirdDialectIsNamed) {
   }
 }
 
+TEST(RecordIoTest, AnUnknownCompressorOfAnotherDialectIsNoDamage) {
+  const std::string good = FluidChunk({"abc"});
+  for (const std::string& chunk : {FluidChunk("whatever", 1, 3), GoChunk("whatever it is", 1, 3)}) {
+    for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+      const Framed framed = FrameAll(*RecordIoFormat({}), good + chunk + good, on_damage);
+      EXPECT_EQ(framed.records.size(), 1U);
+      EXPECT_EQ(framed.status.code(), StatusCode::kUnsupported) << framed.status.ToString();
+      EXPECT_NE(framed.status.message().find("compressor 3"), std::string::npos);
+    }
+  }
+}
+
+TEST(RecordIoTest, ACompressorThatTheChunksBytesContradictIsDamage) {
+  const std::string snappy("snappy\0", 7);
+  const Framed framed = FrameAll(*RecordIoFormat({}),
+                                 FluidChunk(snappy, 0, 3) + FluidChunk({"abc"}), OnDamage::kSkip);
+  EXPECT_TRUE(framed.status.ok()) << framed.status.ToString();
+  EXPECT_EQ(framed.records.size(), 1U);
+  EXPECT_EQ(framed.damage.size(), 1U);
+}
+
 }  // namespace
 }  // namespace ringfeed
