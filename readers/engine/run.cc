@@ -70,6 +70,7 @@ void Run::SetUp(Worker& worker) {
   LaneContext& context = worker.context;
   context.options = &plan_.source.options;
   context.check_elements = ElementCheckOf(plan_.parser);
+  context.stop = stop_.get_token();
   context.io = worker.io.get();
   context.trim = plan_.shuffled();
   context.written = plan_.parser != nullptr;

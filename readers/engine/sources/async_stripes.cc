@@ -45,6 +45,13 @@ class AsyncStripes final : public StripeReader {
   std::unique_ptr<ReadBuffer> next_;
 };
 
+// Whether anything in the run belongs to the block.
+bool HasFramedOf(const Block& block, const SlabRun& run) {
+  return std::any_of(block.framed.begin(), block.framed.end(), [&](const Block::Framed& framed) {
+    return framed.bytes.data() >= run.data && framed.bytes.data() < run.data + run.bytes;
+  });
+}
+
 std::unique_ptr<ReadBuffer> AsyncStripes::RequestStripe(Block* block, std::uint64_t begin,
                                                         std::uint64_t end) {
   const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kRoomBytes);
@@ -155,7 +162,11 @@ AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t n
   if (next_ != nullptr) move(*next_, std::max(current_->valid_end, begin));
   context_->read_bytes->Add(current_->BytesRead());
   auto large = context_->io->Request(file_.get(), engine_, run, begin, end, read_from);
-  block->runs.push_back(current_->run);
+  if (HasFramedOf(*block, current_->run)) {
+    block->runs.push_back(current_->run);
+  } else {
+    context_->arena->Free(current_->run);
+  }
   current_ = std::move(large);
   // What it has behind this record comes next.
   if (next_ != nullptr && next_->end <= end) LetGoOfNext();

@@ -229,9 +229,12 @@ void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
       carried_ = carried;
     }
   }
-  // Records that overlap reach behind what was consumed.
-  std::size_t used = std::max<std::size_t>(bytes, 1);
-  const RecordSpan& last = block->frame.records.back();
+  // Records that overlap reach behind what was consumed. Lost ones have no bytes.
+  const std::vector<RecordSpan>& records = block->frame.records;
+  const bool all_lost = std::all_of(records.begin(), records.end(),
+                                    [](const RecordSpan& record) { return record.damaged(); });
+  std::size_t used = std::max<std::size_t>(all_lost ? 0 : bytes, 1);
+  const RecordSpan& last = records.back();
   const std::span<const std::byte> in_run(framed.data, bytes + rest.size());
   const bool in_it = !std::less<>()(last.data, in_run.data()) &&
                      std::less<>()(last.data, in_run.data() + in_run.size());
@@ -305,6 +308,10 @@ void StreamLane::FillSome(Block* block) {
   }
   if (format_ == nullptr && !Detect(block)) return;
   while (block->status.ok() && block->rows() == 0 && block->frame.damage.empty()) {
+    if (stop_.stop_requested()) {  // a record of any length may be half read
+      block->status = Status(StatusCode::kCancelled, "stopped", {stream_->name(), -1, -1});
+      return;
+    }
     if (carried_ < need_ && !stream_done_) {
       if (!ReadSome(block)) return;
       if (carried_ < need_ && !stream_done_) continue;

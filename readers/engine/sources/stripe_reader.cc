@@ -72,6 +72,10 @@ std::uint64_t StripeReader::part_limit() const {
 
 std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end,
                                 bool at_end) {
+  if (context_->stop.stop_requested()) {  // a record of any length may be half read
+    block->status = Status(StatusCode::kCancelled, "stopped", {file_->name(), -1, -1});
+    return 0;
+  }
   const StageTimer timer(*context_->frame_clock);
   FrameInput input;
   input.bytes = bytes;

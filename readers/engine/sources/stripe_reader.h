@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <stop_token>
 
 #include "base/machine/cpu_time.h"
 #include "base/memory/arena.h"
@@ -88,6 +89,7 @@ struct LaneContext {
   const OpenOptions* options = nullptr;
   ElementCheck check_elements{};  ///< FramerOptions' own
   std::shared_ptr<Arena> arena;
+  std::stop_token stop;  ///< requested when nobody takes any more what is read
   WorkerIo* io = nullptr;
   DirectReads* direct = nullptr;        ///< what is read goes into its memory, of which `arena` is
   const std::byte* last_run = nullptr;  ///< where the block before this one was read to
