@@ -10,6 +10,7 @@
 
 #include "io/data_file.h"
 #include "readers/formats/compression/decompressed_reader.h"
+#include "readers/formats/examined_file.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -31,7 +32,7 @@ RecordWalk::RecordWalk(const std::string& file, const std::string& format, OnDam
     read = ReadFile(head, &got);
   }
   if (!read.ok()) throw Error(read);
-  FormatResult found = ChooseFormat(format, file, std::span(head).first(got));
+  FormatResult found = ChooseFileFormat(format, file, std::span(head).first(got));
   if (!found.status.ok()) throw Error(found.status);
   Open(found.data_file.empty() ? file : found.data_file);
   format_ = std::move(found.format);

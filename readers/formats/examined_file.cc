@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "io/data_file.h"
+#include "readers/formats/mistaken_file.h"
 
 namespace ringfeed {
 namespace {
@@ -53,7 +54,52 @@ Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::vector
   return {};
 }
 
+// Files whose bytes are the user's own business may hold anything but a pointer, and so may lines
+// that are named. An object with an error may be a line of JSON lines.
+bool MayHold(Mistake mistake, std::string_view format, std::string_view asked,
+             std::string_view file_name) {
+  if (mistake == Mistake::kNone) return true;
+  if (mistake == Mistake::kPointer) return false;
+  if (!asked.empty()) {
+    return format == "raw" || format == "lines" ||
+           (mistake == Mistake::kErrorObject && format == "jsonl");
+  }
+  const auto by_name = DetectFormat(file_name, {}).format;
+  return mistake == Mistake::kErrorObject && by_name != nullptr && by_name->name() == "jsonl";
+}
+
+Status RefuseMistake(std::string_view asked, const FormatResult& found, std::string_view file_name,
+                     std::span<const std::byte> head) {
+  const bool is_format = found.format != nullptr || asked.empty();
+  if (!is_format || found.compression != Compression::kNone) return {};
+  const std::string_view format = found.format == nullptr ? "" : found.format->name();
+  MistakenFile mistaken = FindMistake(head);
+  if (MayHold(mistaken.mistake, format, asked, file_name)) return {};
+  if (asked.empty() && mistaken.mistake != Mistake::kPointer) {
+    mistaken.words += "\nif it is data all the same, name its format (format=, --format)";
+  }
+  return Status(StatusCode::kInvalidArgument, std::move(mistaken.words));
+}
+
+// Of a format of two files the one that was named told the format.
+Status ExamineDataFile(ExaminedFile* file) {
+  std::vector<std::byte> head;
+  Status status = SizeOfFile(file->name, &file->bytes);
+  if (status.ok()) status = ReadHeadOfFile(file->name, &file->bytes, &head);
+  const MistakenFile mistaken = FindMistake(head);
+  const bool refused = status.ok() && mistaken.mistake != Mistake::kNone;
+  return refused ? Status(StatusCode::kInvalidArgument, mistaken.words) : status;
+}
+
 }  // namespace
+
+FormatResult ChooseFileFormat(std::string_view asked, std::string_view file_name,
+                              std::span<const std::byte> head) {
+  FormatResult found = ChooseFormat(asked, file_name, head);
+  Status mistaken = RefuseMistake(asked, found, file_name, head);
+  if (!mistaken.ok()) return {std::move(mistaken), nullptr};
+  return found;
+}
 
 Status SizeOfFile(const std::string& name, std::uint64_t* bytes) {
   struct stat info {};
@@ -83,10 +129,10 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
     if (result.status.ok()) result.status = ReadHeadOfFile(result.name, &result.bytes, &head);
     if (!result.status.ok()) return result;
   }
-  FormatResult format = ChooseFormat(asked, result.name, head);
+  FormatResult format = ChooseFileFormat(asked, result.name, head);
   if (format.status.ok() && !format.data_file.empty()) {
     result.name = std::move(format.data_file);
-    format.status = SizeOfFile(result.name, &result.bytes);
+    format.status = ExamineDataFile(&result);
   }
   if (!format.status.ok()) {
     result.status = format.status.WithPlace({result.name, -1, -1});

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
@@ -10,6 +13,14 @@
 #include "ringfeed/status.h"
 
 namespace ringfeed {
+
+/// The warning of a file without a byte: few writers leave one on purpose.
+inline constexpr std::string_view kEmptyFile = "the file is empty";
+
+/// ChooseFormat for a file, of which `head` is all where it is short: refused where that is no data
+/// but what somebody has in place of them.
+FormatResult ChooseFileFormat(std::string_view asked, std::string_view file_name,
+                              std::span<const std::byte> head);
 
 /// What a file is, before it is read.
 struct ExaminedFile {
