@@ -27,6 +27,7 @@ struct FileSpeed {
 struct MetDamage {
   std::vector<DamagedRange> ranges;  ///< the first 1,000
   std::uint64_t records = 0;         ///< known records, and ranges without any
+  std::vector<DataWarning> warnings{};
 };
 
 /// Adds what a damaged file failed at: all from there to its end.

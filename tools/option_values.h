@@ -72,6 +72,9 @@ inline constexpr char kOnDamageText[] =
     "fail: stop at the first damage, after all records before it; skip: note its bytes and go on "
     "at the next intact record";
 
+inline constexpr char kStrictText[] =
+    "a warning is a failure: such as an archive without its end, of which files may be lost";
+
 /// Adds --on-damage=fail|skip, described by `what`; what `on_damage` is now is the default.
 inline void AddDamageOption(CLI::App* app, OnDamage* on_damage,
                             const std::string& what = kOnDamageText) {

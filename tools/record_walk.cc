@@ -142,6 +142,8 @@ ReadResult RecordWalk::Next(std::span<const RecordSpan>* records) {
     need_bytes_ = std::max(result.need_bytes, kReadBytes);
     damage_.insert(damage_.end(), output_.damage.begin(), output_.damage.end());
     output_.damage.clear();
+    warnings_.insert(warnings_.end(), output_.warnings.begin(), output_.warnings.end());
+    output_.warnings.clear();
     status_ = !result.status.ok() || SkipRest(&read) ? result.status : read;
     ended_ = !status_.ok() || !read.ok() ||
              (all_read_ && (result.need_bytes == 0 || result.consumed == 0));

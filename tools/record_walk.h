@@ -30,6 +30,8 @@ class RecordWalk {
   const Status& status() const { return status_; }
   /// What was skipped so far.
   const std::vector<DamagedRange>& damage() const { return damage_; }
+  /// What is odd about the file, as far as it was read.
+  const std::vector<DataWarning>& warnings() const { return warnings_; }
   const Format& format() const { return *format_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
   bool compressed() const { return decompressed_ != nullptr; }
@@ -66,6 +68,7 @@ class RecordWalk {
   FrameOutput output_;
   HeapFrameMemory memory_;
   std::vector<DamagedRange> damage_;
+  std::vector<DataWarning> warnings_;
   Status status_;
   bool ended_ = false;
 };

@@ -33,6 +33,14 @@ Json DamageJson(const std::vector<DamagedRange>& damage) {
   return list;
 }
 
+Json WarningsJson(const std::vector<DataWarning>& warnings) {
+  Json list = Json::array();
+  for (const DataWarning& warning : warnings) {
+    list.push_back({{"file", warning.file}, {"text", warning.text}});
+  }
+  return list;
+}
+
 void PrintJson(const Json& json) {
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
   std::puts(text.c_str());

@@ -15,6 +15,7 @@ using Json = nlohmann::ordered_json;
 
 /// A list of {file, begin, end, reason}.
 Json DamageJson(const std::vector<DamagedRange>& damage);
+Json WarningsJson(const std::vector<DataWarning>& warnings);
 
 /// To stdout, indented. Bytes of names that are no UTF-8 are replaced.
 void PrintJson(const Json& json);

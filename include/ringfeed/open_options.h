@@ -50,6 +50,9 @@ struct OpenOptions {
   /// Under kSkip: reading fails once more than this are met. It is a guard, and no part of the
   /// order: how soon it fails depends on how far was read ahead. It never ends well with more.
   std::uint64_t max_damaged = ~std::uint64_t{0};
+  /// Whether a warning (PipelineStats::warnings) is a failure: kDamaged, after the records before
+  /// it, whatever on_damage says.
+  bool strict = false;
   std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
   /// Gives the order up: whichever of `cycle` open files has something comes first, and whoever is

@@ -25,6 +25,13 @@ struct DamagedRange {
   std::string reason;
 };
 
+/// What is not as it should be about a file, though nothing is known to be lost: an archive without
+/// its end, say.
+struct DataWarning {
+  std::string file;
+  std::string text;
+};
+
 /// What to do with damaged data.
 enum class OnDamage : std::uint8_t {
   kFail,  ///< deliver everything before the first damage, then fail

@@ -31,8 +31,11 @@ struct PipelineStats {
   /// Skipped or failed: known records, and damaged ranges without any. A chunk of RecordIO counts
   /// once, however many records it holds.
   std::uint64_t damaged_records = 0;
-  std::uint64_t lost_ranges = 0;      ///< of damaged_records: ranges of which no record is known
-  std::vector<DamagedRange> damage;   ///< the first 1,000
+  std::uint64_t lost_ranges = 0;     ///< of damaged_records: ranges of which no record is known
+  std::vector<DamagedRange> damage;  ///< the first 1,000
+  /// What is odd about files that were read to their end, each once; the first 1,000. See
+  /// OpenOptions::strict.
+  std::vector<DataWarning> warnings;
   std::uint64_t dropped_records = 0;  ///< the rest of a pass that Batch was told to drop
   /// Different files and stores of this process's share: read, also empty ones; refused, since they
   /// could not be opened or are of no format that is known; missing. One that was read once and

@@ -17,7 +17,7 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 #: What open_files, and what takes its options, has by name.
 OPEN_OPTIONS = frozenset(
-    "format cycle stripe_bytes skip_damaged max_damaged max_record_bytes unordered reopen_limit "
+    "format cycle stripe_bytes skip_damaged max_damaged strict max_record_bytes unordered reopen_limit "
     "reopen_until "
     "ahead ahead_bytes "
     "first_epoch index index_folder note_records threads arena_bytes shuffle_files seed io "
@@ -102,6 +102,7 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
         format: "" (by name or first bytes), "tfrecord", "recordio", "lines", "rows:160", …
         cycle, stripe_bytes: files open at a time, and how much of each in turn.
         skip_damaged, max_damaged: pass over damaged records, and up to how many.
+        strict: what `stats()["warnings"]` lists, such as an archive without its end, is an error.
         max_record_bytes: a larger one is an error.
         unordered: gives the order up for speed on uneven files.
         reopen_limit: how often a stream is opened again at its end, for a writer that is started

@@ -68,6 +68,7 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "stripe_bytes", &options.stripe_bytes);
   Take(from, "max_damaged", &options.max_damaged);
   Take(from, "max_record_bytes", &options.max_record_bytes);
+  Take(from, "strict", &options.strict);
   Take(from, "unordered", &options.unordered);
   Take(from, "reopen_limit", &options.reopen_limit);
   Take(from, "reopen_until", &options.reopen_until);

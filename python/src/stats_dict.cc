@@ -38,6 +38,17 @@ nb::list Damage(const PipelineStats& stats) {
   return list;
 }
 
+nb::list Warnings(const PipelineStats& stats) {
+  nb::list list;
+  for (const DataWarning& warning : stats.warnings) {
+    nb::dict entry;
+    entry["file"] = FileNameText(warning.file);
+    entry["text"] = ReadableText(warning.text);
+    list.append(entry);
+  }
+  return list;
+}
+
 nb::list Io(const PipelineStats& stats) {
   nb::list list;
   for (const IoChoice& choice : stats.io) {
@@ -65,6 +76,7 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["damaged_records"] = stats.damaged_records;
   dict["lost_ranges"] = stats.lost_ranges;
   dict["damage"] = Damage(stats);
+  dict["warnings"] = Warnings(stats);
   dict["files_read"] = stats.files_read;
   dict["files_refused"] = stats.files_refused;
   dict["files_missing"] = stats.files_missing;

@@ -219,7 +219,7 @@ std::size_t Run::BuildSchedule() {
   options.order = source.options.files;
   options.first_epoch = source.options.first_epoch;
   options.moved = [this] { pool_.WakeAll(); };
-  options.passed_over = News().read;
+  options.passed_over = [ledger = ledger_](const std::string& name) { ledger->NoteEmpty(name); };
   schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
   return schedule_->lanes();
 }

@@ -115,7 +115,8 @@ struct FramedUnit {
 struct FrameOutput {
   std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
   std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
-  std::uint64_t more_holes = 0;      ///< null spans beyond the first one of each range of damage
+  std::vector<DataWarning> warnings;  ///< at the end of the file, under either policy
+  std::uint64_t more_holes = 0;       ///< null spans beyond the first one of each range of damage
   /// Not 0 for records whose payload's checksum is still to be taken
   /// (FrameInput::leaves_sums_from); those behind its end are checked.
   std::vector<std::uint8_t> unchecked;
@@ -251,6 +252,11 @@ class Format {
   /// Whether a compressed file of this format is decompressed: not where its bytes are the user's
   /// own business. Then Stripes is as above, and framers take a file of unknown size.
   virtual bool decompresses() const { return true; }
+  /// How many of a file's last bytes FindEnd looks at.
+  static constexpr std::size_t kTailBytes = 1024;
+  /// What a file of this format, of which these are the last bytes, lacks at its end: a warning, as
+  /// a framer gives it. Empty where it lacks nothing, or where that takes reading the file.
+  virtual std::string FindEnd(std::span<const std::byte> /*tail*/) const { return {}; }
   /// For a format of two files: opens the one beside `file`.
   virtual CompanionResult FindCompanion(const std::string& /*file*/) const { return {}; }
   /// All files that hold the data of which `file` is named, by names alone: of a format of two

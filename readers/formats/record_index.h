@@ -31,6 +31,8 @@ struct FixedUnits {
 /// A range that could not be read when the index was made.
 struct IndexDamage {
   static constexpr std::uint64_t kNoRecord = ~std::uint64_t{0};
+  /// No damage, but a warning: nothing is lost.
+  static constexpr std::uint64_t kWarning = kNoRecord - 1;
 
   std::uint64_t begin = 0;  ///< in the file
   std::uint64_t end = 0;
@@ -65,7 +67,8 @@ class RecordIndex {
   virtual Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const = 0;
   /// Where all records are of one size: then nothing needs to be looked up.
   virtual std::optional<FixedUnits> fixed() const { return std::nullopt; }
-  /// What was met when the index was made, sorted; of a file that is damaged all over not all.
+  /// What was met when the index was made, sorted, with warnings; of a file that is damaged all
+  /// over not all.
   virtual std::span<const IndexDamage> damage() const { return {}; }
   /// What of it is in none of its records, all counted.
   virtual IndexLoss loss() const {
@@ -83,6 +86,8 @@ class RecordIndex {
         first, all.end(), [&](const IndexDamage& one) { return one.record != first_record; });
     return {first, last};
   }
+  /// What the framer that read the file warned of.
+  std::span<const IndexDamage> warnings() const { return DamageOf(IndexDamage::kWarning); }
   /// What happened to it since it was opened, for reports; mostly nothing.
   virtual std::string remark() const { return {}; }
 };

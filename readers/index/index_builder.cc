@@ -198,6 +198,7 @@ class Scan {
   std::uint64_t limit_ = kLimitBytes;
   std::size_t need_ = 0;
   std::vector<IndexDamage> ranges_;
+  std::vector<DataWarning> warnings_;
   std::uint64_t damaged_ = 0;
 };
 
@@ -216,6 +217,9 @@ Status Scan::Run(IndexImage* image) {
   IndexHeader& header = image->header;
   header.max_record_bytes = file_.max_record_bytes;
   NoteLoss(&header);
+  for (DataWarning& warning : warnings_) {
+    ranges_.push_back({file_.bytes, file_.bytes, IndexDamage::kWarning, std::move(warning.text)});
+  }
   std::sort(ranges_.begin(), ranges_.end());
   image->damage = std::move(ranges_);
   return {};
@@ -256,6 +260,8 @@ Status Scan::Take() {
     ranges_.push_back({range.begin, range.end, IndexDamage::kNoRecord, range.reason});
   }
   damaged_ += output_.damage.size();
+  warnings_.insert(warnings_.end(), output_.warnings.begin(), output_.warnings.end());
+  output_.warnings.clear();
   units_.clear();
   output_.records.clear();
   output_.damage.clear();

@@ -35,12 +35,12 @@ OPTIONS = {
     "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds --pairs "
     "--devices --step-ms --distribution --last-step --transfer-costs --cache --out --report --json",
 }
-VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damaged"
+VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damaged warnings"
 DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multiset"
 FEED_FIELDS = (
     "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
     "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes read_per_byte "
-    "dropped_records filtered_records late_wakes damaged_records lost_ranges files_read files_refused files_missing damaged io stages bottleneck advice digests order_digest multiset "
+    "dropped_records filtered_records late_wakes damaged_records lost_ranges files_read files_refused files_missing damaged warnings io stages bottleneck advice digests order_digest multiset "
     "verified rank ranks ranks_source order restored position"
 )
 

@@ -128,6 +128,7 @@ void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
   AddOrderOptions(app, plan);
   AddDamageOption(app, &plan->open.on_damage);
   app->add_option("--max-damaged", plan->open.max_damaged, "fail once more than this were skipped");
+  app->add_flag("--strict", plan->open.strict, kStrictText);
   app->add_option("--max-record-bytes", plan->open.max_record_bytes, "a larger record is a failure")
       ->transform(SizeValue())
       ->type_name("SIZE")

@@ -116,6 +116,18 @@ TableRows DamageRows(const PipelineStats& stats) {
   return rows;
 }
 
+TableRows WarningRows(const PipelineStats& stats) {
+  TableRows rows;
+  for (const DataWarning& warning : stats.warnings) {
+    if (rows.size() == kDamageShown) {
+      rows.push_back({"", "… (all of them with --json)"});
+      break;
+    }
+    rows.push_back({rows.empty() ? "warning" : "", warning.file + ": " + warning.text});
+  }
+  return rows;
+}
+
 std::string LateWakesText(std::uint64_t late_wakes) {
   if (late_wakes == 0) return "none";
   return CountText(late_wakes) + ": a defect of ringfeed that cost a second each; please report it";
@@ -176,6 +188,7 @@ TableRows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
   for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));
   for (auto& row : DamageRows(result.stats)) rows.push_back(std::move(row));
+  for (auto& row : WarningRows(result.stats)) rows.push_back(std::move(row));
   rows.push_back({"late wakes", LateWakesText(result.stats.late_wakes)});
   if (report.digests) {
     rows.push_back({"order digest", report.order_digest});
@@ -297,6 +310,7 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
                {"files_refused", stats.files_refused},
                {"files_missing", stats.files_missing},
                {"damaged", DamageJson(stats.damage)},
+               {"warnings", WarningsJson(stats.warnings)},
                {"io", IoJson(stats.io)},
                {"stages", StagesJson(stats.stages)},
                {"bottleneck", stats.bottleneck},

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "readers/formats/examined_file.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/reader.h"
 #include "tools/file_records.h"
@@ -50,6 +51,7 @@ void CheckByWalk(RecordWalk* walk, const Progress& progress, const std::stop_tok
   check->damaged_records = damage.records;
   check->damage = std::move(damage.ranges);
   check->damage.resize(std::min(check->damage.size(), kMostRanges));
+  check->warnings = walk->warnings();
 }
 
 void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progress& progress,
@@ -57,8 +59,8 @@ void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progres
   FileRecords records(check->file, options.format, options.on_damage, {options.arena_bytes, path});
   const std::stop_callback close_at_stop(stop, [&records] { records.Close(); });
   CountRecords(&records, progress, stop, check);
-  if (options.on_damage == OnDamage::kFail && check->status.ok()) return;
   MetDamage damage = records.Damage();
+  check->warnings = std::move(damage.warnings);
   check->damaged_records = damage.records;
   check->damage = std::move(damage.ranges);
 }
@@ -98,6 +100,7 @@ FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
                     const Progress& progress, const std::stop_token& stop) {
   FileCheck check;
   check.file = file;
+  check.strict = options.strict;
   if (stop.stop_requested()) {
     check.status = Status(StatusCode::kCancelled, "interrupted");
     return check;
@@ -110,6 +113,10 @@ FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
     }
     RecordWalk walk(file, options.format, options.on_damage);
     check.format = walk.format().name();
+    if (walk.file_bytes() == 0) {
+      check.warnings.push_back({file, std::string(kEmptyFile)});
+      return check;
+    }
     if (walk.file_bytes() <= kSmallFile) {
       CheckByWalk(&walk, progress, stop, &check);
     } else {

@@ -16,6 +16,7 @@ namespace ringfeed::tools {
 struct FileCheckOptions {
   std::string format;  ///< as in OpenOptions
   OnDamage on_damage = OnDamage::kSkip;
+  bool strict = false;          ///< a file with a warning is not intact
   std::size_t arena_bytes = 0;  ///< as in OpenOptions
 };
 
@@ -30,10 +31,15 @@ struct FileCheck {
   std::uint64_t payload_bytes = 0;
   std::uint64_t damaged_records = 0;
   std::vector<DamagedRange> damage;  ///< the first kMostRanges
-  Status status;                     ///< why it could not be read to its end
+  std::vector<DataWarning> warnings;
+  bool strict = false;  ///< as FileCheckOptions has it
+  Status status;        ///< why it could not be read to its end
 
   /// Every byte was read and is as it should be.
-  bool intact() const { return status.ok() && damage.empty() && damaged_records == 0; }
+  bool intact() const {
+    return status.ok() && damage.empty() && damaged_records == 0 && !(strict && warned());
+  }
+  bool warned() const { return !warnings.empty(); }
 };
 
 /// Reads `file`, without a copy of what is in it. `progress` gets the payload bytes of every block;

@@ -18,6 +18,8 @@
 #include "io/input_file.h"
 #include "io/read_engine.h"
 #include "readers/formats/builders/wire_format.h"
+#include "readers/formats/examined_file.h"
+#include "readers/formats/format.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/record.h"
 #include "tools/command.h"
@@ -249,6 +251,18 @@ class InfoCommand : public Command {
   }
 
  private:
+  // What the file's last bytes tell; what only reading it tells, verify says.
+  static std::string WarningOf(InputFile* file, const RecordWalk& walk) {
+    if (file->size() == 0) return std::string(kEmptyFile);
+    if (walk.compressed()) return {};
+    std::vector<std::byte> tail(std::min<std::uint64_t>(file->size(), Format::kTailBytes));
+    const std::span<const std::byte> mapping = file->mapping();
+    std::size_t got = std::min(mapping.size(), tail.size());
+    std::copy_n(mapping.end() - static_cast<std::ptrdiff_t>(got), got, tail.begin());
+    if (mapping.empty() && !file->ReadAt(file->size() - tail.size(), tail, &got).ok()) return {};
+    return got == tail.size() ? walk.format().FindEnd(tail) : "";
+  }
+
   // The outcome of looking at the first records.
   Status Describe(const std::string& file, Json* json) const {
     const OpenInputResult opened = OpenInput(file, IoOptions());
@@ -261,6 +275,8 @@ class InfoCommand : public Command {
     (*json)["direct"] = choice.direct;
     (*json)["resident"] = choice.resident;
     (*json)["reason"] = choice.reason;
+    const std::string warning = WarningOf(opened.file.get(), walk);
+    if (!warning.empty()) (*json)["warning"] = warning;
     std::span<const RecordSpan> records;
     if (walk.Next(&records) == ReadResult::kRecord) {
       records = records.first(std::min(records.size(), kPeekedRecords));

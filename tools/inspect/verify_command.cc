@@ -34,19 +34,27 @@ Json FileCheckJson(const FileCheck& check) {
                {"records", check.records},
                {"payload_bytes", check.payload_bytes},
                {"damaged_records", check.damaged_records},
-               {"damaged", DamageJson(check.damage)}};
+               {"damaged", DamageJson(check.damage)},
+               {"warnings", WarningsJson(check.warnings)}};
   if (!check.status.ok()) json["error"] = check.status.ToString();
   return json;
 }
 
 void PrintFileCheck(const FileCheck& check) {
-  const char* verdict = check.intact() ? "ok" : check.damage.empty() ? "failed" : "damaged";
+  const char* verdict = !check.damage.empty() ? "damaged"
+                        : !check.status.ok()  ? "failed"
+                        : check.warned()      ? "warning"
+                        : check.intact()      ? "ok"
+                                              : "failed";
   std::printf("%-8s %s: %s%s%s records, %s\n", verdict, check.file.c_str(), check.format.c_str(),
               check.format.empty() ? "" : ", ", CountText(check.records).c_str(),
               BytesText(check.payload_bytes).c_str());
   for (const DamagedRange& range : check.damage) {
     std::printf("         bytes %llu to %llu: %s\n", static_cast<unsigned long long>(range.begin),
                 static_cast<unsigned long long>(range.end), range.reason.c_str());
+  }
+  for (const DataWarning& warning : check.warnings) {
+    std::printf("         %s\n", warning.text.c_str());
   }
   if (check.damage.size() == kMostRanges) {
     std::printf("         and more: %s damaged in all\n", CountText(check.damaged_records).c_str());
@@ -61,6 +69,7 @@ class VerifyCommand : public Command {
     sub->add_option("FILE", names_, "files, globs in quotes, or - for stdin")->required();
     sub->add_option("--format", options_.format, kFormatText);
     AddDamageOption(sub, &options_.on_damage);
+    sub->add_flag("--strict", options_.strict, kStrictText);
     sub->add_flag("--json", json_, "an object for one file, a list for several");
     return sub;
   }

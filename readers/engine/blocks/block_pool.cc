@@ -67,6 +67,7 @@ void BlockPool::Empty(Block* block) {
   block->refused.clear();
   block->frame.CutRecords(0);
   block->frame.damage.clear();
+  block->frame.warnings.clear();
   block->frame.more_holes = 0;
   block->locations.clear();
   block->row_failures.clear();

@@ -166,7 +166,8 @@ Status RecordSet::status() const {
 
 bool RecordSet::has_losses() const {
   return std::any_of(files_.begin(), files_.end(), [](const File& file) {
-    return file.index != nullptr && file.index->loss().ranges != 0;
+    return file.index != nullptr && (file.bytes == 0 || file.index->loss().ranges != 0 ||
+                                     !file.index->warnings().empty());
   });
 }
 

@@ -59,7 +59,7 @@ class RecordSet final : public RowLayout, public FileTable {
   std::size_t FileOf(RowNumber row, std::size_t hint = 0) const;
   /// The first file's that failed.
   Status status() const;
-  /// Whether something is lost to all records of a file (RecordIndex::loss).
+  /// Whether something is lost to all records of a file (RecordIndex::loss), or it is warned of.
   bool has_losses() const;
   /// Computed at opening.
   const DataFingerprint& fingerprint() const { return fingerprint_; }

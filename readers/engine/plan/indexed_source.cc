@@ -198,6 +198,10 @@ void IndexedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
   for (const IndexDamage& range : file.index->DamageOf(IndexDamage::kNoRecord)) {
     losses->ranges.push_back({file.name, range.begin, range.end, range.reason});
   }
+  if (file.bytes == 0) losses->warnings.push_back({file.name, std::string(kEmptyFile)});
+  for (const IndexDamage& warning : file.index->warnings()) {
+    losses->warnings.push_back({file.name, warning.reason});
+  }
 }
 
 IndexedSource::Losses IndexedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {

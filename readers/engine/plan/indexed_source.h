@@ -76,6 +76,7 @@ class IndexedSource {
   struct Losses {
     std::vector<DamagedRange> ranges;
     std::uint64_t count = 0;
+    std::vector<DataWarning> warnings;
   };
   Losses LossesOf(std::uint64_t pass, std::size_t stages) const;
   /// Rows of that pass by the files' indexes; of a mixture, and of passes without end that are

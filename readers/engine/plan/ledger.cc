@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/refusal.h"
+#include "readers/formats/examined_file.h"
 
 namespace ringfeed {
 
@@ -32,6 +33,12 @@ void Ledger::NoteFile(const std::string& name, FileFate fate) {
   ++(fate == FileFate::kRead      ? files_read_
      : fate == FileFate::kMissing ? files_missing_
                                   : files_refused_);
+}
+
+void Ledger::NoteEmpty(const std::string& name) {
+  NoteFile(name, FileFate::kRead);
+  const DataWarning warning{name, std::string(kEmptyFile)};
+  NoteWarnings({&warning, 1});
 }
 
 void Ledger::NoteFile(const std::string& name, const Status& why_not) {
@@ -73,6 +80,25 @@ void Ledger::NoteDamage(std::span<const DamagedRange> ranges, std::uint64_t coun
     if (damage_.size() == kMostListed) return;
     damage_.push_back(range);
   }
+}
+
+void Ledger::NoteWarnings(std::span<const DataWarning> warnings) {
+  if (warnings.empty()) return;
+  warned_.fetch_add(warnings.size(), std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  last_warning_ = warnings.back();
+  for (const DataWarning& warning : warnings) {
+    if (warnings_.size() == kMostListed) return;
+    const bool known = std::any_of(warnings_.begin(), warnings_.end(), [&](const DataWarning& one) {
+      return one.file == warning.file && one.text == warning.text;
+    });
+    if (!known) warnings_.push_back(warning);
+  }
+}
+
+Status Ledger::LastWarning() const {
+  const std::lock_guard lock(mutex_);
+  return Status(StatusCode::kDamaged, last_warning_.text, {last_warning_.file, -1, -1});
 }
 
 void Ledger::NoteSkipped(const DamagedRange& range, std::size_t payload_bytes) {
@@ -117,6 +143,7 @@ void Ledger::Fill(PipelineStats* stats) const {
   const std::lock_guard lock(mutex_);
   FillNumbersLocked(stats);
   stats->damage = damage_;
+  stats->warnings = warnings_;
   stats->io = choices_;
 }
 

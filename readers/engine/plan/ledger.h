@@ -55,6 +55,8 @@ class Ledger {
   void Add(const RunTotals& totals);
   /// Ranges that could not be read; `count` may be more than are listed.
   void NoteDamage(std::span<const DamagedRange> ranges, std::uint64_t count);
+  /// What is odd about files; listed once for each.
+  void NoteWarnings(std::span<const DataWarning> warnings);
   /// A record that was to be delivered turned out damaged when it was parsed.
   void NoteSkipped(const DamagedRange& range, std::size_t payload_bytes);
 
@@ -64,11 +66,17 @@ class Ledger {
   void TakeOff(const PlannedSums& sums);
 
   void NoteFile(const std::string& name, FileFate fate);
+  /// A file without a byte was read, which is a warning.
+  void NoteEmpty(const std::string& name);
   /// The same of one that cannot be read; nothing if that says nothing of the file.
   void NoteFile(const std::string& name, const Status& why_not);
   /// A file was opened: it is read, and how.
   void NoteOpened(const IoChoice& choice);
 
+  /// Warnings so far, with those that came again.
+  std::uint64_t warned() const { return warned_.load(std::memory_order_relaxed); }
+  /// The last one, as what a strict run ends with.
+  Status LastWarning() const;
   /// Damaged records and ranges so far.
   std::uint64_t damaged() const { return damaged_.load(std::memory_order_relaxed); }
   void Fill(PipelineStats* stats) const;
@@ -92,6 +100,7 @@ class Ledger {
   std::atomic<std::uint64_t> records_{0};
   std::atomic<std::uint64_t> payload_bytes_{0};
   std::atomic<std::uint64_t> damaged_{0};
+  std::atomic<std::uint64_t> warned_{0};
   std::atomic<std::uint64_t> dropped_{0};
   std::atomic<std::uint64_t> reopened_{0};
   std::atomic<std::uint64_t> filtered_{0};
@@ -99,6 +108,8 @@ class Ledger {
   std::atomic<std::int64_t> lost_ranges_{0};
   mutable std::mutex mutex_;  ///< guards what follows; taken on rare events only
   std::vector<DamagedRange> damage_;
+  std::vector<DataWarning> warnings_;
+  DataWarning last_warning_;
   RunTotals ended_;  ///< of all runs that are over
   std::unordered_map<std::string, std::uint8_t> fates_;
   std::uint64_t files_read_ = 0;

@@ -49,6 +49,7 @@ Planner::Planner(Input input, Host* host)
       host_(host),
       sink_(input_.stages->sink()),
       failure_stage_(input_.stages->failure_stage()),
+      warned_before_(input_.ledger->warned()),
       damaged_before_(input_.ledger->damaged()),
       turns_(input_.lanes),
       most_held_(MostHeld(plan_)),
@@ -143,6 +144,8 @@ void Planner::Follow(const BlockEnds& ends) {
     ends.denied ? FinishWithoutPlace(ends.status) : Finish(ends.status);
   } else if (const Status damage = WhyTooMuchDamage(); !damage.ok()) {
     Finish(input_.judge->EndOr(damage));
+  } else if (const Status warning = WhyNotStrict(ends); !warning.ok()) {
+    Finish(input_.judge->EndOr(warning));
   } else if (ends.stream) {
     Finish(input_.judge->EndOr(Status()));
   } else if (turns_.IsPassOver()) {
@@ -178,10 +181,23 @@ void Planner::EnterBlock(const Block& block) {
   bytes_taken_ += read.payload_bytes;
   input_.ledger->Add(read);
   input_.ledger->NoteDamage(block.frame.damage, ranges);
+  NoteWarnings(block.frame.warnings);
   if (input_.start.other_policy && (read.lost_ranges > 0 || !block.row_failures.empty()) &&
       !host_->HasLeftOut()) {
     NoteOtherOrder(block.file_name);
   }
+}
+
+void Planner::NoteWarnings(std::span<const DataWarning> warnings) {
+  input_.ledger->NoteWarnings(warnings);
+  warned_ = warned_ || !warnings.empty();
+}
+
+Status Planner::WhyNotStrict(const BlockEnds& ends) const {
+  if (!plan_.source.options.strict) return {};
+  const bool at_end = ends.stream || turns_.IsPassOver();
+  const bool fails = warned_ || (at_end && input_.ledger->warned() != warned_before_);
+  return fails ? input_.ledger->LastWarning() : Status();
 }
 
 void Planner::NoteOtherOrder(const std::string& file) {
@@ -205,6 +221,7 @@ void Planner::NoteLosses() {
   if (input_.start.other_policy && first && losses.count > 0) {
     NoteOtherOrder(losses.ranges.empty() ? "" : losses.ranges.front().file);
   }
+  NoteWarnings(losses.warnings);  // each of the ranks: a strict one must not end alone
   if (plan_.batch.rank.rank == 0 || plan_.batch.split_by_files) {
     input_.ledger->NoteDamage(losses.ranges, losses.count);
     input_.ledger->Add(Ledger::Read{.lost_ranges = static_cast<std::int64_t>(losses.count)});

@@ -192,6 +192,10 @@ class Planner {
     Status status;
   };
   void Follow(const BlockEnds& ends);
+  void NoteWarnings(std::span<const DataWarning> warnings);
+  /// Of a strict run, the warning that ends it behind that block: its own, or at the end of a pass
+  /// that of a file without a block.
+  Status WhyNotStrict(const BlockEnds& ends) const;
   /// Enters what a block brings into the ledger.
   void EnterBlock(const Block& block);
   /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
@@ -231,6 +235,8 @@ class Planner {
   Host* const host_;
   PlanSink* const sink_;
   FailureStage* const failure_stage_;
+  bool warned_ = false;                 ///< by a block
+  const std::uint64_t warned_before_;   ///< as damaged_before_
   const std::uint64_t damaged_before_;  ///< by earlier runs
   LaneTurns turns_;
   Pass pass_;

@@ -170,7 +170,8 @@ bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& f
   std::unique_ptr<Framer> framer;
   if (options.on_damage == OnDamage::kSkip) {
     const std::uint64_t at = position_;
-    Frame(block, {}, at, true);  // to be told of what it was passing over
+    Frame(block, {}, at, true);     // to be told of what it was passing over
+    block->frame.warnings.clear();  // this is not the file's end
     // Of a file whose size is known the framer takes that for its end, and says that it shrank.
     if (file_bytes_ != kUnknownSize) {
       std::erase_if(block->frame.damage,

@@ -50,6 +50,7 @@ Framed FrameWith(Framer* framer, const std::string& file, const Feeding& feeding
       if (!record.damaged()) framed.records.push_back(Bytes(record.bytes()));
     }
     framed.damage.insert(framed.damage.end(), output.damage.begin(), output.damage.end());
+    for (const DataWarning& warning : output.warnings) framed.warnings.push_back(warning.text);
     framed.status = result.status;
     if (!result.status.ok()) return framed;
     at += result.consumed;

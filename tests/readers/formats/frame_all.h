@@ -15,6 +15,7 @@ struct Framed {
   std::vector<std::string> records;  ///< intact ones
   std::vector<bool> damaged;         ///< of all that kept a place, whether it is one of those
   std::vector<DamagedRange> damage;
+  std::vector<std::string> warnings;
   Status status;
   std::uint64_t end = 0;  ///< of what the framer was done with
   bool stuck = false;     ///< the framer asked for nothing and was not at the end
