@@ -189,7 +189,9 @@ struct TarSample {
   std::string key;
   std::vector<TarMember> members;
 
-  /// The first member of that extension; null if there is none. Valid as long as the sample.
+  /// The first member of that extension. If there is none, the one whose extension differs in the
+  /// case of its ASCII letters alone ("JPG"); null if that are none or several. Valid as long as
+  /// the sample.
   const TarMember* Find(std::string_view extension) const;
 };
 

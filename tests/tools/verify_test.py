@@ -54,6 +54,50 @@ class VerifyTest(CommandTest):
         self.assertEqual([(d["begin"], d["end"]) for d in report["damaged"]], ranges)
         self.assertTrue(all(d["reason"] for d in report["damaged"]))
 
+    def test_an_archive_without_its_end_is_a_warning_and_fails_if_asked(self):
+        whole = (DATA / "webdataset/basic.tar").read_bytes().rstrip(b"\0")
+        whole += bytes(-len(whole) % 512)
+        path = self.folder / "cut.tar"
+        path.write_bytes(whole)
+        report = run_json("verify", path)
+        self.assertIs(report["intact"], True)
+        self.assertIn("no end of the archive", report["warnings"][0]["text"])
+        self.assertIn("warning", run("verify", path).stdout)
+        self.assertIn("no end of the archive", run("info", path).stdout)
+        self.assertIn("no end of the archive", run("feed", path).stdout)
+        self.assertEqual(run("verify", "--strict", path).returncode, 1)
+        for order in ([], ["--shuffle", 1, "--shuffle-mode", "global"]):
+            self.assertEqual(run("feed", path, *order).returncode, 0)
+            strict = run("feed", path, "--strict", "--on-damage", "skip", *order)
+            self.assertEqual(strict.returncode, 1)
+            self.assertIn("no end of the archive", strict.stderr)
+
+    def test_an_empty_file_is_a_warning_in_every_format(self):
+        for ending in ("tfrecord", "tar", "npy", "jsonl", "csv"):
+            path = self.folder / f"empty.{ending}"
+            path.write_bytes(b"")
+            for policy in ("fail", "skip"):
+                with self.subTest(ending, policy=policy):
+                    report = run_json("verify", path, "--on-damage", policy)
+                    self.assertEqual([w["text"] for w in report["warnings"]], ["the file is empty"])
+                    report = run_json("feed", path, "--on-damage", policy)
+                    self.assertEqual([w["text"] for w in report["warnings"]], ["the file is empty"])
+
+    def test_what_is_no_data_is_named(self):
+        for ending in ("tfrecord", "tar", "jsonl", "csv", "txt"):
+            for words, content in (
+                ("a pointer of Git LFS", "version https://git-lfs.github.com/spec/v1\n"
+                 "oid sha256:4d7a214614ab2935c943f9e0ff69d22e\nsize 12345\n"),
+                ("an HTML page", "<!doctype html><html><title>Not found</title></html>"),
+            ):
+                with self.subTest(ending, words=words):
+                    path = self.folder / f"a.{ending}"
+                    path.write_text(content)
+                    self.assertIn(words, run("verify", path).stderr)
+                    skipping = run("feed", path, "--on-damage", "skip")
+                    self.assertNotEqual(skipping.returncode, 0)
+                    self.assertIn(words, skipping.stdout + skipping.stderr)
+
     def test_intact_files_of_all_formats(self):
         reports = run_json("verify", *[DATA / name for name in INTACT])
         for name, report in zip(INTACT, reports, strict=True):

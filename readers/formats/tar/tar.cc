@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/edit_distance.h"
+#include "readers/formats/tar/tar_members.h"
 #include "readers/formats/tar/tar_unit.h"
 #include "readers/formats/writing/file_record_writer.h"
 #include "ringfeed/formats.h"
@@ -42,7 +43,9 @@ class TarUnitFramer final : public UnitFramer {
   explicit TarUnitFramer(const FramerOptions& options) : lost_(options) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
-    const std::string problem = Problem(unit.bytes);
+    StatusCode code = StatusCode::kDamaged;
+    const std::string problem = Problem(unit.bytes, &code);
+    if (code == StatusCode::kUnsupported) return {code, problem};
     if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
     output->records.push_back({unit.bytes.data(), unit.bytes.size()});
     return {};
@@ -50,12 +53,14 @@ class TarUnitFramer final : public UnitFramer {
 
  private:
   // Why the bytes are not the whole members of one sample.
-  static std::string Problem(std::span<const std::byte> bytes) {
+  static std::string Problem(std::span<const std::byte> bytes, StatusCode* code) {
     if (bytes.empty()) return std::string(kLostBefore);
     TarGlobals globals;
     std::string key;
+    TarMembers members;
     while (!bytes.empty()) {
       const TarUnit unit = ReadTarUnit(bytes, bytes.size(), &globals);
+      *code = unit.code;
       if (unit.kind == TarUnit::Kind::kDamage) return unit.reason;
       const bool member = unit.kind == TarUnit::Kind::kMember;
       if ((!member && unit.kind != TarUnit::Kind::kPassOver) || unit.end > bytes.size()) {
@@ -65,7 +70,10 @@ class TarUnitFramer final : public UnitFramer {
       std::string_view extension;
       if (member && SplitTarName(unit.name, &its_key, &extension)) {
         if (key.empty()) key = its_key;
-        if (key != its_key) return "a member of another sample stands in this one";
+        if (key != its_key || members.Has(extension)) {
+          return "a member of another sample stands in this one";
+        }
+        members.Add(extension);
       }
       bytes = bytes.subspan(static_cast<std::size_t>(unit.end));
     }
@@ -90,6 +98,9 @@ class Tar final : public Format {
     if (head.size() < TarLayout::kBlockBytes) return false;
     const auto block = head.first(TarLayout::kBlockBytes);
     return TarHeaderMatches(block) && (TarHasMagic(block) || head[0] != std::byte{});
+  }
+  std::string FindEnd(std::span<const std::byte> tail) const override {
+    return TarBlockIsZero(tail) && !tail.empty() ? "" : std::string(kTarHasNoEnd);
   }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewTarFramer(options);
@@ -135,7 +146,13 @@ const TarMember* TarSample::Find(std::string_view extension) const {
   for (const TarMember& member : members) {
     if (member.extension == extension) return &member;
   }
-  return nullptr;
+  const TarMember* found = nullptr;
+  for (const TarMember& member : members) {
+    if (!SameTarExtension(member.extension, extension)) continue;
+    if (found != nullptr) return nullptr;
+    found = &member;
+  }
+  return found;
 }
 
 Status SplitTarSample(std::span<const std::byte> record, TarSample* sample) {

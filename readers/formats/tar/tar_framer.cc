@@ -19,8 +19,6 @@ constexpr std::uint64_t kAhead = 8 * kBlock;
 constexpr std::uint64_t kWindow = std::uint64_t{1} << 20;
 // From this many questions for one sample on, each asks for half as much again: linear time.
 constexpr int kFewQuestions = 16;
-// Whose extensions are remembered; beyond, a damaged header's owner is guessed with less.
-constexpr std::size_t kMostMembers = 64;
 
 class TarFramer final : public Framer {
  public:
@@ -45,6 +43,7 @@ class TarFramer final : public Framer {
   FrameStep EndMark(Call* call);
   FrameStep Tail(Call* call);
   FrameStep AtEnd(Call* call);
+  void WarnOfEnd(Call* call);
   FrameStep CutShort(Call* call);
   FrameStep Lose(const TarUnit& unit, Call* call);
   FrameStep LoseMember(const TarUnit& unit, Call* call);
@@ -56,6 +55,8 @@ class TarFramer final : public Framer {
   bool LearnFromNext(Call* call, FrameStep* step);
   TarLoss::Verdict Verdict(std::string_view after, std::string_view after_member) const;
   FrameStep TooLong(TarUnit unit, Call* call);
+  FrameStep Unsupported(const TarUnit& unit, Call* call);
+  FrameStep EndSampleBefore(std::string_view key, std::string_view extension, Call* call);
   FrameStep Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
   FrameStep More(std::uint64_t target, Call* call);
   void BeginSample(std::string_view key);
@@ -66,6 +67,8 @@ class TarFramer final : public Framer {
   void Note(std::uint64_t begin, std::uint64_t end, const std::string& reason, Call* call) const;
   FrameStep Emit(Call* call);
 
+  /// Whether the sample at hand has a member of that extension.
+  bool IsThere(std::string_view extension) const { return pending_ && members_.Has(extension); }
   /// As far as it is known; the bytes at hand reach it where at_end is set.
   std::uint64_t FileEnd(const FrameInput& input) const {
     return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
@@ -100,7 +103,7 @@ class TarFramer final : public Framer {
   std::uint64_t begin_ = 0;  // of the sample, or of the damage
   std::uint64_t end_ = 0;    // of its last member
   int questions_ = 0;        // for more of it
-  TarExtensions members_;    // of it
+  TarMembers members_;       // of it
   TarExtensions usual_;      // of the last whole sample
   TarGlobals sample_globals_;
   std::string drop_reason_;
@@ -111,6 +114,7 @@ class TarFramer final : public Framer {
   bool anywhere_ = false;   // which may stand between blocks
   std::uint64_t search_at_ = 0;
   std::uint64_t boundary_ = 0;  // where the damaged header says that the next one is; 0: tried
+  bool warned_ = false;         // of an archive without its end
   std::int64_t next_record_ = 0;
   Status failed_;
 };
@@ -163,7 +167,10 @@ FrameStep TarFramer::NextUnit(Call* call) {
     call->result.need_bytes = end < input.limit ? kBlock : 0;
     return FrameStep::kStop;
   }
-  if (at_ >= FileEnd(input)) return AtEnd(call);
+  if (at_ >= FileEnd(input)) {
+    WarnOfEnd(call);
+    return AtEnd(call);
+  }
   if (!pending_ && at_ >= input.limit) return FrameStep::kStop;
   TarUnit unit = ReadTarUnit(From(input, at_), FileEnd(input) - at_, &globals_);
   switch (unit.kind) {
@@ -178,11 +185,11 @@ FrameStep TarFramer::NextUnit(Call* call) {
     case TarUnit::Kind::kDamage:
       break;
   }
-  return Lose(unit, call);
+  return unit.code == StatusCode::kUnsupported ? Unsupported(unit, call) : Lose(unit, call);
 }
 
 void TarFramer::Advance(TarUnit unit) {
-  last_ = {std::move(unit), at_, end_, members_.size()};
+  last_ = {std::move(unit), at_, end_, members_.first().size()};
   at_ += last_.unit.end;
 }
 
@@ -202,10 +209,7 @@ FrameStep TarFramer::Member(TarUnit unit, Call* call) {
   if (!SplitTarName(unit.name, &key, &extension)) return PassOver(std::move(unit), call);
   FrameStep step = FrameStep::kGoOn;
   if (lost_ && usual_.empty() && pending_ && LearnFromNext(call, &step)) return step;
-  if (lost_ && Resolve(key, extension, call) == FrameStep::kStop) return FrameStep::kStop;
-  if (LostIsDue(call)) return FrameStep::kStop;
-  if ((pending_ || dropping_) && key != key_ && Close(call) == FrameStep::kStop)
-    return FrameStep::kStop;
+  if (EndSampleBefore(key, extension, call) == FrameStep::kStop) return FrameStep::kStop;
   if (!pending_ && !dropping_) {
     if (at_ >= call->input.limit) return FrameStep::kStop;
     BeginSample(key);
@@ -214,11 +218,33 @@ FrameStep TarFramer::Member(TarUnit unit, Call* call) {
   if (pending_ && at_ + unit.end - begin_ > options_.max_record_bytes) {
     return TooLong(std::move(unit), call);
   }
-  std::string member(extension);
+  const std::string member(extension);
   Advance(std::move(unit));
   end_ = at_;
-  if (members_.size() < kMostMembers) members_.push_back(std::move(member));
+  members_.Add(member);
   return FrameStep::kGoOn;
+}
+
+// A member of that name stands at at_. It begins another sample if its key is another one, or if
+// the sample at hand has such a member: archives that were joined may have samples of one key next
+// to each other. Behind a loss nobody knows where such a sample begins: all of the key are dropped.
+FrameStep TarFramer::EndSampleBefore(std::string_view key, std::string_view extension, Call* call) {
+  if (lost_ && Resolve(key, extension, call) == FrameStep::kStop) return FrameStep::kStop;
+  if (LostIsDue(call)) return FrameStep::kStop;
+  const bool is_other = ((pending_ || dropping_) && key != key_) || IsThere(extension);
+  return is_other ? Close(call) : FrameStep::kGoOn;
+}
+
+// The members before it are whole samples unless they are of its own one.
+FrameStep TarFramer::Unsupported(const TarUnit& unit, Call* call) {
+  std::string_view key;
+  std::string_view extension;
+  const bool is_member = SplitTarName(unit.name, &key, &extension);
+  if (is_member && EndSampleBefore(key, extension, call) == FrameStep::kStop) {
+    return FrameStep::kStop;
+  }
+  if (!pending_ && at_ >= call->input.limit) return FrameStep::kStop;
+  return Failed(unit.code, unit.reason, at_ + unit.header_at, call);
 }
 
 void TarFramer::BeginSample(std::string_view key) {
@@ -227,7 +253,7 @@ void TarFramer::BeginSample(std::string_view key) {
   begin_ = at_;
   end_ = at_;
   questions_ = 0;
-  members_.clear();
+  members_.Clear();
   sample_globals_ = globals_;
 }
 
@@ -239,6 +265,9 @@ FrameStep TarFramer::TooLong(TarUnit unit, Call* call) {
     return Failed(StatusCode::kResourceExhausted, reason, begin_, call);
   }
   drop_reason_ = reason;
+  std::string_view key;
+  std::string_view extension;
+  if (SplitTarName(unit.name, &key, &extension)) members_.Add(extension);
   AddLost(begin_, call);
   Drop(begin_, key_);
   Advance(std::move(unit));
@@ -306,7 +335,7 @@ FrameStep TarFramer::Emit(Call* call) {
     call->output->units->push_back({begin_, end_, 1, false, sample_globals_.any()});
   }
   ++next_record_;
-  usual_.swap(members_);
+  members_.SwapFirst(&usual_);
   return FrameStep::kGoOn;
 }
 
@@ -314,6 +343,12 @@ FrameStep TarFramer::AtEnd(Call* call) {
   if (lost_ && Resolve({}, {}, call) == FrameStep::kStop) return FrameStep::kStop;
   if (Close(call) == FrameStep::kGoOn) LostIsDue(call);
   return FrameStep::kStop;
+}
+
+// Two blocks of zeros should stand there. A file that grew has them behind what is read of it.
+void TarFramer::WarnOfEnd(Call* call) {
+  if (lost_ || options_.has_grown || std::exchange(warned_, true)) return;
+  call->output->warnings.push_back({options_.file, std::string(kTarHasNoEnd)});
 }
 
 // A block of zeros stands at at_: the end of the archive, if another one follows.
@@ -362,7 +397,7 @@ FrameStep TarFramer::Tail(Call* call) {
 FrameStep TarFramer::CutShort(Call* call) {
   at_ = last_.at;
   end_ = last_.end;
-  members_.resize(last_.members);
+  members_.CutTo(last_.members);
   return LoseMember(last_.unit, call);
 }
 
@@ -377,8 +412,8 @@ FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
   lost_ = true;
   const auto rest = From(input, std::min(header, End(input)));
   const auto block = rest.first(std::min(kBlock, rest.size()));
-  // A name that extension headers gave, or that of a whole header, holds.
-  if (unit.long_name || (!unit.name.empty() && unit.code == StatusCode::kUnsupported)) {
+  // A name that extension headers gave holds.
+  if (unit.long_name) {
     loss_.AddName(unit.name);
   } else {
     loss_.AddHeader(block);
@@ -497,7 +532,7 @@ TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view aft
   const bool at_hand = pending_ || dropping_;
   TarLoss::Around around;
   if (at_hand) around.before = key_;
-  around.before_members = at_hand ? &members_ : &kNone;
+  around.before_members = at_hand ? &members_.first() : &kNone;
   around.after = after;
   around.after_member = after_member;
   around.usual = &usual_;
@@ -513,7 +548,7 @@ bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
   TarExtensions next;
   std::string first_key;
   for (std::uint64_t at = at_; at < FileEnd(input);) {
-    if (at - at_ > kWindow || next.size() > members_.size()) return false;
+    if (at - at_ > kWindow || next.size() > members_.first().size()) return false;
     TarUnit unit;
     unit.kind = TarUnit::Kind::kMore;
     unit.need_bytes = kBlock;
@@ -528,12 +563,13 @@ bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
     std::string_view extension;
     if (unit.kind == TarUnit::Kind::kMember && SplitTarName(unit.name, &key, &extension)) {
       if (first_key.empty()) first_key = key;
-      if (first_key != key) break;
+      const bool is_there = std::find(next.begin(), next.end(), extension) != next.end();
+      if (first_key != key || is_there) break;
       next.emplace_back(extension);
     }
     at += unit.end;
   }
-  if (next == members_) usual_ = members_;
+  if (next == members_.first()) usual_ = next;
   return false;
 }
 
@@ -542,7 +578,7 @@ bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
 FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_member, Call* call) {
   lost_ = false;
   const bool at_hand = pending_ || dropping_;
-  const bool goes_on = at_hand && key_ == after;
+  const bool goes_on = at_hand && key_ == after && !IsThere(after_member);
   const TarLoss::Verdict verdict = Verdict(after, after_member);
   const bool drops = pending_ && (goes_on || verdict.before);
   if (options_.on_damage == OnDamage::kFail) {
@@ -568,6 +604,7 @@ FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_memb
   }
   if (verdict.after && !after.empty()) {
     drop_reason_ = loss_.reason();
+    members_.Clear();
     Drop(begin, after);
     lost_is_due_ = true;
     return FrameStep::kGoOn;

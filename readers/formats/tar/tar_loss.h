@@ -7,13 +7,11 @@
 #include <string_view>
 #include <vector>
 
+#include "readers/formats/tar/tar_members.h"
 #include "readers/formats/tar/tar_unit.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
-
-/// The extensions of a sample's members in their order, as far as they are kept.
-using TarExtensions = std::vector<std::string>;
 
 /// Headers that were lost between two members, and whose they were. A sample that lost a member
 /// must not be delivered, and its neighbour, which lost none, must: so the damaged headers are

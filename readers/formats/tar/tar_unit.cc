@@ -50,6 +50,7 @@ bool ReadBase256(std::span<const std::byte> field, std::uint64_t* value) {
 struct Extensions {
   std::string path;
   std::string size;
+  std::string sparse_path;  // of a sparse file, of which `path` is that of its pieces
   bool sparse = false;
 };
 
@@ -74,6 +75,7 @@ bool ReadPax(std::string_view text, Extensions* found) {
     const std::string_view value = record.substr(equals + 1);
     if (key == "path") found->path = value;
     if (key == "size") found->size = value;
+    if (key == "GNU.sparse.name") found->sparse_path = value;
     if (key.starts_with("GNU.sparse.")) found->sparse = true;
     text.remove_prefix(length);
   }
@@ -94,7 +96,7 @@ bool TakeExtension(char type, std::string_view text, Extensions* extensions, Tar
   }
   if (type == 'K') return true;
   if (type != 'g') return ReadPax(text, extensions);
-  Extensions global{globals->path, globals->size, false};
+  Extensions global{globals->path, globals->size, "", false};
   if (!ReadPax(text, &global)) return false;
   *globals = {global.path, global.size};
   return true;
@@ -111,10 +113,15 @@ TarUnit Damage(TarUnit unit, StatusCode code, std::string reason) {
 TarUnit MainHeader(std::span<const std::byte> block, const Extensions& extensions,
                    const TarGlobals& globals, TarUnit unit) {
   const char type = TarHeaderType(block);
-  const std::string& path = extensions.path.empty() ? globals.path : extensions.path;
+  const std::string& own =
+      extensions.sparse_path.empty() ? extensions.path : extensions.sparse_path;
+  const std::string& path = own.empty() ? globals.path : own;
   unit.long_name = !path.empty();
   unit.name = unit.long_name ? path : TarHeaderName(block);
-  if (type == 'S' || extensions.sparse) {
+  std::string_view key;
+  std::string_view extension;
+  // One of no sample is passed over, if its pieces stand in one place.
+  if (type == 'S' || (extensions.sparse && SplitTarName(unit.name, &key, &extension))) {
     return Damage(std::move(unit), StatusCode::kUnsupported,
                   "member " + unit.name + " is stored as a sparse file, which is not supported");
   }
@@ -193,6 +200,12 @@ bool SplitTarName(std::string_view path, std::string_view* key, std::string_view
   *key = path.substr(0, dot);
   *extension = path.substr(dot + 1);
   return true;
+}
+
+bool SameTarExtension(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; };
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [&](char x, char y) { return lower(x) == lower(y); });
 }
 
 TarUnit ReadTarUnit(std::span<const std::byte> bytes, std::uint64_t left, TarGlobals* globals) {

@@ -26,6 +26,12 @@ struct TarLayout {
   static constexpr std::size_t kPrefixBytes = 155;
 };
 
+/// What is said of a file without it.
+inline constexpr std::string_view kTarHasNoEnd =
+    "no end of the archive: two blocks of zeros should stand behind its last member, so samples "
+    "may "
+    "be missing";
+
 /// Whether a block is a header by its checksum: the sum of its bytes with the checksum's own as
 /// spaces. Old writers summed signed bytes. A block of zeros is none.
 bool TarHeaderMatches(std::span<const std::byte> block);
@@ -48,6 +54,9 @@ inline std::uint64_t TarPadded(std::uint64_t size) {
 /// there is no such dot, or nothing before it, or the path is one of WebDataset's own (__x__): such
 /// members belong to no sample. Views into `path`.
 bool SplitTarName(std::string_view path, std::string_view* key, std::string_view* extension);
+
+/// Whether two extensions are the same but for the case of ASCII letters: cameras write "JPG".
+bool SameTarExtension(std::string_view a, std::string_view b);
 
 /// What a global pax header sets for all members behind it.
 struct TarGlobals {

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "readers/formats/tar/tar_unit.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
@@ -45,6 +46,27 @@ const TarMember* FindMember(const TarSample& sample, std::string_view names) {
     names.remove_prefix(std::min(end + 1, names.size()));
   }
   return found;
+}
+
+// Members of which a name could mean each; empty where it is told which one is meant.
+std::string AlikeMembers(const TarSample& sample, std::string_view names) {
+  const auto is_meant = [names](const TarMember& member) {
+    for (std::string_view rest = names; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(';'), rest.size());
+      const std::string_view name = rest.substr(0, end);
+      const std::string_view bare = name.starts_with('.') ? name.substr(1) : name;
+      if (SameTarExtension(member.extension, name) || SameTarExtension(member.extension, bare)) {
+        return true;
+      }
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return false;
+  };
+  std::string alike;
+  for (const TarMember& member : sample.members) {
+    if (is_meant(member)) alike += (alike.empty() ? "\"" : " and \"") + member.extension + "\"";
+  }
+  return alike;
 }
 
 // WebDataset's writers put a number down as text, some with a line's end behind it.
@@ -129,6 +151,10 @@ Status TarSampleParser::LocateField(const TextField& field, TarScratch* scratch,
   }
   const TarMember* const member = FindMember(sample, field.name);
   if (member == nullptr) {
+    if (const std::string alike = AlikeMembers(sample, field.name); !alike.empty()) {
+      return Status(StatusCode::kDamaged, "the sample " + Shown(sample.key) + " has " + alike +
+                                              ", and not \"" + field.name + "\"");
+    }
     if (field.has_default) return LocateBytes(field.missing, location);
     return Status(StatusCode::kDamaged,
                   "the sample " + Shown(sample.key) + " has no member \"" + field.name + "\"");

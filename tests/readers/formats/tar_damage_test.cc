@@ -180,6 +180,7 @@ TEST(TarDamageTest, CutFileGivesWholeSamplesAndSaysSo) {
       ExpectOrderly(skipped);
       ASSERT_EQ(failed.status.code(), between ? StatusCode::kOk : StatusCode::kTruncated) << at;
       ASSERT_EQ(skipped.damage.empty(), between) << at;
+      ASSERT_EQ(skipped.warnings.empty(), !between) << at;
       if (between) continue;
       ASSERT_TRUE(IsPrefix(failed.records, First(samples, whole))) << at;
       ASSERT_TRUE(IsPrefix(skipped.records, First(samples, whole))) << at;
@@ -255,6 +256,68 @@ TEST(TarDamageTest, SparseFilesAreRefusedNotMisread) {
   EXPECT_EQ(Frame(file, OnDamage::kFail).status.code(), StatusCode::kUnsupported);
   const std::string pax = TarPax(PaxRecord("GNU.sparse.major", "1")) + TarFile("b.x", "2");
   EXPECT_EQ(Frame(pax + TarEnd(), OnDamage::kFail).status.code(), StatusCode::kUnsupported);
+}
+
+// What cannot be read is no damage: nobody delivers the sample without its member.
+TEST(TarDamageTest, SparseMembersAreNotPassedOver) {
+  const Strings samples = SomeSamples(2);
+  const std::string pax =
+      TarPax(PaxRecord("GNU.sparse.major", "1") + PaxRecord("GNU.sparse.name", "b.npy") +
+             PaxRecord("path", "GNUSparseFile.7/b.npy"));
+  const std::vector<std::string> sparse = {TarHeader("b.npy", 0, 'S'),
+                                           pax + TarFile("GNUSparseFile.7/b.npy", "2")};
+  for (const std::string& member : sparse) {
+    for (const std::string before : {"", "b.cls"}) {
+      const std::string own = before.empty() ? "" : TarFile(before, "1");
+      const std::string file =
+          samples[0] + samples[1] + own + member + TarFile("b.txt", "3") + TarEnd();
+      for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+        for (const std::uint64_t step : {0U, 512U}) {
+          const Framed framed = Frame(file, on_damage, {.limit_step = step});
+          EXPECT_EQ(framed.status.code(), StatusCode::kUnsupported);
+          EXPECT_NE(framed.status.message().find("b.npy"), std::string::npos);
+          EXPECT_EQ(framed.records, samples);
+          EXPECT_TRUE(framed.damage.empty());
+        }
+      }
+    }
+  }
+  // One that belongs to no sample is in nobody's way.
+  const std::string other =
+      TarPax(PaxRecord("GNU.sparse.name", "notes") + PaxRecord("path", "GNUSparseFile.7/notes")) +
+      TarFile("GNUSparseFile.7/notes", "2");
+  EXPECT_EQ(Frame(samples[0] + other + samples[1] + TarEnd(), OnDamage::kFail).records, samples);
+}
+
+// Members of samples of one key are never mixed, which costs those behind the damage too.
+TEST(TarDamageTest, DamagedHeaderBetweenSamplesOfOneKeyMixesNone) {
+  Strings samples;
+  for (const std::string label : {"1", "2", "3", "4"}) {
+    samples.push_back(TarFile("img.cls", label) + TarFile("img.jpg", label) +
+                      TarFile("img.txt", label));
+  }
+  const std::size_t sample_bytes = samples[0].size();
+  samples.push_back(TarFile("img2.jpg", "5"));
+  const std::string file = TarOf(samples);
+  for (std::size_t header = 0; header < 4 * sample_bytes; header += 1024) {
+    const std::size_t sample = header / sample_bytes;
+    for (const std::size_t at : {0U, 2U, 4U, 140U}) {  // in the key, the extension, its time
+      std::string damaged = file;
+      damaged[header + at] = static_cast<char>(damaged[header + at] ^ 1);
+      const Framed failed = Frame(damaged, OnDamage::kFail);
+      ASSERT_FALSE(failed.status.ok());
+      const bool is_prefix = IsPrefix(failed.records, samples);
+      EXPECT_TRUE(is_prefix) << header << " " << at;
+      const Framed skipped = Frame(damaged, OnDamage::kSkip);
+      ASSERT_TRUE(skipped.status.ok());
+      const bool is_whole = IsSubsequence(skipped.records, Without(samples, sample));
+      EXPECT_TRUE(is_whole) << header << " " << at;
+      ASSERT_FALSE(skipped.records.empty());
+      EXPECT_EQ(skipped.records.back() == samples.back(), true) << header << " " << at;
+      EXPECT_GE(skipped.records.size() + 1, sample) << header << " " << at;
+      ExpectOrderly(skipped);
+    }
+  }
 }
 
 TEST(TarDamageTest, ArchiveBehindAnArchiveIsNotLostInSilence) {

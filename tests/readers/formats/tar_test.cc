@@ -162,6 +162,77 @@ TEST(TarTest, ArchiveEndsAtZerosOrAtTheEndOfTheFile) {
   EXPECT_TRUE(Frame(TarEnd()).records.empty());
 }
 
+// Shards of one sample each that `tar -A` joined.
+TEST(TarTest, AMemberThatIsThereBeginsTheNextSample) {
+  Strings samples;
+  for (const std::string label : {"1", "22", "3"}) {
+    samples.push_back(TarFile("img.jpg", label + "…") + TarFile("img.cls", label));
+  }
+  samples.push_back(TarFile("img.cls", "4"));  // not in the order of the others
+  samples.push_back(TarFile("img.cls", "5") + TarFile("img.jpg", ""));
+  const std::string file = TarOf(samples);
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    for (const bool known : {true, false}) {
+      EXPECT_EQ(Frame(file, {.known_size = known}, on_damage).records, samples);
+    }
+    for (std::size_t split = 0; split < file.size(); split += 100) {
+      EXPECT_EQ(Frame(file, {.ends = {split, split + 700}}, on_damage).records, samples);
+    }
+    for (const std::uint64_t step : {512U, 1024U, 1536U}) {
+      EXPECT_EQ(Frame(file, {.limit_step = step}, on_damage).records, samples) << step;
+    }
+  }
+}
+
+TEST(TarTest, AMemberThatIsThereIsFoundAmongVeryMany) {
+  std::string sample;
+  for (int i = 0; i < 200; ++i) sample += TarFile("s." + std::to_string(i), "x");
+  const std::string again = TarFile("s.150", "y");
+  EXPECT_EQ(Frame(sample + again + TarEnd()).records, (Strings{sample, again}));
+}
+
+TEST(TarTest, AnArchiveWithoutItsEndIsWarnedOf) {
+  const Strings samples = SomeSamples(3);
+  const std::string whole = TarOf(samples);
+  const std::string cut = whole.substr(0, whole.size() - TarEnd().size());
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    for (const bool known : {true, false}) {
+      for (const std::uint64_t step : {0U, 1024U}) {
+        const Feeding feeding{.limit_step = step, .known_size = known};
+        EXPECT_EQ(Frame(whole, feeding, on_damage).warnings, Strings());
+        const Framed framed = Frame(cut, feeding, on_damage);
+        EXPECT_TRUE(framed.status.ok());
+        EXPECT_EQ(framed.records, samples);
+        EXPECT_EQ(framed.warnings, (Strings{std::string(kTarHasNoEnd)}));
+      }
+    }
+  }
+  // An end of one block is one too.
+  EXPECT_EQ(Frame(cut + std::string(512, '\0')).warnings, Strings());
+  // What is cut in a sample is reported as that.
+  const Framed torn = Frame(cut.substr(0, cut.size() - 100), {}, OnDamage::kSkip);
+  EXPECT_EQ(torn.damage.size(), 1U);
+  EXPECT_EQ(torn.warnings, Strings());
+}
+
+TEST(TarTest, ExtensionsAreFoundWhateverTheirCase) {
+  TarSample sample;
+  const std::string record = TarFile("IMG_1.JPG", "a") + TarFile("IMG_1.Seg.PNG", "b") +
+                             TarFile("IMG_1.x", "c") + TarFile("IMG_1.X", "d") +
+                             TarFile("IMG_1.YY", "e") + TarFile("IMG_1.Yy", "f");
+  ASSERT_TRUE(SplitTarSample(std::as_bytes(std::span(record)), &sample).ok());
+  const auto found = [&](std::string_view name) {
+    const TarMember* const member = sample.Find(name);
+    return member == nullptr ? "-" : Bytes(member->bytes);
+  };
+  EXPECT_EQ(sample.key, "IMG_1");
+  EXPECT_EQ(found("jpg") + found("JPG") + found("Jpg"), "aaa");
+  EXPECT_EQ(found("seg.png"), "b");
+  EXPECT_EQ(found("x") + found("X"), "cd");  // each is there as it is asked for
+  EXPECT_EQ(found("yy"), "-");               // which of the two?
+  EXPECT_EQ(found("jp"), "-");
+}
+
 TEST(TarTest, FoundByItsMagicOrItsChecksumOrItsName) {
   const auto format_of = [](const std::string& name, const std::string& file) {
     const FormatResult found = DetectFormat(name, std::as_bytes(std::span(file)));

@@ -135,6 +135,7 @@ std::vector<ScannedFile> ScannedFiles() {
           {"ofrecord", ofrecord},
           {"recordio", recordio},
           {"tar", TarOf(SomeSamples(6))},
+          {"tar", TarOf({SomeSamples(1)[0], SomeSamples(1)[0], SomeSamples(1)[0]})},
           {"lines", "one\r\n\r\ntwo, longer than it\nthree\n\n\nlast but one\nlast"},
           {"jsonl", "{\"a\": 1}\n{\"a\": 2}\r\n{}\n"},
           {"csv:header", "id,a\r\n1,\"x\n\"\"y\"\"\"\r\n\r\n\n2,plain \"not\"\n3,\"\",4\nlast,1"},

@@ -93,6 +93,23 @@ TEST(TarParserTest, AnExtensionThatBeginsWithADotIsFoundFirst) {
   EXPECT_EQ(parsed.values[1], (Strings{"b", "c"}));
 }
 
+// As WebDataset finds them. Of two that differ in case alone it is not told which one is meant.
+TEST(TarParserTest, AnExtensionIsFoundWhateverItsCase) {
+  const std::string upper = Member("IMG_0.JPG", "x") + Member("IMG_0.CLS", "3");
+  const std::string lower = Member("IMG_1.jpg", "y") + Member("IMG_1.cls", "4");
+  for (const std::string name : {"jpg", ".jpg", "png;jpg", "JPG"}) {
+    const ParsedRows parsed = Parsed({{name, kUInt8, {-1}}, {"cls", kInt64, {}}}, {upper, lower});
+    ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
+    EXPECT_EQ(parsed.values[0][0] + parsed.values[0][1], "xy");
+    EXPECT_EQ(ValueOf<std::int64_t>(parsed.values[1][0]), 3);
+  }
+  const std::string both = Member("1.JPG", "x") + Member("1.Jpg", "y");
+  const ParsedRows failed = Parsed({{"jpg", kUInt8, {-1}, "none"}}, {both});
+  ASSERT_EQ(failed.failures.size(), 1U);
+  EXPECT_EQ(failed.failures.at(0).message(),
+            "the sample \"1\" has \"JPG\" and \"Jpg\", and not \"jpg\"");
+}
+
 TEST(TarParserTest, TheFirstOfSeveralNamesIsTaken) {
   const FeatureSpec image{"jpg;jpeg;png", kUInt8, {-1}};
   const ParsedRows parsed =

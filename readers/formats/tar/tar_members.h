@@ -1,0 +1,53 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_set>
+#include <vector>
+
+#include "base/mixed_hash.h"
+
+namespace ringfeed {
+
+/// The extensions of a sample's members in their order, as far as they are kept.
+using TarExtensions = std::vector<std::string>;
+
+/// Tells where a sample ends of which the next one has the same key: no sample has two members of
+/// one extension. Of very many members it keeps hashes alone.
+class TarMembers {
+ public:
+  bool Has(std::string_view extension) const {
+    return std::find(first_.begin(), first_.end(), extension) != first_.end() ||
+           (!others_.empty() && others_.contains(HashOf(extension)));
+  }
+  void Add(std::string_view extension) {
+    if (first_.size() < kMostKept) {
+      first_.emplace_back(extension);
+    } else {
+      others_.insert(HashOf(extension));
+    }
+  }
+  void Clear() {
+    first_.clear();
+    others_.clear();
+  }
+  /// Back to the first `count`, of those that are kept.
+  void CutTo(std::size_t count) { first_.resize(std::min(count, first_.size())); }
+
+  const TarExtensions& first() const { return first_; }
+  void SwapFirst(TarExtensions* other) { first_.swap(*other); }
+
+ private:
+  /// Beyond, a damaged header's owner is guessed with less.
+  static constexpr std::size_t kMostKept = 64;
+
+  static std::uint64_t HashOf(std::string_view text) { return MixedHash().Add(text).value(); }
+
+  TarExtensions first_;
+  std::unordered_set<std::uint64_t> others_;
+};
+
+}  // namespace ringfeed
