@@ -23,7 +23,8 @@
 namespace ringfeed {
 namespace {
 
-constexpr std::size_t kChecked = 16;
+// So often a request to stop is looked for.
+constexpr std::uint64_t kLinesPerLook = 1024;
 
 /// An offset and a size.
 struct Line {
@@ -37,7 +38,6 @@ struct Lines {
   std::vector<IndexDamage> too_long;  ///< the first ones
   std::uint64_t damaged = 0;          ///< all of them
   std::uint64_t first_unlisted = 0;   ///< where the first one begins that is not in too_long
-  std::vector<Line> some;             ///< to be compared with the file
 
   void Add(const Line& place, std::uint64_t number, const IndexedFile& file);
 };
@@ -78,31 +78,62 @@ bool TakeLine(std::string_view* text, Line* place) {
   return true;
 }
 
-Status CheckHeaders(const IndexedFile& file, std::span<const Line> some) {
-  const int descriptor = open(file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return StatusFromErrno(errno, "open");
-  Status status;
-  for (const Line& place : some) {
-    std::array<std::byte, TfRecordLayout::kHeaderBytes> header{};
-    std::size_t got = 0;
-    status = ReadWhole(descriptor, place.offset, header, &got);
-    if (!status.ok()) break;
-    const bool same =
-        got == header.size() && TfRecordHeaderMatches(header) &&
-        LoadLe<std::uint64_t>(header.data()) == place.bytes - TfRecordLayout::kFrameBytes;
-    if (same) continue;
-    status = Refused("no record of " + std::to_string(place.bytes) + " bytes stands at " +
-                     std::to_string(place.offset));
-    break;
+/// Compares lines with the headers that stand in the file, in their order.
+class HeaderCheck {
+ public:
+  explicit HeaderCheck(const IndexedFile& file)
+      : descriptor_(open(file.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
+    if (descriptor_ < 0) status_ = StatusFromErrno(errno, "open");
   }
-  close(descriptor);
-  return status;
-}
+  ~HeaderCheck() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  HeaderCheck(const HeaderCheck&) = delete;
+  HeaderCheck& operator=(const HeaderCheck&) = delete;
 
-Status ReadLines(std::string_view text, const IndexedFile& file, Lines* read) {
-  // How many there are is not known yet: every n-th is kept, and when they are many, every 2n-th.
-  std::vector<Line>& some = read->some;
-  std::uint64_t every = 1;
+  Status Check(const Line& place) {
+    std::span<const std::byte> header;
+    if (!status_.ok()) return status_;
+    Status status = Read(place, &header);
+    if (!status.ok()) return status;
+    const bool same =
+        header.size() == TfRecordLayout::kHeaderBytes && TfRecordHeaderMatches(header) &&
+        LoadLe<std::uint64_t>(header.data()) == place.bytes - TfRecordLayout::kFrameBytes;
+    if (same) return {};
+    return Refused("no record of " + std::to_string(place.bytes) + " bytes stands at " +
+                   std::to_string(place.offset));
+  }
+
+ private:
+  // Headers that are close to each other are read together.
+  static constexpr std::size_t kWindowBytes = std::size_t{64} << 10;
+  static constexpr std::uint64_t kCloseBytes = std::uint64_t{8} << 10;
+
+  Status Read(const Line& place, std::span<const std::byte>* header) {
+    constexpr std::size_t kHeader = TfRecordLayout::kHeaderBytes;
+    const bool inside = place.offset >= begin_ && place.offset + kHeader <= begin_ + window_.size();
+    if (!inside) {
+      window_.resize(place.bytes < kCloseBytes ? kWindowBytes : kHeader);
+      std::size_t got = 0;
+      Status status = ReadWhole(descriptor_, place.offset, window_, &got);
+      if (!status.ok()) return status;
+      window_.resize(got);
+      begin_ = place.offset;
+    }
+    *header = std::span(window_).subspan(static_cast<std::size_t>(place.offset - begin_));
+    *header = header->first(std::min(header->size(), kHeader));
+    return {};
+  }
+
+  const int descriptor_;
+  Status status_;
+  std::vector<std::byte> window_;
+  std::uint64_t begin_ = 0;
+};
+
+Status ReadLines(std::string_view text, const IndexedFile& file, const std::stop_token& stop,
+                 Lines* read) {
+  HeaderCheck headers(file);
   std::uint64_t lines = 0;
   std::uint64_t end = 0;
   while (!text.empty()) {
@@ -118,12 +149,11 @@ Status ReadLines(std::string_view text, const IndexedFile& file, Lines* read) {
     }
     end += place.bytes;
     read->Add(place, lines, file);
-    if (lines++ % every != 0) continue;
-    some.push_back(place);
-    if (some.size() < 2 * kChecked) continue;
-    for (std::size_t i = 0; i < kChecked; ++i) some[i] = some[2 * i];
-    some.resize(kChecked);
-    every *= 2;
+    Status status = headers.Check(place);
+    if (!status.ok()) return status;
+    if (++lines % kLinesPerLook == 0 && stop.stop_requested()) {
+      return Status(StatusCode::kCancelled, "reading the index was broken off");
+    }
   }
   if (end == file.bytes) return {};
   return Refused("it ends at " + std::to_string(end) + " of the file's " +
@@ -132,7 +162,8 @@ Status ReadLines(std::string_view text, const IndexedFile& file, Lines* read) {
 
 }  // namespace
 
-Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image) {
+Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image,
+                     const std::stop_token& stop) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
   struct stat facts {};
@@ -149,8 +180,8 @@ Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImag
   if (!status.ok()) return status;
   const std::span<const std::byte> bytes = mapping->bytes();
   Lines lines;
-  status = ReadLines({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, &lines);
-  if (status.ok()) status = CheckHeaders(file, lines.some);
+  status =
+      ReadLines({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, file, stop, &lines);
   if (!status.ok()) return status;
   *image = lines.builder.Finish(file.bytes);
   IndexHeader& header = image->header;

@@ -67,9 +67,11 @@ Status ScanForIndex(const IndexedFile& file, IndexImage* image, const std::stop_
 Status CanBeIndexed(const IndexedFile& file);
 
 /// Reads the index that NVIDIA DALI's tfrecord2idx makes of a TFRecord file: text, for each record
-/// a line of its offset and its bytes, frame included. kNotFound where there is none; kDamaged,
-/// with the reason, where it does not cover the file without a gap, or lengths in the file, of
-/// which some are looked at, are others. The image has all but the file's identity.
-Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image);
+/// a line of its offset and its bytes, frame included. Each is compared with the header in the
+/// file. kNotFound where there is none; kDamaged, with the reason, where it does not cover the file
+/// without a gap, or a header is another; kCancelled soon after `stop` is requested. The image has
+/// all but the file's identity.
+Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image,
+                     const std::stop_token& stop = {});
 
 }  // namespace ringfeed

@@ -172,11 +172,15 @@ bool OpenKept(const IndexedFile& file, const std::string& path, bool save, Opene
   return false;
 }
 
-bool OpenForeign(const IndexedFile& file, OpenedIndex* opened) {
+bool OpenForeign(const IndexedFile& file, const std::stop_token& stop, OpenedIndex* opened) {
   if (file.format->name() != "tfrecord" || file.source != nullptr) return false;
   const std::string path = file.name + ".idx";
   IndexImage image;
-  const Status status = ReadDaliIndex(path, file, &image);
+  const Status status = ReadDaliIndex(path, file, &image, stop);
+  if (status.code() == StatusCode::kCancelled) {
+    opened->status = status;
+    return true;
+  }
   if (!status.ok()) {
     if (status.code() != StatusCode::kNotFound) {
       Say("DALI's index " + path + " was not believed: " + status.message(), &opened->why);
@@ -206,7 +210,7 @@ OpenedIndex Open(const IndexedFile& file, const IndexOptions& options, bool anew
   opened.origin = IndexOrigin::kBuilt;
   if (file.source == nullptr && !anew) {
     if (OpenKept(file, path, options.save, &opened)) return opened;
-    if (OpenForeign(file, &opened)) return opened;
+    if (OpenForeign(file, options.stop, &opened)) return opened;
   }
   Scan(file, path, options, &opened);
   if (!opened.status.ok()) opened.origin = IndexOrigin::kNone;
