@@ -20,9 +20,14 @@ set(CPACK_COMPONENTS_ALL library library_documents)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libringfeed-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "pkg-config")
-if(RINGFEED_WITH_METRICS)  # of the component metrics alone
-  set(CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS "prometheus-cpp-dev")
+set(suggested "")  # each is a component's own
+if(RINGFEED_WITH_METRICS)
+  list(APPEND suggested prometheus-cpp-dev)
 endif()
+if(RINGFEED_WITH_MALLOC)
+  list(APPEND suggested libmimalloc-dev)
+endif()
+list(JOIN suggested ", " CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 "ringfeed reads record files and hands a training loop shuffled batches in
 pinned memory. Every record comes exactly once per pass or is reported, in an
@@ -65,9 +70,6 @@ if(DPKG_QUERY_PROGRAM)
     pkg_get_variable(folder ${module} pcfiledir)
     ringfeed_needs_package_of("${folder}/${module}.pc")
   endforeach()
-  if(RINGFEED_PC_LIBS MATCHES "-lmimalloc")
-    ringfeed_needs_package_of("${mimalloc_CONFIG}")
-  endif()
 endif()
 list(JOIN RINGFEED_DEV_PACKAGES ", " CPACK_DEBIAN_LIBRARY_PACKAGE_DEPENDS)
 

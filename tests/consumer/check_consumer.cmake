@@ -1,16 +1,18 @@
 # Configures, builds and runs the consumer against the tree installed in PREFIX, or with the sources in
 # RINGFEED_SOURCE as a part of it.
-# cmake -D WITH=cmake|pkg-config -D VERSION=… -D CUDA=ON|OFF -D METRICS=ON|OFF -D PREFIX=… -D SOURCE=… -D BINARY=…
-#   -D COMPILER=… -P this
+# cmake -D WITH=cmake|pkg-config -D VERSION=… -D CUDA=ON|OFF -D METRICS=ON|OFF -D MALLOC=ON|OFF -D PREFIX=…
+#   -D SOURCE=… -D BINARY=… -D COMPILER=… -P this
 # cmake -D WITH=subdirectory|fetch_content -D RINGFEED_SOURCE=… -D RINGFEED_BUILD=… -D FLAGS=… -D SOURCE=… -D BINARY=…
 #   -D COMPILER=… -P this
 # RINGFEED_BUILD is where the project itself is built, optimised with these FLAGS.
+unset(ENV{LD_PRELOAD})  # a malloc that the tests run with is none that the library links
 file(REMOVE_RECURSE "${BINARY}")
 file(MAKE_DIRECTORY "${BINARY}")
 set(generator Ninja)
 cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
 set(cuda_consumer "")
 set(metrics_consumer "")
+set(malloc_consumer "")
 if(RINGFEED_SOURCE)
   # What is built and whether it runs is the matter here, not how fast.
   set(options -DRINGFEED_SOURCE=${RINGFEED_SOURCE} -DFETCHCONTENT_SOURCE_DIR_RINGFEED=${RINGFEED_SOURCE}
@@ -32,7 +34,8 @@ if(RINGFEED_SOURCE)
     list(APPEND options -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0)
   endif()
 else()
-  set(options -DVERSION=${VERSION} -DCUDA=${CUDA} -DMETRICS=${METRICS} -DCMAKE_PREFIX_PATH=${PREFIX})
+  set(options -DVERSION=${VERSION} -DCUDA=${CUDA} -DMETRICS=${METRICS} -DMALLOC=${MALLOC}
+    -DCMAKE_PREFIX_PATH=${PREFIX})
   if(NOT EXISTS "${PREFIX}/share/ringfeed/proto/ringfeed/instance.proto")
     message(FATAL_ERROR "instance.proto is not installed")
   endif()
@@ -49,12 +52,15 @@ else()
   elseif(EXISTS "${PREFIX}/include/ringfeed/metrics.h")
     message(FATAL_ERROR "metrics.h is installed without its component")
   endif()
+  if(MALLOC)
+    set(malloc_consumer "${BINARY}/malloc_consumer")
+  endif()
 endif()
 foreach(step IN ITEMS
     "${CMAKE_COMMAND};-S;${SOURCE};-B;${BINARY};-G;${generator};-DWITH=${WITH};-DCMAKE_CXX_COMPILER=${COMPILER};${options}"
     "${CMAKE_COMMAND};--build;${BINARY};--parallel;${processors}"
     "${BINARY}/consumer"
-    ${cuda_consumer} ${metrics_consumer})
+    ${cuda_consumer} ${metrics_consumer} ${malloc_consumer})
   # In BINARY: the consumer writes a file, and the two consumers run at the same time.
   execute_process(COMMAND ${step} WORKING_DIRECTORY "${BINARY}" COMMAND_ERROR_IS_FATAL ANY)
 endforeach()

@@ -4,9 +4,12 @@
 #include <ringfeed/compat/program.h>
 #include <ringfeed/ringfeed.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <fstream>
 #include <memory>
+#include <new>
 #include <string>
 #include <vector>
 
@@ -56,9 +59,28 @@ std::int64_t CountRecordsByProgram(const std::string& path) {
   return scope.Get<std::int64_t>("count");
 }
 
+// Whether malloc is the program's own, and memory that cannot be had an exception.
+bool KeepsItsMalloc() {
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("malloc") < line.size()) return false;
+  }
+  try {
+    std::vector<std::byte> much;
+    much.reserve(std::size_t{1} << 50);
+  } catch (const std::bad_alloc&) {
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 int main() {
+  if (!KeepsItsMalloc()) {
+    std::puts("the library replaces the program's malloc");
+    return 1;
+  }
   const std::string path = "consumer.tfrecord";
   const ringfeed::Status written = WriteRecords(path);
   if (!written.ok()) {
