@@ -1,9 +1,11 @@
 #include "ringfeed/journal.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -12,6 +14,26 @@
 #include "readers/chain/journal/journal_line.h"
 #include "readers/order/position.h"
 #include "tests/support/record_data.h"
+
+// Takes the place of the C library's in this program.
+namespace {
+struct PreadFault {
+  int after = -1;  // so many more calls succeed; -1: all
+  int error = 0;   // 0: the end of the file
+  bool once = false;
+  std::size_t most = ~std::size_t{0};  // bytes that a call reads
+} pread_fault;
+}  // namespace
+
+extern "C" ssize_t pread(int descriptor, void* to, std::size_t bytes, off_t offset) {
+  if (pread_fault.after == 0) {
+    if (pread_fault.once) pread_fault.after = -1;
+    errno = pread_fault.error;
+    return pread_fault.error == 0 ? 0 : -1;
+  }
+  if (pread_fault.after > 0) --pread_fault.after;
+  return syscall(SYS_pread64, descriptor, to, std::min(bytes, pread_fault.most), offset);
+}
 
 namespace ringfeed {
 namespace {
@@ -22,7 +44,10 @@ class JournalTest : public testing::Test {
       : path_(std::filesystem::temp_directory_path() /
               ("ringfeed-journal-" + std::to_string(getpid()) + "-" +
                testing::UnitTest::GetInstance()->current_test_info()->name())) {}
-  ~JournalTest() override { std::filesystem::remove(path_); }
+  ~JournalTest() override {
+    pread_fault = PreadFault();
+    std::filesystem::remove(path_);
+  }
 
   std::string Text() const { return ReadBytes(path_); }
   void Put(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
@@ -158,6 +183,51 @@ TEST_F(JournalTest, GoesOnBehindTheLastWholeEntryWhereverItWasCut) {
     ASSERT_EQ(found.entries[lines].kind, JournalEntry::Kind::kStart) << cut;
     ASSERT_EQ(found.entries[lines + 1].origin.batch, 12U) << cut;
   }
+}
+
+// Entries of which the last one is not whole, in front of which no line ends for some pieces.
+std::string LongEntriesWithATornOne(const std::string& path) {
+  WriteSome(path, 2);
+  BatchOrigin large = SomeOrigin(14);
+  for (std::uint64_t i = 0; i < 30'000; ++i) large.records.push_back({1, 7 * i, 1});
+  { EXPECT_TRUE(JournalWriter(path, SomeStart()).Append(large).ok()); }
+  std::string text = ReadBytes(path);
+  return text.substr(0, text.size() - 9);
+}
+
+TEST_F(JournalTest, WhatCannotBeReadIsNotCutOff) {
+  const std::string before = LongEntriesWithATornOne(path_);
+  for (const int error : {EIO, EAGAIN, ESTALE, 0}) {
+    for (int after = 0; after < 4; ++after) {
+      SCOPED_TRACE(testing::Message() << "errno " << error << " after " << after);
+      Put(before);
+      pread_fault = {.after = after, .error = error};
+      // At its front an end is that of a file that has no more.
+      if (error != 0 || after > 0) {
+        EXPECT_THROW(JournalWriter(path_, SomeStart()), Error);
+      }
+      pread_fault = PreadFault();
+      EXPECT_TRUE(Text() == before);
+    }
+  }
+}
+
+TEST_F(JournalTest, AnInterruptedOrShortReadGoesOn) {
+  const std::string before = LongEntriesWithATornOne(path_);
+  const std::size_t whole = before.rfind('\n') + 1;
+  const auto goes_on = [&](const PreadFault& fault) {
+    Put(before);
+    pread_fault = fault;
+    WriteSome(path_, 1);
+    pread_fault = PreadFault();
+    EXPECT_TRUE(Text().starts_with(before.substr(0, whole)));
+    EXPECT_TRUE(ReadAll(path_).status.ok());
+    EXPECT_EQ(ReadAll(path_).entries.size(), 6U);
+  };
+  for (int after = 0; after < 4; ++after) {
+    goes_on({.after = after, .error = EINTR, .once = true});
+  }
+  goes_on({.most = 1000});
 }
 
 TEST_F(JournalTest, EveryChangedByteIsFoundWithItsLine) {

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -37,16 +38,34 @@ int OpenToAppend(const std::string& path) {
   return descriptor;
 }
 
-// Where the last whole line ends; 0 where there is none.
-std::int64_t EndOfLines(int descriptor, std::int64_t size) {
+// Reads all of `to`, or up to the file's end: goes on where a read was interrupted or came short.
+std::size_t ReadAt(int descriptor, std::int64_t offset, std::span<char> to,
+                   const std::string& path) {
+  std::size_t have = 0;
+  while (have < to.size()) {
+    const std::span<char> rest = to.subspan(have);
+    const ssize_t got =
+        pread(descriptor, rest.data(), rest.size(), offset + static_cast<std::int64_t>(have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) throw Error(StatusFromErrno(errno, "read the journal " + path));
+    if (got == 0) break;
+    have += static_cast<std::size_t>(got);
+  }
+  return have;
+}
+
+// Where the last whole line ends; 0 if there is none. Throws Error if it cannot be known: what
+// cannot be read may be whole lines.
+std::int64_t EndOfLines(int descriptor, std::int64_t size, const std::string& path) {
   std::array<char, 65536> piece;
   while (size > 0) {
     const std::int64_t begin = std::max<std::int64_t>(0, size - std::ssize(piece));
-    const ssize_t got =
-        pread(descriptor, piece.data(), static_cast<std::size_t>(size - begin), begin);
-    if (got <= 0) return 0;
-    const std::string_view text(piece.data(), static_cast<std::size_t>(got));
-    const std::size_t newline = text.rfind('\n');
+    const std::span<char> wanted(piece.data(), static_cast<std::size_t>(size - begin));
+    if (ReadAt(descriptor, begin, wanted, path) < wanted.size()) {
+      throw Error(Status(StatusCode::kIoError,
+                         "the journal " + path + " became shorter while it was opened"));
+    }
+    const std::size_t newline = std::string_view(wanted.data(), wanted.size()).rfind('\n');
     if (newline != std::string_view::npos) return begin + static_cast<std::int64_t>(newline) + 1;
     size = begin;
   }
@@ -58,11 +77,9 @@ void CutIncompleteEntry(int descriptor, const std::string& path) {
   if (fstat(descriptor, &about) != 0) throw Error(StatusFromErrno(errno, "examine " + path));
   if (!S_ISREG(about.st_mode)) throw NoJournal(path);
   std::array<char, kJournalMagic.size()> head;
-  const ssize_t got = pread(descriptor, head.data(), head.size(), 0);
-  if (got < 0) throw Error(StatusFromErrno(errno, "read the journal " + path));
-  const std::string_view begins(head.data(), static_cast<std::size_t>(got));
+  const std::string_view begins(head.data(), ReadAt(descriptor, 0, head, path));
   if (!kJournalMagic.starts_with(begins)) throw NoJournal(path);
-  const std::int64_t end = EndOfLines(descriptor, about.st_size);
+  const std::int64_t end = EndOfLines(descriptor, about.st_size, path);
   if (end < about.st_size && ftruncate(descriptor, end) != 0) {
     throw Error(StatusFromErrno(errno, "take an incomplete entry off " + path));
   }
@@ -120,8 +137,9 @@ Status JournalWriter::Write() {
   if (written == static_cast<ssize_t>(line_.size())) return Status();
   const int error = written < 0 ? errno : ENOSPC;
   struct stat about {};
-  const bool partly = written > 0 && fstat(descriptor_, &about) == 0;
-  if (partly && ftruncate(descriptor_, about.st_size - written) != 0) {
+  const bool partly = written > 0;
+  if (partly &&
+      (fstat(descriptor_, &about) != 0 || ftruncate(descriptor_, about.st_size - written) != 0)) {
     return StatusFromErrno(errno, "take an incomplete entry off " + path_);
   }
   return StatusFromErrno(error, "append to the journal " + path_);
