@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/chain/journal/journal_line.h"
 #include "ringfeed/journal.h"
 
 namespace ringfeed::tools {
@@ -82,7 +83,7 @@ class JournalAuditTest : public testing::Test {
   ~JournalAuditTest() override { std::filesystem::remove_all(folder_); }
 
   std::string Path(const std::string& name) const { return folder_ / name; }
-  std::string Journal(int rank) const { return Path("journal-" + std::to_string(rank)); }
+  std::string Journal(int rank) const { return Path(name_ + std::to_string(rank)); }
   std::vector<std::string> Journals() const {
     std::vector<std::string> paths;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -100,7 +101,7 @@ class JournalAuditTest : public testing::Test {
     start.batch_rows = chain.batch_rows;
     start.drop_remainder = chain.drop_remainder;
     start.data = "some";
-    start.started_ns = ++now_;
+    start.started_ns = ++now_ + clock_ahead_;
     if (chain.counted) start.records = chain.files;
     return start;
   }
@@ -127,7 +128,9 @@ class JournalAuditTest : public testing::Test {
   }
 
   const std::filesystem::path folder_;
-  std::uint64_t now_ = 0;
+  std::string name_ = "journal-";
+  std::uint64_t now_ = std::uint64_t{1} << 60;
+  std::uint64_t clock_ahead_ = 0;  // of the host of what is delivered now
   std::uint64_t delivered_ = 0;
 };
 
@@ -194,6 +197,113 @@ TEST_F(JournalAuditTest, RanksThatRunOneAfterTheOtherAreOneRun) {
   EXPECT_TRUE(report.exact());
   EXPECT_EQ(report.runs, 1U);
   EXPECT_EQ(report.rolled_back, 0U);
+}
+
+constexpr std::uint64_t kHour = 3'600'000'000'000;
+
+// A line of an entry by itself, for numbers that no writer writes.
+void AppendLine(const std::string& path, void (*format)(std::uint64_t, std::string*),
+                std::uint64_t number) {
+  std::string line;
+  format(number, &line);
+  std::ofstream(path, std::ios::app | std::ios::binary) << line;
+}
+
+TEST_F(JournalAuditTest, AHostWhoseClockIsOffDoesNotChangeTheOrderOfItsRuns) {
+  for (const std::uint64_t off : {kHour, ~kHour + 1}) {
+    for (const bool counted : {false, true}) {
+      const Chain chain{.counted = counted};
+      for (const std::uint64_t start : {0, 5, 3}) {
+        for (int rank = 0; rank < 3; ++rank) {
+          clock_ahead_ = rank == 1 ? off : 0;
+          Deliver(chain, start, start == 3 ? kToTheEnd : start + 6, rank, 3);
+        }
+      }
+      const AuditReport report = AuditJournals(Journals());
+      EXPECT_TRUE(report.exact()) << testing::PrintToString(report.findings);
+      EXPECT_EQ(report.records, 200U);
+      EXPECT_EQ(report.rolled_back, (1 + 8) * 12 - 8U);
+      EXPECT_EQ(report.runs, 3U);
+      EXPECT_TRUE(report.ended);
+      for (const std::string& path : Journals()) std::filesystem::remove(path);
+    }
+  }
+}
+
+TEST_F(JournalAuditTest, RanksThatMissedARunAreInTheOneWhoseTimeIsNearest) {
+  const Chain chain;
+  Deliver(chain, 0, 4, 0, 2);  // the other one did not get so far
+  DeliverAll(chain, 2, 6, 2);
+  DeliverAll(chain, 0, kToTheEnd, 2);
+  const AuditReport report = AuditJournals(Journals());
+  EXPECT_TRUE(report.exact()) << testing::PrintToString(report.findings);
+  EXPECT_EQ(report.records, 200U);
+  EXPECT_EQ(report.runs, 3U);
+}
+
+TEST_F(JournalAuditTest, FilesOfOneRunEachAreOrderedByTheirClocksIfNothingContradicts) {
+  const Chain chain;
+  int run = 0;
+  for (const std::uint64_t start : {0, 3, 0, 9}) {
+    name_ = std::to_string(9 - run++) + "-";
+    if (run == 1) {
+      Deliver(chain, start, start + 4, 0, 2);
+    } else {
+      DeliverAll(chain, start, start == 9 ? kToTheEnd : start + 9, 2);
+    }
+  }
+  const AuditReport report = AuditJournals(Journals());
+  EXPECT_TRUE(report.exact()) << testing::PrintToString(report.findings);
+  EXPECT_EQ(report.records, 200U);
+  EXPECT_EQ(report.runs, 4U);
+}
+
+TEST_F(JournalAuditTest, ClocksThatContradictWhatARunContinuedFromLeaveTheOrderInDoubt) {
+  const Chain chain;
+  name_ = "first-";
+  DeliverAll(chain, 0, 3, 2);
+  name_ = "second-";
+  clock_ahead_ = ~kHour + 1;
+  DeliverAll(chain, 3, kToTheEnd, 2);
+  const AuditReport report = AuditJournals(Journals());
+  EXPECT_TRUE(report.order_contradicted);
+  EXPECT_FALSE(report.exact());
+  EXPECT_EQ(report.records, 200U);
+  EXPECT_EQ(report.missing, 0U);
+  EXPECT_EQ(report.rolled_back, 0U);
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_NE(report.findings[0].find("second-"), std::string::npos) << report.findings[0];
+  EXPECT_NE(report.findings[0].find("first-"), std::string::npos) << report.findings[0];
+}
+
+TEST_F(JournalAuditTest, FilesThatContradictEachOtherLeaveTheOrderInDoubt) {
+  const Chain chain;
+  Deliver(chain, 0, 6, 0, 2);
+  Deliver(chain, 3, kToTheEnd, 0, 2);
+  Deliver(chain, 3, kToTheEnd, 1, 2);
+  Deliver(chain, 0, 6, 1, 2);
+  const AuditReport report = AuditJournals(Journals());
+  EXPECT_TRUE(report.order_contradicted);
+  EXPECT_FALSE(report.exact());
+}
+
+TEST_F(JournalAuditTest, NumbersThatNothingCanHaveEndTheAuditAllTheSame) {
+  for (const bool counted : {false, true}) {
+    for (const int shift : {40, 63}) {
+      SCOPED_TRACE(testing::Message() << counted << " " << shift);
+      const Chain chain{.counted = counted};
+      Deliver(chain, 0, 5, 0, 1);
+      AppendLine(Journal(0), FormatJournalEnd, std::uint64_t{1} << shift);
+      AuditReport report = AuditJournals(Journals());
+      EXPECT_LT(report.passes.size(), 200U);
+      EXPECT_FALSE(report.exact());
+      EXPECT_LE(report.findings.size(), 20U);
+      if (counted) {
+        EXPECT_GT(report.missing, std::uint64_t{1} << 39);
+      }
+      std::filesystem::remove(Journal(0));
+    }
+  }
 }
 
 TEST_F(JournalAuditTest, LostEntriesAreMissingWithTheirRecords) {

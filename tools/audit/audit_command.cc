@@ -35,6 +35,12 @@ std::string PassTable(const AuditReport& report) {
 }
 
 std::string Conclusion(const AuditReport& report) {
+  const bool by_count = report.missing == 0 && report.repeated == 0 && report.loss_known();
+  if (report.order_contradicted && by_count) {
+    return "every record exactly once ONLY IF the runs were in the order that their files tell: "
+           "keep "
+           "one journal for all runs of a rank\n";
+  }
   if (!report.exact()) return "NOT every record exactly once\n";
   if (!report.repeated_checked)
     return "the chain may deliver records several times: counted only\n";
@@ -70,6 +76,7 @@ Json AuditReportJson(const AuditReport& report) {
           {"ended", report.ended},
           {"runs", report.runs},
           {"journals", report.journals},
+          {"order_contradicted", report.order_contradicted},
           {"cut_journals", report.cut_journals},
           {"empty_journals", report.empty_journals},
           {"records_known", report.records_known},
@@ -103,13 +110,16 @@ constexpr char kAuditHelp[] =
     "counted as\nrolled_back, not as repeated. Of a pass that is not at its end those batches are "
     "held against their size\nthat all ranks have delivered. Records before the batch that the "
     "first of the runs started from are not\nexpected. damaged are those that were skipped.\n\n"
-    "Runs are told apart by when they began, from which batch and with how many ranks; if "
-    "RINGFEED_RUN_ID is\nset, alike on all ranks of a launch, by that too.\n\n"
+    "Runs are told apart by from which batch they began, and with how many ranks; if "
+    "RINGFEED_RUN_ID is set, alike\non all ranks of a launch, by that too. Their order is that of "
+    "the lines in each file; then a run comes after\none that got to where it starts. Where both "
+    "leave it open, the hosts' clocks decide.\n\n"
     "  ringfeed audit journal-*\n"
     "  ringfeed audit journal-* --files 'train-*.tfrecord' --json\n\n"
     "Exit status 1: a record is missing or repeated, a journal is damaged, no journal has an "
-    "entry, or\ndamage was reported and nobody knows how many records there are (then name the "
-    "files).";
+    "entry, files or\nclocks contradict the order of the runs, or damage was reported and nobody "
+    "knows how many records "
+    "there\nare (then name the files).";
 
 Reader OpenToCount(const std::string& file, const std::string& format, OnDamage on_damage) {
   OpenOptions options;

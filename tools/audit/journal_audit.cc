@@ -14,9 +14,20 @@ namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kNamed = 10;
+constexpr std::uint64_t kEmptyListed = 100;
 // A journal's numbers are not to make an audit without end.
 constexpr std::uint64_t kMostOfBatch = std::uint64_t{1} << 31;
 constexpr std::uint64_t kMostPasses = std::uint64_t{1} << 24;
+
+// A journal's numbers may be any: a product that cannot be counted is the largest number.
+std::uint64_t Times(std::uint64_t count, std::uint64_t each) {
+  std::uint64_t product = 0;
+  return __builtin_mul_overflow(count, each, &product) ? ~std::uint64_t{0} : product;
+}
+
+void Add(std::uint64_t count, std::uint64_t* sum) {
+  if (__builtin_add_overflow(*sum, count, sum)) *sum = ~std::uint64_t{0};
+}
 
 std::string PlaceText(std::uint64_t pass, std::uint64_t file, std::uint64_t record) {
   return "pass " + std::to_string(pass) + ", file " + std::to_string(file) + ", record " +
@@ -50,7 +61,8 @@ class Audit {
     const JournalStart& shared = runs_.shared();
     if (shared.batch_rows > 0 && !shared.split_by_files) {
       const std::uint64_t rest = shared.drop_remainder ? 0 : shared.batch_rows - 1;
-      pass_batches_ = total_ == 0 ? 0 : (total_ + rest) / shared.batch_rows;
+      pass_batches_ =
+          total_ / shared.batch_rows + (total_ % shared.batch_rows + rest) / shared.batch_rows;
     }
     report_.missing_checked = shared.rule == DeliveryRule::kOnce;
     report_.repeated_checked = shared.rule != DeliveryRule::kAnyTimes;
@@ -67,14 +79,20 @@ class Audit {
   AuditReport Run() {
     for (std::size_t i = 0; i < runs_.paths().size(); ++i) Tally(i);
     const std::uint64_t finished = FinishedPasses();
-    const std::uint64_t begin = pass_batches_ > 0 ? runs_.first_batch() / pass_batches_
-                                : runs_.first_batch() > 0 || tallies_.empty() ? finished
-                                                                              : 0;
-    for (std::uint64_t pass = begin; report_.missing_checked && pass < finished; ++pass) {
-      tallies_[pass];  // also one of which nothing was delivered
+    CountFiles();
+    std::uint64_t next = pass_batches_ > 0 ? runs_.first_batch() / pass_batches_
+                         : runs_.first_batch() > 0 || tallies_.empty() ? finished
+                                                                       : 0;
+    for (const auto& [pass, tally] : tallies_) {
+      ConcludeEmpty(next, std::min(pass, finished));
+      Conclude(pass, pass < finished, tally);
+      next = std::max(next, pass + 1);
     }
-    for (const auto& [pass, tally] : tallies_) Conclude(pass, pass < finished, tally);
+    ConcludeEmpty(next, finished);
     report_.findings.insert(report_.findings.end(), again_.begin(), again_.end());
+    report_.order_contradicted = !runs_.contradictions().empty();
+    report_.findings.insert(report_.findings.end(), runs_.contradictions().begin(),
+                            runs_.contradictions().end());
     if (runs_.runs() == 0) {
       report_.findings.push_back(
           "empty: no journal has an entry, not even of a run's start: this proves nothing");
@@ -98,8 +116,9 @@ class Audit {
   void Tally(std::size_t journal) {
     JournalReader reader(runs_.paths()[journal]);
     JournalEntry entry;
-    auto section = runs_.sections().begin();
-    while (section != runs_.sections().end() && section->journal != journal) ++section;
+    auto section = std::lower_bound(
+        runs_.sections().begin(), runs_.sections().end(), journal,
+        [](const JournalSection& each, std::size_t number) { return each.journal < number; });
     bool begun = false;
     while (reader.Next(&entry) == ReadResult::kRecord) {
       if (entry.kind == JournalEntry::Kind::kStart) section += begun ? 1 : 0;
@@ -193,36 +212,56 @@ class Audit {
     if (report_.repeated_checked) audit.repeated = tally.repeated;
     if (report_.missing_checked && finished) CountAbsent(tally, &audit);
     if (report_.missing_checked && !finished) CountOpen(tally, &audit);
-    report_.records += audit.records;
-    report_.missing += audit.missing;
-    report_.repeated += audit.repeated;
-    report_.damaged += audit.damaged;
-    report_.dropped += audit.dropped;
+    AddPasses(audit, 1);
+  }
+
+  // Passes of which nothing was delivered, `next` to `end`. Journals may tell of any number: of
+  // many the first ones are listed.
+  void ConcludeEmpty(std::uint64_t next, std::uint64_t end) {
+    if (!report_.missing_checked || next >= end) return;
+    PassAudit audit;
+    audit.finished = true;
+    for (const std::uint64_t first = next; next < end && next < first + kEmptyListed; ++next) {
+      audit = PassAudit();
+      audit.pass = next;
+      audit.finished = true;
+      CountAbsent(PassTally(), &audit);
+      AddPasses(audit, 1);
+    }
+    if (next == end) return;
+    audit.pass = next;
+    AddPasses(audit, end - next);
+    AddFinding("missing: passes " + std::to_string(next) + " to " + std::to_string(end - 1) +
+               ", all of their records");
+  }
+
+  void AddPasses(const PassAudit& audit, std::uint64_t passes) {
+    Add(Times(passes, audit.records), &report_.records);
+    Add(Times(passes, audit.missing), &report_.missing);
+    Add(Times(passes, audit.repeated), &report_.repeated);
+    Add(Times(passes, audit.damaged), &report_.damaged);
+    Add(Times(passes, audit.dropped), &report_.dropped);
     report_.passes.push_back(audit);
   }
 
-  // Of a file the records that there are, as far as anybody knows.
-  std::uint64_t RecordsOf(std::uint32_t file) const {
-    if (!records_.empty()) return records_[file];
-    std::uint64_t end = 0;
-    for (const auto& [pass, tally] : tallies_) {
-      const auto found = tally.files.find(file);
-      if (found == tally.files.end()) continue;
-      end = std::max({end, found->second.delivered.end(), found->second.damaged.end()});
-    }
-    return end;
+  std::size_t RoomForFindings() const { return kNamed - std::min(kNamed, report_.findings.size()); }
+  void AddFinding(std::string finding) {
+    if (RoomForFindings() > 0) report_.findings.push_back(std::move(finding));
   }
 
-  std::vector<std::uint32_t> Files() const {
-    std::vector<std::uint32_t> files(records_.size());
-    std::iota(files.begin(), files.end(), 0U);
-    if (!records_.empty()) return files;
-    for (const auto& [pass, tally] : tallies_) {
-      for (const auto& [file, marks] : tally.files) files.push_back(file);
+  // Of each file the records that there are, as far as anybody knows.
+  void CountFiles() {
+    for (std::size_t file = 0; file < records_.size(); ++file) {
+      ends_.emplace_hint(ends_.end(), static_cast<std::uint32_t>(file), records_[file]);
     }
-    std::sort(files.begin(), files.end());
-    files.erase(std::unique(files.begin(), files.end()), files.end());
-    return files;
+    for (const auto& [pass, tally] : tallies_) {
+      if (!records_.empty()) break;
+      for (const auto& [file, marks] : tally.files) {
+        std::uint64_t& end = ends_[file];
+        end = std::max({end, marks.delivered.end(), marks.damaged.end()});
+      }
+    }
+    for (const auto& [file, records] : ends_) Add(records, &all_records_);
   }
 
   std::uint64_t MayBeDropped() const {
@@ -237,28 +276,18 @@ class Audit {
     const std::uint64_t start = runs_.first_batch();
     if (start == 0) return 0;
     if (pass_batches_ == 0) return pass == tallies_.begin()->first ? ~std::uint64_t{0} : 0;
-    const std::uint64_t first = pass * pass_batches_;
-    return start <= first ? 0 : (start - first) * runs_.shared().batch_rows;
+    const std::uint64_t first = Times(pass, pass_batches_);
+    return start <= first ? 0 : Times(start - first, runs_.shared().batch_rows);
   }
 
   void CountAbsent(const PassTally& tally, PassAudit* audit) {
-    std::uint64_t absent = 0;
     std::uint64_t present = 0;
-    std::vector<std::string> names;
-    for (const std::uint32_t file : Files()) {
-      const std::uint64_t records = RecordsOf(file);
-      const auto found = tally.files.find(file);
-      static const FileMarks kNothing;
-      const FileMarks& marks = found == tally.files.end() ? kNothing : found->second;
+    std::uint64_t absent = all_records_;
+    for (const auto& [file, marks] : tally.files) {
       const std::uint64_t there =
           marks.delivered.marked() + marks.damaged.marked() - marks.delivered.Common(marks.damaged);
-      absent += records - std::min(records, there);
+      absent -= std::min({absent, ends_.at(file), there});
       present += there;
-      if (names.size() >= kNamed || there >= records) continue;
-      for (const std::uint64_t record :
-           marks.delivered.FirstAbsent(records, &marks.damaged, kNamed - names.size())) {
-        names.push_back("missing: " + PlaceText(audit->pass, file, record));
-      }
     }
     // Behind the last of a file that was ever delivered there may be more.
     if (total_ > 0) absent = std::max(absent, total_ - std::min(total_, present));
@@ -267,28 +296,40 @@ class Audit {
     audit->missing = absent - audit->before - audit->dropped;
     if (audit->missing == 0) return;
     if (audit->missing < absent) {
-      names.insert(names.begin(), "missing: pass " + std::to_string(audit->pass) + ", " +
-                                      std::to_string(audit->missing) + " of these, the others " +
-                                      "were dropped or come before the first start:");
+      AddFinding("missing: pass " + std::to_string(audit->pass) + ", " +
+                 std::to_string(audit->missing) + " of these, the others " +
+                 "were dropped or come before the first start:");
     }
-    const std::size_t room = kNamed - std::min(kNamed, report_.findings.size());
-    names.resize(std::min(names.size(), room));
-    report_.findings.insert(report_.findings.end(), names.begin(), names.end());
+    NameAbsent(tally, audit->pass);
+  }
+
+  void NameAbsent(const PassTally& tally, std::uint64_t pass) {
+    static const FileMarks kNothing;
+    for (const auto& [file, records] : ends_) {
+      if (RoomForFindings() == 0) return;
+      const auto found = tally.files.find(file);
+      const FileMarks& marks = found == tally.files.end() ? kNothing : found->second;
+      for (const std::uint64_t record :
+           marks.delivered.FirstAbsent(records, &marks.damaged, RoomForFindings())) {
+        AddFinding("missing: " + PlaceText(pass, file, record));
+      }
+    }
   }
 
   // Of a pass that goes on, its batches that all ranks have delivered, by their number of rows.
   void CountOpen(const PassTally& tally, PassAudit* audit) {
     const JournalStart& shared = runs_.shared();
     if (shared.split_by_files || shared.batch_rows == 0) return;
-    const std::uint64_t first = std::max(
-        runs_.first_batch(), pass_batches_ > 0 ? audit->pass * pass_batches_ : tally.first_batch);
+    const std::uint64_t first =
+        std::max(runs_.first_batch(),
+                 pass_batches_ > 0 ? Times(audit->pass, pass_batches_) : tally.first_batch);
     if (Audited() <= first) return;
-    const std::uint64_t expected = (Audited() - first) * shared.batch_rows;
+    const std::uint64_t expected = Times(Audited() - first, shared.batch_rows);
     audit->missing = expected - std::min(expected, tally.places);
     if (audit->missing == 0) return;
-    report_.findings.push_back("missing: pass " + std::to_string(audit->pass) + ", " +
-                               std::to_string(audit->missing) + " records of batches " +
-                               std::to_string(first) + " to " + std::to_string(Audited() - 1));
+    AddFinding("missing: pass " + std::to_string(audit->pass) + ", " +
+               std::to_string(audit->missing) + " records of batches " + std::to_string(first) +
+               " to " + std::to_string(Audited() - 1));
   }
 
   static std::vector<std::uint64_t> RecordsIn(const std::vector<FileCount>& files) {
@@ -298,10 +339,12 @@ class Audit {
   }
 
   const JournalRuns runs_;
-  const std::vector<FileCount> files_;        // empty: they were not counted
-  const std::vector<std::uint64_t> records_;  // of each file; empty: not known
-  std::uint64_t total_ = 0;                   // of all files; 0: not known
-  std::uint64_t pass_batches_ = 0;            // 0: not known
+  const std::vector<FileCount> files_;           // empty: they were not counted
+  const std::vector<std::uint64_t> records_;     // of each file; empty: not known
+  std::uint64_t total_ = 0;                      // of all files; 0: not known
+  std::map<std::uint32_t, std::uint64_t> ends_;  // records of each file as far as they are known
+  std::uint64_t all_records_ = 0;                // of all of these
+  std::uint64_t pass_batches_ = 0;               // 0: not known
   std::uint64_t complete_ = 0;
   std::map<std::uint64_t, PassTally> tallies_;
   std::uint64_t open_pass_ = 0;

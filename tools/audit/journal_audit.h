@@ -38,6 +38,8 @@ struct AuditReport {
   std::size_t cut_journals = 0;    ///< whose last entry is incomplete
   std::size_t empty_journals = 0;  ///< without any entry, as of a run killed before it began
   std::size_t runs = 0;
+  /// Whether files or clocks contradict the order of the runs: there may have been another one.
+  bool order_contradicted = false;
   std::vector<std::string> findings;  ///< which are missing or repeated: the first ten of each
 
   std::uint64_t reported = 0;  ///< damaged records and ranges, by all runs, rolled back or not
@@ -45,7 +47,9 @@ struct AuditReport {
   /// Where nobody knows how many records there are, nobody knows what was lost in damage.
   bool loss_known() const { return records_known || reported == 0; }
   /// Without any run nothing is proven.
-  bool exact() const { return runs > 0 && missing == 0 && repeated == 0 && loss_known(); }
+  bool exact() const {
+    return runs > 0 && missing == 0 && repeated == 0 && loss_known() && !order_contradicted;
+  }
 };
 
 /// What was counted in a file.

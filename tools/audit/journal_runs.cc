@@ -2,50 +2,20 @@
 
 #include <algorithm>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "ringfeed/status.h"
+#include "tools/audit/run_order.h"
 #include "tools/command.h"
 
 namespace ringfeed::tools {
-namespace {
-
-// What the ranks of one run have in common. Not JournalStart::run: ranks that were restored from
-// positions of the same batch may count differently.
-auto RunOf(const JournalSection& section) {
-  return std::tie(section.start.batch, section.start.ranks, section.start.launch);
-}
-
-// The smallest first batches of later runs, of two different ones: a section's own run does not
-// count.
-class LaterStarts {
- public:
-  void Add(const JournalSection& section) {
-    if (best_ != nullptr && RunOf(*best_) == RunOf(section)) return;
-    if (best_ == nullptr || section.start.batch < best_->start.batch) {
-      second_ = best_;
-      best_ = &section;
-    } else if (second_ == nullptr || section.start.batch < second_->start.batch) {
-      second_ = &section;
-    }
-  }
-  std::uint64_t OfOthers(const JournalSection& section) const {
-    const bool own = best_ != nullptr && RunOf(*best_) == RunOf(section);
-    const JournalSection* const other = own ? second_ : best_;
-    return other == nullptr ? ~std::uint64_t{0} : other->start.batch;
-  }
-
- private:
-  const JournalSection* best_ = nullptr;
-  const JournalSection* second_ = nullptr;  // of another run than best_
-};
-
-}  // namespace
-
 JournalRuns::JournalRuns(std::vector<std::string> paths) : paths_(std::move(paths)) {
   for (std::size_t i = 0; i < paths_.size(); ++i) Read(i);
-  RollBack();
+  RunOrder order = OrderRuns(sections_, paths_);
+  runs_ = order.runs.size();
+  contradictions_ = std::move(order.contradictions);
+  RollBack(order.runs);
+  FindLastRun(order.runs);
 }
 
 void JournalRuns::Read(std::size_t journal) {
@@ -63,7 +33,8 @@ void JournalRuns::Read(std::size_t journal) {
       section.journal = journal;
       section.next_batch = section.next_seen = section.start.batch;
       Join(section);
-      section.start.records.clear();
+      // Its memory too: each start may list as many files.
+      section.start.records = std::vector<std::uint64_t>();
       sections_.push_back(std::move(section));
       continue;
     }
@@ -115,36 +86,37 @@ void JournalRuns::Join(const JournalSection& section) {
   shared_.total_records = std::max(shared_.total_records, start.total_records);
 }
 
-void JournalRuns::RollBack() {
-  std::vector<JournalSection*> order;
-  for (JournalSection& section : sections_) order.push_back(&section);
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return a->start.started_ns < b->start.started_ns;
-  });
-  using Run = std::tuple<std::uint64_t, int, std::string>;
-  std::set<std::pair<Run, int>> later_ranks;
-  LaterStarts later;
-  for (auto at = order.rbegin(); at != order.rend(); ++at) {
-    JournalSection& section = **at;
-    section.rolled_back_from = later.OfOthers(section);
-    // The same rank again is another run, also where it starts from the same batch.
-    if (!later_ranks.emplace(Run(RunOf(section)), section.start.rank).second) {
-      section.rolled_back_from = std::min(section.rolled_back_from, section.start.batch);
-    }
-    later.Add(section);
-  }
-  std::set<int> ranks;  // of the latest run
-  const JournalSection* before = nullptr;
-  for (const JournalSection* section : order) {
-    const bool same = before != nullptr && RunOf(*before) == RunOf(*section);
-    if (!same) last_run_.assign(static_cast<std::size_t>(section->start.ranks), nullptr);
-    if (!same || ranks.contains(section->start.rank)) {
-      ++runs_;
+void JournalRuns::RollBack(const std::vector<std::vector<std::size_t>>& runs) {
+  constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t later = kNone;  // the smallest start of all runs behind those that start alike
+  std::set<int> ranks;          // of those that start alike, behind this one
+  const JournalSection* behind = nullptr;
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    const JournalSection& first = sections_[run->front()];
+    if (behind != nullptr && !StartAlike(*behind, first)) {
+      later = std::min(later, behind->start.batch);
       ranks.clear();
     }
-    ranks.insert(section->start.rank);
-    last_run_[static_cast<std::size_t>(section->start.rank)] = section;
-    before = section;
+    behind = &first;
+    for (const std::size_t number : *run) {
+      JournalSection& section = sections_[number];
+      const bool again = !ranks.insert(section.start.rank).second;
+      section.rolled_back_from = std::min(later, again ? section.start.batch : kNone);
+    }
+  }
+}
+
+void JournalRuns::FindLastRun(const std::vector<std::vector<std::size_t>>& runs) {
+  if (runs.empty()) return;
+  const JournalSection& last = sections_[runs.back().front()];
+  last_run_.assign(static_cast<std::size_t>(last.start.ranks), nullptr);
+  for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
+    if (!StartAlike(sections_[run->front()], last)) return;
+    for (const std::size_t number : *run) {
+      const JournalSection*& of_rank =
+          last_run_[static_cast<std::size_t>(sections_[number].start.rank)];
+      if (of_rank == nullptr) of_rank = &sections_[number];
+    }
   }
 }
 

@@ -6,27 +6,13 @@
 #include <vector>
 
 #include "ringfeed/journal.h"
+#include "tools/audit/journal_section.h"
 
 namespace ringfeed::tools {
 
-/// What one rank did in one run: a start entry and what follows it.
-struct JournalSection {
-  JournalStart start;
-  std::size_t journal = 0;        ///< index of its file
-  std::uint64_t next_batch = 0;   ///< behind its last whole batch; start.batch where there is none
-  std::uint64_t next_seen = 0;    ///< the same, batches that a failure cut short counted
-  std::uint64_t last_pass = 0;    ///< of its last delivery
-  bool ended = false;             ///< it came to the end of the data
-  std::uint64_t end_batches = 0;  ///< then: as it counts all batches
-  std::uint64_t damaged = 0;      ///< damaged records and ranges that it reported in all
-  /// Deliveries of batches from here on were rolled back: a later run started from there.
-  std::uint64_t rolled_back_from = ~std::uint64_t{0};
-};
-
-/// The runs that journals tell of. Sections belong to one run where they start from the same batch
-/// with the same number of ranks and the same launch, each with another rank. Later ones than a
-/// section, by the time of their start and by their place in a file, roll back what it delivered
-/// beyond where they start from, but for those of its own run.
+/// The runs that journals tell of, in their order (OrderRuns). A run rolls back what those before
+/// it delivered beyond where it starts from. Runs that start alike and follow each other are told
+/// as one, as ranks come back one by one: of each rank the last one stands.
 class JournalRuns {
  public:
   /// Reads all of them once. Throws Error: a file that is none, a damaged entry, and journals that
@@ -47,6 +33,8 @@ class JournalRuns {
   const std::vector<const JournalSection*>& last_run() const { return last_run_; }
   /// The smallest batch that a run started from: nothing is known of those before.
   std::uint64_t first_batch() const;
+  /// Why the runs may have been in another order; empty where nothing contradicts it.
+  const std::vector<std::string>& contradictions() const { return contradictions_; }
   /// How many runs there were.
   std::size_t runs() const { return runs_; }
   /// Whether each rank of the latest run came to the end of the data.
@@ -57,7 +45,8 @@ class JournalRuns {
  private:
   void Read(std::size_t journal);
   void Join(const JournalSection& section);
-  void RollBack();
+  void RollBack(const std::vector<std::vector<std::size_t>>& runs);
+  void FindLastRun(const std::vector<std::vector<std::size_t>>& runs);
 
   const std::vector<std::string> paths_;
   std::vector<JournalSection> sections_;
@@ -65,6 +54,7 @@ class JournalRuns {
   std::size_t cut_journals_ = 0;
   std::size_t empty_journals_ = 0;
   std::size_t runs_ = 0;
+  std::vector<std::string> contradictions_;
   std::vector<const JournalSection*> last_run_;
 };
 

@@ -108,6 +108,8 @@ class LineWords {
     rest_.remove_prefix(word.size());
     return word;
   }
+  // One more can be counted.
+  bool Batch(std::uint64_t* number) { return Number(number) && *number != ~std::uint64_t{0}; }
   bool Field(std::string_view name, std::uint64_t* value) {
     return Take(name) && Take("=") && Number(value) && Take(" ");
   }
@@ -138,6 +140,7 @@ class LineWords {
 
 bool TakeCounts(LineWords* words, std::vector<std::uint64_t>* counts) {
   counts->clear();
+  std::uint64_t sum = 0;
   while (!words->empty()) {
     if (!counts->empty() && !words->Take(",")) return false;
     std::uint64_t count = 0;
@@ -145,6 +148,10 @@ bool TakeCounts(LineWords* words, std::vector<std::uint64_t>* counts) {
     if (!words->Number(&count)) return false;
     if (words->Take("*") && !words->Number(&times)) return false;
     if (times == 0 || times > kMostFiles - counts->size()) return false;
+    std::uint64_t more = 0;
+    const bool countable =
+        !__builtin_mul_overflow(count, times, &more) && !__builtin_add_overflow(sum, more, &sum);
+    if (!countable) return false;
     counts->insert(counts->end(), times, count);
   }
   return true;
@@ -223,7 +230,7 @@ bool TakeEntry(LineWords* words, JournalEntry* entry) {
   }
   const bool cut = words->Take("c ");
   entry->kind = cut ? JournalEntry::Kind::kCut : JournalEntry::Kind::kBatch;
-  return (cut || words->Take("b ")) && words->Number(&origin.batch) && words->Take(" ") &&
+  return (cut || words->Take("b ")) && words->Batch(&origin.batch) && words->Take(" ") &&
          words->Number(&origin.pass) && TakeRanges(words, &origin.records) &&
          TakeRanges(words, &origin.damaged) && words->empty();
 }
