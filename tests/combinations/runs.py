@@ -14,6 +14,7 @@ import time
 
 import border
 import files
+import hostile_texts
 import space
 import watchdog
 from border import report_of
@@ -289,7 +290,10 @@ class Run(border.BorderRuns):
     def start(self, name, words, watched=(), variables=(), kib=0, **more):
         few = ["prlimit", f"--nofile={FEW_DESCRIPTORS}"] if self.configuration["descriptors"] == "few" else []
         few += ["prlimit", f"--as={kib << 10}"] if kib else []
-        process = watchdog.Process([*few, self.place.binary, *words], self.folder, name, watched,
+        return self.start_words(name, [*few, self.place.binary, *words], watched, variables, **more)
+
+    def start_words(self, name, words, watched=(), variables=(), **more):
+        process = watchdog.Process(words, self.folder, name, watched,
                                    environment={**self.place.environment, **dict(variables)}, **more)
         self.processes.append(process)
         return process
@@ -330,7 +334,9 @@ class Run(border.BorderRuns):
         return self.faults
 
     def _feed(self):
-        if self.configuration["parse"] in ("misspelt", "wrong"):
+        if self.configuration["typed"] != "none":
+            hostile_texts.check(self)
+        elif self.configuration["parse"] in ("misspelt", "wrong"):
             self._mistaken()
         elif self.configuration["fault"] != "none":
             self._faulted()

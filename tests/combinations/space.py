@@ -9,6 +9,7 @@ import random
 
 import border
 import files
+import hostile_texts
 
 #: Indexes with right checksums that do not say what the file has.
 HOSTILE = ("half", "none of them", "too many")
@@ -77,6 +78,8 @@ DIMENSIONS = {
     "twin": ["no", "yes"],  # another run at the same time, which makes the same indexes
     "beside": ["none", "trace", "steps"],
     "reopened": ["no", "yes"],  # a FIFO, by one writer after another
+    # What people type, and others may write.
+    "typed": hostile_texts.KINDS,
 }
 
 PARSERS = {"rows": "rows: u1[40]", "npy": "rows: u1[40]", "tokens": "tokens: u2[20]",
@@ -109,6 +112,7 @@ def _conflicts():
     yield from _of_orders()
     yield from _of_kinds()
     yield from _of_borders()
+    yield from hostile_texts.forbidden(_one, _other)
     for name in ("misspelt", "wrong", "fields"):
         known = {"misspelt": MISSPELT, "wrong": WRONG, "fields": PARSERS}[name]
         yield "parse", _one(name), "format", _other(*known)
