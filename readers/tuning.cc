@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 
 #include "base/machine/cpu_count.h"
 #include "base/small_text.h"
+#include "base/strict_json.h"
 #include "ringfeed/open_options.h"
 #include "ringfeed/status.h"
 
@@ -22,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kMostText = 1 << 16;
 
 constexpr std::array kPaths = {IoPath::kAuto, IoPath::kUring, IoPath::kPread, IoPath::kMmap};
@@ -32,15 +34,6 @@ IoPath PathNamed(const std::string& name) {
                                          [&](IoPath path) { return IoPathName(path) == name; });
   if (found == kPaths.end()) throw std::invalid_argument("there is no I/O path \"" + name + "\"");
   return *found;
-}
-
-// A size as it is written: no sign, no fraction.
-std::size_t SizeAt(const Json& json, const char* key) {
-  const Json& value = json.at(key);
-  if (!value.is_number_unsigned()) {
-    throw std::invalid_argument(std::string(key) + " is no size: " + value.dump());
-  }
-  return value.get<std::size_t>();
 }
 
 // Files of older versions say nothing of it.
@@ -57,7 +50,7 @@ std::string TransferIn(const Json& json) {
 // The same of these.
 void TakeWhatItWasFor(const Json& json, Tuning* tuning) {
   tuning->devices = json.value("devices", std::string());
-  tuning->device_count = json.contains("device_count") ? SizeAt(json, "device_count") : 0;
+  tuning->device_count = CountAtOr(json, "device_count", 0);
   tuning->cache = json.value("cache", std::string());
   if (!tuning->cache.empty() && tuning->cache != "warm" && tuning->cache != "cold") {
     throw std::invalid_argument("files are warm or cold, not \"" + tuning->cache + "\"");
@@ -68,22 +61,23 @@ Tuning TuningFrom(const Json& json) {
   if (!json.is_object() || !json.contains("ringfeed_tuning")) {
     throw std::invalid_argument("there is no \"ringfeed_tuning\" in it");
   }
-  if (json["ringfeed_tuning"] != kVersion) {
-    throw std::invalid_argument("it is of version " + json["ringfeed_tuning"].dump() +
+  const std::uint64_t version = CountAt(json, "ringfeed_tuning");
+  if (version != kVersion) {
+    throw std::invalid_argument("it is of version " + std::to_string(version) +
                                 ", this is version " + std::to_string(kVersion));
   }
   Tuning tuning;
   tuning.machine = json.at("machine").get<std::string>();
   tuning.format = json.at("format").get<std::string>();
-  const std::size_t threads = SizeAt(json, "threads");
+  const std::uint64_t threads = CountAt(json, "threads");
   if (threads > OpenOptions::kMostThreads) throw std::invalid_argument("too many threads");
   tuning.threads = static_cast<int>(threads);
   tuning.io.path = PathNamed(json.at("io").get<std::string>());
   tuning.io.direct = json.at("direct").get<bool>();
-  tuning.io.block_bytes = SizeAt(json, "block_bytes");
-  tuning.io.in_flight_bytes = SizeAt(json, "in_flight_bytes");
-  tuning.slots = SizeAt(json, "slots");
-  tuning.device_slots = SizeAt(json, "device_slots");
+  tuning.io.block_bytes = CountAt(json, "block_bytes");
+  tuning.io.in_flight_bytes = CountAt(json, "in_flight_bytes");
+  tuning.slots = CountAt(json, "slots");
+  tuning.device_slots = CountAt(json, "device_slots");
   tuning.transfer = TransferIn(json);
   TakeWhatItWasFor(json, &tuning);
   return tuning;
@@ -137,7 +131,7 @@ Tuning ReadTuning(const std::string& path) {
   if (text.size() > kMostText) throw refuse("is no tuning of ringfeed's: it is too long");
   Tuning tuning;
   try {
-    tuning = TuningFrom(Json::parse(text));
+    tuning = TuningFrom(ParseStrictJson(text));
   } catch (const std::exception& error) {
     throw refuse(std::string("is no tuning of ringfeed's: ") + error.what());
   }

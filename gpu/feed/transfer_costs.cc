@@ -4,18 +4,20 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "base/small_text.h"
+#include "base/strict_json.h"
 
 namespace ringfeed {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr std::uint64_t kVersion = 1;
 constexpr std::size_t kMostText = 1 << 16;
 constexpr const char* kMark = "ringfeed_transfer_costs";
 constexpr const char* kMeasuredOn = "measured_on";
@@ -33,9 +35,10 @@ TransferCosts CostsFrom(const Json& json) {
   if (!json.is_object() || !json.contains(kMark)) {
     throw std::invalid_argument(std::string("there is no \"") + kMark + "\" in it");
   }
-  if (json[kMark] != kVersion) {
-    throw std::invalid_argument("it is of version " + json[kMark].dump() + ", this is version " +
-                                std::to_string(kVersion));
+  const std::uint64_t version = CountAt(json, kMark);
+  if (version != kVersion) {
+    throw std::invalid_argument("it is of version " + std::to_string(version) +
+                                ", this is version " + std::to_string(kVersion));
   }
   TransferCosts costs;
   for (const auto& [key, value] : json.items()) {
@@ -80,7 +83,7 @@ TransferCosts TransferCosts::Load(const std::string& path) {
   if (text.size() > kMostText) throw refuse("it is too long");
   TransferCosts costs;
   try {
-    costs = CostsFrom(Json::parse(text));
+    costs = CostsFrom(ParseStrictJson(text));
   } catch (const std::exception& error) {
     throw refuse(error.what());
   }

@@ -248,8 +248,11 @@ class ReaderSession {
   /// Throws Error with kCancelled where `stop` or Close ends that: the next call builds it then.
   std::shared_ptr<IndexedSource> Planned(std::string* why, const std::stop_token& stop = {});
   std::shared_ptr<IndexedSource> Plan(const std::stop_token& stop);
+  /// The same number of batches, or that of the end, if the index tells it and there are not so
+  /// many.
+  std::uint64_t BatchOrEnd(IndexedSource* indexed, std::uint64_t batch) const;
   /// `counted`: the position is a number of batches alone.
-  void Aim(const ChainPosition& position, bool counted);
+  void Aim(ChainPosition position, bool counted);
   /// KnowsPosition, under mutex_.
   bool Settle();
   /// Throws Error where it is of other data or of another order.

@@ -244,10 +244,17 @@ void ReaderSession::RefuseToGoBack() const {
   Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
 }
 
-void ReaderSession::Aim(const ChainPosition& position, bool counted) {
+std::uint64_t ReaderSession::BatchOrEnd(IndexedSource* indexed, std::uint64_t batch) const {
+  const bool counted = indexed != nullptr && !plan_.looks_into_records();
+  if (!counted || plan_.source.mix != nullptr) return batch;
+  return indexed->BatchOrEnd(batch, PositionRows(), plan_.batch.drop_remainder);
+}
+
+void ReaderSession::Aim(ChainPosition position, bool counted) {
   RefuseToGoBack();
   std::string why;
   const std::shared_ptr<IndexedSource> indexed = Planned(&why);
+  position.batch = BatchOrEnd(indexed.get(), position.batch);
   Aimed aimed;
   RunStart& start = aimed.start;
   start.by_index = indexed != nullptr;
@@ -272,7 +279,7 @@ void ReaderSession::Aim(const ChainPosition& position, bool counted) {
                  (plan_.batched ? " batches" : " rows") + " out";
   }
   aimed.settled = !counted || !plan_.looks_into_records() || start.mark.outputs == 0;
-  aimed.delivered = position;
+  aimed.delivered = std::move(position);
   if (!aimed.delivered.mark) aimed.delivered.mark = start.mark;
   const std::lock_guard lock(mutex_);
   if (run_ == nullptr && (!HasUserSource() || start.source_pass == SourcePass())) {
@@ -307,6 +314,11 @@ ChainPosition ReaderSession::Understood(const std::string& text) {
   if (!difference.empty()) {
     Refuse(StatusCode::kInvalidArgument,
            "the position is of other data; what changed: " + difference);
+  }
+  if (const std::uint64_t end = BatchOrEnd(indexed.get(), position.batch); end < position.batch) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is behind " + std::to_string(position.batch) + " batches, and there are " +
+               std::to_string(end) + ": read as many passes as were read before");
   }
   // Whether its weights may have changed: said here, before anything is lost.
   if (plan_.source.mix != nullptr) {

@@ -1,12 +1,17 @@
 #include "readers/order/position.h"
 
 #include <algorithm>
+#include <charconv>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/balanced_split.h"
 #include "base/mixed_hash.h"
+#include "base/strict_json.h"
 
 namespace ringfeed {
 
@@ -87,7 +92,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kVersion = 1;
+constexpr std::uint64_t kVersion = 1;
 constexpr int kPassBits = 40;  // of OriginMarkOf
 constexpr std::size_t kMostText = 1 << 20;
 
@@ -98,10 +103,13 @@ std::string Hex(std::uint64_t word) {
   return text;
 }
 
-std::uint64_t HexValue(const std::string& text) {
-  std::size_t used = 0;
-  const std::uint64_t value = text.empty() ? 0 : std::stoull(text, &used, 16);
-  if (used != text.size()) throw std::invalid_argument("\"" + text + "\" is no hash");
+std::uint64_t HexValue(std::string_view text, std::size_t digits) {
+  std::uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value, 16);
+  if (text.size() != digits || result.ec != std::errc() || result.ptr != end) {
+    throw std::invalid_argument("\"" + std::string(text) + "\" is no hash");
+  }
   return value;
 }
 
@@ -124,16 +132,17 @@ Json ToJson(const DataFingerprint& data) {
 
 DataFingerprint DataFrom(const Json& json) {
   DataFingerprint data;
-  data.files = json.at("files").get<std::uint64_t>();
-  data.bytes = json.at("bytes").get<std::uint64_t>();
-  data.records = json.value("records", std::uint64_t{0});
-  data.sizes = HexValue(json.at("sizes").get<std::string>());
-  data.samples = HexValue(json.at("samples").get<std::string>());
+  data.files = CountAt(json, "files");
+  data.bytes = CountAt(json, "bytes");
+  data.records = CountAtOr(json, "records", 0);
+  data.sizes = HexValue(json.at("sizes").get_ref<const std::string&>(), 16);
+  data.samples = HexValue(json.at("samples").get_ref<const std::string&>(), 16);
   const auto each = json.value("each", std::string());
   if (each.size() > 4 * DataFingerprint::kMostParts)
     throw std::invalid_argument("too many hashes of files");
   for (std::size_t at = 0; at < each.size(); at += 4) {
-    data.parts.push_back(static_cast<std::uint16_t>(HexValue(each.substr(at, 4))));
+    data.parts.push_back(
+        static_cast<std::uint16_t>(HexValue(std::string_view(each).substr(at, 4), 4)));
   }
   return data;
 }
@@ -163,23 +172,25 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
   };
   if (text.size() > kMostText) return wrong("it is longer than 1 MiB");
   try {
-    const Json json = Json::parse(text);
+    const Json json = ParseStrictJson(text);
     if (!json.is_object() || !json.contains("ringfeed_position")) {
       return wrong("there is no \"ringfeed_position\" in it");
     }
-    if (json["ringfeed_position"] != kVersion) {
-      return wrong("it is of version " + json["ringfeed_position"].dump() + ", this is version " +
+    const std::uint64_t version = CountAt(json, "ringfeed_position");
+    if (version != kVersion) {
+      return wrong("it is of version " + std::to_string(version) + ", this is version " +
                    std::to_string(kVersion));
     }
     ChainPosition read;
-    read.batch = json.at("batch").get<std::uint64_t>();
+    read.batch = CountAt(json, "batch");
     if (json.contains("mark")) {
       const Json& mark = json["mark"];
-      read.mark = PlanPosition{mark.at(0).get<std::uint64_t>(), mark.at(1).get<std::uint64_t>(),
-                               mark.at(2).get<std::uint64_t>()};
+      if (mark.size() != 3) throw std::invalid_argument("mark has three numbers");
+      read.mark = PlanPosition{CountOf(mark.at(0), "mark"), CountOf(mark.at(1), "mark"),
+                               CountOf(mark.at(2), "mark")};
     }
     read.mix = json.value("mix", std::string());
-    read.source_pass = json.value("source_pass", std::uint64_t{0});
+    read.source_pass = CountAtOr(json, "source_pass", 0);
     read.order = json.at("order").get<std::string>();
     read.on_damage = json.value("on_damage", std::string());
     read.data = DataFrom(json.at("data"));

@@ -308,6 +308,74 @@ TEST_F(PositionTest, WhatIsBeyondTheEndIsTheEndHoweverFar) {
   }
 }
 
+TEST_F(PositionTest, AChainSentBeyondItsEndStandsAtTheEnd) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  for (const bool drop : {false, true}) {
+    SCOPED_TRACE(drop);
+    const auto chain = [&] {
+      const Reader rows = Shuffle(Raw(files, SmallStripes()), {.mode = ShuffleMode::kGlobal});
+      return MultiPass(Batch(rows, {.size = 7, .drop_remainder = drop}), 3);
+    };
+    const std::string end = ReadAll(chain()).positions.back();
+    Reader reader = chain();
+    reader.SeekTo(1'000'000);
+    EXPECT_EQ(ReadAll(reader).batches.size(), 0U);
+    EXPECT_EQ(reader.Position(), end);
+    reader.SkipBatches(5);
+    EXPECT_EQ(reader.Position(), end);
+    Reader again = chain();
+    again.Restore(end);
+    EXPECT_EQ(ReadAll(again).batches.size(), 0U);
+  }
+}
+
+TEST_F(PositionTest, APositionBehindMoreBatchesThanThereAreIsRefused) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  const auto chain = [&](std::uint64_t passes) {
+    const Reader rows = Shuffle(Raw(files, SmallStripes()), {.mode = ShuffleMode::kGlobal});
+    return MultiPass(Batch(rows, {.size = 7}), passes);
+  };
+  const std::string end = ReadAll(chain(2)).positions.back();
+  ChainPosition position;
+  ASSERT_TRUE(ParsePosition(end, &position).ok());
+  for (const std::uint64_t more :
+       {std::uint64_t{1}, std::uint64_t{1} << 40, std::uint64_t{1} << 63}) {
+    ChainPosition beyond = position;
+    beyond.batch += more;
+    EXPECT_THROW(chain(2).Restore(beyond.ToJson()), Error) << more;
+    EXPECT_THROW(chain(2).CheckPosition(beyond.ToJson()), Error) << more;
+  }
+  EXPECT_NO_THROW(chain(0).Restore(end)) << "there are always more";
+  position.batch += 1'000'000;
+  EXPECT_NO_THROW(chain(0).Restore(position.ToJson()));
+}
+
+TEST_F(PositionTest, NumbersThatNoChainWroteEndOrAreRefused) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
+  for (const Case& each : Cases()) {
+    SCOPED_TRACE(each.name);
+    ChainPosition position;
+    ASSERT_TRUE(ParsePosition(each.chain(files, SmallStripes()).Position(), &position).ok());
+    for (const std::uint64_t number : {kMost, kMost - 1, kMost / 2 + 1, std::uint64_t{1} << 40}) {
+      for (const std::size_t place : {0U, 1U, 2U}) {
+        position.batch = number;
+        position.mark =
+            PlanPosition{place == 0 ? number : 0, place == 1 ? number : 0, place == 2 ? number : 0};
+        Reader reader = each.chain(files, SmallStripes());
+        try {
+          reader.Restore(position.ToJson());
+          Instance batch;
+          while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+          }
+        } catch (const Error& error) {
+          EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument);
+        }
+      }
+    }
+  }
+}
+
 TEST_F(PositionTest, WhoAsksWhereItWasSoughtToReadsUpToThereAndMayCloseMeanwhile) {
   const std::vector<std::string> files = MakeFiles(4, 60, 8, 900);
   std::atomic<bool> waits = false;
@@ -844,6 +912,67 @@ TEST_F(PositionTest, NothingThatWasReadAheadComesAfterASourceRefusedToStartAgain
       }
       reader.ReInit();
       EXPECT_EQ(ReadAll(reader).batches, ReadAll(open(batched, decorated)).batches);
+    }
+  }
+}
+
+ChainPosition SomePosition() {
+  ChainPosition position;
+  position.batch = 123456;
+  position.mark = PlanPosition{1, 2, 3};
+  position.source_pass = 4;
+  position.order = "files by 8";
+  position.data = {3, 1000, 77, 5, 6, {1, 2, 3}};
+  return position;
+}
+
+TEST(ChainPositionTest, ANumberIsTakenAsItIsWrittenOrRefused) {
+  const std::string text = SomePosition().ToJson();
+  ChainPosition read;
+  ASSERT_TRUE(ParsePosition(text, &read).ok());
+  for (const std::string number : {"123456", "[1,2,3]", "1,", ",2,", "3]", "\"source_pass\":4",
+                                   "\"files\":3", "1000", "77", "\"ringfeed_position\":1"}) {
+    const std::size_t at = text.find(number);
+    ASSERT_NE(at, std::string::npos) << number;
+    const std::size_t digit = number.find_first_of("0123456789");
+    const std::size_t digits = number.find_first_not_of("0123456789", digit) - digit;
+    for (const char* const other :
+         {"-1", "1.9", "1.0", "1e3", "1e300", "18446744073709551616", "true", "null", "\"1\"", "{}",
+          "[]", "[1]", "-0", "010", "0x10", "NaN"}) {
+      std::string changed = text;
+      changed.replace(at + digit, std::min(digits, number.size() - digit), other);
+      const Status status = ParsePosition(changed, &read);
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << changed;
+    }
+  }
+}
+
+TEST(ChainPositionTest, WhatIsNestedDeeplyOrThereTwiceIsRefused) {
+  const std::string text = SomePosition().ToJson();
+  ChainPosition read;
+  for (const std::size_t depth : {100U, 65'500U, 400'000U}) {
+    for (const std::string key : {"ringfeed_position", "batch", "mark", "order", "other"}) {
+      for (const bool closed : {false, true}) {
+        const std::string deep =
+            std::string(depth, '[') + (closed ? std::string(depth, ']') : std::string());
+        std::string changed = "{\"" + key + "\":" + deep + "," + text.substr(1);
+        EXPECT_EQ(ParsePosition(changed, &read).code(), StatusCode::kInvalidArgument);
+        std::string objects;
+        for (std::size_t i = 0; i < depth; ++i) objects += "{\"a\":";
+        changed = "{\"" + key + "\":" + objects + "1" + std::string(depth, '}') + "}";
+        EXPECT_EQ(ParsePosition(changed, &read).code(), StatusCode::kInvalidArgument);
+      }
+    }
+  }
+  const Status twice = ParsePosition("{\"batch\":7," + text.substr(1), &read);
+  EXPECT_EQ(twice.code(), StatusCode::kInvalidArgument);
+  EXPECT_NE(twice.message().find("\"batch\" is in it twice"), std::string::npos) << twice.message();
+  for (const std::string hash : {"0000000000000005", "000100020003"}) {
+    for (const std::string other : {"", "-1", "5", "0x00000000000005", "000000000000000g"}) {
+      std::string changed = text;
+      changed.replace(changed.find(hash), hash.size(), other);
+      if (other.empty() && hash.size() == 12) continue;  // of no file
+      EXPECT_EQ(ParsePosition(changed, &read).code(), StatusCode::kInvalidArgument) << changed;
     }
   }
 }

@@ -71,6 +71,21 @@ TEST_F(TuningTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.cache, "cold");
 }
 
+TEST_F(TuningTest, ANumberIsTakenAsItIsWrittenOrRefused) {
+  const std::string text = TuningText(SomeTuning());
+  for (const std::string key : {"ringfeed_tuning", "threads", "block_bytes", "in_flight_bytes",
+                                "slots", "device_slots", "device_count"}) {
+    const std::size_t begin = text.find("\"" + key + "\": ") + key.size() + 4;
+    const std::size_t end = text.find_first_not_of("0123456789", begin);
+    const std::string deep = std::string(20'000, '[') + std::string(20'000, ']');
+    for (const char* const other :
+         {"-1", "1.0", "1e1", "18446744073709551616", "true", "\"1\"", deep.c_str()}) {
+      EXPECT_NE(Refused(text.substr(0, begin) + other + text.substr(end)), "") << key << other;
+    }
+  }
+  EXPECT_NE(Refused("{\"threads\": 1," + text.substr(1)).find("twice"), std::string::npos);
+}
+
 TEST_F(TuningTest, OfAnotherMachineIsRefusedWithBothNames) {
   Tuning tuning = SomeTuning();
   tuning.machine = "Z80, 1 CPU";

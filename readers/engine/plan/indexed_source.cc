@@ -314,6 +314,24 @@ PlanPosition IndexedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, boo
   return {pass, batch * rows, 0};
 }
 
+std::uint64_t IndexedSource::BatchOrEnd(std::uint64_t batch, std::uint64_t rows,
+                                        bool drop_remainder) {
+  if (passes_ == 0) return batch;
+  const std::lock_guard lock(mutex_);
+  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.order_stages().size());
+  const auto batches_of = [&](std::uint64_t pass) {
+    return BatchCut(counting_->Places(pass), rows, drop_remainder).batches;
+  };
+  if (even_) {
+    const std::uint64_t each = batches_of(0);
+    if (each > 0 && batch / each >= passes_) return each * passes_;  // which can be counted
+    return each > 0 ? batch : 0;
+  }
+  std::uint64_t end = 0;
+  for (std::uint64_t pass = 0; pass < passes_ && end < batch; ++pass) end += batches_of(pass);
+  return std::min(batch, end);
+}
+
 const MixChain& IndexedSource::MixFrom(const std::string& begin) {
   if (mix_.rows == nullptr || mix_begin_ != begin) {
     mix_ = NewMix(begin);

@@ -55,6 +55,8 @@ class IndexedSource {
   /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only if batches
   /// do not depend on what is in the records.
   PlanPosition PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
+  /// The same number, or that of the end if there are not so many batches.
+  std::uint64_t BatchOrEnd(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
   /// Where a run of a mixture that began at `begin`, in the state `mix`, stands `batches` later.
   PlanPosition PlaceBehind(const PlanPosition& begin, const std::string& mix, std::uint64_t batches,
                            std::uint64_t rows, bool drop_remainder);
