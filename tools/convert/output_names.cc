@@ -132,7 +132,12 @@ bool IsStalePartial(const std::string& name,
   std::uint64_t number = 0;
   if (!TakeNumber(&rest, 1, &process) || !rest.starts_with('-')) return false;
   rest.remove_prefix(1);
-  return TakeNumber(&rest, 1, &number) && rest.empty() && !IsWriting(process, number);
+  if (!TakeNumber(&rest, 1, &number)) return false;
+  // Random digits, which ringfeed 0.2 did not have.
+  const bool whole =
+      rest.empty() || (rest.size() == 17 && rest.front() == '-' &&
+                       rest.find_first_not_of("0123456789abcdef", 1) == std::string_view::npos);
+  return whole && !IsWriting(process, number);
 }
 
 }  // namespace

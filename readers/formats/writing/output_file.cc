@@ -1,10 +1,12 @@
 #include "readers/formats/writing/output_file.h"
 
 #include <fcntl.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cassert>
 #include <cerrno>
@@ -30,12 +32,26 @@ std::atomic<std::uint64_t> next_number{0};  // of temporary files
 // Hidden: what a killed process leaves must not match the pattern of a data set, such as `data/*`.
 std::string NextTemporaryName(const std::string& target) {
   const fs::path place(target);
+  std::uint64_t random = 0;
+  // Without it, as early in a system's life, O_EXCL still keeps a file of another's from being
+  // used.
+  (void)::getrandom(&random, sizeof(random), GRND_NONBLOCK);
+  std::array<char, 18> digits{};
+  std::snprintf(digits.data(), digits.size(), "-%016llx", static_cast<unsigned long long>(random));
   const std::string ending = kPartialFileMark + std::to_string(::getpid()) + "-" +
-                             std::to_string(next_number.fetch_add(1, std::memory_order_relaxed));
+                             std::to_string(next_number.fetch_add(1, std::memory_order_relaxed)) +
+                             digits.data();
   std::string name = place.filename().string();
   // A name that is too long by itself is refused now, not after all was written.
   if (name.size() <= NAME_MAX) name.resize(std::min(name.size(), NAME_MAX - 1 - ending.size()));
   return (place.parent_path() / ("." + name + ending)).string();
+}
+
+Status NoFile(const struct stat& facts, const std::string& path) {
+  const bool folder = S_ISDIR(facts.st_mode);
+  return Status(StatusCode::kInvalidArgument,
+                path + (folder ? " is a folder" : " is a device, a FIFO or a socket") +
+                    ": a file under this name would take its place; name a regular file");
 }
 
 }  // namespace
@@ -50,12 +66,7 @@ Status FindOutputTarget(const std::string& path, std::string* target) {
     place = to.is_absolute() ? to : place.parent_path() / to;
   }
   struct stat facts {};
-  if (stat(place.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) {
-    const bool folder = S_ISDIR(facts.st_mode);
-    return Status(StatusCode::kInvalidArgument,
-                  path + (folder ? " is a folder" : " is a device, a FIFO or a socket") +
-                      ": a file under this name would take its place; name a regular file");
-  }
+  if (stat(place.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) return NoFile(facts, path);
   *target = place.string();
   return {};
 }
@@ -84,13 +95,22 @@ Status OutputFile::Fail(int error_number, const std::string& what) {
 std::uint64_t NextOutputNumber() { return next_number.load(std::memory_order_relaxed); }
 
 Status OutputFile::Open() {
-  status_ = FindOutputTarget(path_, &target_);
+  struct stat facts {};
+  if (!replaces_link_) {
+    status_ = FindOutputTarget(path_, &target_);
+  } else if (::lstat(path_.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode) &&
+             !S_ISLNK(facts.st_mode)) {
+    status_ = NoFile(facts, path_);
+  } else {
+    target_ = path_;
+  }
   if (!status_.ok()) return status_;
   // In a container process numbers come again: what a killed process left may have our number.
   // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
   do {
     temporary_ = NextTemporaryName(target_);
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor_ =
+        ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) return Fail(errno, "create");
   buffer_.reserve(kBufferBytes);

@@ -12,7 +12,8 @@
 
 namespace ringfeed {
 
-/// Temporary files are named .NAME.partial-PID-NUMBER, with a long NAME cut off at its end.
+/// Temporary files are named .NAME.partial-PID-NUMBER-RANDOM, with a long NAME cut off at its end.
+/// RANDOM, 16 hexadecimal digits, keeps others from taking the name first.
 inline constexpr char kPartialFileMark[] = ".partial-";
 
 /// A file that is written front to back under a temporary name beside its own, and renamed when
@@ -27,6 +28,8 @@ class OutputFile {
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
+  /// Before Open, of a name that the user did not give: a link that stands under it is replaced.
+  void ReplaceLink() { replaces_link_ = true; }
   /// kInvalidArgument where the name is another thing's than a regular file's; links are followed.
   Status Open();
   /// From now on Commit sees to it that what stands under the name is on the medium.
@@ -52,6 +55,7 @@ class OutputFile {
   std::string temporary_;  ///< empty: the descriptor is the caller's
   int descriptor_ = -1;
   bool syncs_ = false;
+  bool replaces_link_ = false;
   std::vector<std::byte> buffer_;
   std::unique_ptr<Compressor> compressor_;
   Status status_;
