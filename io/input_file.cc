@@ -76,10 +76,11 @@ bool DisableDirect(int descriptor) {
 /// A file that is read through its descriptor.
 class DescriptorInput : public InputFile {
  public:
-  DescriptorInput(const std::string& name, std::uint64_t size, int descriptor, int retries)
+  DescriptorInput(const std::string& name, const FileState& state, int descriptor, int retries)
       : retries_(retries) {
     name_ = name;
-    size_ = size;
+    size_ = state.bytes;
+    state_ = state;
     descriptor_ = descriptor;
   }
   ~DescriptorInput() override {
@@ -128,8 +129,8 @@ Status DescriptorInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer
 /// for, half of them at a time.
 class LoadedInput final : public DescriptorInput {
  public:
-  LoadedInput(const std::string& name, std::uint64_t size, int descriptor, int retries)
-      : DescriptorInput(name, size, descriptor, retries) {
+  LoadedInput(const std::string& name, const FileState& state, int descriptor, int retries)
+      : DescriptorInput(name, state, descriptor, retries) {
     loads_ahead_ = true;
   }
 
@@ -155,11 +156,12 @@ class LoadedInput final : public DescriptorInput {
 /// A file that stands in memory as a whole.
 class MappedInput final : public InputFile {
  public:
-  MappedInput(const std::string& name, std::uint64_t size,
+  MappedInput(const std::string& name, const FileState& state,
               std::shared_ptr<const FileMapping> mapped)
       : mapped_(std::move(mapped)) {
     name_ = name;
-    size_ = size;
+    size_ = state.bytes;
+    state_ = state;
     if (mapped_ != nullptr) mapping_ = mapped_->bytes();
   }
   void Choose(IoChoice choice) { choice_ = std::move(choice); }
@@ -253,8 +255,8 @@ class Opening {
   bool IsSmall() const { return size() <= kSmallFileBlocks * options_.block_bytes; }
   std::uint64_t size() const { return static_cast<std::uint64_t>(stat_.st_size); }
   std::unique_ptr<DescriptorInput> HandOver() {
-    return std::make_unique<DescriptorInput>(name_, size(), std::exchange(descriptor_, -1),
-                                             options_.retries);
+    return std::make_unique<DescriptorInput>(name_, FileState::Of(stat_),
+                                             std::exchange(descriptor_, -1), options_.retries);
   }
   Status Refused(StatusCode code, const std::string& why) const {
     return Status(code, why, {name_, -1, -1});
@@ -348,7 +350,7 @@ OpenInputResult Opening::Mapped(std::string reason) {
     mapping = FileMapping::Open(descriptor_, stat_, &status);
     if (mapping == nullptr) return {status.WithPlace({name_, -1, -1}), nullptr};
   }
-  auto file = std::make_unique<MappedInput>(name_, size(), std::move(mapping));
+  auto file = std::make_unique<MappedInput>(name_, FileState::Of(stat_), std::move(mapping));
   file->Choose({name_, IoPath::kMmap, false, true, std::move(reason)});
   return {{}, std::move(file)};
 }
@@ -362,8 +364,8 @@ OpenInputResult Opening::Inline(std::string reason, bool cached) {
 OpenInputResult Opening::Loaded() {
   // What is asked for ahead is enough, and the kernel's own guesses would be beside it.
   posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);
-  auto file = std::make_unique<LoadedInput>(name_, size(), std::exchange(descriptor_, -1),
-                                            options_.retries);
+  auto file = std::make_unique<LoadedInput>(name_, FileState::Of(stat_),
+                                            std::exchange(descriptor_, -1), options_.retries);
   file->Choose({name_, IoPath::kPread, false, false,
                 "cold, and will be read again: through the page cache, inline"},
                1);

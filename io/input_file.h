@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "io/file_state.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
@@ -26,6 +27,8 @@ class InputFile {
   /// Bytes at opening.
   std::uint64_t size() const { return size_; }
   const IoChoice& choice() const { return choice_; }
+  /// Of the file at opening; all zeros of a user's Source.
+  const FileState& state() const { return state_; }
 
   /// The descriptor for engines; -1 for a user's Source and for files that are mapped only.
   int descriptor() const { return descriptor_; }
@@ -73,6 +76,7 @@ class InputFile {
   std::uint32_t alignment_ = 1;
   std::shared_ptr<const void> attached_;
   std::span<const std::byte> mapping_;
+  FileState state_;
 };
 
 /// What is known of a file's further use.

@@ -1,13 +1,11 @@
 #include "readers/index/indexed_file.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <functional>
 #include <span>
@@ -45,10 +43,6 @@ Status Sample(std::uint64_t bytes, const ReadPiece& read, std::uint64_t* sample)
   return {};
 }
 
-std::int64_t NsOf(const timespec& time) {
-  return time.tv_sec * std::int64_t{1000000000} + time.tv_nsec;
-}
-
 /// How far what a file system says of a file beside its contents and times can be relied on.
 enum class Reliance : std::uint8_t { kAll, kNotInodes, kNone };
 
@@ -78,43 +72,74 @@ Reliance RelianceOn(int descriptor) {
   }
 }
 
-Status SampleFile(const std::string& name, FileIdentity* identity) {
-  const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return StatusFromErrno(errno, "open");
+/// Of a longer file the first `most` bytes are looked at.
+Status LookAt(const std::string& name, std::uint64_t most, KnownFile* known) {
+  int descriptor = -1;
   struct stat facts {};
-  Status status;
-  if (fstat(descriptor, &facts) != 0) {
-    status = StatusFromErrno(errno, "examine");
-  } else {
-    identity->bytes = static_cast<std::uint64_t>(facts.st_size);
-    identity->modified_ns = NsOf(facts.st_mtim);
-    const Reliance reliance = RelianceOn(descriptor);
-    if (reliance != Reliance::kNone) identity->changed_ns = NsOf(facts.st_ctim);
-    if (reliance == Reliance::kAll) identity->inode = facts.st_ino;
-    const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
-      return ReadWhole(descriptor, at, to, got);
-    };
-    status = Sample(identity->bytes, read, &identity->sample);
-  }
+  Status status = OpenDataFile(name, &descriptor, &facts);
+  if (!status.ok()) return status;
+  known->state = FileState::Of(facts);
+  FileIdentity& identity = known->identity;
+  identity.bytes = std::min(most, known->state.bytes);
+  identity.modified_ns = known->state.modified_ns;
+  const Reliance reliance = RelianceOn(descriptor);
+  if (reliance != Reliance::kNone) identity.changed_ns = known->state.changed_ns;
+  if (reliance == Reliance::kAll) identity.inode = known->state.inode;
+  const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
+    return ReadWhole(descriptor, at, to, got);
+  };
+  status = Sample(identity.bytes, read, &identity.sample);
   close(descriptor);
   return status;
 }
 
+Status Replaced(StatusCode code, const std::string& why, const std::string& name) {
+  return Status(code, "the file was replaced since its index was opened: " + why, {name, -1, -1});
+}
+
 }  // namespace
 
-Status IdentifyFile(const IndexedFile& file, FileIdentity* identity) {
-  *identity = {};
+Status IdentifyFile(const IndexedFile& file, KnownFile* known) {
+  *known = {};
   Status status;
   if (file.source == nullptr) {
-    status = SampleFile(file.name, identity);
+    status = LookAt(file.name, kUnknownSize, known);
   } else {
-    identity->bytes = file.source->Size();
+    known->identity.bytes = file.source->Size();
     const auto read = [&file](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
       return file.source->ReadAt(at, to, got);
     };
-    status = Sample(identity->bytes, read, &identity->sample);
+    status = Sample(known->identity.bytes, read, &known->identity.sample);
   }
   return status.ok() ? status : status.WithPlace({file.name, -1, -1});
+}
+
+Status CheckKnown(const std::string& name, const KnownFile& known, const FileState& now) {
+  if (now == known.state) return {};
+  const FileIdentity& then = known.identity;
+  if (now.bytes < then.bytes) {
+    return Replaced(
+        StatusCode::kTruncated,
+        "it had " + std::to_string(then.bytes) + " bytes and has " + std::to_string(now.bytes),
+        name);
+  }
+  KnownFile seen;
+  Status status = LookAt(name, then.bytes, &seen);
+  if (!status.ok()) return status.WithPlace({name, -1, -1});
+  if (seen.state != now) {
+    return Status(StatusCode::kIoError, "the file changed while it was opened", {name, -1, -1});
+  }
+  const FileIdentity& its = seen.identity;
+  if (then.inode != 0 && its.inode != 0 && then.inode != its.inode) {
+    return Replaced(StatusCode::kDamaged, "another one has its name", name);
+  }
+  if (its.sample != then.sample) {
+    return Replaced(StatusCode::kDamaged, "its contents are others", name);
+  }
+  if (now.bytes == then.bytes && its.modified_ns != then.modified_ns) {
+    return Replaced(StatusCode::kDamaged, "it was written, or its time was set", name);
+  }
+  return {};
 }
 
 }  // namespace ringfeed

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "io/file_state.h"
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
 #include "readers/index/index_image.h"
@@ -24,9 +25,21 @@ struct IndexedFile {
   ElementCheck check_elements{};  ///< FramerOptions' own
 };
 
+/// A file as it was when it was looked at.
+struct KnownFile {
+  FileIdentity identity;
+  FileState state;  ///< all zeros of a store of the user's own
+};
+
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
 /// file all of it. Blocks for these reads. changed_ns and inode are for whoever asks on the same
 /// machine alone: a copy of the file has others.
-Status IdentifyFile(const IndexedFile& file, FileIdentity* identity);
+Status IdentifyFile(const IndexedFile& file, KnownFile* known);
+
+/// Whether the file of that name, opened in the state `now`, is still the one that is known. Reads
+/// nothing if its state is the same. Else it reads a few pieces: its mode and its links may have
+/// changed, and something may have been appended. kTruncated if it is shorter, kDamaged if it was
+/// replaced or written, kIoError if it is being replaced now. Blocks.
+Status CheckKnown(const std::string& name, const KnownFile& known, const FileState& now);
 
 }  // namespace ringfeed

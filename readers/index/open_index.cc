@@ -11,6 +11,7 @@
 #include "io/input_file.h"
 #include "readers/index/index_builder.h"
 #include "readers/index/index_file.h"
+#include "readers/index/known_scan.h"
 #include "readers/index/paged_index.h"
 #include "ringfeed/io_options.h"
 
@@ -130,12 +131,13 @@ bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
 void Scan(const IndexedFile& file, const std::string& path, const IndexOptions& options,
           OpenedIndex* opened) {
   IndexImage image;
-  opened->status = ScanForIndex(file, &image, options.stop);
+  Status lasts;
+  opened->status = ScanKnown(file, opened->known, &image, &lasts, options.stop);
   if (!opened->status.ok()) return;
-  SignIndex(file, opened->identity, &image);
+  SignIndex(file, opened->known.identity, &image);
   opened->index_bytes = IndexBytes(image.header);
   if (options.save && file.source == nullptr) {
-    opened->kept = SaveIndex(path, image);
+    opened->kept = lasts.ok() ? SaveIndex(path, image) : lasts;
     if (opened->kept.ok()) opened->path = path;
     if (!opened->kept.ok()) {
       Say("it is kept in memory alone: " + opened->kept.ToString(), &opened->why);
@@ -146,19 +148,20 @@ void Scan(const IndexedFile& file, const std::string& path, const IndexOptions& 
 
 bool OpenKept(const IndexedFile& file, const std::string& path, bool save, OpenedIndex* opened) {
   std::shared_ptr<const PagedIndex> kept;
-  const Status status = LoadIndex(path, file, opened->identity, &kept);
+  const Status status = LoadIndex(path, file, opened->known.identity, &kept);
   if (status.ok()) {
     opened->origin = IndexOrigin::kOpened;
     opened->path = path;
     opened->index_bytes = IndexBytes(kept->header());
     const auto build = [file, path, save,
-                        identity = opened->identity](std::shared_ptr<const PagedIndex>* made) {
+                        known = opened->known](std::shared_ptr<const PagedIndex>* made) {
       IndexImage image;
-      Status scanned = ScanForIndex(file, &image);
+      Status lasts;
+      Status scanned = ScanKnown(file, known, &image, &lasts);
       if (!scanned.ok()) return scanned;
-      SignIndex(file, identity, &image);
+      SignIndex(file, known.identity, &image);
       // Where it cannot be kept the next one who opens it makes it again.
-      if (save) (void)SaveIndex(path, image);
+      if (save && lasts.ok()) (void)SaveIndex(path, image);
       *made = std::make_shared<const PagedIndex>(std::move(image));
       return Status();
     };
@@ -187,7 +190,7 @@ bool OpenForeign(const IndexedFile& file, const std::stop_token& stop, OpenedInd
     }
     return false;
   }
-  SignIndex(file, opened->identity, &image);
+  SignIndex(file, opened->known.identity, &image);
   opened->origin = IndexOrigin::kForeign;
   opened->path = path;
   opened->index_bytes = IndexBytes(image.header);
@@ -198,8 +201,8 @@ bool OpenForeign(const IndexedFile& file, const std::stop_token& stop, OpenedInd
 OpenedIndex Open(const IndexedFile& file, const IndexOptions& options, bool anew) {
   OpenedIndex opened;
   opened.status = CanBeIndexed(file);
-  if (opened.status.ok()) opened.status = IdentifyFile(file, &opened.identity);
-  if (opened.status.ok() && opened.identity.bytes != file.bytes) {
+  if (opened.status.ok()) opened.status = IdentifyFile(file, &opened.known);
+  if (opened.status.ok() && opened.known.identity.bytes != file.bytes) {
     opened.status = Status(StatusCode::kIoError, "the file changed while it was opened");
   }
   if (!opened.status.ok() || AskFormat(file, &opened)) {
@@ -249,10 +252,10 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
   OpenedIndex computed;
   const std::string path = IndexPath(file.name, Folder(options));
   Status status = CanBeIndexed(file);
-  if (status.ok()) status = IdentifyFile(file, &computed.identity);
+  if (status.ok()) status = IdentifyFile(file, &computed.known);
   if (!status.ok() || AskFormat(file, &computed)) return status.ok() ? computed.status : status;
   std::shared_ptr<const PagedIndex> kept;
-  status = LoadIndex(path, file, computed.identity, &kept);
+  status = LoadIndex(path, file, computed.known.identity, &kept);
   if (status.ok()) status = kept->CheckPages();
   IndexImage image;
   if (status.ok()) status = ScanForIndex(file, &image);

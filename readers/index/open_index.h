@@ -34,7 +34,7 @@ struct OpenedIndex {
   Status status;  ///< why there is none
   std::shared_ptr<const RecordIndex> index;
   IndexOrigin origin = IndexOrigin::kNone;
-  FileIdentity identity;
+  KnownFile known;                ///< the file that it is of
   std::string path;               ///< of the index file; empty where it has none
   Status kept;                    ///< why what was made now is in memory alone
   std::uint64_t index_bytes = 0;  ///< of that file, or in memory; 0 where it is computed

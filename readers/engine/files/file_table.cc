@@ -5,6 +5,10 @@
 
 namespace ringfeed {
 
+Status CheckOpened(const DataFile& file, const InputFile& opened) {
+  return file.known ? CheckKnown(file.name, *file.known, opened.state()) : Status();
+}
+
 std::size_t FileOfRow(const FileTable& table, RowNumber row) {
   std::size_t begin = 0;
   std::size_t end = table.files();

@@ -4,12 +4,15 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "io/input_file.h"
 #include "readers/formats/format.h"
 #include "readers/formats/record_index.h"
+#include "readers/index/indexed_file.h"
 #include "readers/order/row_layout.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/source.h"
@@ -25,6 +28,8 @@ struct DataFile {
   std::shared_ptr<const Format> format;
   std::shared_ptr<const RecordIndex> index;  ///< null where the file has no rows
   Status status{};                           ///< why it has none, where it could not be examined
+  /// By what it is known again when it is opened; not set of a source.
+  std::optional<KnownFile> known{};
 };
 
 /// The files that rows are numbers in: one behind the other, of a mixture the sets' files one set
@@ -38,6 +43,9 @@ class FileTable {
   virtual RowNumber FirstRow(std::size_t file) const = 0;
   virtual const DataFile& file(std::size_t file) const = 0;
 };
+
+/// Whether what was opened by its name is the file that its index is of (CheckKnown).
+Status CheckOpened(const DataFile& file, const InputFile& opened);
 
 /// The file that holds a row, which is less than FirstRow(files()).
 std::size_t FileOfRow(const FileTable& table, RowNumber row);

@@ -108,7 +108,7 @@ class SetFiles final : public FileTable {
       for (std::size_t i = 0; i < set->files(); ++i) {
         const RecordSet::File& file = set->file(i);
         files_.push_back(
-            {file.name, file.source, file.bytes, file.format, file.index, file.status});
+            {file.name, file.source, file.bytes, file.format, file.index, file.status, file.known});
         first_rows_.push_back(first + set->FirstRow(i));
       }
       first += set->rows();
@@ -379,15 +379,15 @@ DataFingerprint FingerprintOf(const SourceNode& source) {
   const auto add = [&](const std::string& name, const std::shared_ptr<Source>& store) {
     const ExaminedFile examined =
         ExamineFile(name, store.get(), source.options.format, source.options.stripe_bytes);
-    FileIdentity identity;
+    KnownFile known;
     if (IsRefusal(examined.status)) throw Error(examined.status);
     if (examined.status.ok()) {
       const Status status = IdentifyFile(
-          {examined.name, store, examined.bytes, examined.format, examined.compression}, &identity);
+          {examined.name, store, examined.bytes, examined.format, examined.compression}, &known);
       const bool skips = source.options.on_damage == OnDamage::kSkip;
       if (!status.ok() && (!skips || IsRefusal(status))) throw Error(status);
     }
-    facts.push_back({identity.bytes, 0, identity.sample});
+    facts.push_back({known.identity.bytes, 0, known.identity.sample});
   };
   for (const auto& store : source.sources) add(store->name(), store);
   if (source.sources.empty() && source.file_readers == nullptr) {

@@ -41,6 +41,14 @@ std::size_t MostOpen() {
   return static_cast<std::size_t>(std::clamp(limit.rlim_cur / 2, kLeast, kMost));
 }
 
+// An index says where the records of one file are, and nothing of another one under its name.
+OpenInputResult Known(const DataFile& data, OpenInputResult opened) {
+  if (!opened.status.ok()) return opened;
+  Status status = CheckOpened(data, *opened.file);
+  if (status.ok()) return opened;
+  return {std::move(status), nullptr};
+}
+
 }  // namespace
 
 OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions& options,
@@ -102,11 +110,7 @@ std::shared_ptr<InputFile> OpenedFiles::LetGo() {
 
 OpenInputResult OpenedFiles::OpenOnce(std::size_t file) {
   const std::string& name = table_->file(file).name;
-  if (direct_ != nullptr) {
-    OpenInputResult result = OpenDirectInput(name, options_, "read into a device's memory");
-    if (result.status.ok()) direct_->Open(result.file.get());
-    return result;
-  }
+  if (direct_ != nullptr) return OpenDirectInput(name, options_, "read into a device's memory");
   bool is_cached = false;
   {
     const std::lock_guard lock(mutex_);
@@ -121,7 +125,8 @@ OpenInputResult OpenedFiles::Open(std::size_t file) {
   const DataFile& data = table_->file(file);
   if (data.source) return OpenInput(data.source);
   while (true) {
-    OpenInputResult result = OpenOnce(file);
+    OpenInputResult result = Known(data, OpenOnce(file));
+    if (result.status.ok() && direct_ != nullptr) direct_->Open(result.file.get());
     if (result.status.ok() || !IsRefusal(result.status)) return result;
     std::shared_ptr<InputFile> let_go;  // closed outside of the lock
     {
@@ -171,7 +176,8 @@ std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile&
   // Another lane's may stand here already.
   if (auto kept = again ? Find(file) : nullptr; kept != nullptr) return kept;
   if (!again && room_->Take(data.name, before.size()) == CacheRoom::Taken::kNone) return nullptr;
-  OpenInputResult result = OpenCachedInput(data.name, options_, again ? nullptr : loads);
+  OpenInputResult result =
+      Known(data, OpenCachedInput(data.name, options_, again ? nullptr : loads));
   if (!result.status.ok()) return nullptr;
   cached_.insert(file);
   std::shared_ptr<InputFile> input = std::move(result.file);

@@ -69,7 +69,7 @@ TEST_F(IndexFileTest, IsMadeOnceAndOpenedThen) {
   const OpenedIndex opened = Open();
   ExpectGood(opened, IndexOrigin::kOpened);
   EXPECT_EQ(opened.index_bytes, built.index_bytes);
-  EXPECT_EQ(opened.identity, built.identity);
+  EXPECT_EQ(opened.known.identity, built.known.identity);
 }
 
 TEST_F(IndexFileTest, AFileThatGrewOrWasWrittenHasANewIndex) {
@@ -97,13 +97,13 @@ TEST_F(IndexFileTest, AChangeThatKeepsSizeAndTimeIsSeenOnALocalFileSystem) {
   const OpenedIndex before = Open();
   ExpectGood(before, IndexOrigin::kBuilt);
   ExpectGood(Open(), IndexOrigin::kOpened);
-  if (before.identity.changed_ns == 0) GTEST_SKIP() << "the file system is not local";
+  if (before.known.identity.changed_ns == 0) GTEST_SKIP() << "the file system is not local";
   bytes_ = PlainFile(changed);
   file_ = FileAt(file_.name, "tfrecord", bytes_);
   ASSERT_EQ(utimensat(AT_FDCWD, file_.name.c_str(), times, 0), 0);
   const OpenedIndex anew = Open();
-  EXPECT_EQ(anew.identity.sample, before.identity.sample);
-  EXPECT_EQ(anew.identity.modified_ns, before.identity.modified_ns);
+  EXPECT_EQ(anew.known.identity.sample, before.known.identity.sample);
+  EXPECT_EQ(anew.known.identity.modified_ns, before.known.identity.modified_ns);
   ExpectGood(anew, IndexOrigin::kRebuilt);
   EXPECT_NE(anew.why.find("though its size and time are the same"), std::string::npos) << anew.why;
   ExpectGood(Open(), IndexOrigin::kOpened);
@@ -113,12 +113,12 @@ TEST_F(IndexFileTest, AnIndexOfAFileSystemThatIsNotLocalIsBelievedBySizeTimeAndS
   const OpenedIndex built = Open();
   ExpectGood(built, IndexOrigin::kBuilt);
   std::shared_ptr<const PagedIndex> index;
-  FileIdentity elsewhere = built.identity;
+  FileIdentity elsewhere = built.known.identity;
   elsewhere.changed_ns = 0;
   elsewhere.inode = 0;
   EXPECT_TRUE(LoadIndex(path_, file_, elsewhere, &index).ok());
-  if (built.identity.changed_ns == 0) GTEST_SKIP() << "the file system is not local";
-  elsewhere = built.identity;
+  if (built.known.identity.changed_ns == 0) GTEST_SKIP() << "the file system is not local";
+  elsewhere = built.known.identity;
   ++elsewhere.changed_ns;
   EXPECT_EQ(LoadIndex(path_, file_, elsewhere, &index).code(), StatusCode::kInvalidArgument);
 }
