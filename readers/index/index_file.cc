@@ -17,13 +17,18 @@
 #include "base/little_endian.h"
 #include "base/mixed_hash.h"
 #include "io/file_mapping.h"
+#include "io/file_state.h"
 #include "readers/formats/writing/output_file.h"
+#include "readers/index/index_builder.h"
+#include "readers/index/index_cover.h"
 
 namespace ringfeed {
 namespace {
 
 constexpr std::uint64_t kPage = IndexLayout::kPageBytes;
 constexpr std::size_t kDamageHead = 28;
+/// Of a chunk that is compressed: deflate makes 1032 bytes of one, and a record takes 4 at least.
+constexpr std::uint64_t kMostRecordsOfByte = 258;
 
 // A name that is too long keeps its beginning, for messages, and a hash tells it from others.
 std::string ShortName(std::string_view name) {
@@ -105,6 +110,39 @@ Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
   const bool counts = header.chunks != 0 ? (header.units != 0 || header.records == 0)
                                          : header.records == header.units;
   if (!counts) return Damaged("it has other records than units");
+  const std::uint64_t of_file = header.file.bytes;
+  if (header.units > of_file || header.records / kMostRecordsOfByte > of_file ||
+      header.lost_ranges > of_file || header.first_lost > of_file) {
+    return Damaged("it counts more than the file has bytes for");
+  }
+  return {};
+}
+
+// Whether the lists say what may be of a file and an index of these numbers.
+Status CheckLists(const IndexHeader& header, std::span<const IndexGap> gaps,
+                  std::span<const IndexDamage> damage) {
+  const std::uint64_t bytes = header.file.bytes;
+  std::uint64_t least = 0;  // the next gap's unit
+  for (const IndexGap& gap : gaps) {
+    if (gap.unit < least || gap.unit >= header.units || gap.end > bytes) {
+      return Damaged("its list of gaps has no order");
+    }
+    least = gap.unit + 1;
+  }
+  std::uint64_t lost = 0;
+  for (const IndexDamage& range : damage) {
+    const bool of_none = range.record == IndexDamage::kNoRecord;
+    if (range.begin > range.end || range.end > bytes ||
+        (!of_none && range.record >= header.records)) {
+      return Damaged("its list of damage is of another file");
+    }
+    lost += of_none ? 1 : 0;
+  }
+  // Beyond so many what is lost is counted alone.
+  const bool all_listed = damage.size() < IndexBuilder::kMostRanges;
+  if (header.lost_ranges < lost || (all_listed && header.lost_ranges > lost)) {
+    return Damaged("it counts other damage than it lists");
+  }
   return {};
 }
 
@@ -152,7 +190,7 @@ Status ReadWhole(int descriptor, std::size_t bytes, std::vector<std::byte>* memo
   return {};
 }
 
-Status ReadFile(const std::string& path, StoredIndex* stored) {
+Status ReadFile(const std::string& path, StoredIndex* stored, std::int64_t* written_ns) {
   const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return StatusFromErrno(errno, "open");
   struct stat facts {};
@@ -162,6 +200,7 @@ Status ReadFile(const std::string& path, StoredIndex* stored) {
   } else if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) < kPage) {
     status = Damaged("it is no index of ringfeed's");
   } else {
+    *written_ns = FileState::Of(facts).modified_ns;
     const bool maps = FileMapping::Count() < FileMapping::kMostKept;
     if (maps) stored->mapping = FileMapping::Open(descriptor, facts, &status);
     // The system may have none left, whoever has them.
@@ -197,13 +236,18 @@ std::string IndexPath(const std::string& file, const std::string& folder) {
 Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIdentity& identity,
                  std::shared_ptr<const PagedIndex>* index) {
   StoredIndex stored;
-  Status status = ReadFile(path, &stored);
+  std::int64_t written_ns = 0;
+  Status status = ReadFile(path, &stored, &written_ns);
   if (!status.ok()) return status;
   const std::span<const std::byte> bytes = stored.bytes();
   IndexHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   status = CheckHeader(header, bytes.size());
   if (status.ok()) status = CheckPurpose(header, file, identity);
+  // A write after it was made may have had the time that the file has.
+  if (status.ok() && identity.changed_ns != 0 && written_ns <= identity.changed_ns) {
+    status = Status(StatusCode::kInvalidArgument, "it is no younger than the file's last change");
+  }
   if (!status.ok()) return status;
   const auto pages = bytes.subspan(kPage, static_cast<std::size_t>(header.pages * kPage));
   std::vector<IndexGap> gaps(static_cast<std::size_t>(header.gaps));
@@ -216,9 +260,13 @@ Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIde
   if (Crc32c(listed) != header.damage_checksum || !Decode(listed, &damage)) {
     return Damaged("its list of damage is damaged");
   }
-  *index = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(damage),
-                                              std::move(stored));
-  return {};
+  status = CheckLists(header, gaps, damage);
+  if (!status.ok()) return status;
+  auto made = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(damage),
+                                                 std::move(stored));
+  status = CheckCover(*made, file);
+  if (status.ok()) *index = std::move(made);
+  return status;
 }
 
 void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage* image) {
@@ -236,6 +284,7 @@ Status SaveIndex(const std::string& path, const IndexImage& image) {
     return Status(StatusCode::kUnsupported, "the file is damaged in too many places");
   }
   OutputFile file(path);
+  file.ReplaceLink();
   Status status = file.Open();
   if (status.ok()) status = file.Append(std::as_bytes(std::span(&image.header, 1)));
   if (status.ok()) status = file.AppendZeros(kPage - sizeof(IndexHeader));

@@ -14,14 +14,16 @@ namespace ringfeed {
 /// hash of where it lies.
 std::string IndexPath(const std::string& file, const std::string& folder);
 
-/// Opens the index at `path`, mapped: reads its header and its gaps, no page. Fails where it is not
-/// there (kNotFound), damaged (kDamaged) or of another state of the file, or of other options
-/// (kInvalidArgument); the message says why it is not used.
+/// Opens the index at `path`, mapped: reads its header and its gaps, and the pages of its first
+/// unit and of some gaps; of the file, what these leave out (CheckCover). Fails where it is not
+/// there (kNotFound), damaged or without some of the file's records (kDamaged), or of another state
+/// of the file, not younger than that, or of other options (kInvalidArgument); the message says why
+/// it is not used.
 Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIdentity& identity,
                  std::shared_ptr<const PagedIndex>* index);
 
-/// Writes it under a name of its own and renames it: others see all of it or nothing. The folder is
-/// not made.
+/// Writes it under a name of its own and renames it: others see all of it or nothing. A link in its
+/// place is replaced, not followed. The folder is not made.
 Status SaveIndex(const std::string& path, const IndexImage& image);
 
 /// Sets what ScanForIndex leaves open.

@@ -1,6 +1,7 @@
 #include "readers/index/paged_index.h"
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -99,8 +100,15 @@ Status PagedIndex::Place(std::uint64_t unit, std::uint64_t* begin, std::uint64_t
   if (!status.ok()) return status;
   const auto entry = static_cast<std::size_t>(unit % layout_.entries_per_page());
   *begin = At(page).Offset(entry);
-  *record = At(page).Record(entry);
+  // Without chunks a page need not be asked.
+  *record = layout_.chunks ? At(page).Record(entry) : unit;
   return {};
+}
+
+Status PagedIndex::OffsetOf(std::uint64_t unit, std::uint64_t* offset) const {
+  std::uint64_t record = 0;
+  Status status = Place(unit, offset, &record);
+  return status.ok() ? CheckLength() : status;
 }
 
 Status PagedIndex::UnitOf(std::uint64_t record, std::uint64_t* unit) const {
@@ -135,12 +143,14 @@ Status PagedIndex::FindOne(std::uint64_t record, RecordUnit* found) const {
         [](const IndexGap& one, std::uint64_t number) { return one.unit < number; });
     if (gap != gaps_.end() && gap->unit == unit) end = gap->end;
   }
-  if (end < found->offset || end > header_.file.bytes || next_record <= found->first_record) {
+  const std::uint64_t records = next_record - found->first_record;
+  if (end < found->offset || end > header_.file.bytes || next_record <= found->first_record ||
+      records > std::numeric_limits<std::uint32_t>::max()) {
     return Status(StatusCode::kDamaged, "the index has no order");
   }
   found->bytes = end - found->offset;
   found->lost = found->bytes == 0;  // units of these formats have bytes
-  found->records = static_cast<std::uint32_t>(next_record - found->first_record);
+  found->records = static_cast<std::uint32_t>(records);
   return {};
 }
 
@@ -171,7 +181,9 @@ Status PagedIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const 
   }
   std::uint64_t begin = 0;
   status = Place(page * layout_.entries_per_page() + low, &begin, record);
-  return status.ok() ? CheckLength() : status;
+  if (status.ok()) status = CheckLength();
+  if (!status.ok() || *record <= header_.records) return status;
+  return Status(StatusCode::kDamaged, "the index has no order");
 }
 
 }  // namespace ringfeed

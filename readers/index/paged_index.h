@@ -44,6 +44,9 @@ class PagedIndex final : public RecordIndex {
   bool SameUnits(const PagedIndex& other) const;
 
   const IndexHeader& header() const { return header_; }
+  std::span<const IndexGap> gaps() const { return gaps_; }
+  /// Where that unit begins; of the one behind the last, where all of them end.
+  Status OffsetOf(std::uint64_t unit, std::uint64_t* offset) const;
 
  private:
   Status Check(std::uint64_t page) const;

@@ -20,6 +20,13 @@ namespace ringfeed {
 
 namespace {
 
+// Somebody else may have written the index.
+Status NoOrder() {
+  return Status(StatusCode::kDamaged,
+                "a stripe ends before it begins, by its file's index: build that anew (ringfeed "
+                "index --rebuild)");
+}
+
 /// Rows of the files of a pass.
 std::uint64_t RowsOfPass(const RowLayout& layout, const OrderOptions& options, std::uint64_t pass) {
   if (options.files.ranks == 1) return layout.rows();
@@ -232,6 +239,10 @@ Status InterleaveCursor::TakeTurn(bool* taken) {
   const Piece& piece = pieces[turn.piece];
   row_ = turn.first;
   const Status status = layout_.FirstRowOfStripe(piece.file, ++turn.stripe, &end_);
+  if (status.ok() && end_ < row_) {
+    end_ = row_;
+    return NoOrder();
+  }
   turn.first = end_;
   if (turn.stripe == piece.stripes) {
     turn.stripe = 0;
@@ -321,9 +332,10 @@ Status BlocksCursor::RowsOfTurn(std::uint64_t turn, RowNumber* first, RowNumber*
   const auto behind = std::upper_bound(first_stripe_.begin(), first_stripe_.end(), stripe);
   const auto at = static_cast<std::size_t>(behind - first_stripe_.begin()) - 1;
   const std::uint64_t of_file = stripe - first_stripe_[at];
-  const Status status = layout_.FirstRowOfStripe(files_[at], of_file, first);
+  Status status = layout_.FirstRowOfStripe(files_[at], of_file, first);
   if (!status.ok()) return status;
-  return layout_.FirstRowOfStripe(files_[at], of_file + 1, end);
+  status = layout_.FirstRowOfStripe(files_[at], of_file + 1, end);
+  return status.ok() && *end < *first ? NoOrder() : status;
 }
 
 Status BlocksCursor::CountTurns() {

@@ -17,6 +17,8 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kMostThreads = 16;
+/// So that no sum of them comes near the largest number.
+constexpr std::uint64_t kMostNumbered = std::uint64_t{1} << 56;
 
 // Damage that no record has the number of cannot be met in its turn, so it is met here.
 Status LossAsFailure(const RecordSet::File& file) {
@@ -96,6 +98,12 @@ RecordSet::RecordSet(const std::vector<std::string>& names,
   OpenAll(names, sources, options);
   first_rows_.push_back(0);
   for (File& file : files_) {
+    if (file.status.ok() && file.index->records() > kMostNumbered - first_rows_.back()) {
+      file.status =
+          Status(StatusCode::kUnsupported,
+                 "with it there are more records than 2^56, which is more than are counted",
+                 {file.name, -1, -1});
+    }
     const bool has_rows = file.status.ok() && file.stripes != 0;
     if (!file.status.ok()) file.stripes = 0;
     first_rows_.push_back(first_rows_.back() + (has_rows ? file.index->records() : 0));

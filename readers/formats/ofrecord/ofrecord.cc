@@ -305,7 +305,14 @@ class OfRecordUnitFramer final : public UnitFramer {
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     RecordSpan record;
-    const std::string_view problem = Read(unit.bytes, &record);
+    std::string_view problem = Read(unit.bytes, &record);
+    if (problem.empty()) {  // what was lost behind it is no record
+      RecordSpan next;
+      const auto rest = unit.bytes.subspan(kLength + record.size);
+      if (!rest.empty() && Read(rest, &next).empty()) {
+        problem = "another record stands after it that the index does not know";
+      }
+    }
     if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
     output->records.push_back(record);
     return {};

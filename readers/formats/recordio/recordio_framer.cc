@@ -70,6 +70,7 @@ class RecordIoFramer final : public Framer {
                         FrameResult* result);
   FrameStep SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                        FrameResult* result);
+  bool HasChunk(const FrameInput& input, std::size_t pos) const;
   void Found(std::uint64_t at, FrameOutput* output);
   void LoseRecords(FrameOutput* output);
   Finding Examine(const FrameInput& input, std::size_t pos) const;
@@ -252,6 +253,14 @@ bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, Fr
   return true;
 }
 
+// What was lost behind a chunk is none, or is cut.
+bool RecordIoFramer::HasChunk(const FrameInput& input, std::size_t pos) const {
+  if (input.bytes.size() - pos < kHeader) return false;
+  const Finding finding = ExamineHeader(input, pos);
+  return finding.kind == Finding::Kind::kChunk &&
+         finding.header.stored_bytes <= input.bytes.size() - pos - kHeader;
+}
+
 Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
   Finding finding = Examine(input, 0);
   if (finding.kind == Finding::Kind::kMore) finding.reason = "the chunk is longer than it was";
@@ -259,6 +268,9 @@ Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
   if (finding.kind == Finding::Kind::kChunk) {
     const auto stored = input.bytes.subspan(kHeader, finding.header.stored_bytes);
     finding.reason = Records(finding.header, stored, input.memory, output);
+    if (finding.reason.empty() && HasChunk(input, kHeader + stored.size())) {
+      finding.reason = "another chunk stands after it that the index does not know";
+    }
     if (no_memory_) finding.code = StatusCode::kResourceExhausted;
     if (unsupported_) finding.code = StatusCode::kUnsupported;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -296,12 +297,15 @@ class TextFramer final : public Framer {
   Status failed_;
 };
 
-/// Takes rows by themselves: each up to its end, whatever stands behind it.
+/// Takes rows by themselves: each up to its end. What may stand behind it is what no record is.
 template <typename Scanner>
 class TextUnitFramer final : public UnitFramer {
  public:
   TextUnitFramer(const FramerOptions& options, Scanner scanner)
-      : lost_(options), most_(options.max_record_bytes), scanner_(std::move(scanner)) {}
+      : lost_(options),
+        most_(options.max_record_bytes),
+        file_bytes_(options.file_bytes),
+        scanner_(std::move(scanner)) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     if (unit.bytes.empty()) return lost_.Lose(unit, records, kLostBefore, output);
@@ -312,6 +316,11 @@ class TextUnitFramer final : public UnitFramer {
     std::size_t size = open ? unit.bytes.size() : end;
     if (!open && size != 0 && row[size - 1] == std::byte{'\r'}) --size;
     std::string_view problem = open ? scanner_.OpenReason() : std::string_view();
+    const bool ends = file_bytes_ == kUnknownSize || unit.offset + size >= file_bytes_;
+    if (open && problem.empty() && !ends) problem = "the row goes on behind its unit";
+    if (!open && HasRow(unit.bytes.subspan(end + 1))) {
+      problem = "another row stands after it that the index does not know";
+    }
     if (size > most_) problem = "a row is longer than max_record_bytes";
     if (Scanner::IsNoRow(row, size)) problem = "the row is empty";
     if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
@@ -320,8 +329,19 @@ class TextUnitFramer final : public UnitFramer {
   }
 
  private:
+  // A unit may end a byte behind its row's end, which has two at most.
+  static bool HasRow(std::span<const std::byte> rest) {
+    if (rest.size() < kMostEndBytes) return false;
+    const auto is_blank = [](std::byte byte) {
+      return byte == std::byte{'\n'} || byte == std::byte{'\r'} || byte == std::byte{' '} ||
+             byte == std::byte{'\t'};
+    };
+    return Scanner::kEmptyRowsCount || !std::all_of(rest.begin(), rest.end(), is_blank);
+  }
+
   const LostUnits lost_;
   const std::size_t most_;
+  const std::uint64_t file_bytes_;
   Scanner scanner_;
 };
 
