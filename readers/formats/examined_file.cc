@@ -41,12 +41,14 @@ std::vector<std::byte> ReadHead(const ReadFront& read) {
   return head;
 }
 
-Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::vector<std::byte>* head) {
+Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::uint64_t* inode,
+                      std::vector<std::byte>* head) {
   int descriptor = -1;
   struct stat facts {};
   Status status = OpenDataFile(name, &descriptor, &facts);
   if (!status.ok()) return status;
   *bytes = static_cast<std::uint64_t>(facts.st_size);
+  *inode = facts.st_ino;
   *head = ReadHead([descriptor](std::span<std::byte> to, std::size_t* got) {
     return ReadWhole(descriptor, 0, to, got);
   });
@@ -84,8 +86,8 @@ Status RefuseMistake(std::string_view asked, const FormatResult& found, std::str
 // Of a format of two files the one that was named told the format.
 Status ExamineDataFile(ExaminedFile* file) {
   std::vector<std::byte> head;
-  Status status = SizeOfFile(file->name, &file->bytes);
-  if (status.ok()) status = ReadHeadOfFile(file->name, &file->bytes, &head);
+  Status status = SizeOfFile(file->name, &file->bytes, &file->inode);
+  if (status.ok()) status = ReadHeadOfFile(file->name, &file->bytes, &file->inode, &head);
   const MistakenFile mistaken = FindMistake(head);
   const bool refused = status.ok() && mistaken.mistake != Mistake::kNone;
   return refused ? Status(StatusCode::kInvalidArgument, mistaken.words) : status;
@@ -101,7 +103,7 @@ FormatResult ChooseFileFormat(std::string_view asked, std::string_view file_name
   return found;
 }
 
-Status SizeOfFile(const std::string& name, std::uint64_t* bytes) {
+Status SizeOfFile(const std::string& name, std::uint64_t* bytes, std::uint64_t* inode) {
   struct stat info {};
   if (stat(name.c_str(), &info) != 0) {
     return StatusFromErrno(errno, "examine").WithPlace({name, -1, -1});
@@ -111,6 +113,7 @@ Status SizeOfFile(const std::string& name, std::uint64_t* bytes) {
                   "is a directory; name the files in it, e.g. \"" + name + "/*\"", {name, -1, -1});
   }
   *bytes = static_cast<std::uint64_t>(info.st_size);
+  *inode = info.st_ino;
   return {};
 }
 
@@ -125,8 +128,10 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
       return ReadSource(source, to, got);
     });
   } else {
-    result.status = SizeOfFile(result.name, &result.bytes);
-    if (result.status.ok()) result.status = ReadHeadOfFile(result.name, &result.bytes, &head);
+    result.status = SizeOfFile(result.name, &result.bytes, &result.inode);
+    if (result.status.ok()) {
+      result.status = ReadHeadOfFile(result.name, &result.bytes, &result.inode, &head);
+    }
     if (!result.status.ok()) return result;
   }
   FormatResult format = ChooseFileFormat(asked, result.name, head);

@@ -31,6 +31,7 @@ struct ExaminedFile {
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;
   std::string name;  ///< of the file to open: of a format of two files, the one with the data
+  std::uint64_t inode = 0;  ///< 0 of a source
 };
 
 /// Looks at size and first bytes of a file, or of a source of that name. `format` may be empty.
@@ -39,7 +40,7 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
                          std::uint64_t stripe_bytes);
 /// What kind of file it is, in a word: "tfrecord", "lines+gzip". It was examined without a failure.
 std::string KindName(const ExaminedFile& file);
-/// Its size alone.
-Status SizeOfFile(const std::string& name, std::uint64_t* bytes);
+/// Its size alone, and its number in the file system.
+Status SizeOfFile(const std::string& name, std::uint64_t* bytes, std::uint64_t* inode);
 
 }  // namespace ringfeed

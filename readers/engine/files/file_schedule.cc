@@ -30,7 +30,7 @@ ExaminedFile FileSchedule::ExamineNow(std::size_t file) const {
   }
   ExaminedFile result;
   result.name = names_[file];
-  result.status = SizeOfFile(result.name, &result.bytes);
+  result.status = SizeOfFile(result.name, &result.bytes, &result.inode);
   return result;
 }
 
@@ -96,6 +96,7 @@ void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
   assignment.format = file.format;
   assignment.compression = file.compression;
   assignment.name = file.name;
+  assignment.inode = file.inode;
   pass.open[lane] = file.stripes == kUnknownSize;
   pass.started[lane] = pass.free_at[lane];
   pass.free_at[lane] += pass.open[lane] ? 1 : file.stripes;

@@ -33,6 +33,7 @@ struct Assignment {
   Compression compression = Compression::kNone;
   std::string name;  ///< of the file to open
   std::uint64_t version = 0;
+  std::uint64_t inode = 0;  ///< its number when it was scheduled; 0 of a source
 };
 
 /// Which file is read in which lane: the order over several files, as a pure function of their

@@ -167,6 +167,21 @@ void FileLane::EndTurn(bool file_ends, Block* block) {
   }
 }
 
+namespace {
+
+// What was appended to a file no pass reads. Of a longer file in its place the end would be lost.
+Status CheckScheduled(const Assignment& assignment, const InputFile& file) {
+  const bool is_same = assignment.inode == 0 || assignment.inode == file.state().inode;
+  if (is_same || file.size() <= assignment.bytes) return {};
+  return Status(StatusCode::kDamaged,
+                "the file was replaced by a longer one: it had " +
+                    std::to_string(assignment.bytes) +
+                    " bytes when its turns were counted and has " + std::to_string(file.size()),
+                {assignment.name, -1, -1});
+}
+
+}  // namespace
+
 bool FileLane::Open(const Assignment& assignment, Block* block) {
   if (!assignment.status.ok()) {
     Fail(assignment, assignment.status, block);
@@ -184,7 +199,11 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     return false;
   }
   const std::shared_ptr<InputFile> file = std::move(opened.file);
-  Status status;
+  Status status = CheckScheduled(assignment, *file);
+  if (!status.ok()) {
+    Fail(assignment, status, block);
+    return false;
+  }
   reader_ = MakeStripeReader(
       context_,
       {file, assignment.format, assignment.compression, assignment.bytes, assignment.stripes},
