@@ -1,7 +1,9 @@
 #include "readers/engine/plan/indexed_source.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <thread>
 #include <utility>
 
 #include "base/refusal.h"
@@ -374,20 +376,45 @@ std::vector<RecordRange> IndexedSource::RangesOf(std::span<const std::uint64_t> 
   });
 }
 
+namespace {
+
+// What a file counts as: nothing if it is not there, may not be read or is no data, as it will be
+// when the position is restored. What fails to be read may be there again then, so a position that
+// took it for nothing would be refused: it is tried again, and fails with words.
+FileFacts FileFactsOf(const std::string& name, const std::shared_ptr<Source>& store,
+                      const OpenOptions& options) {
+  constexpr int kTries = 3;
+  constexpr std::chrono::milliseconds kPause{10};
+  Status status;
+  KnownFile known;
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (status.code() == StatusCode::kIoError) std::this_thread::sleep_for(kPause);
+    const ExaminedFile examined =
+        ExamineFile(name, store.get(), options.format, options.stripe_bytes);
+    status = examined.status;
+    if (status.ok()) {
+      status = IdentifyFile(
+          {examined.name, store, examined.bytes, examined.format, examined.compression}, &known);
+    }
+    if (status.ok()) return {known.identity.bytes, 0, known.identity.sample};
+    if (IsRefusal(status)) break;
+  }
+  const bool stays =
+      status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPermissionDenied ||
+      status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kUnsupported;
+  // A medium that is damaged where it is looked at stays so, too, and is passed over.
+  const bool opened = known.identity.bytes > 0 && !IsRefusal(status);
+  const bool passed_over = opened && options.on_damage == OnDamage::kSkip;
+  if (!stays && !passed_over) throw Error(status);
+  return {passed_over ? known.identity.bytes : 0, 0, 0};
+}
+
+}  // namespace
+
 DataFingerprint FingerprintOf(const SourceNode& source) {
   std::vector<FileFacts> facts;
   const auto add = [&](const std::string& name, const std::shared_ptr<Source>& store) {
-    const ExaminedFile examined =
-        ExamineFile(name, store.get(), source.options.format, source.options.stripe_bytes);
-    KnownFile known;
-    if (IsRefusal(examined.status)) throw Error(examined.status);
-    if (examined.status.ok()) {
-      const Status status = IdentifyFile(
-          {examined.name, store, examined.bytes, examined.format, examined.compression}, &known);
-      const bool skips = source.options.on_damage == OnDamage::kSkip;
-      if (!status.ok() && (!skips || IsRefusal(status))) throw Error(status);
-    }
-    facts.push_back({known.identity.bytes, 0, known.identity.sample});
+    facts.push_back(FileFactsOf(name, store, source.options));
   };
   for (const auto& store : source.sources) add(store->name(), store);
   if (source.sources.empty() && source.file_readers == nullptr) {

@@ -110,8 +110,8 @@ class IndexedSource {
   MixChain mix_;
 };
 
-/// Of a source's files, pieces of which are read; of another source nothing. Throws Error if a
-/// file cannot be read.
+/// Of a source's files, pieces of which are read; of another source nothing. A file that is not
+/// there counts as an empty one. Throws Error if one cannot be read now, also after some tries.
 DataFingerprint FingerprintOf(const SourceNode& source);
 
 }  // namespace ringfeed
