@@ -70,6 +70,9 @@ void Damage() {
     std::cout << "damaged: bytes " << range.begin << " to " << range.end << " of " << range.file
               << "\n";
   }
+  for (const rf::DataWarning& warning : records.Stats().warnings) {
+    std::cout << warning.file << ": " << warning.text << "\n";
+  }
   std::cout << "of " << places << " places " << lost << " has no record\n";
 }
 

@@ -41,8 +41,9 @@ std::string_view Between(std::string_view text, std::string_view begin, std::str
 std::string Shown(std::string_view text) {
   constexpr std::size_t kMost = 80;
   std::string shown(text.substr(0, kMost));
-  const auto is_odd = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
-  std::replace_if(shown.begin(), shown.end(), is_odd, ' ');
+  for (char& c : shown) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
   return text.size() > kMost ? shown + "…" : shown;
 }
 

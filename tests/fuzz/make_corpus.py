@@ -216,7 +216,7 @@ def files(data):
                      "official": go([b"q" * 9], snappy_official(framed([b"q" * 9]))[:10 + 8 + 13], 1) + go([b"x"])},
         "ofrecord": {"three": ofrecord(ofrecord_message(), feature(b"a", 1, b""), ofrecord_message()),
                      "genuine": read("ofrecord/prefix_suffix3/train.data-000")},
-        "tar": {"ustar": tar(), "folder": tar(names=("dir/", "a.x")), "gnu": tar(tarfile.GNU_FORMAT, names=("n" * 120 + ".jpg", "b.txt")),
+        "tar": {"ustar": tar(), "joined": tar(names=("k.jpg", "k.cls") * 2), "folder": tar(names=("dir/", "a.x")), "gnu": tar(tarfile.GNU_FORMAT, names=("n" * 120 + ".jpg", "b.txt")),
                 "pax": tar(tarfile.PAX_FORMAT, names=("ü" * 60 + ".jpg", "b.txt")),
                 "global": tar(tarfile.PAX_FORMAT, {"path": "g.all"}, ("a.x", "b.x"))},
         "lines": {"ends": b"one\n\r\ntwo\r\nthree\rfour\n\nfive and no end", "json": line + b"\n" + line,

@@ -8,6 +8,7 @@
 #include "readers/formats/tar/tar_unit.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
+#include "ringfeed/parsers.h"
 #include "ringfeed/stats.h"
 #include "tests/readers/formats/tar_file.h"
 #include "tests/readers/index/read_both_ways.h"
