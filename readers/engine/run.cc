@@ -71,6 +71,7 @@ void Run::SetUp(Worker& worker) {
   context.options = &plan_.source.options;
   context.check_elements = ElementCheckOf(plan_.parser);
   context.stop = stop_.get_token();
+  if (context.options->format.empty()) context.check_format = FormatCheckOf(plan_.parser);
   context.io = worker.io.get();
   context.trim = plan_.shuffled();
   context.written = plan_.parser != nullptr;

@@ -46,6 +46,9 @@ struct FileElements {
 /// Whether whoever reads a file takes its elements for what they are; else why not.
 using ElementCheck = std::function<Status(const FileElements&)>;
 
+/// Whether whoever reads a file takes records of that format; else why not.
+using FormatCheck = std::function<Status(std::string_view format)>;
+
 /// What a framer is told about the file that it frames.
 struct FramerOptions {
   std::string file;                         ///< for messages

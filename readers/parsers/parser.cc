@@ -1,5 +1,10 @@
 #include "readers/parsers/parser.h"
 
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string_view>
+
 namespace ringfeed {
 
 namespace {
@@ -11,7 +16,44 @@ void KeepAlive(const std::shared_ptr<const void>& other, Tensor* tensor) {
   tensor->owner = std::make_shared<const Both>(std::move(tensor->owner), other);
 }
 
+// Formats whose records are of one kind, and the parsers that take it. Others may hold anything.
+// (OFRecord's is left out: a name like part-00000 says too little beside a damaged first record.)
+struct RecordKind {
+  std::string_view format;
+  std::array<std::string_view, 2> parsers;
+};
+constexpr RecordKind kKinds[] = {{"tar", {"tar", ""}},
+                                 {"jsonl", {"jsonl", ""}},
+                                 {"csv", {"csv", ""}},
+                                 {"tsv", {"csv", ""}},
+                                 {"npy", {"rows", "tokens"}},
+                                 {"tokens", {"rows", "tokens"}},
+                                 {"megatron", {"rows", "tokens"}}};
+// Those that take one kind of record. A user's own, and the raw one, may take any.
+constexpr std::string_view kOfOneKind[] = {"tar",      "jsonl", "csv",    "ofrecord", "example",
+                                           "sequence", "rows",  "tokens", "lod",      "instance"};
+
+template <typename List>
+bool Holds(const List& list, std::string_view name) {
+  return std::find(std::begin(list), std::end(list), name) != std::end(list);
+}
+
 }  // namespace
+
+FormatCheck FormatCheckOf(const std::shared_ptr<const Parser>& parser) {
+  if (parser == nullptr || !Holds(kOfOneKind, parser->name())) return nullptr;
+  return [name = parser->name()](std::string_view format) {
+    const auto* const kind =
+        std::find_if(std::begin(kKinds), std::end(kKinds),
+                     [&](const RecordKind& one) { return one.format == format; });
+    if (kind == std::end(kKinds) || Holds(kind->parsers, name)) return Status();
+    return Status(StatusCode::kInvalidArgument,
+                  "the file is of the format " + std::string(format) +
+                      ", no record of which is one of the parser \"" + name +
+                      "\"\nlist files of one kind, or name the format if it is another (format=, "
+                      "--format)");
+  };
+}
 
 std::size_t FindRaggedField(const Parser& parser, const std::string& name, const std::string& who) {
   const auto refuse = [&](const std::string& why) {

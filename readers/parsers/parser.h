@@ -170,6 +170,11 @@ inline ElementCheck ElementCheckOf(const std::shared_ptr<const Parser>& parser) 
   return [parser](const FileElements& elements) { return parser->CheckElements(elements); };
 }
 
+/// For files whose format was found, not named: whether a parser takes its records. Those of some
+/// formats are of one kind alone, so that another parser of this library's refuses all of them: a
+/// mistake in a list of files (kInvalidArgument), and no damage. Null without a parser.
+FormatCheck FormatCheckOf(const std::shared_ptr<const Parser>& parser);
+
 /// The parser that a text describes, as the command takes it:
 ///   "raw"                                      one ragged uint8 field "bytes"
 ///   "rows: f4[13] i4[26] i4"                   packed little-endian columns, named c0, c1, …;

@@ -58,6 +58,12 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   file.format = std::move(examined.format);
   file.status = std::move(examined.status);
   if (!file.status.ok()) return file;
+  if (options.check_format) file.status = options.check_format(file.format->name());
+  file.unfit = !file.status.ok();
+  if (file.unfit) {
+    file.status = file.status.WithPlace({file.name, -1, -1});
+    return file;
+  }
   const IndexedFile indexed{file.name,
                             source,
                             file.bytes,
@@ -175,8 +181,8 @@ Status RecordSet::status() const {
 
 bool RecordSet::has_losses() const {
   return std::any_of(files_.begin(), files_.end(), [](const File& file) {
-    return file.index != nullptr && (file.bytes == 0 || file.index->loss().ranges != 0 ||
-                                     !file.index->warnings().empty());
+    return file.index != nullptr &&
+           (file.bytes == 0 || file.index->loss().ranges != 0 || !file.index->warnings().empty());
   });
 }
 

@@ -30,6 +30,7 @@ class RecordSet final : public RowLayout, public FileTable {
     std::uint64_t stripe_bytes = 1024 * 1024;
     OnDamage on_damage = OnDamage::kFail;
     ElementCheck check_elements{};  ///< FramerOptions' own
+    FormatCheck check_format{};     ///< null where the format is named
     IndexOptions index{};
     std::size_t threads = 0;  ///< that open files; 0: as many as there are processors, at most 16
   };

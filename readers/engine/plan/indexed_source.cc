@@ -56,6 +56,7 @@ std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOpt
   how.on_damage = options.on_damage;
   how.index.stop = stop;
   how.check_elements = ElementCheckOf(parser);
+  if (how.format.empty()) how.check_format = FormatCheckOf(parser);
   return std::make_shared<const RecordSet>(source.names, source.sources, how);
 }
 

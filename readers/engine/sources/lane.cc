@@ -189,6 +189,13 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
   }
   const std::shared_ptr<Source> source = schedule_->source(assignment.file);
   const std::string& name = assignment.name;
+  if (context_->check_format) {
+    const Status unfit = context_->check_format(assignment.format->name());
+    if (!unfit.ok()) {
+      block->Deny(unfit.WithPlace({name, -1, -1}));
+      return false;
+    }
+  }
   const IoOptions& io = context_->options->io;
   const bool compressed = assignment.compression != Compression::kNone;
   OpenInputResult opened = source       ? OpenInput(source)

@@ -88,6 +88,7 @@ class InputTimer {
 struct LaneContext {
   const OpenOptions* options = nullptr;
   ElementCheck check_elements{};  ///< FramerOptions' own
+  FormatCheck check_format{};     ///< null where the format is named
   std::shared_ptr<Arena> arena;
   std::stop_token stop;  ///< requested when nobody takes any more what is read
   WorkerIo* io = nullptr;

@@ -115,5 +115,34 @@ TEST_F(WarningsTest, AFileWithoutAByteIsToldAndFailsAStrictChain) {
   }
 }
 
+// A file of another format than the parser's is a mistake in the list, and no damage: under skip it
+// would vanish with all its records.
+TEST_F(WarningsTest, AFileOfAnotherFormatThanTheParsersEndsTheChain) {
+  const std::string tar = Write("a.tar", TarOf(SomeSamples(3)));
+  const std::string lines = Write("b.jsonl", "{\"cls\": 1}\n{\"cls\": 2}\n");
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    OpenOptions options;
+    options.on_damage = on_damage;
+    for (const bool global : {false, true}) {
+      const Reader files = OpenFiles({tar, lines}, options);
+      const Reader records =
+          global ? Shuffle(files, {.seed = 1, .mode = ShuffleMode::kGlobal}) : files;
+      Reader rows = Parse(records, TarParser({{"cls", kInt64, {}}}));
+      Instance row;
+      Status status;
+      try {
+        while (rows.TryReadNext(&row) == ReadResult::kRecord) {
+        }
+        status = rows.status();
+      } catch (const Error& error) {
+        status = error.status();
+      }
+      EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status.ToString();
+      EXPECT_NE(status.ToString().find("b.jsonl"), std::string::npos) << status.ToString();
+      EXPECT_NE(status.message().find("of the format jsonl"), std::string::npos);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace ringfeed
