@@ -198,8 +198,9 @@ def chains(message):
 
 
 def lines(file):
-    """Nothing can be damaged. None where the ends may be CR alone: there is one, and no LF."""
-    if b"\r" in file and b"\n" not in file:
+    """Nothing can be damaged. None where the ends may be CR alone: there is one before the last byte, and no
+    LF."""
+    if b"\r" in file[:-1] and b"\n" not in file:
         return None
     rows = file.split(b"\n")
     if rows[-1] == b"":
@@ -215,7 +216,7 @@ def strip_cr(row):
 
 def csv(file):
     """Rows as they stand: (records, damaged), where a quote that never closes is damage. None where the ends
-    may be CR alone: there is one outside of quotes, and no LF."""
+    may be CR alone: there is one outside of quotes before the last byte, and no LF."""
     if file.startswith(b"\xef\xbb\xbf"):
         file = file[3:]
     rows, begin, quoted, fresh = [], 0, False, True
@@ -231,7 +232,7 @@ def csv(file):
         elif byte == b'"' and fresh:
             quoted = True
         elif byte == b"\r":
-            returns += 1
+            returns += at + 1 < len(file)
         elif byte == b"\n":
             rows.append(strip_cr(file[begin:at]))
             begin = at + 1

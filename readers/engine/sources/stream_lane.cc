@@ -49,7 +49,7 @@ StreamLane::~StreamLane() {
 }
 
 bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
-  if (run_.bytes >= bytes) return true;
+  if (run_.bytes >= bytes || (run_ && context_->arena->Extend(&run_, bytes))) return true;
   const SlabRun larger = context_->arena->Allocate(bytes, context_->last_run);
   if (!larger) {
     block->Deny(Status(StatusCode::kResourceExhausted,

@@ -86,7 +86,10 @@ void DecompressedReader::Step(std::span<std::byte>* room) {
   has_more_ = result == Decompressor::Result::kNeedsRoom;
   if (result == Decompressor::Result::kMemberEnds) had_member_ = true;
   if (result == Decompressor::Result::kDamaged) {
-    const StatusCode code = decompressor_->code();
+    StatusCode code = decompressor_->code();
+    // A writer does alike with all members of a file: what only a later one asks for is a flipped
+    // bit.
+    if (code == StatusCode::kUnsupported && had_member_) code = StatusCode::kDamaged;
     damaged_ = code == StatusCode::kDamaged;
     failure_ = Bad(code, damaged_ ? "is damaged" : "cannot be read", decompressor_->problem());
   }

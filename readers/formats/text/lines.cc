@@ -31,7 +31,7 @@ class LineScanner {
     return IsBlank({reinterpret_cast<const char*>(line), size});
   }
   static bool HasBareReturn(const std::byte* line, std::size_t size) {
-    return std::find(line, line + size, std::byte{'\r'}) != line + size;
+    return size != 0 && std::memchr(line, '\r', size) != nullptr;
   }
 
   void Start() { scanned_ = 0; }

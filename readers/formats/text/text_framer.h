@@ -109,7 +109,7 @@ class TextFramer final : public Framer {
     }
     FetchAhead(row, end + 1);
     if (header_.is_due) [[unlikely]] {
-      if (scanner_.HasBareReturn(row, size)) return Unsupported(CarriageReturnsAlone(), at, result);
+      if (scanner_.HasBareReturn(row, size)) return BadHeader(end + 1, input, pos, output, result);
       if (!HasColumns({row, size})) return OtherColumns({row, size}, input, pos, output, result);
     }
     *pos += end + 1;
@@ -139,6 +139,21 @@ class TextFramer final : public Framer {
     return LoseFile("the first row is " + shown(TextOf(row)) + " where the columns " +
                         shown(header_.expected) + " are expected",
                     input, pos, output, result);
+  }
+
+  // A first row of so many bytes holds others, perhaps: its LF is another byte, or most ends of the
+  // file are CR alone.
+  FrameStep BadHeader(std::size_t bytes, const FrameInput& input, std::size_t* pos,
+                      FrameOutput* output, FrameResult* result) {
+    std::string reason = "the row of the columns' names holds a CR, and a CR alone ends no row";
+    if (!header_.expected.empty()) return LoseFile(std::move(reason), input, pos, output, result);
+    const std::uint64_t at = input.offset + *pos;
+    (void)Damaged(StatusCode::kDamaged, std::move(reason), at, at + bytes, output, result);
+    if (!result->status.ok()) return FrameStep::kStop;
+    header_.is_due = false;
+    *pos += bytes;
+    scanner_.Start();
+    return FrameStep::kGoOn;
   }
 
   FrameStep LoseFile(std::string reason, const FrameInput& input, std::size_t* pos,
@@ -208,7 +223,8 @@ class TextFramer final : public Framer {
                      at, end, output, result);
     } else if (left != 0 && !open.empty()) {
       step = Damaged(StatusCode::kTruncated, std::string(open), at, end, output, result);
-    } else if (IsAll(at) && scanner_.HasBareReturn(input.bytes.data() + *pos, left)) {
+    } else if (left > 1 && IsAll(at) &&
+               scanner_.HasBareReturn(input.bytes.data() + *pos, left - 1)) {
       return Unsupported(CarriageReturnsAlone(), at, result);
     } else if (left > options_.max_record_bytes) {
       return TooLong(input, pos, output, result);
@@ -224,7 +240,9 @@ class TextFramer final : public Framer {
   FrameStep TooLong(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                     FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
-    const std::size_t seen = std::min(input.bytes.size() - *pos, options_.max_record_bytes + 1);
+    constexpr std::size_t kLooked = 64 * 1024;
+    const std::size_t seen =
+        std::min({input.bytes.size() - *pos, options_.max_record_bytes + 1, kLooked});
     const bool returns = IsAll(at) && scanner_.HasBareReturn(input.bytes.data() + *pos, seen);
     const std::string reason = "a row is longer than max_record_bytes (" +
                                std::to_string(options_.max_record_bytes) +

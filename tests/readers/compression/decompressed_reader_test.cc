@@ -194,6 +194,8 @@ TEST(DecompressedReaderTest, BehindAnyDamagedByteReadingGoesOnWithTheNextMember)
       for (const unsigned bit : {0U, 3U, 6U, 7U}) {
         Bytes damaged = file;
         damaged[at] ^= static_cast<std::byte>(1U << bit);
+        // The first frame asks for a dictionary then, which is no damage.
+        if (kind == Kind::kZstd && at == 4 && bit == 0) continue;
         const auto parts = ReadSkipping(compression, damaged, 1 << 20, 1000);
         const std::string what = std::string(CompressionName(compression)) + " byte " +
                                  std::to_string(at) + " bit " + std::to_string(bit);

@@ -99,6 +99,10 @@ TEST(CsvTest, RandomFilesAsTheSlowReferenceHasThem) {
     bool open = false;
     const Strings expected = SlowRows(file, &open);
     const Framed failing = Frame(file, feeding);
+    if (failing.status.code() == StatusCode::kUnsupported) {  // CR alone, or UTF-16 by accident
+      ASSERT_TRUE(expected.size() <= 1 || file[0] == '\0' || file[1] == '\0');
+      continue;
+    }
     ASSERT_EQ(failing.status.code(), open ? StatusCode::kTruncated : StatusCode::kOk);
     ASSERT_EQ(failing.records, expected);
     const Framed skipping = Frame(file, feeding, OnDamage::kSkip);

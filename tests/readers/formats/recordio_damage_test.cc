@@ -183,7 +183,7 @@ TEST(RecordIoDamageTest, ChunksInChunksAreGivenUpAfterABound) {
   std::size_t stored = kTail;
   while (headers.size() < kChunks) {
     headers.push_back(PlainWords(
-        {0x01020304, 1, static_cast<std::uint32_t>(crc), 3, static_cast<std::uint32_t>(stored)}));
+        {0x01020304, 1, static_cast<std::uint32_t>(crc), 2, static_cast<std::uint32_t>(stored)}));
     crc = crc32_combine(PlainCrc32(headers.back()), crc, static_cast<z_off_t>(stored));
     stored += kHeader;
   }
