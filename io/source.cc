@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -22,6 +23,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "io/wide_pipe.h"
@@ -225,11 +227,18 @@ int ConnectTcp(const std::string& name) {
   }
   std::string host(rest.substr(0, colon));
   if (host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  // The resolver takes a larger number modulo 65536.
+  const std::string port(rest.substr(colon + 1));
+  const bool is_number = port.find_first_not_of("0123456789") == std::string::npos;
+  std::uint16_t number = 0;
+  const auto parsed = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (is_number && (parsed.ec != std::errc() || number == 0)) {
+    Throw(Status(StatusCode::kInvalidArgument, "a port is a number from 1 to 65535"), name);
+  }
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
-  const int error =
-      getaddrinfo(host.c_str(), std::string(rest.substr(colon + 1)).c_str(), &hints, &found);
+  const int error = getaddrinfo(host.c_str(), port.c_str(), &hints, &found);
   if (error != 0) {
     Throw(Status(StatusCode::kNotFound, std::string("resolving it: ") + gai_strerror(error)), name);
   }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include "ringfeed/metrics.h"
 #endif
 #include "tools/command.h"
+#include "tools/option_numbers.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -75,6 +77,11 @@ int RunCommand(Command* command) {
   } catch (const Error& error) {
     TellFailure(error.status());
     return error.status().code() == StatusCode::kDamaged ? kExitData : kExitUsage;
+  } catch (const std::system_error& error) {
+    // What the standard library says of a thread that cannot be started names no subject.
+    const bool of_thread = error.code() == std::errc::resource_unavailable_try_again;
+    std::fprintf(stderr, "ringfeed: %s%s\n", of_thread ? "start a thread: " : "", error.what());
+    return kExitUsage;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ringfeed: %s\n", error.what());
     return kExitUsage;
@@ -163,6 +170,7 @@ int RunMain(int argc, char** argv) {
     CLI::App* sub = command->Declare(&app);
     commands.emplace_back(sub, std::move(command));
   }
+  TakeNumbersAsWritten(&app);
   try {
     const std::vector<const char*> words = Words(argc, argv);
     app.parse(static_cast<int>(words.size()), words.data());

@@ -1,11 +1,14 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "base/byte_size.h"
 #include "base/edit_distance.h"
 #include "ringfeed/record.h"
 
@@ -29,7 +32,14 @@ inline constexpr char kParseText[] =
 
 /// Takes "4096", "512KiB", "2G", … for an option of bytes; all units are powers of 1024.
 inline CLI::Validator SizeValue() {
-  return CLI::Validator(CLI::AsSizeValue(false)).description("");
+  const auto take = [](std::string& word) -> std::string {
+    const std::optional<std::size_t> bytes = ParseByteSize(word);
+    if (!bytes)
+      return "\"" + word + "\" is no size: bytes, or a number with K, KiB, MiB, … after it";
+    word = std::to_string(*bytes);
+    return {};
+  };
+  return CLI::Validator(take, "");
 }
 
 /// Takes numbers above 0, and says so of others without the largest number there is.

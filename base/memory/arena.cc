@@ -6,16 +6,15 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <utility>
 
+#include "base/byte_size.h"
 #include "base/memory/huge_pages.h"
 #include "base/memory/memory_limit.h"
 #include "base/memory/shadow_memory.h"
@@ -32,21 +31,12 @@ constexpr std::size_t kLeastSlabBytes = std::size_t{64} << 10;
 
 std::size_t RoundUp(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
-/// "536870912", "512M" or "4G".
-std::size_t ParseBytes(const char* text) {
-  const std::string_view value(text);
-  std::size_t bytes = 0;
-  const auto result = std::from_chars(value.data(), value.data() + value.size(), bytes);
-  const std::string_view unit(result.ptr,
-                              static_cast<std::size_t>(value.data() + value.size() - result.ptr));
-  const int shift = unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : unit.empty() ? 0 : -1;
-  if (result.ec != std::errc() || shift < 0 || bytes == 0 ||
-      bytes > (~std::size_t{0} >> 8 >> shift)) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "RINGFEED_ARENA_BYTES is \"" + std::string(value) +
-                           "\": give bytes, or a number with K, M or G after it"));
-  }
-  return bytes << shift;
+std::size_t ArenaBytesOf(const char* text) {
+  const std::optional<std::size_t> bytes = ParseByteSize(text);
+  if (bytes && *bytes > 0 && *bytes <= ~std::size_t{0} >> 8) return *bytes;
+  throw Error(Status(StatusCode::kInvalidArgument,
+                     "RINGFEED_ARENA_BYTES is \"" + std::string(text) +
+                         "\": give bytes, or a number with K, MiB, G, … after it"));
 }
 
 ArenaOptions Checked(ArenaOptions options) {
@@ -234,7 +224,7 @@ std::shared_ptr<Arena> Arena::Default() {
   if (own.arena == nullptr) {
     ArenaOptions options;
     if (const char* bytes = std::getenv("RINGFEED_ARENA_BYTES"); bytes != nullptr && *bytes != 0) {
-      options.bytes = ParseBytes(bytes);
+      options.bytes = ArenaBytesOf(bytes);
     }
     own.arena = Create(options);
   }

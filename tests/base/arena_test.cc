@@ -310,9 +310,13 @@ TEST(Arena, TheDefaultTakesItsSizeFromTheEnvironment) {
   EXPECT_EQ(size_with("4194304"), "4194304");
   EXPECT_EQ(size_with("64M"), std::to_string(64 * kMiB));
   EXPECT_EQ(size_with("1G"), std::to_string(1024 * kMiB));
+  EXPECT_EQ(size_with("24MiB"), std::to_string(24 * kMiB)) << "as --arena";
+  EXPECT_EQ(size_with("65536kb"), std::to_string(64 * kMiB));
   EXPECT_EQ(size_with("many"), "invalid_argument");
   EXPECT_EQ(size_with("-1"), "invalid_argument");
-  EXPECT_EQ(size_with("12T"), "invalid_argument");
+  EXPECT_EQ(size_with("0"), "invalid_argument");
+  EXPECT_EQ(size_with("64 apples"), "invalid_argument");
+  EXPECT_EQ(size_with("900P"), "invalid_argument");
   const std::size_t quarter = FindMemoryLimit().bytes / 4;
   const std::size_t rounded = (quarter + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
   EXPECT_EQ(size_with(nullptr), std::to_string(rounded));

@@ -167,6 +167,14 @@ TEST(Stream, ANameThatCannotBeOpenedThrows) {
   EXPECT_THROW(OpenStream("unix:" + std::string(200, 'x')), Error);
   EXPECT_THROW(OpenStream("tcp:nothing"), Error);
   EXPECT_THROW(OpenStream("tcp::80"), Error);
+  for (const char* const port : {"65536", "99999", "0", "18446744073709551696", "080000"}) {
+    try {
+      OpenStream(std::string("tcp:127.0.0.1:") + port);
+      ADD_FAILURE() << port;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.status().code(), StatusCode::kInvalidArgument) << port;
+    }
+  }
 }
 
 TEST(Stream, TellsStreamsFromFilesByName) {

@@ -41,7 +41,7 @@ FEED_FIELDS = (
     "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
     "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes read_per_byte "
     "dropped_records filtered_records late_wakes damaged_records lost_ranges files_read files_refused files_missing damaged warnings io stages bottleneck advice digests order_digest multiset "
-    "verified rank ranks ranks_source order restored position"
+    "verified rank ranks ranks_source order restored position no_position"
 )
 
 
@@ -131,6 +131,33 @@ class InterfaceTest(CommandTest):
                 self.assertTrue(result.stderr)
                 self.assertLessEqual(len(result.stderr.splitlines()), 3, result.stderr)
                 self.assertLess(len(result.stderr), 500, result.stderr)
+
+    def test_a_number_is_taken_as_it_is_written_or_refused(self):
+        path = self.write("a.tfrecord", [b"%d" % i for i in range(40)])
+
+        def digest(seed):
+            return run_json("feed", path, "--batch", 8, "--shuffle-mode", "global", "--seed", seed)["order_digest"]
+
+        self.assertEqual(digest("8"), digest(8))
+        self.assertEqual(len({digest(seed) for seed in (0, 8, 10, 2**64 - 1)}), 4)
+        no_number = ("010", "-1", "+1", "0x10", "1.0", "1e3", " 1", "1_000", "1'000", str(2**64), str(10**22), "many")
+        for option in ("--seed", "--epoch", "--passes", "--cycle", "--batch", "--shuffle", "--slots", "--max-batches",
+                       "--max-damaged"):
+            for number in no_number:
+                with self.subTest([option, number]):
+                    self.assert_refused(2, "feed", path, option, number)
+        for option, numbers in (("--threads", ("010", "0x1", "1.5", str(2**63), str(2**32))),
+                                ("--rank", ("01", "-1", "1.5")), ("--ranks", ("01", "0", str(2**32 + 1))),
+                                ("--stripe-bytes", ("-1", "1.5M", "16EiB", "1e6", "many", "0x10")),
+                                ("--arena", ("-1", "many", "1KiBs")),
+                                ("--reopen-until", ("nan", "inf", "0x1p3", "1e999", "soon", ""))):
+            for number in numbers:
+                with self.subTest([option, number]):
+                    self.assert_refused(2, "feed", path, option, number)
+        for words in (["make", self.folder / "made", "--seed", "-1"], ["make", self.folder / "made", "--bytes", "-1"],
+                      ["tune", path, "--seed", "010"]):
+            with self.subTest(words):
+                self.assert_refused(2, *words)
 
     def test_a_version_can_be_asked_for(self):
         self.assertRegex(run("--version").stdout, r"^\d+\.\d+\.\d+\n$")

@@ -2,11 +2,14 @@
 
 #include <CLI/CLI.hpp>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "readers/parsers/parser.h"
@@ -137,6 +140,11 @@ void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
 
 void AddStreamOptions(CLI::App* app, FeedPlan* plan) {
   const auto until_close = [](std::string& word) -> std::string {
+    double seconds = 0;
+    const char* const end = word.data() + word.size();
+    const auto result = std::from_chars(word.data(), end, seconds);
+    const bool good = result.ec == std::errc() && result.ptr == end && std::isfinite(seconds);
+    if (word != "close" && !good) return "\"" + word + "\" is neither seconds nor close";
     if (word == "close") word = "inf";
     return {};
   };
