@@ -220,6 +220,7 @@ class FeedCommand : public Command {
     DeviceFeedRun run(plan_, devices_, verify_);
     Feed(&run, report);
     report->devices = run.device_report();
+    report->result.no_position = "--devices hands batches on";
     const std::string& difference = report->devices->difference;
     if (report->check) {
       report->check->exact = report->check->exact && difference.empty();

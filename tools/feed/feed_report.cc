@@ -157,6 +157,8 @@ void AddOrderReport(const FeedPlan& plan, const FeedResult& result, Json* json) 
   (*json)["restored"] = result.stats.restored;
   (*json)["position"] = nullptr;
   if (!result.position.empty()) (*json)["position"] = result.position;
+  (*json)["no_position"] = nullptr;
+  if (!result.no_position.empty()) (*json)["no_position"] = result.no_position;
 }
 
 TableRows OrderRows(const PipelineStats& stats) {

@@ -87,13 +87,17 @@ ReadResult FeedRun::DeliverFollowed() {
 }
 
 // Streams and chains without an order have none.
-std::string FeedRun::PositionText() const {
-  if (trail_) return trail_->position();
-  if (!plan_.batched()) return "";
-  try {
-    return reader_.Position();
-  } catch (const Error&) {
-    return "";
+void FeedRun::TakePosition(FeedResult* result) const {
+  if (trail_) {
+    result->position = trail_->position();
+  } else if (!plan_.batched()) {
+    result->no_position = "blocks of records were read, not batches: --batch";
+  } else {
+    try {
+      result->position = reader_.Position();
+    } catch (const Error& error) {
+      result->no_position = error.status().ToString();
+    }
   }
 }
 
@@ -120,7 +124,7 @@ FeedResult FeedRun::Run(const std::function<bool(const HashSums& so_far)>& progr
   if (read == ReadResult::kFailed) result.status = reader_.status();
   clock.Finish(plan_, reader_, ledger_, &result);
   if (trail_) trail_->Finish(at_end_, result.stats.damaged_records);
-  result.position = PositionText();
+  TakePosition(&result);
   batch_.clear();
   block_ = RecordBlock();
   return result;

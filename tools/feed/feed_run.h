@@ -26,6 +26,7 @@ struct FeedResult {
   Status status;  ///< why it ended before the end of the data; OK too where it was told to stop
   bool interrupted = false;
   std::string position;  ///< behind what was delivered; "" where the chain has none
+  std::string no_position;  ///< then why
 };
 
 /// The clocks of a run, from here on.
@@ -63,7 +64,7 @@ class FeedRun {
   ReadResult Deliver();
   /// kEnd where the next one is not to be delivered any more.
   ReadResult DeliverFollowed();
-  std::string PositionText() const;
+  void TakePosition(FeedResult* result) const;
 
   const FeedPlan& plan_;
   Reader reader_;
