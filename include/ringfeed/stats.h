@@ -32,7 +32,7 @@ struct PipelineStats {
   /// once, however many records it holds.
   std::uint64_t damaged_records = 0;
   std::uint64_t lost_ranges = 0;     ///< of damaged_records: ranges of which no record is known
-  std::vector<DamagedRange> damage;  ///< the first 1,000
+  std::vector<DamagedRange> damage;  ///< the first 1,000, by file and place
   /// What is odd about files that were read to their end, each once; the first 1,000. See
   /// OpenOptions::strict.
   std::vector<DataWarning> warnings;

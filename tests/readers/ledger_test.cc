@@ -64,6 +64,18 @@ TEST(LedgerTest, AllDamageIsCountedAndTheFirstRangesAreListed) {
   EXPECT_EQ(stats.payload_bytes, 40U);
 }
 
+TEST(LedgerTest, DamageIsListedByFileAndPlaceInWhateverOrderItWasMet) {
+  Ledger ledger;
+  const std::vector<DamagedRange> met = {
+      {"b", 5, 7, "3"}, {"a", 90, 95, "2"}, {"b", 5, 9, "4"}, {"a", 8, 9, "1"}, {"b", 80, 90, "5"}};
+  for (const DamagedRange& range : met) ledger.NoteDamage({&range, 1}, 1);
+  PipelineStats stats;
+  ledger.Fill(&stats);
+  std::string reasons;
+  for (const DamagedRange& range : stats.damage) reasons += range.reason;
+  EXPECT_EQ(reasons, "12345");
+}
+
 TEST(LedgerTest, AtTheEndOfTheDataNothingIsHeldBack) {
   RowTally tally;
   tally.delivered = 7;

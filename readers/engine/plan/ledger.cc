@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "base/refusal.h"
 #include "readers/formats/examined_file.h"
@@ -145,6 +146,10 @@ void Ledger::Fill(PipelineStats* stats) const {
   stats->damage = damage_;
   stats->warnings = warnings_;
   stats->io = choices_;
+  // Lanes meet damage in the order of their stripes.
+  std::ranges::stable_sort(stats->damage, {}, [](const DamagedRange& range) {
+    return std::tie(range.file, range.begin);
+  });
 }
 
 void Ledger::FillCounts(PipelineStats* stats, PathCounts* paths) const {
