@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -54,7 +55,9 @@ bool MayBeDirect() {
   }
   const char* const named = std::getenv("CUFILE_ENV_PATH_JSON");
   std::ifstream file(named != nullptr ? named : "/etc/cufile.json");
-  std::string text(std::istreambuf_iterator<char>(file), {});
+  std::string text(std::size_t{1} << 20, '\0');
+  file.read(text.data(), std::ssize(text));
+  text.resize(static_cast<std::size_t>(file.gcount()));
   std::erase_if(text, [](char c) { return c == ' ' || c == '\t' || c == '\n'; });
   return text.find("\"use_pci_p2pdma\":true") != std::string::npos;
 }

@@ -2,13 +2,13 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <iterator>
+#include <exception>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "base/small_text.h"
+#include "base/strict_json.h"
 #include "readers/formats/writing/output_file.h"
 #include "readers/order/position.h"
 #include "ringfeed/status.h"
@@ -47,30 +47,23 @@ void AddTrailOptions(CLI::App* app, TrailOptions* options) {
 
 PositionSummary SummaryOf(const std::string& position) {
   try {
-    const Json json = Json::parse(position);
+    const Json json = ParseStrictJson(position);
     PositionSummary summary;
-    if (!json.at("batch").is_number_unsigned()) {
-      throw Refuse("this is no position: its batch is none");
-    }
-    summary.batch = json.at("batch").get<std::uint64_t>();
+    summary.batch = CountAt(json, "batch");
     Json data = json.value("data", Json::object());
     if (!data.is_object()) data = Json{{"text", data}};
-    summary.records = data.value("records", std::uint64_t{0});
+    summary.records = CountAtOr(data, "records", 0);
     data.erase("records");
     summary.data = data.dump();
     return summary;
-  } catch (const Json::exception& failure) {
+  } catch (const std::exception& failure) {
     throw Refuse(std::string("this is no position: ") + failure.what());
   }
 }
 
 std::string ReadPositionFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error(StatusFromErrno(errno, "open the position " + path));
-  std::string text(std::istreambuf_iterator<char>(file), {});
-  if (file.bad() || text.size() > kMostBytes) {
-    throw Refuse(path + " holds no position");
-  }
+  std::string text = ReadSmallText(path, "position", kMostBytes);
+  if (text.size() > kMostBytes) throw Refuse(path + " holds no position: it is longer than 1 MiB");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
 }

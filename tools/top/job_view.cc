@@ -20,7 +20,8 @@ std::string NumberText(std::optional<double> number, int decimals) {
 }
 
 std::string WholeText(double number) {
-  return CountText(static_cast<std::uint64_t>(std::max(0.0, number)));
+  constexpr double kMost = 1e18;  // what another process says may be any number, or none
+  return CountText(static_cast<std::uint64_t>(number > 0 ? std::min(number, kMost) : 0.0));
 }
 
 std::string BytesRateText(std::optional<double> rate) { return rate ? RateText(*rate) : "-"; }

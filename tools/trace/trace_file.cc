@@ -4,10 +4,12 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <string_view>
 #include <utility>
 
+#include "base/strict_json.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -46,9 +48,13 @@ std::optional<std::int64_t> NanosOf(const Json& object, const char* key) {
 }
 
 // No object: nothing of it can be found.
-Json Parsed(std::string_view text) {
-  Json json = Json::parse(text, nullptr, false);
-  return json.is_object() ? json : Json::object();
+Json Parsed(const std::string& text) {
+  try {
+    Json json = ParseStrictJson(text);
+    if (json.is_object()) return json;
+  } catch (const std::exception&) {  // it is no entry of ours
+  }
+  return Json::object();
 }
 
 std::optional<TraceHeader> HeaderOf(const Json& json) {

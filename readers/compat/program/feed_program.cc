@@ -1,8 +1,6 @@
-#include <array>
-#include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/small_text.h"
 #include "readers/compat/program/grammar.h"
 #include "readers/compat/program/program_tree.h"
 #include "ringfeed/compat/program.h"
@@ -305,18 +304,11 @@ class MainRun {
 };
 
 std::string TextOfFile(const std::string& path) {
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "re"),
-                                                             &std::fclose);
-  if (file == nullptr) throw Error(StatusFromErrno(errno, "open the program " + path));
-  std::string text;
-  std::array<char, 4096> some;
-  while (const std::size_t bytes = std::fread(some.data(), 1, some.size(), file.get())) {
-    text.append(some.data(), bytes);
-  }
-  if (std::ferror(file.get()) != 0) {
-    throw Error(StatusFromErrno(errno, "read the program " + path));
-  }
-  return text;
+  constexpr std::size_t kMostText = std::size_t{1} << 20;
+  std::string text = ReadSmallText(path, "program", kMostText);
+  if (text.size() <= kMostText) return text;
+  throw Error(
+      Status(StatusCode::kInvalidArgument, path + " is no program: it is longer than 1 MiB"));
 }
 
 }  // namespace
