@@ -7,6 +7,15 @@ import json
 from command_line import CommandTest, main, run, run_json
 
 
+def crc32c(data):
+    value = 0xFFFFFFFF
+    for byte in data:
+        value ^= byte
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+    return value ^ 0xFFFFFFFF
+
+
 class AuditTest(CommandTest):
     def setUp(self):
         super().setUp()
@@ -101,6 +110,53 @@ class AuditTest(CommandTest):
         self.feed("--passes", 3, "--position-in", self.position)
         audit = run_json("audit", self.journal, "--files", self.data, status=1)
         self.assertEqual((audit["records"], audit["missing"]), (192, 1500 - 192))
+
+    def test_what_is_no_position_is_refused_at_once(self):
+        words = ["feed", self.data, "--batch", 64, "--shuffle-mode", "global", "--no-digest"]
+        run_json(*words, "--max-batches", 3, "--position-out", self.position)
+        text = self.position.read_text()
+        self.assertIn('"batch":3', text)
+        run_json(*words, "--position-in", self.position)
+        sparse = self.folder / "sparse"
+        with open(sparse, "wb") as file:
+            file.truncate(6 << 30)
+        for path in (sparse, "/dev/zero", self.folder, self.folder / "none", self.data):
+            with self.subTest(path):
+                self.assert_refused(2, *words, "--position-in", path)
+        deep = "[" * 200_000 + "]" * 200_000
+        changed = [text.replace('"batch":3', f'"batch":{other}')
+                   for other in ("-1", "1.9", "1e300", 2 ** 64, 2 ** 64 - 1, 9, "true", deep)]
+        for other in (*changed, '{"ringfeed_position":' + deep + "}", text * 2, text[:-9], ""):
+            with self.subTest(other[:60]):
+                wrong = self.folder / "wrong"
+                wrong.write_text(other)
+                self.assert_refused(2, *words, "--position-in", wrong)
+
+    def test_many_files_are_counted_together_and_a_damaged_one_by_itself(self):
+        self.data = self.folder / "part-*"
+        for i in range(30):
+            self.write(f"part-{i:02}", [b"%d" % i * 20 for _ in range(10 + i)])
+        self.feed("--format", "tfrecord", "--on-damage", "skip")
+        audit = run_json("audit", self.journal, "--files", self.data, "--format", "tfrecord")
+        self.assertEqual((audit["records"], audit["missing"], audit["repeated"]), (735, 0, 0))
+        part = self.folder / "part-07"
+        data = bytearray(part.read_bytes())
+        data[2] ^= 1  # of a length: nobody knows how many records are lost
+        part.write_bytes(data)
+        run("audit", self.journal, "--files", self.data, "--format", "tfrecord")
+        (self.folder / "part-08").unlink()
+        absent = run("audit", self.journal, "--files", *(self.folder / f"part-{i:02}" for i in range(30)),
+                     "--format", "tfrecord")
+        self.assertEqual(absent.returncode, 2)
+        self.assertIn("part-08", absent.stderr)
+
+    def test_a_number_of_batches_that_nothing_has_ends_the_audit(self):
+        self.feed("--max-batches", 3)
+        for line in (b"e 1099511627776", b"e 18446744073709551615"):
+            journal = self.folder / "changed"
+            journal.write_bytes(self.journal.read_bytes() + line + b" *%08x\n" % crc32c(line))
+            audit = run_json("audit", journal, "--files", self.data, status=1)
+            self.assertGreater(audit["missing"], 2 ** 40)
 
     def damage(self, record):
         """Makes the checksum of a payload wrong."""

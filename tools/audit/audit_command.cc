@@ -1,8 +1,10 @@
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +12,7 @@
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/stats.h"
 #include "tools/audit/journal_audit.h"
 #include "tools/command.h"
 #include "tools/given_files.h"
@@ -121,40 +124,74 @@ constexpr char kAuditHelp[] =
     "knows how many records "
     "there\nare (then name the files).";
 
-Reader OpenToCount(const std::string& file, const std::string& format, OnDamage on_damage) {
+Reader OpenToCount(std::span<const std::string> files, const std::string& format,
+                   OnDamage on_damage) {
   OpenOptions options;
-  options.cycle = 1;
-  options.threads = 1;
+  if (files.size() == 1) options.cycle = options.threads = 1;
   options.format = format;
   options.on_damage = on_damage;
   options.note_records = true;
-  return Batch(Parse(OpenFiles({file}, options), RawParser()),
+  return Batch(Parse(OpenFiles({files.begin(), files.end()}, options), RawParser()),
                {.size = 1024, .empty_batches = true});
 }
 
 // A file that is not there, or is of no known format, is no damage that could be skipped.
 void RefuseUnreadable(const std::string& file, const std::string& format) {
-  Reader reader = OpenToCount(file, format, OnDamage::kFail);
+  Reader reader = OpenToCount({&file, 1}, format, OnDamage::kFail);
   Instance batch;
   if (reader.TryReadNext(&batch) != ReadResult::kFailed) return;
   if (ExitStatusOf(reader.status()) == kExitUsage) throw Error(reader.status());
 }
 
-// In each file, damaged ones that can be counted too.
-FileCount CountRecords(const std::string& file, const std::string& format) {
-  RefuseUnreadable(file, format);
-  Reader reader = OpenToCount(file, format, OnDamage::kSkip);
-  FileCount count;
+// Adds what each file has, damaged ones that can be counted too.
+void Count(Reader* reader, std::span<FileCount> counts) {
   ReadResult result;
   Instance batch;
   BatchOrigin origin;
-  while ((result = reader.TryReadNext(&batch, {.origin = &origin})) == ReadResult::kRecord) {
-    for (const RecordRange& range : origin.records) count.records += range.count;
-    for (const RecordRange& range : origin.damaged) count.records += range.count;
+  while ((result = reader->TryReadNext(&batch, {.origin = &origin})) == ReadResult::kRecord) {
+    for (const RecordRange& range : origin.records) counts[range.file].records += range.count;
+    for (const RecordRange& range : origin.damaged) counts[range.file].records += range.count;
   }
-  if (result == ReadResult::kFailed) throw Error(reader.status());
+  if (result == ReadResult::kFailed) throw Error(reader->status());
+}
+
+FileCount CountAlone(const std::string& file, const std::string& format) {
+  RefuseUnreadable(file, format);
+  Reader reader = OpenToCount({&file, 1}, format, OnDamage::kSkip);
+  FileCount count;
+  Count(&reader, {&count, 1});
   count.lost_ranges = reader.Stats().lost_ranges > 0;
   return count;
+}
+
+// By one reader. False if something is the matter with one of them: each alone tells with which.
+bool CountTogether(std::span<const std::string> files, const std::string& format,
+                   std::span<FileCount> counts) {
+  try {
+    Reader reader = OpenToCount(files, format, OnDamage::kSkip);
+    Count(&reader, counts);
+    const PipelineStats stats = reader.Stats();
+    return stats.lost_ranges == 0 && stats.files_refused == 0 && stats.files_missing == 0;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A reader for each would take most of the time for its threads.
+std::vector<FileCount> CountRecords(std::span<const std::string> files, const std::string& format) {
+  constexpr std::size_t kTogether = 1024;
+  std::vector<FileCount> all;
+  while (!files.empty()) {
+    const std::span<const std::string> some = files.first(std::min(files.size(), kTogether));
+    files = files.subspan(some.size());
+    std::vector<FileCount> counts(some.size());
+    if (some.size() == 1 || !CountTogether(some, format, counts)) {
+      std::ranges::transform(some, counts.begin(),
+                             [&](const std::string& file) { return CountAlone(file, format); });
+    }
+    all.insert(all.end(), counts.begin(), counts.end());
+  }
+  return all;
 }
 
 class AuditCommand : public Command {
@@ -172,10 +209,7 @@ class AuditCommand : public Command {
   }
 
   int Run() override {
-    std::vector<FileCount> counts;
-    for (const std::string& file : NamedFiles(files_, format_)) {
-      counts.push_back(CountRecords(file, format_));
-    }
+    const std::vector<FileCount> counts = CountRecords(NamedFiles(files_, format_), format_);
     const AuditReport report = AuditJournals(ExpandNames(journals_), counts);
     if (json_) {
       PrintJson(AuditReportJson(report));
