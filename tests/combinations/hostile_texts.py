@@ -37,9 +37,14 @@ def forbidden(one, other):
     for name, plain in (("kind", "feed"), ("change", "none"), ("stop", "none"), ("state", "intact"),
                         ("ranks", 1), ("audit", "no"), ("parse", "none"), ("max_damaged", "any"),
                         ("descriptors", "many"), ("arena", "default"), ("consumer", "fast"),
-                        ("fault", "none"), ("twin", "no"), ("launcher", "words")):
+                        ("fault", "none"), ("twin", "no"), ("launcher", "words"),
+                        # What goes with none of these.
+                        ("where", "last"), ("resumed_ranks", 1), ("split", "no"), ("verify", "no"),
+                        ("operator", "none"), ("devices", 1), ("distribution", "round-robin"),
+                        ("last_step", "uneven"), ("device_slots", 3), ("transfer", "auto")):
         yield "typed", other("none"), name, other(plain)
     yield "typed", other("none"), "passes", one(0)
+    yield "typed", other("none"), "batch", one(0)
     yield "typed", other("none"), "scale", one("large", "many")
     yield "typed", other("none"), "count", one(40, 300)
 
