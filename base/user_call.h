@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <utility>
+
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// There is no memory: kResourceExhausted, with what to do. It was made before memory was short, so
+/// it takes none.
+Status NoMemory() noexcept;
+
+/// What is made of an Error that user code throws.
+enum class ThrownError : std::uint8_t {
+  kUsersOwn,     ///< kUserError, as of all that users throw
+  kKeepsStatus,  ///< its Status: a source may know that its data are damaged, or read another chain
+};
+
+/// In a handler: what was thrown, as the failure of a run. Memory that is short is
+/// kResourceExhausted, what carries a Status is that (but for a user's, which is kUserError like
+/// all that users throw), all else is of `code`. `what` says what happened, as "the plan failed".
+/// If there is no memory for the text either, it is NoMemory().
+Status StatusOfThrown(std::string_view what, StatusCode code = StatusCode::kInternal) noexcept;
+/// The same of what the user's `who` threw, as "the Filter function".
+Status StatusOfUsers(std::string_view who, ThrownError kind = ThrownError::kUsersOwn) noexcept;
+
+/// Calls what is a user's: whatever it throws comes back as a failure, and OK if it throws nothing.
+template <typename Call>
+Status CallUser(std::string_view who, Call&& call,
+                ThrownError kind = ThrownError::kUsersOwn) noexcept {
+  try {
+    std::forward<Call>(call)();
+    return {};
+  } catch (...) {
+    return StatusOfUsers(who, kind);
+  }
+}
+
+/// The same on a thread of the user's: what was thrown is thrown again, as Error.
+template <typename Call>
+void CallUserOrThrow(std::string_view who, Call&& call) {
+  Status status = CallUser(who, std::forward<Call>(call), ThrownError::kKeepsStatus);
+  if (!status.ok()) throw Error(std::move(status));
+}
+
+}  // namespace ringfeed
