@@ -50,6 +50,9 @@ std::string WrongTensor(const SlotSpec& slot, const Tensor& tensor) {
     return Described(tensor.dtype, tensor.shape, 0) + " has " + std::to_string(bytes) +
            " bytes, found " + std::to_string(tensor.bytes);
   }
+  if (tensor.data == nullptr && bytes > 0) {
+    return "the data of its " + std::to_string(bytes) + " bytes are null";
+  }
   if (!tensor.lod.empty() && tensor.shape.empty()) return "a scalar has no LoD";
   return WrongLevels(tensor);
 }

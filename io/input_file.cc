@@ -206,20 +206,13 @@ Status SourceInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
   while (*bytes_read < buffer.size()) {
     const DataPlace place{name_, static_cast<std::int64_t>(offset + *bytes_read), -1};
     std::size_t got = 0;
-    try {
-      const Status status =
-          source_->ReadAt(offset + *bytes_read, buffer.subspan(*bytes_read), &got);
-      if (!status.ok()) return status.WithPlace(place);
-    } catch (const std::exception& error) {
-      return Status(StatusCode::kUserError, std::string("ReadAt threw: ") + error.what(), place);
-    } catch (...) {
-      return Status(StatusCode::kUserError, "ReadAt threw", place);
-    }
-    if (got == 0 || got > buffer.size() - *bytes_read) {
-      return Status(StatusCode::kTruncated,
-                    "the source says that it has " + std::to_string(size_) +
-                        " bytes, but a read here gave " + std::to_string(got),
-                    place);
+    const Status status = source_->ReadAt(offset + *bytes_read, buffer.subspan(*bytes_read), &got);
+    if (!status.ok()) return status.WithPlace(place);
+    if (got == 0) {
+      return Status(
+          StatusCode::kTruncated,
+          "the source says that it has " + std::to_string(size_) + " bytes, but a read here gave 0",
+          place);
     }
     *bytes_read += got;
   }

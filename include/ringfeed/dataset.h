@@ -18,7 +18,7 @@ class Dataset {
  public:
   virtual ~Dataset() = default;
   /// Puts the next sample into *sample, which is empty; false at the end of the pass. May block.
-  /// What it throws becomes the stream's failure, after the samples before it.
+  /// What it or another function throws becomes the stream's failure, after the samples before it.
   virtual bool Next(std::string* sample) = 0;
   /// Starts the next pass; false if that cannot be done.
   virtual bool ReInit() { return false; }

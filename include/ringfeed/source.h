@@ -12,7 +12,8 @@
 namespace ringfeed {
 
 /// Bytes that can be read at any place: a file in a store of your own. Implementations must allow
-/// ReadAt from several threads at once; a call may block.
+/// ReadAt from several threads at once; a call may block. What a function throws is a failure,
+/// kUserError, after the records before it. So is a read of more bytes than it was asked for.
 class Source {
  public:
   virtual ~Source() = default;
@@ -35,7 +36,8 @@ inline constexpr std::uint64_t kToEnd = ~std::uint64_t{0};
 std::unique_ptr<Source> OpenFileRange(const std::string& path, std::uint64_t offset,
                                       std::uint64_t bytes);
 
-/// Bytes that come once, in order: a pipe, a socket, a decoder. One thread at a time calls it.
+/// Bytes that come once, in order: a pipe, a socket, a decoder. One thread at a time calls it. What
+/// a function throws is a failure, as of a Source.
 class StreamSource {
  public:
   virtual ~StreamSource() = default;
@@ -49,7 +51,7 @@ class StreamSource {
   /// `stop` is requested (kCancelled). kUnsupported if it comes just once.
   virtual Status Reopen(std::stop_token stop);
   /// Gives back what it holds, such as a descriptor. The reader was closed: no Read or Reopen
-  /// follows.
+  /// follows. What it throws is dropped.
   virtual void Close() {}
   /// Whether it is known that Reopen cannot do it. Then reopen_limit and reopen_until are refused.
   virtual bool ComesOnce() const { return false; }

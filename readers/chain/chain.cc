@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/user_call.h"
+#include "io/guarded_sources.h"
 #include "readers/chain/file_pattern.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
@@ -149,7 +151,9 @@ void CheckTunedFormat(const SourceNode& node) {
 /// What a user's data set makes.
 class DatasetRecords final : public RecordProvider {
  public:
-  explicit DatasetRecords(std::unique_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {}
+  explicit DatasetRecords(std::unique_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {
+    CallUserOrThrow("the data set's name", [this] { name_ = dataset_->name(); });
+  }
 
   ReadResult Next(std::span<const std::byte>* record, const std::stop_token& /*stop*/,
                   Status* /*status*/) override {
@@ -160,12 +164,17 @@ class DatasetRecords final : public RecordProvider {
   }
   bool Ready() const override { return dataset_->Ready(); }
   bool ReInit() override { return dataset_->ReInit(); }
-  std::uint64_t pass() const override { return dataset_->Pass(); }
+  std::uint64_t pass() const override {
+    std::uint64_t pass = 0;
+    CallUserOrThrow("the data set's Pass", [&] { pass = dataset_->Pass(); });
+    return pass;
+  }
   bool StartPass(std::uint64_t pass) override { return dataset_->StartPass(pass); }
-  std::string name() const override { return dataset_->name(); }
+  std::string name() const override { return name_; }
 
  private:
   const std::unique_ptr<Dataset> dataset_;
+  std::string name_;
   std::string sample_;
 };
 
@@ -260,7 +269,7 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
   }
   SourceNode node;
   node.options = options;
-  node.sources = std::move(sources);
+  for (auto& source : sources) node.sources.push_back(Guarded(std::move(source)));
   return FromSource(std::move(node));
 }
 
@@ -270,7 +279,7 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
   SourceNode node;
   node.options = options;
   node.streams.push_back(
-      {std::move(stream), options.format, options.reopen_limit, options.reopen_until});
+      {Guarded(std::move(stream)), options.format, options.reopen_limit, options.reopen_until});
   CheckReopens(node.streams.back());
   return FromSource(std::move(node));
 }
@@ -333,9 +342,12 @@ Reader FromInstanceSource(std::unique_ptr<InstanceSource> source, const OpenOpti
   if (source == nullptr) Refuse("the source is null");
   SourceNode node;
   node.options = options;
-  node.slots = source->slots();
+  Reader input;
+  CallUserOrThrow("the reader", [&] {
+    node.slots = source->slots();
+    input = source->input();
+  });
   if (node.slots.empty()) Refuse("the reader declares no slots: override slots()");
-  const Reader input = source->input();
   node.instances = std::move(source);
   node.generated = true;
   return input ? ReaderAccess::Of(GraphNode::On(input, std::move(node)))

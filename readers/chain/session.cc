@@ -488,12 +488,7 @@ void ReaderSession::CopyParsedRow(Instance* instance) {
 std::uint64_t ReaderSession::SourcePass() const {
   if (plan_.source.records != nullptr) {
     const UserCodeLocked locked(this);
-    try {
-      return plan_.source.records->pass();
-    } catch (const std::exception& error) {
-      throw Error(Status(StatusCode::kUserError,
-                         std::string("the data set's Pass threw: ") + error.what()));
-    }
+    return plan_.source.records->pass();
   }
   const std::shared_ptr<ReaderSession> input = InputSession();
   if (input == nullptr) return 0;
@@ -526,16 +521,12 @@ void ReaderSession::AimSource() {
 
 void ReaderSession::RewindSource(std::uint64_t pass) {
   const SourceNode& source = plan_.source;
-  Status refused(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
-  try {
-    if (source.instances ? source.instances->ReInit() : source.records->StartPass(pass)) return;
-  } catch (const std::exception& error) {
-    refused =
-        Status(StatusCode::kUserError, std::string("the reader's ReInit threw: ") + error.what());
-  } catch (...) {
-    refused = Status(StatusCode::kUserError, "the reader's ReInit threw");
-  }
-  throw Error(refused);
+  bool began = false;
+  CallUserOrThrow("the reader's ReInit", [&] {
+    began = source.instances ? source.instances->ReInit() : source.records->StartPass(pass);
+  });
+  if (began) return;
+  throw Error(Status(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no"));
 }
 
 void ReaderSession::Pause() {

@@ -2,15 +2,15 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <new>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
 #include "base/refusal.h"
+#include "base/user_call.h"
 #include "readers/formats/examined_file.h"
 
 namespace ringfeed {
@@ -29,19 +29,6 @@ Status LossAsFailure(const RecordSet::File& file) {
                     " of the file cannot be read, and nobody knows how many records were there; "
                     "skip damage, or repair the file (ringfeed verify says more)",
                 {file.name, static_cast<std::int64_t>(loss.first_offset), -1});
-}
-
-// In a handler: what a Source threw, or memory that is short.
-Status StatusOfCaught() {
-  try {
-    throw;
-  } catch (const std::bad_alloc&) {
-    return Status(StatusCode::kResourceExhausted, "there is no memory to open it");
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kUserError, std::string("the source threw: ") + error.what());
-  } catch (...) {
-    return Status(StatusCode::kUserError, "the source threw what is no std::exception");
-  }
 }
 
 RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& source,
@@ -130,7 +117,7 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
     } catch (...) {
       File file;
       file.name = sources.empty() ? names[i] : "a source";
-      file.status = StatusOfCaught().WithPlace({file.name, -1, -1});
+      file.status = StatusOfThrown("it cannot be opened").WithPlace({file.name, -1, -1});
       return file;
     }
   };
@@ -144,9 +131,11 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
       std::min<std::size_t>(kMostThreads, static_cast<std::size_t>(CountCpus().usable));
   const std::size_t most = options.threads == 0 ? usual : options.threads;
   std::vector<std::jthread> others;
-  {
+  try {
     const SignalsBlocked blocked;
     for (std::size_t i = 1; i < std::min(most, files_.size()); ++i) others.emplace_back(open_some);
+  } catch (const std::system_error&) {
+    // No more threads are to be had: those that there are open all.
   }
   open_some();
   others.clear();

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
 #include <utility>
 
 #include "base/refusal.h"
+#include "base/user_call.h"
 
 namespace ringfeed {
 
@@ -21,10 +21,47 @@ constexpr std::chrono::milliseconds kLongest{1};
 // The clock is looked at so often.
 constexpr std::size_t kRecordsPerLook = 16;
 
+constexpr const char* kReader = "the reader";
 constexpr const char* kWhyInOrder = "compressed: read inline from start to end";
 
-Status StatusOfException(const std::string& name, const char* what) {
-  return Status(StatusCode::kUserError, name + " threw: " + what);
+// What a user's reader returned, or why it is none of what it may return.
+ReadResult Checked(const std::string& name, ReadResult result, Status* status) {
+  switch (result) {
+    case ReadResult::kRecord:
+    case ReadResult::kEnd:
+    case ReadResult::kFailed:
+      return result;
+    case ReadResult::kTimeout:
+      *status = Status(StatusCode::kUserError, name + " returned kTimeout: it has no deadline");
+      break;
+    default:
+      *status = Status(StatusCode::kUserError, name + " returned no ReadResult, but " +
+                                                   std::to_string(static_cast<int>(result)));
+  }
+  return ReadResult::kFailed;
+}
+
+// What Ready throws is a failure behind the rows before it.
+template <typename User>
+bool IsReady(const std::string& name, const User& user, Block* block) {
+  bool ready = false;
+  Status thrown = CallUser(
+      name + "'s Ready", [&] { ready = user.Ready(); }, ThrownError::kKeepsStatus);
+  if (!thrown.ok()) block->status = std::move(thrown);
+  return ready;
+}
+
+// Starts the next pass of what `name` says by rewind(), or fails the block.
+template <typename Rewind>
+bool BeginAgain(const std::string& name, Rewind&& rewind, Block* block) {
+  bool began = false;
+  block->status = CallUser(
+      name + "'s ReInit", [&] { began = rewind(); }, ThrownError::kKeepsStatus);
+  if (!began && block->status.ok()) {
+    block->status = Status(StatusCode::kUnsupported,
+                           name + " cannot start again for another pass: ReInit said no");
+  }
+  return began;
 }
 
 }  // namespace
@@ -48,29 +85,18 @@ bool InstanceLane::StartPass(Block* block) {
     return false;
   }
   records_ = 0;
-  if (rewind_()) return true;
-  block->status = Status(StatusCode::kUnsupported,
-                         "the reader cannot start again for another pass: ReInit said no");
-  return false;
+  return BeginAgain(kReader, rewind_, block);
 }
 
 ReadResult InstanceLane::Next(Instance* instance, Status* status) {
   ReadResult result = ReadResult::kFailed;
-  try {
-    result = source_->ReadNext(instance, stop_, status);
-  } catch (const Error& error) {
-    *status = error.status();  // of a chain that it reads: as that says it
-  } catch (const std::exception& error) {
-    *status = StatusOfException("the reader", error.what());
-  } catch (...) {
-    *status = StatusOfException("the reader", "something that is not a std::exception");
-  }
-  if (result == ReadResult::kTimeout) {
-    *status = Status(StatusCode::kUserError, "the reader returned kTimeout: it has no deadline");
-    result = ReadResult::kFailed;
-  }
+  const Status thrown = CallUser(
+      kReader, [&] { result = source_->ReadNext(instance, stop_, status); },
+      ThrownError::kKeepsStatus);  // of a chain that it reads: as that says it
+  if (!thrown.ok()) *status = thrown;
+  result = thrown.ok() ? Checked(kReader, result, status) : ReadResult::kFailed;
   if (result == ReadResult::kFailed && status->ok()) {
-    *status = StatusOfException("the reader", "kFailed without a status");
+    *status = Status(StatusCode::kUserError, "the reader returned kFailed without a status");
   }
   if (result == ReadResult::kRecord && !slots_.empty()) {
     *status = CheckInstance(slots_, *instance);
@@ -104,7 +130,8 @@ bool InstanceLane::Fill(Block* block) {
     }
   } while (block->status.ok() && !block->pass_ends && !stop_.stop_requested() &&
            block->instances.size() < std::min<std::uint64_t>(kMostInstances, room.records) &&
-           bytes < room.bytes && source_->Ready() && Clock::now() - started < kLongest);
+           bytes < room.bytes && IsReady(kReader, *source_, block) &&
+           Clock::now() - started < kLongest);
   records_ += block->instances.size();
   return true;
 }
@@ -243,13 +270,13 @@ OpenRules FileLane::RulesFor(const Assignment& assignment) const {
 
 bool FileLane::OpenByUser(const Assignment& assignment, Block* block) {
   Status status = assignment.status;
-  try {
-    if (status.ok()) user_reader_ = (*source_.file_readers)(assignment.name, source_.slots);
+  if (status.ok()) {
+    status = CallUser("the format's constructor", [&] {
+      user_reader_ = (*source_.file_readers)(assignment.name, source_.slots);
+    });
     if (status.ok() && user_reader_ == nullptr) {
       status = Status(StatusCode::kUserError, "the format's constructor made no reader");
     }
-  } catch (const std::exception& error) {
-    status = Status(StatusCode::kUserError, std::string("cannot be opened: ") + error.what());
   }
   if (!status.ok()) {
     Fail(assignment, status.WithPlace({assignment.name, -1, -1}), block);
@@ -302,20 +329,11 @@ RecordLane::RecordLane(RecordProvider* provider, std::uint64_t passes, LaneConte
 
 ReadResult RecordLane::Next(std::span<const std::byte>* record, Status* status) {
   ReadResult result = ReadResult::kFailed;
-  try {
-    result = provider_->Next(record, stop_, status);
-  } catch (const Error& error) {
-    *status = error.status();
-  } catch (const std::exception& error) {
-    *status = StatusOfException(provider_->name(), error.what());
-  } catch (...) {
-    *status = StatusOfException(provider_->name(), "something that is not a std::exception");
-  }
-  if (result == ReadResult::kTimeout) {
-    *status = Status(StatusCode::kUserError,
-                     provider_->name() + " returned kTimeout: it has no deadline");
-    result = ReadResult::kFailed;
-  }
+  const Status thrown = CallUser(
+      provider_->name(), [&] { result = provider_->Next(record, stop_, status); },
+      ThrownError::kKeepsStatus);
+  if (!thrown.ok()) *status = thrown;
+  result = thrown.ok() ? Checked(provider_->name(), result, status) : ReadResult::kFailed;
   if (result == ReadResult::kFailed && status->ok()) {
     *status = Status(StatusCode::kCancelled, provider_->name() + " was stopped");
   }
@@ -351,11 +369,8 @@ bool RecordLane::StartPass(Block* block) {
     return false;
   }
   records_ = 0;
-  if (provider_->ReInit()) return true;
-  block->status = Status(StatusCode::kUnsupported, provider_->name() +
-                                                       " cannot start again for another pass: "
-                                                       "ReInit said no");
-  return false;
+  return BeginAgain(
+      provider_->name(), [this] { return provider_->ReInit(); }, block);
 }
 
 bool RecordLane::Fill(Block* block) {
@@ -388,7 +403,8 @@ bool RecordLane::Fill(Block* block) {
       bytes += record.size();
     }
   } while (!block->pass_ends && block->status.ok() && records.size() < most_records &&
-           bytes < most_bytes && provider_->Ready() && !stop_.stop_requested());
+           bytes < most_bytes && IsReady(block->file_name, *provider_, block) &&
+           !stop_.stop_requested());
   records_ += records.size();
   memory.GiveTo(block);
   return true;

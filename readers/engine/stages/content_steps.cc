@@ -1,9 +1,8 @@
 #include "readers/engine/stages/content_steps.h"
 
-#include <exception>
-#include <string>
 #include <utility>
 
+#include "base/user_call.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {
@@ -12,15 +11,7 @@ namespace {
 
 Status Ask(const FilterFunction& keep, const RecordSpan& record, bool* kept) {
   if (WorkerStop::Requested()) return WorkerStop::Why();
-  try {
-    *kept = keep(record);
-    return {};
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kUserError,
-                  std::string("the Filter function threw: ") + error.what());
-  } catch (...) {
-    return Status(StatusCode::kUserError, "the Filter function threw what is no std::exception");
-  }
+  return CallUser("the Filter function", [&] { *kept = keep(record); });
 }
 
 bool IsDropped(const Block& block, std::uint32_t row) {
@@ -95,15 +86,7 @@ namespace {
 
 Status AskForGroup(const GroupFunction& group_of, const RecordSpan& record, std::int64_t* group) {
   if (WorkerStop::Requested()) return WorkerStop::Why();
-  try {
-    *group = group_of(record);
-    return {};
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kUserError, std::string("the group function threw: ") + error.what());
-  } catch (...) {
-    return Status(StatusCode::kUserError,
-                  "the group function threw something that is not a std::exception");
-  }
+  return CallUser("the group function", [&] { *group = group_of(record); });
 }
 
 }  // namespace

@@ -61,6 +61,11 @@ class InstanceParser final : public Parser {
                           ShapeToString(tensor.shape) + " in " + std::to_string(tensor.bytes) +
                           " bytes");
       }
+      if (tensor.data == nullptr && tensor.bytes > 0) {
+        return Status(StatusCode::kInvalidArgument,
+                      "field " + std::to_string(f) + " \"" + field.name + "\": the data of its " +
+                          std::to_string(tensor.bytes) + " bytes are null");
+      }
       if (!IsOneRow(tensor)) {
         return Status(StatusCode::kInvalidArgument,
                       "field " + std::to_string(f) + " \"" + field.name +

@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <exception>
 #include <string>
 #include <utility>
 
+#include "base/user_call.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/worker_stop.h"
@@ -227,13 +227,8 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
   const Instance* fields = scratch->view.Parse(record, &status);
   if (!status.ok()) return status;
   scratch->place.BeginRow();
-  try {
-    function_({record, fields}, scratch->place);
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kUserError, function_name_ + " threw: " + error.what());
-  } catch (...) {
-    return Status(StatusCode::kUserError, function_name_ + " threw what is no std::exception");
-  }
+  status = CallUser(function_name_, [&] { function_({record, fields}, scratch->place); });
+  if (!status.ok()) return status;
   // Else the batch would show what its memory held before.
   const FieldSpec* const unwritten = scratch->place.Unwritten();
   if (unwritten == nullptr) return Status();
