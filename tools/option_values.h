@@ -83,7 +83,7 @@ inline constexpr char kOnDamageText[] =
     "at the next intact record";
 
 inline constexpr char kStrictText[] =
-    "a warning is a failure: such as an archive without its end, of which files may be lost";
+    "what is only warned of, such as a tar archive without its end, is a failure";
 
 /// Adds --on-damage=fail|skip, described by `what`; what `on_damage` is now is the default.
 inline void AddDamageOption(CLI::App* app, OnDamage* on_damage,

@@ -10,13 +10,13 @@ OPTIONS = {
     "info": "--format --json",
     "devices": "--devices --json",
     "digest": "--format --on-damage --json",
-    "verify": "--format --on-damage --json",
+    "verify": "--format --on-damage --strict --json",
     "cat": "--as --parse --format --on-damage",
     "convert": "--from --to --records-per-file --on-damage --force --json",
     "encode": "--input --to --flush-ms --on-damage",
     "decode": "--format --on-damage",
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
-    "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --threads --io "
+    "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
     "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer "
     "--transfer-costs --trace "
@@ -24,15 +24,15 @@ OPTIONS = {
     "--position-every --journal --tuned --reopen-until",
     "audit": "--files --format --json",
     "shuffle-quality": "--format --parse --batch --shuffle --shuffle-mode --seed --epoch --cycle "
-    "--stripe-bytes --on-damage --max-damaged --max-record-bytes --label --classes --json",
+    "--stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --label --classes --json",
     "run": "--grammar --json",
     "top": "--at --interval --once --json",
     "trace": "--out --page --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
-    "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds "
+    "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --bytes --seconds "
     "--gpu --devices --costs-out --json",
     "tune": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
-    "--cycle --stripe-bytes --on-damage --max-damaged --max-record-bytes --bytes --seconds --pairs "
+    "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --bytes --seconds --pairs "
     "--devices --step-ms --distribution --last-step --transfer-costs --cache --out --report --json",
 }
 VERIFY_FIELDS = "file format intact records payload_bytes damaged_records damaged warnings"
