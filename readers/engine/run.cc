@@ -217,7 +217,7 @@ void Run::FailBlock(Block* block) {
   block->frame.records.clear();
   block->row_failures.clear();
   block->refused.clear();
-  block->status = StatusOfThrown("a reader threw", StatusCode::kUserError);
+  block->status = StatusOfThrown("records cannot be read");
   block->denied = IsRefusal(block->status);
 }
 
@@ -401,10 +401,15 @@ bool Run::RequestPlan(Worker* worker) {
   plan_turn_.Request([&] {
     const StageTimer timer(worker->plan);
     const std::uint64_t steps = plan_steps_;
-    if (plan_.left_fields.any() && !direct_) budget_->GrowKept();
-    planner_->GoOn();
+    try {
+      if (plan_.left_fields.any() && !direct_) budget_->GrowKept();
+      planner_->GoOn();
+      if (taken_ahead_.limited()) NotePlannedAhead(*worker);
+    } catch (...) {
+      // Nobody would get the turn again.
+      End(out_.taken(), StatusOfThrown("the plan cannot go on"));
+    }
     got_further = got_further || plan_steps_ != steps;
-    if (taken_ahead_.limited()) NotePlannedAhead(*worker);
   });
   return got_further;
 }
