@@ -175,7 +175,7 @@ bool ReadPool::StartThread() {
   last_start_ = Clock::now();
   try {
     std::thread([this] { Run(); }).detach();
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {  // std::system_error, or std::bad_alloc
     return false;
   }
   ++threads_;

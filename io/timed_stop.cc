@@ -4,8 +4,8 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
+#include "base/machine/thread_start.h"
 
 namespace ringfeed {
 
@@ -15,8 +15,8 @@ TimedStop::TimedStop(const std::stop_token& other, std::chrono::duration<double>
   constexpr std::chrono::duration<double> kLongest{1e9};
   const auto deadline =
       Clock::now() + std::chrono::duration_cast<Clock::duration>(std::min(after, kLongest));
-  const SignalsBlocked blocked;
-  thread_ = std::jthread([this, deadline](std::stop_token ended) { Wait(ended, deadline); });
+  thread_ = StartThread("a timer's thread",
+                        [this, deadline](const std::stop_token& ended) { Wait(ended, deadline); });
 }
 
 void TimedStop::Wait(const std::stop_token& ended, Clock::time_point deadline) {

@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "base/live/watching.h"
-#include "base/machine/signals_blocked.h"
+#include "base/machine/thread_start.h"
+#include "base/user_call.h"
 #include "queue/live_queues.h"
 
 namespace ringfeed {
@@ -29,17 +30,12 @@ void CheckSlots(std::span<const SlotSpec> slots, const Instance& instance) {
   }
 }
 
-Status StatusOfThrown(const std::exception_ptr& thrown) {
+Status StatusOfKill(const std::exception_ptr& thrown) noexcept {
   if (thrown == nullptr) return Status(StatusCode::kCancelled, "the queue was killed");
   try {
     std::rethrow_exception(thrown);
-  } catch (const Error& error) {
-    if (!error.status().ok()) return error.status();
-    return Status(StatusCode::kUserError, "the producer threw an Error without a failure");
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kUserError, std::string("the producer threw: ") + error.what());
   } catch (...) {
-    return Status(StatusCode::kUserError, "the producer threw what is no std::exception");
+    return StatusOfUsers("the producer", ThrownError::kKeepsStatus);
   }
 }
 
@@ -198,7 +194,7 @@ void LoDTensorBlockingQueue::Close(Status status) { channel_.Close(std::move(sta
 void LoDTensorBlockingQueue::Kill(Status status) { channel_.Kill(std::move(status)); }
 
 void LoDTensorBlockingQueue::Kill(const std::exception_ptr& thrown) {
-  channel_.Kill(StatusOfThrown(thrown));
+  channel_.Kill(StatusOfKill(thrown));
 }
 
 void LoDTensorBlockingQueueHolder::InitOnce(std::size_t capacity, std::vector<SlotSpec> slots,
@@ -249,7 +245,7 @@ Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
   } catch (...) {
     if (!queue.IsClosed() && !stop.stop_requested()) {
       // Not Kill: what was pushed before is good.
-      Status status = StatusOfThrown(std::current_exception());
+      Status status = StatusOfUsers("the producer", ThrownError::kKeepsStatus);
       queue.Close(status);
       return status;
     }
@@ -262,10 +258,10 @@ QueueProducer::QueueProducer(std::shared_ptr<LoDTensorBlockingQueue> queue, Queu
     : queue_(std::move(queue)) {
   if (queue_ == nullptr) Refuse("the queue is null");
   if (!generate) Refuse("the generator is empty");
-  const SignalsBlocked blocked;
-  thread_ = std::jthread([this, generate = std::move(generate)](std::stop_token stop) {
-    (void)Produce(*queue_, generate, std::move(stop));
-  });
+  thread_ = StartThread("the generator's thread",
+                        [this, generate = std::move(generate)](std::stop_token stop) {
+                          (void)Produce(*queue_, generate, std::move(stop));
+                        });
 }
 
 void QueueProducer::Stop() {

@@ -17,7 +17,7 @@
 #include <utility>
 
 #include "base/machine/cpu_count.h"
-#include "base/machine/signals_blocked.h"
+#include "base/machine/thread_start.h"
 #include "base/memory/arena.h"
 #include "readers/chain/file_pattern.h"
 #include "readers/formats/examined_file.h"
@@ -177,10 +177,13 @@ void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs) {
       finished_one.notify_one();
     }
   };
-  std::vector<std::jthread> workers(std::min(count, threads));
-  {
-    const SignalsBlocked blocked;
-    for (std::jthread& worker : workers) worker = std::jthread(work);
+  std::vector<std::jthread> workers;
+  try {
+    while (workers.size() < std::min(count, threads)) {
+      workers.push_back(StartThread("a thread for the files", work));
+    }
+  } catch (const Error&) {
+    if (workers.empty()) throw;  // else those that there are do all
   }
   for (std::size_t i = 0; i < count; ++i) {
     std::unique_lock lock(mutex);

@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
+#include "base/machine/thread_start.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {
@@ -43,8 +43,7 @@ Interrupt::Interrupt(std::function<void()> stop) : stop_(std::move(stop)) {
   signals_ = Checked(signalfd(-1, &signals, SFD_CLOEXEC), "signalfd");
   ended_ = Checked(eventfd(0, EFD_CLOEXEC), "eventfd");
   pthread_sigmask(SIG_BLOCK, &signals, &mask_before_);
-  const SignalsBlocked blocked;
-  watcher_ = std::thread([this] { Watch(); });
+  watcher_ = StartThread("the thread that waits for signals", [this] { Watch(); });
 }
 
 Interrupt::~Interrupt() {

@@ -32,7 +32,7 @@ class Interrupt {
   int ended_ = -1;                      ///< an eventfd: the destructor waits for the watcher
   sigset_t mask_before_ = {};           ///< of the thread that made this
   std::atomic<bool> signalled_{false};  ///< a flag alone: relaxed on both sides
-  std::thread watcher_;
+  std::jthread watcher_;
 };
 
 }  // namespace ringfeed::tools

@@ -16,8 +16,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/machine/signals_blocked.h"
+#include "base/machine/thread_start.h"
 #include "base/scoped_descriptor.h"
+#include "base/user_call.h"
 #include "io/read_progress.h"
 #include "ringfeed/devices/emulated_devices.h"
 
@@ -35,14 +36,16 @@ constexpr int kMostRefused = 64;
 Status OnDevice(DeviceBackend* backend, int device, const std::function<Status()>& function) {
   Status status;
   try {
-    const SignalsBlocked blocked;
-    std::thread([&] {
-      status = backend->BindThread(device);
-      if (status.ok()) status = function();
+    StartThread("a thread of the device", [&] {
+      try {
+        status = backend->BindThread(device);
+        if (status.ok()) status = function();
+      } catch (...) {
+        status = StatusOfThrown("the device cannot be used");
+      }
     }).join();
-  } catch (const std::exception& error) {
-    return Status(StatusCode::kResourceExhausted,
-                  std::string("a thread cannot start: ") + error.what() + "; raise ulimit -u");
+  } catch (const Error& error) {
+    return error.status();
   }
   return status;
 }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/user_call.h"
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/transfer_planner.h"
 #include "readers/chain/reader_access.h"
@@ -33,8 +34,8 @@ class ReaderSupply final : public BatchSupply {
       if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();
-    } catch (const Error& error) {
-      *status = error.status();
+    } catch (...) {
+      *status = StatusOfThrown("the reader cannot go on");
     }
     return SupplyResult::kFailed;
   }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/balanced_split.h"
+#include "base/user_call.h"
 #include "ringfeed/data_balance.h"
 
 namespace ringfeed {
@@ -195,9 +196,9 @@ SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_t
       // What is good goes before the failure, as it came: there is no last step to make even.
       if (result == SupplyResult::kFailed) AddStep();
       EndSteps();
-    } catch (const Error& error) {  // tensors of different rows
+    } catch (...) {  // tensors of different rows, or no memory
       end_ = SupplyResult::kFailed;
-      end_status_ = error.status();
+      end_status_ = StatusOfThrown("a batch cannot be handed on");
     }
   }
   if (ready_.empty()) {

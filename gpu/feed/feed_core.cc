@@ -17,6 +17,7 @@
 #include "base/machine/numa.h"
 #include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
+#include "base/user_call.h"
 #include "queue/lock_until.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/devices/timeline.h"
@@ -180,6 +181,14 @@ void FeedCore::PinAhead(const FeedItem& item) const {
 
 void FeedCore::ReadLoop(const std::stop_token& stop) {
   NameThisThread("ringfeed-feed");
+  try {
+    ReadOn(stop);
+  } catch (...) {
+    EndAll(StatusOfThrown("the feed cannot go on"));
+  }
+}
+
+void FeedCore::ReadOn(const std::stop_token& stop) {
   FeedItem item;
   while (!stop.stop_requested() && Take(&item, stop)) {
     PinAhead(item);
@@ -207,7 +216,11 @@ void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
     lane->Fail(status);
   }
   while (!stop.stop_requested()) {
-    if (!lane->Feed()) (void)lane->Sleep(stop);
+    try {
+      if (!lane->Feed()) (void)lane->Sleep(stop);
+    } catch (...) {
+      lane->Fail(StatusOfThrown("a device cannot be fed"));
+    }
   }
 }
 

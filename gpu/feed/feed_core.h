@@ -108,6 +108,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// Registers a batch's memory, which takes milliseconds, before its device waits for it.
   void PinAhead(const FeedItem& item) const;
   void ReadLoop(const std::stop_token& stop);
+  void ReadOn(const std::stop_token& stop);
   void FeedLoop(std::size_t index, const std::stop_token& stop);
   /// The end, or a failure, after what the lanes have.
   void EndAll(const Status& status);

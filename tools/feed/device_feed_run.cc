@@ -10,12 +10,12 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/machine/signals_blocked.h"
+#include "base/machine/thread_start.h"
+#include "base/user_call.h"
 #include "gpu/feed/batch_supply.h"
 #include "readers/chain/unsettled_batch.h"
 #include "ringfeed/devices/emulated_devices.h"
@@ -196,17 +196,15 @@ Status DeviceFeedRun::RunLoops() {
   std::vector<std::jthread> threads;
   for (const auto& loop : loops_) {
     try {
-      const SignalsBlocked blocked;
-      threads.emplace_back([&, loop = loop.get()] {
+      threads.push_back(StartThread("a loop's thread", [&, loop = loop.get()] {
         const Status status = loop->Run();
         if (status.ok()) return;
         note(status);
         // The others would wait for this device to take its batches.
         if (!loop->feed_ended()) (void)feed_->Close();
-      });
-    } catch (const std::system_error& error) {
-      note(Status(StatusCode::kResourceExhausted,
-                  std::string("a loop's thread cannot start: ") + error.what()));
+      }));
+    } catch (...) {
+      note(StatusOfThrown("the loops cannot start"));
       (void)feed_->Close();
       break;
     }

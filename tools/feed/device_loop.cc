@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/user_call.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/hashing_parser.h"
@@ -93,17 +94,26 @@ Status DeviceLoop::Open() {
   return status;
 }
 
+// It is a thread's life: what is thrown, by the device or for want of memory, ends with it.
 Status DeviceLoop::Run() {
-  Status status = Open();
-  if (status.ok()) {
-    SetHotPath(backend_.get(), true);
-    status = Loop();
-    const Status finished = FinishAll();
-    const bool cancelled = status.code() == StatusCode::kCancelled;
-    if (!finished.ok() && (status.ok() || cancelled)) status = finished;
-    SetHotPath(backend_.get(), false);
+  Status status;
+  try {
+    status = Open();
+    if (status.ok()) status = LoopAndFinish();
+  } catch (...) {
+    status = StatusOfThrown("a device's loop failed");
   }
   Close();
+  return status;
+}
+
+Status DeviceLoop::LoopAndFinish() {
+  SetHotPath(backend_.get(), true);
+  Status status = Loop();
+  const Status finished = FinishAll();
+  const bool cancelled = status.code() == StatusCode::kCancelled;
+  if (!finished.ok() && (status.ok() || cancelled)) status = finished;
+  SetHotPath(backend_.get(), false);
   return status;
 }
 

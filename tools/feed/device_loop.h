@@ -88,6 +88,7 @@ class DeviceLoop {
   };
 
   Status Open();
+  Status LoopAndFinish();
   Status Loop();
   Status FinishAll();
   /// By the same thread: another one may not be bound to a device.

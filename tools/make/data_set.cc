@@ -17,8 +17,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/machine/signals_blocked.h"
+#include "base/machine/thread_start.h"
 #include "base/random_bits.h"
+#include "base/user_call.h"
 #include "ringfeed/formats.h"
 
 namespace ringfeed::tools {
@@ -163,13 +164,17 @@ class DataSetWork {
       : plan_(plan), stop_(std::move(stop)) {}
 
   void Run(const std::function<void(std::uint64_t)>& progress) {
-    std::vector<std::jthread> writers(std::clamp<std::size_t>(plan_.threads, 1, plan_.files));
-    running_ = writers.size();
-    {
-      const SignalsBlocked blocked;
-      for (std::jthread& writer : writers) writer = std::jthread([this] { WriteFiles(); });
+    const std::size_t most = std::clamp<std::size_t>(plan_.threads, 1, plan_.files);
+    std::vector<std::jthread> writers;
+    std::unique_lock lock(mutex_);  // so that none has ended before it is counted
+    try {
+      while (writers.size() < most) {
+        writers.push_back(StartThread("a writer's thread", [this] { WriteFiles(); }));
+        ++running_;
+      }
+    } catch (const Error&) {
+      if (writers.empty()) throw;  // else those that there are write all
     }
-    std::unique_lock lock(mutex_);
     while (!ended_.wait_for(lock, kProgressInterval, [this] { return running_ == 0; })) {
       progress(payload_bytes_.load(std::memory_order_relaxed));
     }
@@ -208,12 +213,8 @@ class DataSetWork {
   Status TryToWriteFile(std::size_t file, DataSetTotals* totals) {
     try {
       return WriteFile(file, totals);
-    } catch (const Error& error) {
-      return error.status();
-    } catch (const std::bad_alloc&) {
-      return Status(StatusCode::kResourceExhausted, "no memory for a record");
-    } catch (const std::exception& error) {
-      return Status(StatusCode::kInternal, error.what());
+    } catch (...) {
+      return StatusOfThrown("a file cannot be written");
     }
   }
 

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/crc32c.h"
+#include "base/machine/thread_start.h"
 #include "base/stream_copy.h"
 #include "io/page_cache.h"
 #include "tools/process_usage.h"
@@ -48,13 +49,13 @@ double RateOf(int threads, double seconds, const std::function<std::size_t(int)>
   {
     std::vector<std::jthread> workers;
     for (int thread = 0; thread < threads; ++thread) {
-      workers.emplace_back([&, thread] {
+      workers.push_back(StartThread("a thread that measures", [&, thread] {
         while (NowSeconds() - begin_s < seconds) {
           const std::size_t done = step(thread);
           if (done == 0) return;
           bytes.fetch_add(done, std::memory_order_relaxed);
         }
-      });
+      }));
     }
   }
   return static_cast<double>(bytes.load(std::memory_order_relaxed)) / (NowSeconds() - begin_s);

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "base/user_call.h"
 #include "gpu/backends/emulated/simulator.h"
 #include "gpu/backends/emulated/thread_executor.h"
 #include "ringfeed/devices/emulated_devices.h"
@@ -270,7 +271,12 @@ Status PolicedDevices::CreateStream(int device, StreamPriority priority, DeviceS
   CheckSteady(DeviceCall::kCreateStream);
   if (Status status = Admit(DeviceCall::kCreateStream, device); !status.ok()) return status;
   NoteSetUp(device);
-  ExecutorStream* made = executor_->AddStream(device, priority);
+  ExecutorStream* made = nullptr;
+  try {
+    made = executor_->AddStream(device, priority);
+  } catch (...) {
+    return StatusOfThrown("CreateStream");
+  }
   if (hazards_ != nullptr) hazards_->AddStream(made->number, device);
   stream->handle = streams_.Add(made);
   return {};

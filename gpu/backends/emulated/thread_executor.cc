@@ -13,8 +13,8 @@
 #include <string>
 #include <utility>
 
-#include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
+#include "base/machine/thread_start.h"
 
 namespace ringfeed {
 namespace {
@@ -56,8 +56,7 @@ StreamThread::~StreamThread() {
 
 void StreamThread::Start() {
   head_ = tail_ = new Node;
-  const SignalsBlocked blocked;
-  thread_ = std::thread([this] {
+  thread_ = StartThread("an emulated stream's thread", [this] {
     NameThisThread("ringfeed-emu");
     Run();
   });

@@ -170,7 +170,7 @@ class StreamThread : public ExecutorStream {
 
   Node* head_ = nullptr;       // the thread's: the entry that it took last
   std::int64_t ready_ns_ = 0;  // the thread's: when what it did last ended, by the model
-  std::thread thread_;
+  std::jthread thread_;
 };
 
 /// Runs each stream in a thread of its own, in real time. Each device has an engine for copies in
