@@ -1,9 +1,14 @@
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -11,6 +16,7 @@
 #include <vector>
 
 #include "base/edit_distance.h"
+#include "base/user_call.h"
 #include "ringfeed/status.h"
 #if RINGFEED_WITH_CUDA
 #include "ringfeed/devices/cuda_devices.h"
@@ -82,10 +88,38 @@ int RunCommand(Command* command) {
     const bool of_thread = error.code() == std::errc::resource_unavailable_try_again;
     std::fprintf(stderr, "ringfeed: %s%s\n", of_thread ? "start a thread: " : "", error.what());
     return kExitUsage;
+  } catch (const std::bad_alloc&) {
+    TellFailure(NoMemory());
+    return kExitUsage;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "ringfeed: %s\n", error.what());
     return kExitUsage;
   }
+}
+
+// By no memory, and so by no stdio: there may be none to say that there is none.
+int SayLast(std::string_view words) noexcept {
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words.data(), words.size());
+  return kExitUsage;
+}
+
+constexpr std::string_view kNoMemoryLeft =
+    "ringfeed: there is no memory; raise the limit (ulimit -v), or lower the threads\n";
+
+std::terminate_handler terminate_as_usual = nullptr;
+
+// A thread that gets no memory may have nobody left to tell, and not even memory to throw.
+void Terminate() {
+  constexpr std::size_t kToThrow = std::size_t{1} << 16;
+  try {
+    if (std::current_exception() != nullptr) throw;
+    if (std::malloc(kToThrow) == nullptr) _exit(SayLast(kNoMemoryLeft));
+  } catch (const std::bad_alloc&) {
+    _exit(SayLast(kNoMemoryLeft));
+  } catch (...) {
+    // A mistake: with what it left behind.
+  }
+  terminate_as_usual();
 }
 
 // Under the names recordio_encode and recordio_decode the command is one of its subcommands.
@@ -187,6 +221,14 @@ int RunMain(int argc, char** argv) {
 }  // namespace ringfeed::tools
 
 int main(int argc, char** argv) {
-  ringfeed::tools::PrepareStandardStreams();
-  return ringfeed::tools::ExitStatusWithOutput(ringfeed::tools::RunMain(argc, argv));
+  using namespace ringfeed::tools;
+  terminate_as_usual = std::set_terminate(Terminate);
+  try {
+    PrepareStandardStreams();
+    return ExitStatusWithOutput(RunMain(argc, argv));
+  } catch (const std::bad_alloc&) {
+    return SayLast(kNoMemoryLeft);
+  } catch (...) {
+    return SayLast("ringfeed: it cannot go on\n");  // what is not told by now cannot be
+  }
 }
