@@ -260,6 +260,11 @@ std::size_t Run::BuildChunks() {
   if (direct_) options.lanes = std::min(options.lanes, kMostDirectLanes);
   options.rows_per_chunk = RowsPerChunk(indexed_->mean_record_bytes());
   options.passes = indexed_->passes(stages_by_index_);
+  if (plan_.source.mix == nullptr && options.passes == 1) {
+    // A lane without a chunk would have memory set aside for nothing.
+    const std::uint64_t chunks = indexed_->fingerprint().records / options.rows_per_chunk + 1;
+    options.lanes = static_cast<std::size_t>(std::min<std::uint64_t>(options.lanes, chunks));
+  }
   options.pass = start_.mark.pass;
   options.place = start_.mark.place;
   options.other_files = indexed_->HasOtherFilesInEachPass();

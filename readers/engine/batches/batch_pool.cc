@@ -16,11 +16,18 @@ constexpr std::size_t kMinSlots = 4;
 constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
 
-/// What `rows` rows have where `first_rows` have `units`; at most what no layout has room for.
-std::uint64_t ScaledUnits(std::uint64_t units, std::uint64_t rows, std::uint64_t first_rows) {
+/// What `rows` rows may have if `first_rows` have `units` of so many bytes. The first rows may be
+/// the long ones, and memory is faulted in as it is taken: beyond kMostGuessed it is at most eight
+/// times what is there.
+std::uint64_t GuessedUnits(std::uint64_t units, std::size_t unit_bytes, std::uint64_t rows,
+                           std::uint64_t first_rows) {
+  constexpr std::uint64_t kMostGuessed = 32 * 1024 * 1024;
+  constexpr std::uint64_t kMostTimes = 8;
+  const std::uint64_t most_guessed = kMostGuessed / std::max<std::size_t>(unit_bytes, 1);
+  const std::uint64_t most_times = units * std::min(kMostTimes, rows / first_rows + 1);
   std::uint64_t scaled = 0;
-  if (__builtin_mul_overflow(units, rows, &scaled)) scaled = BatchBuffer::Layout::kMostBytes;
-  return std::min<std::uint64_t>(scaled, BatchBuffer::Layout::kMostBytes) / first_rows;
+  if (__builtin_mul_overflow(units, rows, &scaled)) return most_times;
+  return std::min(scaled / first_rows, std::max(most_guessed, most_times));
 }
 
 }  // namespace
@@ -69,10 +76,10 @@ std::vector<std::uint64_t> BatchPool::CapacityFor(const BatchNeed& need) const {
     std::uint64_t units = std::max(need.units[f], learned_units_[f]);
     if (!need.is_closed && need.rows > 0) {
       // The first batch of all is guessed from its first rows; a guess takes no more than a share.
-      const std::uint64_t share =
-          options_.memory_bytes / kMinSlots / fields_ / parser_->fields()[f].unit_bytes();
-      units =
-          std::max(units, std::min(share, ScaledUnits(need.units[f], options_.rows, need.rows)));
+      const std::size_t unit_bytes = parser_->fields()[f].unit_bytes();
+      const std::uint64_t share = options_.memory_bytes / kMinSlots / fields_ / unit_bytes;
+      units = std::max(units, std::min(share, GuessedUnits(need.units[f], unit_bytes, options_.rows,
+                                                           need.rows)));
     }
     capacity[f] = units + units / 4 + 64;
   }
@@ -173,8 +180,8 @@ BatchBuffer::Extent* BatchPool::PieceFor(BatchBuffer* slot, const WriteTask& tas
     capacity[f] = column.capacity;
     if (task.unit_end[f] <= column.capacity) continue;
     fits = false;
-    const std::uint64_t expected =
-        ScaledUnits(task.unit_end[f], options_.rows, task.dst_row + task.rows);
+    const std::uint64_t expected = GuessedUnits(task.unit_end[f], parser_->fields()[f].unit_bytes(),
+                                                options_.rows, task.dst_row + task.rows);
     capacity[f] = std::max({column.capacity * 2, expected + expected / 8, task.unit_end[f]});
   }
   if (fits) return &last;
