@@ -106,14 +106,14 @@ int SayLast(std::string_view words) noexcept {
 constexpr std::string_view kNoMemoryLeft =
     "ringfeed: there is no memory; raise the limit (ulimit -v), or lower the threads\n";
 
-std::terminate_handler terminate_as_usual = nullptr;
+void (*terminate_as_usual)() = nullptr;
 
 // A thread that gets no memory may have nobody left to tell, and not even memory to throw.
 void Terminate() {
   constexpr std::size_t kToThrow = std::size_t{1} << 16;
   try {
     if (std::current_exception() != nullptr) throw;
-    if (std::malloc(kToThrow) == nullptr) _exit(SayLast(kNoMemoryLeft));
+    if (malloc(kToThrow) == nullptr) _exit(SayLast(kNoMemoryLeft));
   } catch (const std::bad_alloc&) {
     _exit(SayLast(kNoMemoryLeft));
   } catch (...) {

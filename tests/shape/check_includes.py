@@ -40,7 +40,7 @@ NAMES = {
     "cstdlib": "abort aligned_alloc atexit free getenv strtod strtoull",
     "cstring": "memchr memcmp memcpy memmove memset strerror strlen",
     "deque": "deque",
-    "exception": "current_exception exception exception_ptr rethrow_exception terminate",
+    "exception": "current_exception exception exception_ptr rethrow_exception set_terminate terminate",
     "filesystem": "filesystem",
     "fstream": "fstream ifstream ofstream",
     "functional": "bind_front cref equal_to function greater greater_equal hash invoke less less_equal mem_fn plus ref",
