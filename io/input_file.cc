@@ -317,7 +317,7 @@ OpenInputResult Opening::ChooseAuto(const OpenRules& rules) {
     return Inline("cold, but small: read ahead by the kernel, then inline");
   }
   if (rules.may_load && rules.may_load(size())) return Loaded();
-  const UringProbe& probe = ProbeUring();
+  const UringProbe probe = ProbeUring();
   if (probe.available) return Cold(IoPath::kUring, "cold: io_uring");
   return Cold(IoPath::kPread, "cold: a pool of reading threads, because " + probe.reason);
 }
@@ -328,10 +328,11 @@ OpenInputResult Opening::ChoosePread() {
 }
 
 OpenInputResult Opening::ChooseUring() {
-  const UringProbe& probe = ProbeUring();
+  const UringProbe probe = ProbeUring();
   if (!probe.available) {
-    return {Refused(StatusCode::kUnsupported, "io_uring was asked for, but " + probe.reason),
-            nullptr};
+    const StatusCode code =
+        probe.passes ? StatusCode::kResourceExhausted : StatusCode::kUnsupported;
+    return {Refused(code, "io_uring was asked for, but " + probe.reason), nullptr};
   }
   return Cold(IoPath::kUring, "asked for: io_uring");
 }

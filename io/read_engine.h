@@ -68,14 +68,16 @@ class ReadEngine {
   virtual ReadEngineStats stats() const = 0;
 };
 
-/// Why io_uring can or cannot be used here: probed once per process with a real ring and a real
-/// read.
+/// Why io_uring can or cannot be used here, by a real ring and a real read.
 struct UringProbe {
   bool available = false;
-  std::string reason;  ///< errno, sysctl and seccomp line quoted where it is refused
-  std::string flags;   ///< setup flags that were accepted
+  bool passes = false;  ///< it is refused for want of descriptors or memory, which may pass
+  std::string reason;   ///< errno, sysctl and seccomp line quoted where it is refused
+  std::string flags;    ///< setup flags that were accepted
 };
-const UringProbe& ProbeUring();
+/// What was found is kept for the process's life, but for a refusal that passes: then the next call
+/// looks again. Thread safe.
+UringProbe ProbeUring();
 
 /// An io_uring of this thread over buffers in [arena_data, arena_data + arena_bytes), registered
 /// where the memlock limit allows. Status kUnsupported / kPermissionDenied / kResourceExhausted

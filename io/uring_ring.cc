@@ -14,11 +14,14 @@
 #include <cstdint>
 #include <fstream>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "base/per_process.h"
+#include "base/refusal.h"
 #include "io/data_file.h"
 #include "io/read_engine.h"
 #include "ringfeed/status.h"
@@ -127,6 +130,7 @@ UringProbe Probe() {
     }
   }
   probe.available = status.ok();
+  probe.passes = IsRefusal(status);
   if (!status.ok()) {
     probe.reason = status.message();
     return probe;
@@ -270,12 +274,18 @@ Status TryRead(UringRing* ring, int descriptor, std::chrono::nanoseconds patienc
   return {};
 }
 
-const UringProbe& ProbeUring() {
+UringProbe ProbeUring() {
   struct Probed {
-    const UringProbe probe = Probe();
+    std::mutex mutex;
+    std::optional<UringProbe> lasting;
   };
   static constinit PerProcess<Probed> of_process;
-  return of_process.Get().probe;
+  Probed& probed = of_process.Get();
+  const std::lock_guard lock(probed.mutex);
+  if (probed.lasting) return *probed.lasting;
+  UringProbe probe = Probe();
+  if (!probe.passes) probed.lasting = probe;
+  return probe;
 }
 
 UringBuffers::UringBuffers(io_uring* ring, std::byte* data, std::size_t bytes)

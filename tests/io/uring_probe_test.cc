@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -33,6 +34,22 @@ TEST(UringProbe, SaysWhyTheRingIsRefused) {
     EXPECT_TRUE(Mentions(probe.reason, "kernel.io_uring_disabled")) << probe.reason;
     EXPECT_TRUE(Mentions(probe.reason, "memlock limit")) << probe.reason;
   }
+}
+
+TEST(UringProbe, ARefusalForWantOfDescriptorsIsNotKept) {
+  if (!ProbeUring().available) GTEST_SKIP() << "no io_uring here: " << ProbeUring().reason;
+  const ChildResult child = RunInChild([](std::string* text) {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit none{0, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &none);
+    const UringProbe without = ProbeUring();
+    setrlimit(RLIMIT_NOFILE, &before);
+    const UringProbe with = ProbeUring();
+    *text = without.reason + "; then " + with.reason;
+    return !without.available && without.passes && with.available && !with.passes ? 0 : 1;
+  });
+  EXPECT_EQ(child.status, 0) << child.text;
 }
 
 TEST(UringProbe, AnEngineThatIsRefusedSaysWhy) {

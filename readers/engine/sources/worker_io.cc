@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "base/refusal.h"
+
 namespace ringfeed {
 
 namespace {
@@ -44,7 +46,8 @@ WorkerIo::~WorkerIo() {
 
 ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
   if (direct_ == nullptr && file.choice().path == IoPath::kUring) {
-    if (uring_ == nullptr && uring_refused_.ok()) {
+    // A refusal that passes is no reason to do without for the rest of the run.
+    if (uring_ == nullptr && (uring_refused_.ok() || IsRefusal(uring_refused_))) {
       std::unique_ptr<ReadEngine> made;
       uring_refused_ = factory_.uring(options_, arena_->data(), arena_->bytes(), &made);
       const std::lock_guard lock(wake_mutex_);
