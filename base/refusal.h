@@ -11,4 +11,10 @@ inline bool IsRefusal(const Status& status) {
   return status.code() == StatusCode::kResourceExhausted;
 }
 
+/// Whether an open failed for what the system refuses, now or for good, or for what cannot be done
+/// here whatever the file holds: that is never skipped as damage is.
+inline bool IsNoDamage(const Status& status) {
+  return IsRefusal(status) || status.code() == StatusCode::kUnsupported;
+}
+
 }  // namespace ringfeed

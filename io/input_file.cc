@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refusal.h"
 #include "io/data_file.h"
 #include "io/file_mapping.h"
 #include "io/page_cache.h"
@@ -239,6 +240,7 @@ class Opening {
   OpenInputResult ChooseAuto(const OpenRules& rules);
   OpenInputResult ChoosePread();
   OpenInputResult ChooseUring();
+  OpenInputResult ChooseMapped();
   OpenInputResult Mapped(std::string reason);
   OpenInputResult Inline(std::string reason, bool cached = false);
   OpenInputResult Cold(IoPath path, std::string reason);
@@ -270,7 +272,7 @@ OpenInputResult Opening::Choose(const OpenRules& rules) {
     case IoPath::kPread:
       return ChoosePread();
     case IoPath::kMmap:
-      return Mapped("asked for");
+      return ChooseMapped();
   }
   return {Refused(StatusCode::kInvalidArgument, "no such I/O path"), nullptr};
 }
@@ -335,6 +337,14 @@ OpenInputResult Opening::ChooseUring() {
     return {Refused(code, "io_uring was asked for, but " + probe.reason), nullptr};
   }
   return Cold(IoPath::kUring, "asked for: io_uring");
+}
+
+OpenInputResult Opening::ChooseMapped() {
+  OpenInputResult mapped = Mapped("asked for");
+  if (mapped.status.ok() || IsRefusal(mapped.status)) return mapped;
+  return {
+      Refused(StatusCode::kUnsupported, "a mapping was asked for, but " + mapped.status.message()),
+      nullptr};
 }
 
 OpenInputResult Opening::Mapped(std::string reason) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -15,6 +17,7 @@
 #include "tests/readers/formats/recordio_file.h"
 #include "tests/readers/pipeline_fixture.h"
 #include "tests/support/compressed.h"
+#include "tests/support/restrictions.h"
 
 namespace ringfeed {
 namespace {
@@ -119,6 +122,35 @@ TEST_F(FailurePolicyTest, SkipDeliversExactlyTheIntactRecordsAndListsTheRanges) 
     EXPECT_EQ(first->begin, 17 * kStride);
     EXPECT_EQ(first->end, 18 * kStride);
   }
+}
+
+TEST_F(FailurePolicyTest, AForcedPathThatTheSystemRefusesIsAnErrorUnderEveryPolicy) {
+  const auto files = MakeEvenFiles(3, 200);
+  const ChildResult child = RunInChild([&](std::string* text) {
+    if (!ForbidUring(EPERM)) return 2;
+    setenv("RINGFEED_ARENA_BYTES", "64M", 1);
+    for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+      for (const ShuffleMode order :
+           {ShuffleMode::kNone, ShuffleMode::kStripes, ShuffleMode::kGlobal}) {
+        OpenOptions options;
+        options.threads = 1;
+        options.stripe_bytes = 65536;
+        options.io.block_bytes = 65536;
+        options.on_damage = policy;
+        options.io.path = IoPath::kUring;
+        Reader records = OpenFiles(files, options);
+        if (order != ShuffleMode::kNone) records = Shuffle(records, {.seed = 1, .mode = order});
+        const Drained found = Drain(Batches(std::move(records), 16));
+        *text = found.status.ToString();
+        if (found.end != ReadResult::kFailed || !found.ids.empty()) return 1;
+        if (found.status.code() != StatusCode::kUnsupported) return 1;
+        if (text->find("io_uring was asked for") == std::string::npos) return 1;
+      }
+    }
+    return 0;
+  });
+  if (child.status == 2) GTEST_SKIP() << "seccomp filters cannot be installed here";
+  EXPECT_EQ(child.status, 0) << child.text;
 }
 
 TEST_F(FailurePolicyTest, RangesOfWhichNoRecordIsKnownAreCountedApartInEveryOrder) {

@@ -229,7 +229,13 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
                            : compressed ? OpenSequentialInput(name, io, kWhyInOrder)
                                         : OpenInput(name, io, RulesFor(assignment));
   if (!opened.status.ok()) {
-    Fail(assignment, opened.status.WithPlace({name, -1, -1}), block);
+    const Status why = opened.status.WithPlace({name, -1, -1});
+    if (!IsNoDamage(why)) {
+      Fail(assignment, why, block);
+      return false;
+    }
+    if (news_.failed) news_.failed(name, why);
+    block->Deny(why);
     return false;
   }
   const std::shared_ptr<InputFile> file = std::move(opened.file);
