@@ -4,6 +4,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -98,6 +99,12 @@ void Signal(int descriptor) {
   }
 }
 
+// Whether bytes wait in a pipe or a socket.
+bool HoldsBytes(int descriptor) {
+  int bytes = 0;
+  return ioctl(descriptor, FIONREAD, &bytes) == 0 && bytes > 0;
+}
+
 DescriptorStream::DescriptorStream(int descriptor, std::string name, bool owns,
                                    OpenAgain open_again)
     : descriptor_(descriptor),
@@ -148,6 +155,12 @@ Status DescriptorStream::Reopen(std::stop_token stop) {
     stopped.wait_for(lock, stop, kBetweenTries, [] { return false; });
     if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
     descriptor = open_again_();
+  }
+  // A writer came and went since the end: its bytes stand in the FIFO, but for the new descriptor
+  // there was no writer, and so there will be no end. The old one has both.
+  if (HoldsBytes(descriptor_)) {
+    close(descriptor);
+    return {};
   }
   // Only now: what a writer sends meanwhile has a reader all the time.
   if (owns_) close(descriptor_);

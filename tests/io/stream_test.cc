@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "io/timed_stop.h"
 #include "ringfeed/source.h"
 #include "tests/support/pattern_file.h"
 
@@ -123,6 +124,31 @@ std::jthread Greet(int listener) {
     close(peer);
     close(listener);
   });
+}
+
+TEST(Stream, AWriterThatComesAndGoesWhileAFifoIsOpenedAgainHasItsBytesAndItsEnd) {
+  const TempDir directory;
+  const std::string fifo = directory.File("fifo");
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const auto stream = OpenStream(fifo);
+  const auto send = [&](const std::string& text) {
+    const int descriptor = open(fifo.c_str(), O_WRONLY | O_CLOEXEC);
+    EXPECT_EQ(write(descriptor, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    close(descriptor);
+  };
+  // The stream is not opened again before the next writer has gone.
+  for (const std::string text : {"first", "second", "third"}) {
+    send(text);
+    if (text != "first") {
+      ASSERT_TRUE(stream->Reopen({}).ok());
+    }
+    EXPECT_EQ(ReadText(stream.get()), text);
+    const TimedStop patience({}, std::chrono::seconds(20));
+    EXPECT_EQ(ReadText(stream.get(), patience.token()), "<end>") << text;
+  }
+  ASSERT_TRUE(stream->Reopen({}).ok());
+  send("a later one");
+  EXPECT_EQ(ReadText(stream.get()), "a later one");
 }
 
 TEST(Stream, ReadsFromASocketOfThisMachine) {
