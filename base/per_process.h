@@ -1,8 +1,9 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <atomic>
+#include <cstdint>
+
+#include "base/process_number.h"
 
 namespace ringfeed {
 
@@ -20,7 +21,7 @@ class PerProcess {
   PerProcess& operator=(const PerProcess&) = delete;
 
   T& Get() {
-    const pid_t process = getpid();
+    const std::uint64_t process = ProcessNumber();
     // Acquire: pairs with the release below, for what was made.
     Owned* owned = owned_.load(std::memory_order_acquire);
     if (owned != nullptr && owned->process == process) return owned->object;
@@ -38,8 +39,8 @@ class PerProcess {
 
  private:
   struct Owned {
-    explicit Owned(pid_t its_process) : process(its_process) {}
-    const pid_t process;
+    explicit Owned(std::uint64_t its_process) : process(its_process) {}
+    const std::uint64_t process;
     T object{};
     Owned* parents = nullptr;  ///< kept, so that no search for leaks finds it
   };

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "base/process_number.h"
 
 namespace ringfeed {
 
@@ -55,7 +56,7 @@ class LiveList {
     /// Not under a lock that Count takes. A second call changes nothing.
     void Leave() noexcept {
       const std::shared_ptr<Place> place = std::move(place_);
-      if (place == nullptr || place->process != getpid()) return;
+      if (place == nullptr || place->process != ProcessNumber()) return;
       const std::lock_guard lock(place->mutex);
       // Whoever it has to share with lets go at once: the last figures are worth a moment.
       for (int look = 0; !place->Look() && look < kLastLooks; ++look) std::this_thread::yield();
@@ -126,7 +127,7 @@ class LiveList {
       counted = true;
       return true;
     }
-    const pid_t process = getpid();
+    const std::uint64_t process = ProcessNumber();
     const std::size_t number;
     const std::string name;
     std::atomic<bool> ended{false};

@@ -20,6 +20,7 @@
 #include "base/memory/shadow_memory.h"
 #include "base/memory/slab_bitmap.h"
 #include "base/per_process.h"
+#include "base/process_number.h"
 #include "ringfeed/arena.h"
 #include "ringfeed/status.h"
 
@@ -105,7 +106,7 @@ struct Arena::Impl {
       : options(arena_options),
         data(range),
         give_back(std::move(returns)),
-        owner(getpid()),
+        owner(ProcessNumber()),
         bitmap(arena_options.bytes / arena_options.slab_bytes) {}
 
   /// Pieces of a power of two up to a huge page begin at a multiple of their size, so that none
@@ -137,7 +138,7 @@ struct Arena::Impl {
   const ArenaOptions options;
   std::byte* const data;
   const std::function<void()> give_back;  ///< of a range that is not this arena's own; else empty
-  const pid_t owner;
+  const std::uint64_t owner;
   std::optional<PagePopulator> populator;  ///< of its own range
 
   std::mutex mutex;  // guards what follows
@@ -161,7 +162,7 @@ Arena::Arena(const ArenaOptions& options) {
 Arena::Arena(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Arena::~Arena() {
-  if (impl_->owner != getpid()) {
+  if (impl_->owner != ProcessNumber()) {
     // A child of fork has neither the range nor the thread that would have to be joined.
     static_cast<void>(impl_.release());
     return;

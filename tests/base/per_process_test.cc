@@ -1,12 +1,18 @@
 #include "base/per_process.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <set>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/process_number.h"
 #include "tests/support/restrictions.h"
 
 namespace ringfeed {
@@ -45,6 +51,46 @@ TEST(PerProcess, AChildOfForkGetsAnotherOneAndLeavesItsParentsAlone) {
   });
   EXPECT_EQ(child.status, 0);
   EXPECT_EQ(own.Get().value, 7);
+}
+
+// As in a container: both are process 1 of their namespace.
+TEST(PerProcess, AChildWithItsParentsProcessIdGetsAnotherOne) {
+  static constinit PerProcess<Counted> own;
+  const ChildResult first = RunInChild([&](std::string* text) {
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0 && unshare(CLONE_NEWPID) != 0) return 77;
+    const pid_t outer = fork();
+    if (outer == 0) {
+      own.Get().value = 7;
+      if (getpid() != 1 || unshare(CLONE_NEWPID) != 0) _exit(77);
+      const pid_t inner = fork();
+      if (inner == 0) _exit(getpid() == 1 && own.Get().value == 0 ? 0 : 1);
+      int status = 0;
+      waitpid(inner, &status, 0);
+      _exit(inner < 0 ? 77 : WEXITSTATUS(status));
+    }
+    if (outer < 0) return 77;
+    int status = 0;
+    waitpid(outer, &status, 0);
+    *text = std::to_string(status);
+    return WEXITSTATUS(status);
+  });
+  if (first.status == 77) GTEST_SKIP() << "PID namespaces cannot be made here";
+  EXPECT_EQ(first.status, 0) << first.text;
+}
+
+TEST(ProcessNumber, IsAnotherOneInEachChildAndItsChildren) {
+  const std::uint64_t own = ProcessNumber();
+  EXPECT_NE(own, 0U);
+  EXPECT_EQ(ProcessNumber(), own);
+  const ChildResult child = RunInChild([&](std::string* /*text*/) {
+    const std::uint64_t childs = ProcessNumber();
+    const ChildResult grandchild = RunInChild([&](std::string* /*text*/) {
+      return ProcessNumber() != own && ProcessNumber() != childs ? 0 : 1;
+    });
+    return childs != own && childs == ProcessNumber() ? grandchild.status : 2;
+  });
+  EXPECT_EQ(child.status, 0);
+  EXPECT_EQ(ProcessNumber(), own);
 }
 
 }  // namespace
