@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <compare>
 #include <csignal>
 #include <cstdint>
@@ -35,8 +36,24 @@ struct SlotBlock {
 };
 
 constinit SlotBlock first_block;
-struct sigaction previous_action;  // written once, before the handler is installed
-std::uintptr_t page_bytes = 4096;  // likewise
+constinit std::atomic<std::size_t> guards{0};
+std::uintptr_t page_bytes = 4096;  // written once, before the handler is installed
+
+/// The handlers that ours took the place of, the first one first: one more when another one had
+/// taken ours. Ours was what that one found, so it may pass a fault on to ours.
+constexpr std::size_t kMostReplaced = 16;
+std::array<struct sigaction, kMostReplaced> replaced;
+constinit std::atomic<std::size_t> replaced_count{0};
+
+/// The last fault elsewhere, on its way through these handlers: whose it is, and how many of them
+/// it has passed, the last one first.
+struct PassingFault {
+  std::atomic<pid_t> thread{0};
+  std::atomic<const siginfo_t*> info{nullptr};
+  std::atomic<std::uintptr_t> frame{0};  ///< of our handler on the stack
+  std::atomic<std::size_t> passed{0};
+};
+constinit PassingFault passing;
 
 SigbusGuard::Slot* SlotOf(std::uintptr_t address) {
   // Acquire: pairs with the release in NewSlot, for the slots of a block just chained.
@@ -55,11 +72,34 @@ SigbusGuard::Slot* SlotOf(std::uintptr_t address) {
   return nullptr;
 }
 
+/// Which of the replaced handlers is to get the fault: the last one, or, where that passes it on,
+/// by calling ours or by raising the signal anew, the one that it replaced in turn.
+struct sigaction NextReplaced(const siginfo_t* info, std::uintptr_t frame) {
+  // Relaxed: whoever passes a fault on is the thread that wrote these.
+  constexpr auto kOwn = std::memory_order_relaxed;
+  const pid_t thread = gettid();
+  const bool called = info == passing.info.load(kOwn) && frame < passing.frame.load(kOwn);
+  const bool raised = info->si_code <= 0 && info->si_pid == getpid();
+  const bool again = passing.thread.load(kOwn) == thread && (called || raised);
+  const std::size_t before = again ? passing.passed.load(kOwn) + 1 : 0;
+  // Acquire: pairs with the release in TakeHandlerBack, for the action.
+  const std::size_t count = replaced_count.load(std::memory_order_acquire);
+  passing.thread.store(thread, kOwn);
+  passing.info.store(info, kOwn);
+  passing.frame.store(frame, kOwn);
+  passing.passed.store(before, kOwn);
+  struct sigaction standard {};
+  standard.sa_handler = SIG_DFL;
+  return before < count ? replaced[count - 1 - before] : standard;
+}
+
 void CallPrevious(int signal, siginfo_t* info, void* context) {
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
-    previous_action.sa_sigaction(signal, info, context);
-  } else if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal);
+  const struct sigaction previous =
+      NextReplaced(info, reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)));
+  if ((previous.sa_flags & SA_SIGINFO) != 0) {
+    previous.sa_sigaction(signal, info, context);
+  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
+    previous.sa_handler(signal);
   } else {
     // Die of it, as without us: the signal is blocked until this handler returns.
     struct sigaction standard {};
@@ -97,14 +137,48 @@ void OnSigbus(int signal, siginfo_t* info, void* context) {
   errno = saved_errno;
 }
 
-void InstallHandler() {
-  page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
-  sigaction(SIGBUS, nullptr, &previous_action);
-  struct sigaction ours {};
-  ours.sa_sigaction = OnSigbus;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-  sigemptyset(&ours.sa_mask);
-  sigaction(SIGBUS, &ours, nullptr);
+bool IsOurs(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == OnSigbus;
+}
+
+bool IsSame(const struct sigaction& a, const struct sigaction& b) {
+  if (((a.sa_flags ^ b.sa_flags) & SA_SIGINFO) != 0) return false;
+  return (a.sa_flags & SA_SIGINFO) != 0 ? a.sa_sigaction == b.sa_sigaction
+                                        : a.sa_handler == b.sa_handler;
+}
+
+/// Puts our handler in the place of another one, which is noted.
+void TakeHandlerBack() {
+  // A child of fork may get it locked by a thread that it does not have: then it does without.
+  static constinit std::atomic<bool> taking{false};
+  // Acquire: pairs with the release below, for what the one before wrote.
+  if (taking.exchange(true, std::memory_order_acquire)) return;
+  struct sigaction current {};
+  sigaction(SIGBUS, nullptr, &current);
+  const std::size_t count = replaced_count.load(std::memory_order_relaxed);
+  const bool is_known = count > 0 && IsSame(replaced[count - 1], current);
+  if (!IsOurs(current) && (is_known || count < kMostReplaced)) {
+    // Noted first: a fault may come as soon as the handler is ours.
+    if (!is_known) {
+      replaced[count] = current;
+      // Release: pairs with the acquire in NextReplaced.
+      replaced_count.store(count + 1, std::memory_order_release);
+    }
+    struct sigaction ours {};
+    ours.sa_sigaction = OnSigbus;
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
+    sigemptyset(&ours.sa_mask);
+    sigaction(SIGBUS, &ours, nullptr);
+  }
+  // Release: pairs with the acquire above.
+  taking.store(false, std::memory_order_release);
+}
+
+void LetSigbusThrough() {
+  sigset_t faults;
+  sigemptyset(&faults);
+  sigaddset(&faults, SIGBUS);
+  pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
 // Without a lock: a child of fork would wait for ever for one that a thread of its parent held.
@@ -133,9 +207,27 @@ SigbusGuard::Slot* NewSlot() {
 
 }  // namespace
 
+void AwaitSigbus() {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::chrono::microseconds kLooked{20};
+  static thread_local Clock::time_point looked;
+  // Relaxed: who touches a range was given it by who guarded it.
+  if (guards.load(std::memory_order_relaxed) == 0) return;
+  const Clock::time_point now = Clock::now();
+  if (now - looked < kLooked) return;
+  looked = now;
+  struct sigaction current {};
+  sigaction(SIGBUS, nullptr, &current);
+  if (!IsOurs(current)) TakeHandlerBack();
+  LetSigbusThrough();
+}
+
 SigbusGuard::SigbusGuard(const void* data, std::size_t bytes) {
-  static std::once_flag installed;
-  std::call_once(installed, InstallHandler);
+  static std::once_flag measured;
+  std::call_once(measured, [] { page_bytes = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE)); });
+  guards.fetch_add(1, std::memory_order_relaxed);
+  TakeHandlerBack();
+  LetSigbusThrough();
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   slot_ = NewSlot();
   slot_->damaged.store(false, std::memory_order_relaxed);
@@ -146,6 +238,7 @@ SigbusGuard::SigbusGuard(const void* data, std::size_t bytes) {
 }
 
 SigbusGuard::~SigbusGuard() {
+  guards.fetch_sub(1, std::memory_order_relaxed);
   slot_->begin.store(0, std::memory_order_relaxed);
   // Release: pairs with the acquire in NewSlot.
   slot_->taken.store(false, std::memory_order_release);

@@ -35,7 +35,7 @@ std::jthread ThreadWithoutSignals(Function&& function) {
       for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
         sigdelset(&signals, fault);
       }
-      pthread_sigmask(SIG_BLOCK, &signals, &before);
+      pthread_sigmask(SIG_SETMASK, &signals, &before);
     }
     ~Masked() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
     sigset_t before{};

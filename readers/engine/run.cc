@@ -5,6 +5,7 @@
 
 #include "base/refusal.h"
 #include "base/stream_copy.h"
+#include "io/file_mapping.h"
 #include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/engine/blocks/payload_checks.h"
@@ -170,6 +171,7 @@ bool Run::WriteRows(Worker& worker, Tasks tasks) {
   if (!taken) return false;
   const StageTimer timer(worker.write);
   FetchUpcoming(worker);
+  AwaitSigbus();
   batch_sink_->writer().Write(task, &worker.scratch);
   return true;
 }
@@ -261,6 +263,7 @@ bool Run::FillBlock(Worker& worker, LaneState& lane) {
     lane.filling->fails_in_order = planner_->fails_in_order();
   }
   Block* const block = lane.filling;
+  AwaitSigbus();
   try {
     if (!lane.lane->Fill(block)) return false;
     const std::uint64_t pass = start_.mark.pass + lane.place.first;
@@ -695,6 +698,7 @@ void Run::NoteSeen(Delivery* delivery) {
 }
 
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
+  AwaitSigbus();  // what is handed out may stand in mapped files
   struct Holder {
     Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
         : run(std::move(its_run)), delivery(std::move(its_delivery)) {

@@ -7,8 +7,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <new>
 #include <stdexcept>
 
 #include "io/file_mapping.h"
@@ -320,6 +322,80 @@ TEST_F(InputFileTest, AFaultInSomebodyElsesMappingStillKills) {
   });
   EXPECT_TRUE(child.signalled);
   EXPECT_EQ(child.status, SIGBUS);
+}
+
+/// Touches a page that the file no longer has; whether that was survived and seen.
+bool SurvivesACut(const InputFile& file, const std::string& path) {
+  usleep(1000);  // what was looked at just now is not looked at again
+  AwaitSigbus();
+  std::filesystem::resize_file(path, 0);
+  const std::byte seen{static_cast<const volatile std::byte*>(file.mapping().data())[0]};
+  return seen == std::byte{0} && file.damaged();
+}
+
+TEST_F(InputFileTest, AMappedFileThatShrankIsSurvivedWhereAllSignalsAreBlocked) {
+  const std::string path = NewFile(kLarge);
+  const ChildResult child = RunInChild([&](std::string* /*text*/) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    const std::unique_ptr<InputFile> file = Open(path, IoPath::kMmap);
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    return SurvivesACut(*file, path) ? 0 : 1;
+  });
+  EXPECT_FALSE(child.signalled);
+  EXPECT_EQ(child.status, 0);
+}
+
+struct sigaction replaced_by_late;
+constinit std::atomic<int>* late_calls = nullptr;  // shared with the parent
+
+// As Python's faulthandler.
+void PassOnByRaising(int signal) {
+  ++*late_calls;
+  sigaction(SIGBUS, &replaced_by_late, nullptr);
+  raise(signal);
+}
+
+void PassOnByCalling(int signal, siginfo_t* info, void* context) {
+  ++*late_calls;
+  if ((replaced_by_late.sa_flags & SA_SIGINFO) != 0) {
+    replaced_by_late.sa_sigaction(signal, info, context);
+  }
+}
+
+TEST_F(InputFileTest, AHandlerThatCameLaterGetsFaultsElsewhereOnceAndNoneOfOurs) {
+  void* const shared =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  for (const bool raises : {true, false}) {
+    late_calls = new (shared) std::atomic<int>(0);
+    const std::string path = NewFile(kLarge);
+    const std::string other = directory_.File("other");
+    WritePatternFile(other, 8192);
+    const ChildResult child = RunInChild([&](std::string* /*text*/) {
+      alarm(20);  // a fault that goes round in circles
+      signal(SIGBUS, SIG_DFL);
+      const std::unique_ptr<InputFile> ours = Open(path, IoPath::kMmap);
+      struct sigaction late {};
+      if (raises) {
+        late.sa_handler = PassOnByRaising;
+      } else {
+        late.sa_sigaction = PassOnByCalling;
+        late.sa_flags = SA_SIGINFO;
+      }
+      sigaction(SIGBUS, &late, &replaced_by_late);
+      if (!SurvivesACut(*ours, path) || *late_calls != 0) return 1;
+      const int descriptor = open(other.c_str(), O_RDONLY);
+      const auto* const theirs = static_cast<const volatile std::byte*>(
+          mmap(nullptr, 8192, PROT_READ, MAP_SHARED, descriptor, 0));
+      std::filesystem::resize_file(other, 0);
+      return theirs[5000] == std::byte{1} ? 2 : 3;
+    });
+    EXPECT_TRUE(child.signalled) << child.status;
+    EXPECT_EQ(child.status, SIGBUS);
+    EXPECT_EQ(late_calls->load(), 1) << raises;
+  }
+  munmap(shared, 4096);
 }
 
 class MemorySource final : public Source {
