@@ -103,7 +103,7 @@ class RecordBlock {
 ///
 /// A child of fork has none of what batches, instances and blocks show: the memory is not copied,
 /// because devices and the kernel write to it, and touching it there is SIGSEGV. Copy before the
-/// fork what a child is to have. A child may open readers of its own.
+/// fork what a child is to have. A child may open readers of its own; what was read throws Error.
 class Reader {
  public:
   /// An empty handle.

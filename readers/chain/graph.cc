@@ -58,7 +58,25 @@ bool GraphNode::IsOnDevice() const {
   return source != nullptr && source->instances != nullptr && source->instances->on_device();
 }
 
+GraphNode::~GraphNode() {
+  // It would wait for its threads, which this process does not have.
+  if (IsOfParent()) new std::shared_ptr<ReaderSession>(std::move(session_));
+}
+
+bool GraphNode::IsOfParent() const {
+  const std::uint64_t process = read_in_.load(std::memory_order_relaxed);
+  return process != 0 && process != ProcessNumber();
+}
+
+void GraphNode::RefuseInChild() const {
+  if (!IsOfParent()) return;
+  Refuse(
+      "this process was forked after the reader was read, and the reader's threads are its "
+      "parent's: open the files again here");
+}
+
 std::shared_ptr<ReaderSession> GraphNode::Session() {
+  RefuseInChild();
   if (UserCodeLocked::IsOf(this)) RefuseWithin();
   if (HasConsumer()) Refuse("the reader was given to a decorator: read the end of the chain");
   return InnerSession();
@@ -164,6 +182,7 @@ void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
 }  // namespace
 
 void GraphNode::ReInit() {
+  RefuseInChild();
   RefuseFromWithin();
   const std::shared_ptr<GraphNode> top = Top();
   const std::lock_guard lock(top->reinit_mutex_);

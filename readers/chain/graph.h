@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -8,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/process_number.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
@@ -57,6 +59,9 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
                    PadNode, BucketBatchOptions, TokenBatchOptions, PackOptions>;
 
   GraphNode(Kind&& kind, std::shared_ptr<GraphNode> input);
+  ~GraphNode();
+  GraphNode(const GraphNode&) = delete;
+  GraphNode& operator=(const GraphNode&) = delete;
 
   const Kind& kind() const { return kind_; }
   /// What this node takes from. A source has one where it is a user's decorator: the end of the
@@ -76,6 +81,15 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::shared_ptr<ReaderSession> Session();
   /// The same for the node's consumer, which reads it.
   std::shared_ptr<ReaderSession> InnerSession();
+
+  /// Its session is about to be read: the threads that this starts are this process's.
+  void NoteRead() {
+    const std::uint64_t process = ProcessNumber();
+    if (read_in_.load(std::memory_order_relaxed) == process) return;
+    read_in_.store(process, std::memory_order_relaxed);
+  }
+  /// Throws Error where it was read before the process was forked.
+  void RefuseInChild() const;
 
   bool HasConsumer() const { return !Consumers().empty(); }
   /// Whether what it delivers lies on a device.
@@ -104,6 +118,7 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   /// All nodes that are connected with this one, each behind its input.
   Nodes Graph();
   std::shared_ptr<ReaderSession> StartedSession() const;
+  bool IsOfParent() const;
   /// Of the whole graph, each behind those that it reads. Throws Error where they cannot start
   /// again.
   std::vector<std::shared_ptr<ReaderSession>> SessionsToStartAgain();
@@ -113,6 +128,9 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   /// Of the top node: held while its graph's sessions start again. Two that pause the ends of one
   /// graph would wait for each other; a reader inside another may start again while that one does.
   std::recursive_mutex reinit_mutex_;
+  /// The process that reads it (ProcessNumber); 0: none yet. Looked at before any lock is taken: a
+  /// thread of the parent may have held that.
+  std::atomic<std::uint64_t> read_in_{0};
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<std::weak_ptr<GraphNode>> consumers_;
   bool retired_ = false;

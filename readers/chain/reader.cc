@@ -39,6 +39,13 @@ std::shared_ptr<ReaderSession> AwaitedSessionOf(const std::shared_ptr<GraphNode>
   return session;
 }
 
+// For calls that read: they may start the chain's threads.
+std::shared_ptr<ReaderSession> ReadSessionOf(const std::shared_ptr<GraphNode>& node) {
+  std::shared_ptr<ReaderSession> session = AwaitedSessionOf(node);
+  node->NoteRead();
+  return session;
+}
+
 }  // namespace
 
 Reader::Reader(std::shared_ptr<GraphNode> node) : node_(std::move(node)) {}
@@ -88,7 +95,7 @@ ReadResult ReadFrom(const std::shared_ptr<GraphNode>& node, Instance* instance,
                     std::shared_ptr<UnsettledBatch>* unsettled) {
   BatchOrigin unused;
   BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
-  return AwaitedSessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending, unsettled);
+  return ReadSessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending, unsettled);
 }
 
 }  // namespace
@@ -139,7 +146,7 @@ std::string ReaderAccess::WhySumsAreEarly(const Reader& reader) {
 }
 
 ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {
-  const std::shared_ptr<ReaderSession> session = AwaitedSessionOf(node_);
+  const std::shared_ptr<ReaderSession> session = ReadSessionOf(node_);
   if (session->plan().parser != nullptr || session->plan().passes_instances()) {
     throw Error(Status(StatusCode::kInvalidArgument,
                        "TryReadBlock delivers records as they are: not after Parse, Map or Batch"));
@@ -192,9 +199,7 @@ void Reader::ReserveBatches(std::size_t batches) { SessionOf(node_)->ReserveBatc
 
 bool Reader::HasNext() { return TryHasNext(kNoDeadline) == ReadResult::kRecord; }
 
-ReadResult Reader::TryHasNext(Deadline deadline) {
-  return AwaitedSessionOf(node_)->HasNext(deadline);
-}
+ReadResult Reader::TryHasNext(Deadline deadline) { return ReadSessionOf(node_)->HasNext(deadline); }
 
 std::optional<std::uint64_t> Reader::NextPass() {
   std::optional<std::uint64_t> pass;
@@ -203,7 +208,7 @@ std::optional<std::uint64_t> Reader::NextPass() {
 }
 
 ReadResult Reader::TryNextPass(std::optional<std::uint64_t>* pass, Deadline deadline) {
-  return AwaitedSessionOf(node_)->NextPass(pass, deadline);
+  return ReadSessionOf(node_)->NextPass(pass, deadline);
 }
 
 void Reader::ReInit() {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <thread>
 
 #include "tests/readers/pipeline_fixture.h"
@@ -53,6 +54,47 @@ TEST_F(ForkTest, AChildOpensReadersOfItsOwnWhateverThreadsOfItsParentDo) {
     });
     EXPECT_EQ(parent.status, 0) << parent.text;
   }
+}
+
+TEST_F(ForkTest, AReaderThatItsParentReadsSaysWhyItCannotBeReadInAChild) {
+  if (!kThreadsAfterFork) GTEST_SKIP() << "the sanitizer does not let a child start threads";
+  const auto files = MakeFiles(2, 50, 8, 200);
+  Reader read = Batches(OpenFiles(files, Options()), 10);
+  OpenOptions options;
+  options.threads = 1;
+  Reader unread = Batches(OpenFiles(files, options), 10);
+  unread.MakeIndex(IndexPurpose::kCounting);
+  Instance held = read.ReadNext();
+  const ChildResult child = RunInChild([&](std::string* text) {
+    alarm(20);
+    setenv("RINGFEED_ARENA_BYTES", "64M", 1);
+    using Call = std::function<void(Reader*)>;
+    const Call calls[] = {
+        [](Reader* reader) { (void)reader->ReadNext(); },
+        [](Reader* reader) { (void)reader->HasNext(); },
+        [](Reader* reader) { (void)reader->Position(); },
+        [](Reader* reader) { (void)reader->Stats(); },
+        [](Reader* reader) { reader->ReInit(); },
+        [](Reader* reader) { reader->ResetAll(); },
+        [](Reader* reader) { reader->Close(); },
+    };
+    for (const Call& call : calls) {
+      try {
+        call(&read);
+        return 2;
+      } catch (const Error& error) {
+        *text = error.what();
+        if (text->find("was forked") == std::string::npos) return 3;
+      }
+    }
+    // What the parent has not read yet is the child's to read, and its own end waits for nobody.
+    const bool reads = Drain(std::move(unread)).ids.size() == 100;
+    held = Instance();
+    read = Reader();
+    return reads ? 0 : 4;
+  });
+  EXPECT_FALSE(child.signalled);
+  EXPECT_EQ(child.status, 0) << child.text;
 }
 
 }  // namespace
