@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -20,10 +21,21 @@ namespace ringfeed {
 
 /// One guarded range, found by the handler without a lock. Nothing is guarded where `begin` is 0.
 struct SigbusGuard::Slot {
+  static constexpr std::size_t kMostMissing = 64;
   std::atomic<bool> taken{false};
   std::atomic<std::uintptr_t> begin{0};
   std::atomic<std::uintptr_t> end{0};
   std::atomic<bool> damaged{false};
+  std::array<std::atomic<std::uintptr_t>, kMostMissing> missing{};
+  std::atomic<std::size_t> missing_count{0};
+
+  /// Before a page of zeros stands there: who reads these zeros looks here afterwards.
+  void NoteMissing(std::uintptr_t page) {
+    const std::size_t index = missing_count.fetch_add(1, std::memory_order_relaxed);
+    if (index < kMostMissing) missing[index].store(page, std::memory_order_relaxed);
+    // Release: pairs with the acquire in damaged().
+    damaged.store(true, std::memory_order_release);
+  }
 };
 
 namespace {
@@ -125,10 +137,9 @@ void OnSigbus(int signal, siginfo_t* info, void* context) {
   // A signal that somebody sent (si_code <= 0) carries no address.
   SigbusGuard::Slot* const slot = info->si_code > 0 ? SlotOf(address) : nullptr;
   if (slot != nullptr) {
-    auto* const page = reinterpret_cast<void*>(address & ~(page_bytes - 1));
-    if (MapZeroes(page)) {
-      // Release: pairs with the acquire in damaged().
-      slot->damaged.store(true, std::memory_order_release);
+    const std::uintptr_t page = address & ~(page_bytes - 1);
+    slot->NoteMissing(page);
+    if (MapZeroes(reinterpret_cast<void*>(page))) {
       errno = saved_errno;
       return;
     }
@@ -231,6 +242,8 @@ SigbusGuard::SigbusGuard(const void* data, std::size_t bytes) {
   const auto begin = reinterpret_cast<std::uintptr_t>(data);
   slot_ = NewSlot();
   slot_->damaged.store(false, std::memory_order_relaxed);
+  for (auto& page : slot_->missing) page.store(0, std::memory_order_relaxed);
+  slot_->missing_count.store(0, std::memory_order_relaxed);
   // Release: pairs with the acquire of `end` in SlotOf, for the zero in `begin` before it.
   slot_->end.store(begin + bytes, std::memory_order_release);
   // Release: pairs with the acquire in SlotOf.
@@ -247,6 +260,17 @@ SigbusGuard::~SigbusGuard() {
 bool SigbusGuard::damaged() const {
   // Acquire: pairs with the release in the handler, in whichever thread it ran.
   return slot_->damaged.load(std::memory_order_acquire);
+}
+
+std::vector<const std::byte*> SigbusGuard::missing() const {
+  std::vector<const std::byte*> pages;
+  const std::size_t count = slot_->missing_count.load(std::memory_order_relaxed);
+  if (count > Slot::kMostMissing) return pages;
+  for (const std::atomic<std::uintptr_t>& page : std::span(slot_->missing).first(count)) {
+    const std::uintptr_t address = page.load(std::memory_order_relaxed);
+    if (address != 0) pages.push_back(reinterpret_cast<const std::byte*>(address));
+  }
+  return pages;
 }
 
 /// The mappings that somebody has. It owns none of them.
@@ -290,10 +314,11 @@ class OpenMappings {
   }
 
   /// Notes a new mapping, unless another thread was first: returns the one that is noted.
-  MappingPtr Note(const Key& key, std::span<const std::byte> bytes) {
+  MappingPtr Note(const struct stat& facts, std::span<const std::byte> bytes) {
+    const Key key = Key::Of(facts);
     // Both may be let go of here, which takes the lock: so they outlast it.
     MappingPtr first;
-    MappingPtr mapping(new FileMapping(bytes), [key](const FileMapping* last) {
+    MappingPtr mapping(new FileMapping(bytes, facts), [key](const FileMapping* last) {
       All().Forget(key);
       delete last;
     });
@@ -322,7 +347,8 @@ class OpenMappings {
   std::map<Key, std::weak_ptr<const FileMapping>> by_key_;
 };
 
-FileMapping::FileMapping(std::span<const std::byte> bytes) : bytes_(bytes) {
+FileMapping::FileMapping(std::span<const std::byte> bytes, const struct stat& facts)
+    : bytes_(bytes), facts_(facts) {
   guard_.emplace(bytes.data(), bytes.size());
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
   const std::byte* const last = bytes.data() + bytes.size() - 1;
@@ -333,11 +359,34 @@ FileMapping::FileMapping(std::span<const std::byte> bytes) : bytes_(bytes) {
   probe_value_ = *probe_;
 }
 
-bool FileMapping::damaged() const {
+bool FileMapping::EndIsAsItWas() const {
   // Behind what the caller has read.
   asm volatile("" ::: "memory");
-  const std::byte seen = *const_cast<const volatile std::byte*>(probe_);
-  return seen != probe_value_ || guard_->damaged();
+  return *const_cast<const volatile std::byte*>(probe_) == probe_value_;
+}
+
+bool FileMapping::damaged() const {
+  AwaitSigbus();
+  return !EndIsAsItWas() || guard_->damaged();
+}
+
+bool FileMapping::Shrank(const struct stat& facts) const {
+  // A file that was cut and has grown again has another time.
+  if (OpenMappings::Key::Of(facts) != OpenMappings::Key::Of(facts_)) return true;
+  const std::vector<const std::byte*> missing = guard_->missing();
+  const bool lacks_end = std::any_of(missing.begin(), missing.end(), [this](const std::byte* page) {
+    return page <= probe_ && probe_ < page + page_bytes;
+  });
+  return missing.empty() || !(lacks_end || EndIsAsItWas());
+}
+
+std::vector<std::span<const std::byte>> FileMapping::unreadable() const {
+  std::vector<std::span<const std::byte>> pages;
+  for (const std::byte* const page : guard_->missing()) {
+    const auto left = static_cast<std::size_t>(bytes_.data() + bytes_.size() - page);
+    pages.emplace_back(page, std::min<std::size_t>(page_bytes, left));
+  }
+  return pages;
 }
 
 FileMapping::~FileMapping() {
@@ -355,7 +404,7 @@ std::shared_ptr<const FileMapping> FileMapping::Open(int descriptor, const struc
     *status = StatusFromErrno(errno, "mapping it");
     return nullptr;
   }
-  return OpenMappings::All().Note(key, {static_cast<const std::byte*>(data), bytes});
+  return OpenMappings::All().Note(stat, {static_cast<const std::byte*>(data), bytes});
 }
 
 bool FileMapping::IsMapped(const struct stat& stat) {

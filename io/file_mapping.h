@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "ringfeed/status.h"
 
@@ -24,6 +25,8 @@ class SigbusGuard {
 
   /// True once a page of the range was found missing.
   bool damaged() const;
+  /// Which ones, in no order: the first byte of each. None where they are more than can be noted.
+  std::vector<const std::byte*> missing() const;
 
   struct Slot;
 
@@ -66,10 +69,16 @@ class FileMapping {
   /// file that had not been cut: a cut drops the last page or fills its end with zeros, also where
   /// the file has grown again since. (Bytes that were written over in place are not noticed.)
   bool damaged() const;
+  /// Of a mapping that is damaged: false where it lacks pages that the file, which is as it was
+  /// when it was mapped, still has: its medium did not give them. `facts`: of the file now.
+  bool Shrank(const struct stat& facts) const;
+  /// The pages that the medium did not give, in no order.
+  std::vector<std::span<const std::byte>> unreadable() const;
 
  private:
   friend class OpenMappings;
-  explicit FileMapping(std::span<const std::byte> bytes);
+  FileMapping(std::span<const std::byte> bytes, const struct stat& facts);
+  bool EndIsAsItWas() const;
 
   std::span<const std::byte> bytes_;
   std::optional<SigbusGuard> guard_;  // always there, but ends before the mapping
@@ -77,6 +86,7 @@ class FileMapping {
   // changes this one, or takes its page away.
   const std::byte* probe_ = nullptr;
   std::byte probe_value_{};
+  const struct stat facts_;  // of the file when it was mapped
 };
 
 }  // namespace ringfeed

@@ -169,6 +169,11 @@ class MappedInput final : public InputFile {
 
   std::shared_ptr<const FileMapping> mapped() const override { return mapped_; }
   bool damaged() const override { return mapped_ != nullptr && mapped_->damaged(); }
+  bool shrank() const override;
+  bool DamagedAt(std::span<const std::byte> bytes) const override;
+  std::vector<std::span<const std::byte>> unreadable() const override {
+    return mapped_ != nullptr ? mapped_->unreadable() : std::vector<std::span<const std::byte>>();
+  }
 
   Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                 std::size_t* bytes_read) override {
@@ -181,6 +186,24 @@ class MappedInput final : public InputFile {
  private:
   const std::shared_ptr<const FileMapping> mapped_;  // null for an empty file
 };
+
+bool MappedInput::shrank() const {
+  if (!damaged()) return false;
+  struct stat facts {};
+  return stat(name_.c_str(), &facts) != 0 || mapped_->Shrank(facts);
+}
+
+bool MappedInput::DamagedAt(std::span<const std::byte> bytes) const {
+  if (!damaged()) return false;
+  // The pages first: one that is touched later is noted before it can be read.
+  const auto pages = unreadable();
+  return std::any_of(pages.begin(), pages.end(),
+                     [bytes](const std::span<const std::byte>& page) {
+                       return std::less<>()(page.data(), bytes.data() + bytes.size()) &&
+                              std::less<>()(bytes.data(), page.data() + page.size());
+                     }) ||
+         shrank();
+}
 
 /// A Source of the user's as an input: read by ReadAt, in a thread that may block.
 class SourceInput final : public InputFile {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "io/file_state.h"
 #include "ringfeed/io_options.h"
@@ -43,7 +44,6 @@ class InputFile {
   /// True once the mapped file was found shorter than its mapping. False: what was read from the
   /// mapping before the call was the file's (see FileMapping).
   virtual bool damaged() const { return false; }
-
   /// Turns O_DIRECT off after the file system refused such a read; false where it was not on. Reads
   /// under way are not affected, and alignment() stays as it is.
   virtual bool LeaveDirect() { return false; }
@@ -65,6 +65,14 @@ class InputFile {
   /// kTruncated. Never call with a mapped file.
   virtual Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                         std::size_t* bytes_read) = 0;
+
+  /// Of a mapping that is damaged: whether the file is shorter, or another, so that nothing of the
+  /// mapping is to be trusted any more. Else there are pages that the medium did not give.
+  virtual bool shrank() const { return false; }
+  /// Whether bytes of the mapping may be zeros in place of the file's.
+  virtual bool DamagedAt(std::span<const std::byte> /*bytes*/) const { return false; }
+  /// The pages of the mapping that the medium did not give, in no order.
+  virtual std::vector<std::span<const std::byte>> unreadable() const { return {}; }
 
  protected:
   std::string name_;

@@ -319,7 +319,7 @@ ReadResult ReaderSession::ReadBlock(RecordBlock* block, BatchOrigin* origin,
 bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
   const RecordSpan& record = rows.delivery->records[row];
   const RowRef ref = rows.delivery->RefOf(row);
-  const Status why = ShrunkWhileRead().WithPlace(ref.block->PlaceOf(ref.row));
+  const Status why = ref.block->WhyDamagedAt(ref.row).WithPlace(ref.block->PlaceOf(ref.row));
   if (!IsSkippable(why, plan_.source.options.on_damage)) {
     (void)Fail(*rows.run, why);
     return false;

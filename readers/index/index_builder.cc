@@ -1,11 +1,14 @@
 #include "readers/index/index_builder.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <limits>
 #include <memory>
 #include <utility>
 
+#include "io/careful_reads.h"
+#include "io/file_mapping.h"
 #include "io/input_file.h"
 #include "ringfeed/io_options.h"
 
@@ -110,16 +113,21 @@ constexpr std::uint64_t kLimitBytes = std::uint64_t{4} << 20;
 /// The file's bytes from any place on, ascending: mapped, or read into a buffer.
 class ScanWindow {
  public:
-  explicit ScanWindow(std::unique_ptr<InputFile> input) : input_(std::move(input)) {}
+  explicit ScanWindow(std::unique_ptr<InputFile> input)
+      : input_(std::move(input)), careful_(input_.get()) {}
 
   /// At least `bytes` bytes from `offset` on, or all that there are: then *at_end.
   Status Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
                std::span<const std::byte>* window);
   bool mapped() const { return !input_->mapping().empty(); }
   bool damaged() const { return input_->damaged(); }
+  bool shrank() const { return input_->shrank(); }
+  /// What the medium did not give, from the window's start on.
+  std::span<const UnreadableRange> unreadable() const { return careful_.ranges(); }
 
  private:
   const std::unique_ptr<InputFile> input_;
+  CarefulReads careful_;
   std::vector<std::byte> buffer_;
   std::uint64_t begin_ = 0;
   std::size_t have_ = 0;
@@ -129,6 +137,7 @@ class ScanWindow {
 Status ScanWindow::Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
                          std::span<const std::byte>* window) {
   if (mapped()) {
+    AwaitSigbus();
     const auto at = std::min<std::uint64_t>(offset, input_->mapping().size());
     *window = input_->mapping().subspan(static_cast<std::size_t>(at));
     *at_end = true;
@@ -146,11 +155,13 @@ Status ScanWindow::Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
   Status status;
   while (have_ < wanted && !all_read_ && status.ok()) {
     std::size_t got = 0;
-    status =
-        input_->ReadAt(begin_ + have_, std::span(buffer_).subspan(have_, wanted - have_), &got);
+    const std::span<std::byte> to = std::span(buffer_).subspan(have_, wanted - have_);
+    status = input_->ReadAt(begin_ + have_, to, &got);
+    if (careful_.HelpsAfter(status)) status = careful_.ReadAll(begin_ + have_, to, &got);
     all_read_ = got == 0;
     have_ += got;
   }
+  careful_.Forget(begin_);
   *at_end = all_read_ || begin_ + have_ >= input_->size();
   *window = std::span<const std::byte>(buffer_).first(have_);
   return status;
@@ -174,6 +185,10 @@ Status OpenWindow(const IndexedFile& file, std::unique_ptr<InputFile>* input) {
   return opened.status;
 }
 
+FramerOptions FramingOf(const IndexedFile& file) {
+  return {file.name, file.bytes, OnDamage::kSkip, file.max_record_bytes, true};
+}
+
 class Scan {
  public:
   Scan(const IndexedFile& file, std::unique_ptr<InputFile> input, const std::stop_token& stop)
@@ -183,6 +198,7 @@ class Scan {
 
  private:
   Status Step(bool* done);
+  Status StepTo(const UnreadableRange& bad, std::span<const std::byte> window, bool* done);
   Status Take();
   void NoteLoss(IndexHeader* header);
 
@@ -200,11 +216,11 @@ class Scan {
   std::vector<IndexDamage> ranges_;
   std::vector<DataWarning> warnings_;
   std::uint64_t damaged_ = 0;
+  bool unreadable_ = false;
 };
 
 Status Scan::Run(IndexImage* image) {
-  framer_ = file_.format->NewFramer(
-      {file_.name, file_.bytes, OnDamage::kSkip, file_.max_record_bytes, true});
+  framer_ = file_.format->NewFramer(FramingOf(file_));
   output_.units = &units_;
   bool done = file_.bytes == 0;  // it has no stripe
   while (!done) {
@@ -216,6 +232,7 @@ Status Scan::Run(IndexImage* image) {
   *image = builder_.Finish(file_.bytes);
   IndexHeader& header = image->header;
   header.max_record_bytes = file_.max_record_bytes;
+  image->unreadable = unreadable_;
   NoteLoss(&header);
   for (DataWarning& warning : warnings_) {
     ranges_.push_back({file_.bytes, file_.bytes, IndexDamage::kWarning, std::move(warning.text)});
@@ -230,11 +247,17 @@ Status Scan::Step(bool* done) {
   bool at_end = false;
   Status status = window_.Slide(offset_, need_, &at_end, &window);
   if (!status.ok()) return status;
+  for (const UnreadableRange& bad : window_.unreadable()) {
+    if (bad.begin < offset_ + window.size() && bad.end > offset_) {
+      return StepTo(bad, window, done);
+    }
+  }
   const FrameInput input{window, offset_, std::min(limit_, file_.bytes), at_end, &memory_};
   const FrameResult result = framer_->Frame(input, &output_);
   if (!result.status.ok()) return result.status;
   if (window_.damaged()) {
-    return Status(StatusCode::kTruncated, "the file shrank while it was indexed");
+    return window_.shrank() ? Status(StatusCode::kTruncated, "the file shrank while it was indexed")
+                            : StatusFromErrno(EIO, "reading a page of the mapped file");
   }
   status = Take();
   offset_ += result.consumed;
@@ -243,6 +266,34 @@ Status Scan::Step(bool* done) {
   if (need_ == 0 || at_limit || at_end) limit_ = std::max(limit_, offset_) + kLimitBytes;
   *done = input.limit >= file_.bytes && (need_ == 0 || at_end) && (at_limit || at_end);
   return status;
+}
+
+// Takes what stands in front of bytes that cannot be read, and goes on behind them.
+Status Scan::StepTo(const UnreadableRange& bad, std::span<const std::byte> window, bool* done) {
+  unreadable_ = true;
+  const std::uint64_t behind = std::min(bad.end, offset_ + window.size());
+  if (bad.begin > offset_) {
+    const auto before = static_cast<std::size_t>(bad.begin - offset_);
+    const FrameInput input{window.first(before), offset_, file_.bytes, false, &memory_};
+    const FrameResult result = framer_->Frame(input, &output_);
+    if (!result.status.ok()) return result.status;
+    offset_ += result.consumed;
+    const Status status = Take();
+    if (!status.ok()) return status;
+  }
+  // To be told of what it was passing over. It takes this for the end of the file.
+  const std::uint64_t begin = offset_;
+  (void)framer_->Frame({{}, begin, file_.bytes, true, &memory_}, &output_);
+  std::erase_if(output_.damage,
+                [begin](const DamagedRange& range) { return range.begin >= begin; });
+  for (DamagedRange& range : output_.damage) range.end = std::min(range.end, begin);
+  framer_ = file_.format->NewFramerBehindGap(FramingOf(file_), behind);
+  offset_ = framer_ == nullptr ? file_.bytes : behind;
+  output_.damage.push_back({file_.name, begin, offset_, bad.why.ToString()});
+  *done = offset_ >= file_.bytes;
+  need_ = 1;
+  limit_ = std::max(limit_, offset_) + kLimitBytes;
+  return Take();
 }
 
 Status Scan::Take() {
@@ -316,7 +367,14 @@ Status ScanForIndex(const IndexedFile& file, IndexImage* image, const std::stop_
                       " when it was to be indexed",
                   {file.name, -1, -1});
   }
-  return Scan(file, std::move(input), stop).Run(image);
+  const bool mapped = !input->mapping().empty();
+  status = Scan(file, std::move(input), stop).Run(image);
+  if (!mapped || !IsOfMedium(status)) return status;
+  // Read, and not mapped, what there is around such a page can be had.
+  OpenInputResult opened = OpenSequentialInput(file.name, IoOptions{}, "it is indexed");
+  if (!opened.status.ok()) return opened.status.WithPlace({file.name, -1, -1});
+  *image = IndexImage();
+  return Scan(file, std::move(opened.file), stop).Run(image);
 }
 
 }  // namespace ringfeed

@@ -283,6 +283,9 @@ Status SaveIndex(const std::string& path, const IndexImage& image) {
   if (DamagedAllOver(image.header)) {
     return Status(StatusCode::kUnsupported, "the file is damaged in too many places");
   }
+  if (image.unreadable) {
+    return Status(StatusCode::kIoError, "a part of the file could not be read");
+  }
   OutputFile file(path);
   file.ReplaceLink();
   Status status = file.Open();

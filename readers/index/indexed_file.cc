@@ -11,6 +11,7 @@
 #include <span>
 
 #include "base/mixed_hash.h"
+#include "io/careful_reads.h"
 #include "io/data_file.h"
 
 namespace ringfeed {
@@ -86,7 +87,12 @@ Status LookAt(const std::string& name, std::uint64_t most, KnownFile* known) {
   if (reliance != Reliance::kNone) identity.changed_ns = known->state.changed_ns;
   if (reliance == Reliance::kAll) identity.inode = known->state.inode;
   const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
-    return ReadWhole(descriptor, at, to, got);
+    Status given = ReadWhole(descriptor, at, to, got);
+    if (!IsOfMedium(given)) return given;
+    // What the medium does not give is zeros: the file is another one when it can be read again.
+    std::fill(to.begin(), to.end(), std::byte{0});
+    *got = to.size();
+    return Status();
   };
   status = Sample(identity.bytes, read, &identity.sample);
   close(descriptor);

@@ -494,9 +494,9 @@ struct FaultCase {
   ReadFaults reads;
 };
 
-TEST_F(HostileInputTest, UnderAnyFaultsOfTheMediumTheConsumerEndsWithDataOrAStatus) {
+// Also of reads that an engine gave up: they are read again in small pieces.
+TEST_F(HostileInputTest, FaultsOfTheMediumThatPassCostNothing) {
   const auto files = MakeFiles(6, 300, 8, 3000);
-  std::uint64_t failures = 0;
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     for (const std::string& file : files) MakeCold(file);
     OpenOptions options = Options();
@@ -519,21 +519,10 @@ TEST_F(HostileInputTest, UnderAnyFaultsOfTheMediumTheConsumerEndsWithDataOrAStat
     Inject(reader, seed, plan);
     Drained found = Drain(reader);
     EXPECT_EQ(found.strange, 0u);
-    found.ids = Sorted(found.ids);
-    EXPECT_EQ(std::adjacent_find(found.ids.begin(), found.ids.end()), found.ids.end());
-    const PipelineStats stats = reader.Stats();
-    if (found.end == ReadResult::kFailed) {
-      ++failures;
-      EXPECT_GT(plan.failure, 0) << found.status.ToString();
-      EXPECT_EQ(found.status.code(), StatusCode::kIoError) << found.status.ToString();
-    } else if (stats.damaged_records == 0) {
-      EXPECT_EQ(found.ids, Numbers(1800)) << seed;
-    } else {
-      EXPECT_GT(plan.failure, 0);
-      EXPECT_EQ(stats.records, found.ids.size());
-    }
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_EQ(Sorted(found.ids), Numbers(1800)) << seed;
+    EXPECT_EQ(reader.Stats().damaged_records, 0u);
   }
-  EXPECT_GT(failures, 0u);
 }
 
 }  // namespace

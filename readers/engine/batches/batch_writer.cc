@@ -408,7 +408,11 @@ void BatchWriter::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
   const std::size_t rows = task.block != nullptr ? task.rows : task.refs.size();
   for (std::size_t row = 0; row < rows; ++row) {
     if (!shrunk_at(row)) continue;
-    scratch->failures.push_back({row, ShrunkWhileRead()});
+    const Status why =
+        task.block != nullptr
+            ? task.block->WhyDamagedAt(task.src_row + static_cast<std::uint32_t>(row))
+            : task.refs[row].block->WhyDamagedAt(task.refs[row].row);
+    scratch->failures.push_back({row, why});
   }
 }
 

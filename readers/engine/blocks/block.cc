@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "readers/engine/blocks/locate.h"
 #include "readers/formats/compression/decompressed_reader.h"
 
 namespace ringfeed {
@@ -27,8 +28,16 @@ bool Block::shrunk() const {
 bool Block::ShrunkAt(std::uint32_t row) const {
   // A record of a decompressed chunk stands in none: what it was made of was checked.
   return std::any_of(files.begin(), files.end(), [&](const auto& file) {
-    return StandsIn(file->mapping(), frame.records[row].data) && file->damaged();
+    return StandsIn(file->mapping(), frame.records[row].data) &&
+           file->DamagedAt(frame.records[row].bytes());
   });
+}
+
+Status Block::WhyDamagedAt(std::uint32_t row) const {
+  for (const auto& file : files) {
+    if (StandsIn(file->mapping(), frame.records[row].data)) return WhyDamaged(*file);
+  }
+  return {};
 }
 
 std::uint64_t Block::BytesOf(std::uint32_t row) const {

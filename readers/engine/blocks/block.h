@@ -145,6 +145,8 @@ struct Block {
   /// row's: its bytes may be zeros in place of data.
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
+  /// Why that row cannot be had.
+  Status WhyDamagedAt(std::uint32_t row) const;
   /// Which record a row is: its RowNumber if that is known, else its file and number in it,
   /// packed (readers/engine/files/file_table.h).
   std::uint64_t NumberOf(std::uint32_t row) const {

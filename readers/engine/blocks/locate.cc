@@ -1,5 +1,6 @@
 #include "readers/engine/blocks/locate.h"
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -90,8 +91,11 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
   }
 }
 
-Status ShrunkWhileRead() {
-  return Status(StatusCode::kTruncated, "the mapped file shrank while it was read");
+Status WhyDamaged(const InputFile& file) {
+  if (file.shrank()) {
+    return Status(StatusCode::kTruncated, "the mapped file shrank while it was read");
+  }
+  return StatusFromErrno(EIO, "reading a page of the mapped file");
 }
 
 void LoseShrunkRows(OnDamage on_damage, Block* block) {
@@ -100,7 +104,7 @@ void LoseShrunkRows(OnDamage on_damage, Block* block) {
   for (std::size_t row = 0; row < records.size(); ++row) {
     const auto number = static_cast<std::uint32_t>(row);
     if (records[row].damaged() || !block->ShrunkAt(number)) continue;
-    const Status why = ShrunkWhileRead().WithPlace(block->PlaceOf(number));
+    const Status why = block->WhyDamagedAt(number).WithPlace(block->PlaceOf(number));
     if (!IsSkippable(why, on_damage)) {
       if (!block->FailAt(number, why)) return;
       continue;

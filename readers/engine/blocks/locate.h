@@ -22,8 +22,8 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
 /// block with the first of them: what was looked for in them (fields, a filter's answer) was looked
 /// for in zeros. To be called after everything that looked.
 void LoseShrunkRows(OnDamage on_damage, Block* block);
-/// Why such a row fails.
-Status ShrunkWhileRead();
+/// Why a row fails whose bytes may be zeros in place of the mapped file's.
+Status WhyDamaged(const InputFile& file);
 
 /// A parser's failure of a row with the row's place, and, of a file's first record, with what that
 /// may be instead.

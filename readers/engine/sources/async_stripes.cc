@@ -35,6 +35,8 @@ class AsyncStripes final : public StripeReader {
   Step MoveToLargeBuffer(Block* block, std::uint64_t need_end);
   void TakeCurrent(Block* block);
   void LetGoOfNext();
+  /// Reads again what the medium did not give of a buffer, but for what cannot be read.
+  void Mend(ReadBuffer* buffer);
 
   std::uint64_t AlignedDown(std::uint64_t offset) const {
     return offset / file_->alignment() * file_->alignment();
@@ -79,12 +81,27 @@ bool AsyncStripes::ReadPart(Block* block) {
   while (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) {
     if (!RequestBuffers(block)) break;
     if (!current_->complete()) return false;
+    Mend(current_.get());
     const Step step = FrameCurrent(block);
     if (step == Step::kWait) return false;
     if (step == Step::kDone) break;
   }
   FinishPart(block);
   return true;
+}
+
+void AsyncStripes::Mend(ReadBuffer* buffer) {
+  if (buffer->status.ok()) return;
+  const InputTimer timer(*context_->read_clock, *context_->wait_clock);
+  for (ReadBuffer::Part& part : buffer->parts) {
+    if (part.status.ok()) continue;
+    std::size_t got = part.got;
+    part.status = ReadAround(part.status, part.request.offset,
+                             {part.request.buffer, part.request.bytes}, &got);
+    part.got = static_cast<std::uint32_t>(got);
+    if (!part.status.ok()) break;  // the failure
+  }
+  buffer->Conclude();
 }
 
 AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
@@ -99,7 +116,8 @@ AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
   if (cut && !current_->status.ok()) leaves_sums_from_ = FrameInput::kLeavesNone;
   const auto used = static_cast<std::size_t>(position_ - current_->begin);
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
-  const std::size_t need = Frame(block, {current_->run.data + used, valid - used}, limit(), at_end);
+  const std::size_t need =
+      FrameAround(block, {current_->run.data + used, valid - used}, limit(), at_end);
   if (cut) {
     if (!current_->status.ok()) {
       NoteReadFailure(block, current_->valid_end, current_->status);
@@ -121,6 +139,7 @@ AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
 
 AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need_end) {
   if (!next_->complete()) return Step::kWait;
+  Mend(next_.get());
   if (next_->valid_end < need_end && leaves_sums_from_ != FrameInput::kLeavesNone) {
     leaves_sums_from_ = FrameInput::kLeavesNone;  // then it needs less, perhaps
     return Step::kAgain;
@@ -147,6 +166,7 @@ AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need
 // What stands in memory already is moved, and the rest is read behind it.
 AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t need_end) {
   if (next_ != nullptr && !next_->complete()) return Step::kWait;
+  if (next_ != nullptr) Mend(next_.get());
   const std::uint64_t begin = AlignedDown(position_);
   const std::uint64_t end = std::min(need_end, file_bytes_);
   const std::uint64_t have_end =

@@ -69,12 +69,6 @@ class InlineStripes : public StripeReader {
   std::size_t largest_record_ = 0;
 };
 
-// What is not to be trusted begins in front of what was noted before.
-void SortDamage(Block* block) {
-  std::stable_sort(block->frame.damage.begin(), block->frame.damage.end(),
-                   [](const DamagedRange& a, const DamagedRange& b) { return a.begin < b.begin; });
-}
-
 bool InlineStripes::ReadPart(Block* block) {
   if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
   if (file_bytes_ == kUnknownSize && position_ >= limit()) LookForEnd(block);
@@ -91,6 +85,7 @@ Status InlineStripes::ReadMore(std::uint64_t offset, std::span<std::byte> to, st
     const StageTimer timer(*context_->read_clock);
     status = file_->ReadAt(offset, to, got);
   }
+  if (!status.ok()) status = ReadAround(status, offset, to, got);
   context_->read_bytes->Add(*got);
   return status;
 }
@@ -145,7 +140,8 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   if (file_bytes_ == kUnknownSize && got < ask && failure.ok()) SetEnd(base_ + fill_);
   const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
   if (!failure.ok()) leaves_sums_from_ = FrameInput::kLeavesNone;
-  const std::size_t need = Frame(block, {run_.data + used(), fill_ - used()}, part_end, ended);
+  const std::size_t need =
+      FrameAround(block, {run_.data + used(), fill_ - used()}, part_end, ended);
   // What stands behind this part comes first: the next part meets the failure again.
   if (!failure.ok()) return position_ < part_end && PassFailure(block, base_ + fill_, failure);
   if (got < ask && base_ + fill_ < file_bytes_) {

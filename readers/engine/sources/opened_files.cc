@@ -230,7 +230,7 @@ LaneFile* LaneFiles::UseFirst(std::size_t number) {
   if (file->mapping.empty()) {
     file->input.reset();  // the part has it now
   } else {
-    file->shrunk = file->open->damaged();
+    file->shrunk = file->open->shrank();
     file->direct = file->direct && !file->shrunk;
   }
   return file;

@@ -63,7 +63,8 @@ bool RowFramer::LoseShrunk(std::span<const std::shared_ptr<InputFile>> inputs,
     for (NeededUnit& unit : needed->units) {
       if (unit.file == kNoFile || unit.loss != 0) continue;
       if (std::less<>()(unit.data, begin) || !std::less<>()(unit.data, end)) continue;
-      needed->Lose(&unit, ShrunkWhileRead());
+      if (!input->DamagedAt({unit.data, unit.bytes})) continue;
+      needed->Lose(&unit, WhyDamaged(*input));
       any = true;
     }
   }

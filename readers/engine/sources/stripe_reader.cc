@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "base/refusal.h"
+#include "readers/engine/blocks/locate.h"
 
 namespace ringfeed {
 
@@ -14,6 +17,14 @@ namespace {
 // Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
 // tar file is put together of members, some of which were taken before the damaged one.
 bool RecordsStandAlone(const Format& format) { return format.name() != "tar"; }
+
+// Whether where a record stands follows from its number, and from nothing in front of it but the
+// file's head: then bytes that cannot be read cost the records that they are part of.
+bool HasFixedPlaces(const Format& format) {
+  const std::string_view name = format.name();
+  return name.starts_with("rows") || name == "npy" || name == "tokens" || name == "megatron" ||
+         name == "raw";
+}
 
 // Whether the checksums of most records from that one on were left.
 bool LeftMost(const FrameOutput& frame, std::size_t first) {
@@ -47,7 +58,8 @@ StripeReader::StripeReader(LaneContext* context, StripeInput input)
       stripes_(input.stripes),
       has_grown_(input.compression == Compression::kNone && file_->size() > input.bytes),
       leaves_sums_from_(LeavesSumsFrom(*context, input.compression, *file_)),
-      memory_(context->arena) {
+      memory_(context->arena),
+      careful_(file_.get()) {
   FramerOptions options = Framing(context_->options->on_damage);
   options.check_elements = context_->check_elements;
   framer_ = format_->NewFramer(options);
@@ -104,6 +116,111 @@ std::size_t StripeReader::Frame(Block* block, std::span<const std::byte> bytes, 
     block->denied = memory_.exhausted();
   }
   return block->status.ok() ? result.need_bytes : 0;
+}
+
+std::size_t StripeReader::FrameAround(Block* block, std::span<const std::byte> bytes,
+                                      std::uint64_t end, bool at_end) {
+  careful_.Forget(position_);
+  if (careful_.ranges().empty()) [[likely]] {
+    return Frame(block, bytes, end, at_end);
+  }
+  const std::uint64_t begin = position_;
+  const std::uint64_t bytes_end = begin + bytes.size();
+  const auto rest = [&] { return bytes.subspan(static_cast<std::size_t>(position_ - begin)); };
+  const bool skips = context_->options->on_damage == OnDamage::kSkip;
+  if (skips && HasFixedPlaces(*format_)) {
+    const std::size_t first_row = block->rows();
+    const std::size_t need = Frame(block, bytes, end, at_end);
+    LoseUnreadable(block, first_row, bytes, begin);
+    return need;
+  }
+  while (!careful_.ranges().empty() && careful_.ranges().front().begin < bytes_end) {
+    if (position_ >= end) return 0;
+    const UnreadableRange bad = careful_.ranges().front();
+    if (bad.begin > position_) {
+      const auto before = static_cast<std::size_t>(bad.begin - position_);
+      const std::size_t need = Frame(block, rest().first(before), end, false);
+      if (!block->status.ok() || (need == 0 && position_ >= end)) return 0;
+    }
+    if (!skips) {
+      NoteReadFailure(block, bad.begin, bad.why);
+      return 0;
+    }
+    if (!PassUnreadable(block, std::min(bad.end, bytes_end), bad.why)) return 0;
+    careful_.Forget(position_);
+  }
+  if (position_ >= end || (position_ == bytes_end && at_end)) return 0;
+  return position_ == bytes_end ? 1 : Frame(block, rest(), end, at_end);
+}
+
+bool StripeReader::PassUnreadable(Block* block, std::uint64_t to, const Status& why) {
+  const std::uint64_t at = position_;
+  std::vector<DamagedRange>& damage = block->frame.damage;
+  const std::size_t before = damage.size();
+  Frame(block, {}, at, true);  // to be told of what it was passing over
+  // It takes this for the end of the file, and says that the file shrank.
+  std::erase_if(damage, [at](const DamagedRange& range) { return range.begin >= at; });
+  for (std::size_t i = before; i < damage.size(); ++i) damage[i].end = std::min(damage[i].end, at);
+  const Status placed = why.WithPlace({file_->name(), static_cast<std::int64_t>(at), -1});
+  const FramerOptions options = Framing(OnDamage::kSkip);
+  std::unique_ptr<Framer> framer = format_->NewFramerBehindGap(options, to);
+  const std::uint64_t lost_to = framer != nullptr ? to : file_bytes_;
+  if (!damage.empty() && damage.back().end == at && damage.back().file == file_->name()) {
+    damage.back().end = lost_to;  // one loss
+  } else {
+    damage.push_back({file_->name(), at, lost_to, placed.ToString()});
+  }
+  position_ = lost_to;
+  if (framer == nullptr) return false;
+  framer_ = std::move(framer);
+  framed_from_ = to;
+  return true;
+}
+
+void StripeReader::LoseUnreadable(Block* block, std::size_t first_row,
+                                  std::span<const std::byte> bytes, std::uint64_t offset) {
+  std::vector<RecordSpan>& records = block->frame.records;
+  const std::span<const UnreadableRange> bad = careful_.ranges();
+  // Rows of an array that is gathered stand elsewhere: each has bytes of all of it.
+  const auto stands_here = [bytes](const RecordSpan& record) {
+    return !std::less<>()(record.data, bytes.data()) &&
+           !std::less<>()(bytes.data() + bytes.size(), record.data + record.size);
+  };
+  for (std::size_t row = first_row; row < records.size(); ++row) {
+    RecordSpan& record = records[row];
+    if (record.damaged()) continue;
+    std::uint64_t begin = offset;
+    std::uint64_t end = position_;
+    if (stands_here(record)) {
+      begin += static_cast<std::uint64_t>(record.data - bytes.data());
+      end = begin + record.size;
+    }
+    const auto lost = std::find_if(bad.begin(), bad.end(), [&](const UnreadableRange& range) {
+      return range.begin < end && begin < range.end;
+    });
+    if (lost == bad.end()) continue;
+    record = RecordSpan();
+    block->frame.damage.push_back({file_->name(), begin, end, lost->why.ToString()});
+  }
+  SortDamage(block);
+}
+
+Status StripeReader::ReadAround(const Status& failure, std::uint64_t offset,
+                                std::span<std::byte> buffer, std::size_t* got) {
+  if (context_->direct != nullptr || !careful_.HelpsAfter(failure)) return failure;
+  const std::size_t had = *got / file_->alignment() * file_->alignment();
+  const std::span<std::byte> rest = buffer.subspan(had);
+  std::size_t more = 0;
+  const Status status = context_->options->on_damage == OnDamage::kSkip
+                            ? careful_.ReadAll(offset + had, rest, &more)
+                            : careful_.ReadToFirst(offset + had, rest, &more);
+  *got = had + more;
+  return status;
+}
+
+void StripeReader::SortDamage(Block* block) {
+  std::stable_sort(block->frame.damage.begin(), block->frame.damage.end(),
+                   [](const DamagedRange& a, const DamagedRange& b) { return a.begin < b.begin; });
 }
 
 // What stands behind a record that fails may stand before it in the order. It is framed where the
@@ -230,16 +347,16 @@ class MappedStripes final : public StripeReader {
     const std::uint64_t end = std::min<std::uint64_t>(file_bytes_, file_->mapping().size());
     if (position_ < limit() || file_bytes_ == 0) {
       const std::uint64_t start = position_;
+      const std::uint64_t framed_from = framed_from_;
       // What is not looked at needs no room in the cache.
       const bool cached = context_->written && !left_most_;
       const std::uint64_t part_end =
           cached ? std::min(part_limit(), start + kMemoryPartBytes) : part_limit();
-      Frame(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end, true);
+      FrameAround(block, file_->mapping().subspan(start, end - std::min(start, end)), part_end,
+                  true);
       context_->read_bytes->Add(position_ - start);
-      if (file_->damaged() && block->status.ok()) {
-        // What was framed since the file shrank may be zeros in place of data.
-        block->frame.records.clear();
-        NoteShortFile(block, start);
+      if (file_->damaged()) {
+        FrameAgain(block, {start, end, part_end, framed_from});
       } else if (end < file_bytes_ && (position_ >= end || position_ == start)) {
         // It was shorter already when it was mapped: nothing that was scheduled follows.
         NoteShortFile(block, std::min(position_, end));
@@ -257,7 +374,79 @@ class MappedStripes final : public StripeReader {
   }
 
   bool frames_hot() const override { return !left_most_; }
+
+ private:
+  struct Part {
+    std::uint64_t start = 0;
+    std::uint64_t file_end = 0;
+    std::uint64_t end = 0;
+    std::uint64_t framed_from = 0;  ///< as it was at the start
+  };
+  void FrameAgain(Block* block, const Part& part);
+  /// The pages from `start` on that the medium did not give.
+  void NoteUnreadable(std::uint64_t start);
+  void FrameUpTo(std::uint64_t start, std::uint64_t end);
+
+  std::size_t known_ = 0;  ///< pages that the medium did not give, as of the last part
 };
+
+// What was framed in this part may be zeros in place of data: since the file shrank, or because the
+// medium did not give a page.
+void MappedStripes::FrameAgain(Block* block, const Part& part) {
+  if (file_->shrank()) {
+    if (!block->status.ok()) return;
+    block->frame.CutRecords(0);
+    NoteShortFile(block, part.start);
+    return;
+  }
+  if (HasFixedPlaces(*format_) && part.start > 0) return;  // whoever writes the rows looks
+  // Framing it again may touch more of them.
+  for (std::size_t pages = file_->unreadable().size(); pages != known_;
+       pages = file_->unreadable().size()) {
+    known_ = pages;
+    NoteUnreadable(part.start);
+    if (careful_.ranges().empty()) continue;
+    block->frame.CutRecords(0);
+    block->frame.damage.clear();
+    block->framed.clear();
+    block->status = Status();
+    framed_from_ = part.framed_from;
+    FrameUpTo(part.start, std::max(part.start, careful_.ranges().front().begin));
+    FrameAround(block, file_->mapping().subspan(part.start, part.file_end - part.start), part.end,
+                true);
+  }
+}
+
+void MappedStripes::NoteUnreadable(std::uint64_t start) {
+  for (const std::span<const std::byte> page : file_->unreadable()) {
+    const auto at = static_cast<std::uint64_t>(page.data() - file_->mapping().data());
+    careful_.Note(at, at + page.size(),
+                  WhyDamaged(*file_).WithPlace({file_->name(), static_cast<std::int64_t>(at), -1}));
+  }
+  careful_.Forget(start);
+}
+
+// Makes a framer that has framed what stands in front of `start`. It may look on up to `end`.
+void MappedStripes::FrameUpTo(std::uint64_t start, std::uint64_t end) {
+  const FramerOptions options = Framing(context_->options->on_damage);
+  framer_ = framed_from_ == 0 ? format_->NewFramer(options)
+                              : format_->NewFramerBehindGap(options, framed_from_);
+  position_ = start;
+  FrameOutput unused;
+  HeapFrameMemory memory;
+  FrameInput input;
+  input.limit = start;
+  input.memory = &memory;
+  for (std::uint64_t at = framed_from_; at < start;) {
+    input.bytes = file_->mapping().subspan(at, end - at);
+    input.offset = at;
+    const FrameResult result = framer_->Frame(input, &unused);
+    if (result.consumed == 0 || !result.status.ok()) return;
+    at += result.consumed;
+    unused = FrameOutput();
+    memory.Clear();
+  }
+}
 
 }  // namespace
 

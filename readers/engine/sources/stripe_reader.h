@@ -10,6 +10,7 @@
 
 #include "base/machine/cpu_time.h"
 #include "base/memory/arena.h"
+#include "io/careful_reads.h"
 #include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "readers/engine/blocks/block.h"
@@ -151,6 +152,17 @@ class StripeReader {
   /// Frames the records that start before `end` in `bytes`, which stand at position_, and moves
   /// position_ on. Returns the framer's need for more.
   std::size_t Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end, bool at_end);
+  /// The same where the medium did not give some of these bytes (careful_): what stands around them
+  /// is framed, as the format finds it.
+  std::size_t FrameAround(Block* block, std::span<const std::byte> bytes, std::uint64_t end,
+                          bool at_end);
+  /// After a read failed that brought *got bytes of `buffer`, from `offset` on: reads what there
+  /// is. If damage is skipped, all of it, but for pages that cannot be read, which careful_ notes;
+  /// else what stands in front of the first of them.
+  Status ReadAround(const Status& failure, std::uint64_t offset, std::span<std::byte> buffer,
+                    std::size_t* got);
+  /// What is not to be trusted begins in front of what was noted before.
+  static void SortDamage(Block* block);
   /// The end of an input whose size was not known: there are that many bytes.
   void SetEnd(std::uint64_t bytes);
   /// The file turned out to end before its size at opening.
@@ -175,12 +187,21 @@ class StripeReader {
   std::size_t leaves_sums_from_;
   bool left_most_ = false;  ///< of the records that were framed last, most checksums
   BlockMemory memory_;
+  CarefulReads careful_;
+  std::uint64_t framed_from_ = 0;  ///< what framer_ has seen begins there
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< where the next record starts
   std::uint64_t records_ = 0;   ///< framed before the current part, damaged ones too
 
- private:
   FramerOptions Framing(OnDamage on_damage) const;
+
+ private:
+  /// Goes on at `to`, behind bytes that cannot be read. False where nothing tells what stands
+  /// there: the rest of the file is lost.
+  bool PassUnreadable(Block* block, std::uint64_t to, const Status& why);
+  /// Rows from that one on, of `bytes` at `offset`, that cannot be read are damaged.
+  void LoseUnreadable(Block* block, std::size_t first_row, std::span<const std::byte> bytes,
+                      std::uint64_t offset);
   /// Whether records after the one that failed are framed too (Block::fails_in_order).
   bool GoesOnBehind(const Block& block, std::size_t first_row, std::span<const std::byte> bytes,
                     const Status& failure) const;

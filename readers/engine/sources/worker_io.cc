@@ -18,18 +18,23 @@ void FinishPart(const ReadCompletion& completion) {
   part->got = completion.bytes;
   part->status = completion.status;
   ++buffer->parts_done;
-  if (!completion.status.ok() && buffer->status.ok()) buffer->status = completion.status;
-  if (!buffer->complete()) return;
-  buffer->valid_end = buffer->begin;
-  for (const ReadBuffer::Part& each : buffer->parts) {
-    buffer->valid_end = each.request.offset + each.got;
-    if (each.got < each.request.bytes) break;
-  }
-  // A last read may be rounded up past the region that was asked for.
-  buffer->valid_end = std::min(buffer->valid_end, buffer->end);
+  if (buffer->complete()) buffer->Conclude();
 }
 
 }  // namespace
+
+void ReadBuffer::Conclude() {
+  status = Status();
+  valid_end = begin;
+  bool whole = true;
+  for (const Part& part : parts) {
+    if (status.ok()) status = part.status;
+    if (whole) valid_end = part.request.offset + part.got;
+    whole = whole && part.got == part.request.bytes;
+  }
+  // A last read may be rounded up past the region that was asked for.
+  valid_end = std::min(valid_end, end);
+}
 
 WorkerIo::WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena,
                    const EngineFactory& factory, std::shared_ptr<DirectReads> direct)

@@ -54,6 +54,8 @@ struct ReadBuffer {
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
+  /// Once complete, by its parts: up to where it is valid, and the first failure.
+  void Conclude();
   /// By the reads that are done.
   std::uint64_t BytesRead() const {
     std::uint64_t bytes = 0;
