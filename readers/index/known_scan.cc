@@ -75,7 +75,7 @@ Status ScanKnown(const IndexedFile& file, const KnownFile& known, IndexImage* im
   if (after.state != known.state) {
     status = CheckKnown(file.name, known, after.state);
     if (!status.ok()) {
-      return Status(StatusCode::kIoError,
+      return Status(status.code(),
                     "the file changed while it was indexed (" + status.message() + ")",
                     {file.name, -1, -1});
     }

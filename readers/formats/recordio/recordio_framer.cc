@@ -70,7 +70,7 @@ class RecordIoFramer final : public Framer {
                         FrameResult* result);
   FrameStep SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                        FrameResult* result);
-  bool HasChunk(const FrameInput& input, std::size_t pos) const;
+  bool HasChunk(const FrameInput& input, std::size_t pos);
   void Found(std::uint64_t at, FrameOutput* output);
   void LoseRecords(FrameOutput* output);
   Finding Examine(const FrameInput& input, std::size_t pos) const;
@@ -254,11 +254,13 @@ bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, Fr
 }
 
 // What was lost behind a chunk is none, or is cut.
-bool RecordIoFramer::HasChunk(const FrameInput& input, std::size_t pos) const {
+bool RecordIoFramer::HasChunk(const FrameInput& input, std::size_t pos) {
   if (input.bytes.size() - pos < kHeader) return false;
-  const Finding finding = ExamineHeader(input, pos);
-  return finding.kind == Finding::Kind::kChunk &&
-         finding.header.stored_bytes <= input.bytes.size() - pos - kHeader;
+  const Finding finding = Examine(input, pos);
+  if (finding.kind != Finding::Kind::kChunk) return false;
+  FrameOutput unused;
+  const auto stored = input.bytes.subspan(pos + kHeader, finding.header.stored_bytes);
+  return Records(finding.header, stored, input.memory, &unused).empty();
 }
 
 Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {

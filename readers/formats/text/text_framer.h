@@ -347,14 +347,17 @@ class TextUnitFramer final : public UnitFramer {
   }
 
  private:
-  // A unit may end a byte behind its row's end, which has two at most.
+  // A unit may end a byte behind its row's end, which has two at most: in a row that was lost.
   static bool HasRow(std::span<const std::byte> rest) {
-    if (rest.size() < kMostEndBytes) return false;
+    const bool empty_rows_count = !Scanner::IsNoRow(rest.data(), 0);
+    if (rest.size() < kMostEndBytes) {
+      return empty_rows_count && !rest.empty() && rest.front() == std::byte{'\n'};
+    }
     const auto is_blank = [](std::byte byte) {
       return byte == std::byte{'\n'} || byte == std::byte{'\r'} || byte == std::byte{' '} ||
              byte == std::byte{'\t'};
     };
-    return Scanner::kEmptyRowsCount || !std::all_of(rest.begin(), rest.end(), is_blank);
+    return empty_rows_count || !std::all_of(rest.begin(), rest.end(), is_blank);
   }
 
   const LostUnits lost_;

