@@ -321,9 +321,7 @@ ChainPosition ReaderSession::Understood(const std::string& text) {
                std::to_string(end) + ": read as many passes as were read before");
   }
   // Whether its weights may have changed: said here, before anything is lost.
-  if (plan_.source.mix != nullptr) {
-    (void)indexed->NewCursor(position.mix, plan_.order_stages().size());
-  }
+  if (plan_.source.mix != nullptr) indexed->CheckMix(position.mix, position.mark);
   return position;
 }
 

@@ -251,10 +251,23 @@ class Configuration:
             return all(step == "multipass:1" for step in before_batch)
         return self.batch.startswith("batch") and before_batch[0] == self.batch
 
+    def content_mixture(self):
+        """Whether batches of what was mixed depend on what is in the records, and nothing in front of
+        them holds rows back: then the mark of a position says where a batch starts."""
+        if not self.mixed or not self.batch or self.plain_mixture():
+            return False
+        before_batch = self.steps[:self.steps.index(self.batch)]
+        return all(step.startswith(("parse", "rows", "filter")) for step in before_batch)
+
+    def reweighted_at(self, number, place):
+        """As `reweighted`, from that place of that pass on."""
+        weights = [str(2 * i + 1) for i in range(len(self.sources))]
+        change = (number, place, [Fraction(weight) for weight in weights])
+        return self.everything(change), {f"{i}.weight": weight for i, weight in enumerate(weights)}
+
     def reweighted(self, batches):
         """From behind so many batches on with other weights: what follows them, and the words that
         say so. Of a plain mixture."""
-        weights = [str(2 * i + 1) for i in range(len(self.sources))]
         stage, _ = self.rows()
         number, place = 0, batches * max(1, self.size)
         while True:
@@ -265,9 +278,7 @@ class Configuration:
             if place < cut or number == self.passes():
                 break
             number, place = number + 1, place - cut
-        change = (number, place, [Fraction(weight) for weight in weights])
-        words = {f"{i}.weight": weight for i, weight in enumerate(weights)}
-        return self.everything(change), words
+        return self.reweighted_at(number, place)
 
     def passes(self):
         """How often the source is read in all, where each pass of it is a pass over all records."""

@@ -8,6 +8,7 @@ delivers the rest; so it does after SeekTo, SkipBatches and ReInit. Exit status 
 """
 
 import argparse
+import json
 import random
 import select
 import subprocess
@@ -149,7 +150,10 @@ class Check:
                       f" of {ranks}", following, each, other, restore=position)
         self.again(position, following, other)
         if self.configuration.plain_mixture():
-            self.with_other_weights(position, following, other)
+            self.with_other_weights(self.configuration.reweighted(following), position, following,
+                                    other)
+        if self.configuration.content_mixture():
+            self.with_other_weights_of_content(position, following, other)
         self.same_on_all_ranks(following)
 
     def again(self, position, following, ranks):
@@ -164,8 +168,20 @@ class Check:
         self.tail(f"restored a second time, behind batch {later - 1}", later, 0, ranks,
                   restore=second)
 
-    def with_other_weights(self, position, following, ranks):
-        wanted, words = self.configuration.reweighted(following)
+    def with_other_weights_of_content(self, position, following, ranks):
+        """Within a segment they are refused: what was delivered of it cannot be told any more."""
+        number, place, outputs = json.loads(bytes.fromhex(position))["mark"]
+        _, words = reweighted = self.configuration.reweighted_at(number, place)
+        if outputs == 0:
+            self.with_other_weights(reweighted, position, following, ranks)
+            return
+        line = self.configuration.line(0, ranks, restore=position, **words)
+        found, status, _ = self.driver.answer(line)
+        if found or "within a segment" not in status:
+            self.faults.append(f"other weights within a segment: {status}\n    {line}")
+
+    def with_other_weights(self, reweighted, position, following, ranks):
+        wanted, words = reweighted
         rank = self.rng.randrange(ranks)
         self.run(f"other weights behind batch {following - 1}",
                  [each for each in wanted(rank, ranks) if each[0] >= following], "ok", rank, ranks,

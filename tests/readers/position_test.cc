@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -816,6 +817,81 @@ TEST_F(PositionTest, WeightsChangeWherePassesThatDependOnThemAreApartOnly) {
     EXPECT_EQ(WhyNotRestored(joined(3, 2), ReadAll(joined(1, 2), read).positions.back()), "");
   }
   EXPECT_EQ(WhyNotRestored(joined(3, 0), joined(1, 0).Position()), "") << "nothing was counted yet";
+}
+
+/// How often each record came, by file and number.
+using RecordCounts = std::map<std::pair<std::uint64_t, std::uint64_t>, int>;
+
+/// Reads up to `most` batches, and counts their records.
+void CountRecords(Reader* reader, std::size_t most, RecordCounts* counts) {
+  Instance batch;
+  BatchOrigin origin;
+  for (std::size_t i = 0; i < most; ++i) {
+    if (reader->TryReadNext(&batch, {.origin = &origin}) != ReadResult::kRecord) break;
+    for (const RecordRange& range : origin.records) {
+      for (std::uint64_t each = 0; each < range.count; ++each) {
+        ++(*counts)[{range.file, range.first + each}];
+      }
+    }
+  }
+  EXPECT_TRUE(reader->status().ok()) << reader->status().ToString();
+}
+
+// What is left of a segment was dealt by the weights of before: its batches cannot come again.
+TEST_F(PositionTest, WeightsDoNotChangeWithinASegment) {
+  const std::vector<std::string> files = MakeFiles(2, 60, 8, 100);
+  OpenOptions options = SmallStripes();
+  options.note_records = true;
+  const auto mix = [&](double weight) {
+    return Parse(
+        Mix({{OpenFiles({files[0]}, options), 1}, {OpenFiles({files[1]}, options), weight}},
+            options),
+        RawParser());
+  };
+  using Weighted = std::function<Reader(double)>;
+  const Weighted packed = [&](double weight) {
+    return Pack(mix(weight), {.field = "bytes", .length = 128, .rows = 2, .segment = 20});
+  };
+  const Weighted buckets = [&](double weight) {
+    return BucketBatch(mix(weight),
+                       {.size = 4, .field = "bytes", .bounds = {30, 60}, .segment = 20});
+  };
+  const Weighted groups = [&](double weight) {
+    const auto of_three = [](const RecordSpan& record) {
+      return static_cast<std::int64_t>(record.size % 3);
+    };
+    return GroupBatch(mix(weight), {.size = 4, .group_of = of_three, .segment = 20});
+  };
+  const Weighted filtered = [&](double weight) {
+    return Batch(Filter(mix(weight), IsOfThree), {.size = 4});
+  };
+  for (const Weighted& chain : {packed, buckets, groups, filtered}) {
+    RecordCounts once;
+    Reader whole = chain(1);
+    CountRecords(&whole, ~std::size_t{0}, &once);
+    int changed = 0;
+    const std::vector<std::string> positions = ReadAll(chain(1)).positions;
+    for (std::size_t at = 0; at < positions.size(); ++at) {
+      ChainPosition position;
+      ASSERT_TRUE(ParsePosition(positions[at], &position).ok());
+      EXPECT_EQ(WhyNotRestored(chain(1), positions[at]), "");
+      const std::string why = WhyNotRestored(chain(3), positions[at]);
+      if (position.mark && position.mark->outputs > 0) {
+        EXPECT_NE(why.find("within a segment"), std::string::npos) << positions[at] << why;
+        continue;
+      }
+      ASSERT_EQ(why, "") << positions[at];
+      ++changed;
+      RecordCounts counts;
+      Reader first = chain(1);
+      CountRecords(&first, at, &counts);
+      Reader rest = chain(3);
+      rest.Restore(positions[at]);
+      CountRecords(&rest, ~std::size_t{0}, &counts);
+      EXPECT_EQ(counts, once) << "restored behind batch " << at;
+    }
+    EXPECT_GT(changed, 0);
+  }
 }
 
 TEST_F(PositionTest, APositionBehindADecoratorKnowsWhatThatReads) {

@@ -283,6 +283,22 @@ MixChain IndexedSource::NewMix(const std::string& mix) const {
   return chain;
 }
 
+void IndexedSource::CheckMix(const std::string& mix,
+                             const std::optional<PlanPosition>& mark) const {
+  (void)NewMix(mix);
+  if (mix.empty() || !mark || mark->outputs == 0) return;
+  MixState state;
+  bool other_weights = false;
+  const Status status = ParseMixText(mix, WeightsOf(*plan_.source.mix), &state, &other_weights);
+  if (!status.ok()) throw Error(status);
+  if (!other_weights) return;
+  // What is left out was made of places that the weights of before dealt.
+  throw Error(Status(StatusCode::kInvalidArgument,
+                     "the weights of a mixture do not change within a segment, of which " +
+                         std::to_string(mark->outputs) +
+                         " batches were delivered: give the weights as before"));
+}
+
 std::unique_ptr<RowCursor> IndexedSource::NewCursor(const std::string& mix,
                                                     std::size_t stages) const {
   if (plan_.source.mix != nullptr) return NewMix(mix).rows;

@@ -50,6 +50,9 @@ class IndexedSource {
   /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error if it
   /// is of another mixture.
   std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
+  /// Throws Error if that is of another mixture, or one of other weights in a place where they do
+  /// not change. `mark`: where the batches after it start.
+  void CheckMix(const std::string& mix, const std::optional<PlanPosition>& mark) const;
   /// Passes of that cursor; 0: without end.
   std::uint64_t passes(std::size_t stages) const;
   /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only if batches
