@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -108,15 +109,16 @@ struct BatchOptions {
   /// Of each batch of `size` rows this process gets rows [rank * size / ranks, (rank + 1) * size /
   /// ranks), and reads no more than it needs for these; FindRank() asks the launcher. `size` must
   /// be a multiple of the ranks. A short last batch is uneven: later ranks have fewer rows of it,
-  /// or none (see empty_batches). Needs an index of the files.
+  /// or none. All ranks take as many steps (see empty_batches). Needs an index of the files.
   Rank rank{};
   /// Instead each rank reads files of its own (FileOrder::rank), size / ranks rows at a time: needs
   /// no index, but the order is another one for each number of ranks, and so are the steps.
   bool split_by_files = false;
-  /// A batch of which nothing is here, since its rows are other ranks' or damaged, is delivered
-  /// too, with tensors of no rows: so all ranks step alike. Else it is not shown, and counts with
-  /// the delivery that comes next, or with the end.
-  bool empty_batches = false;
+  /// Whether a batch of which nothing is here, since its rows are other ranks' or damaged, is
+  /// delivered too, with tensors of no rows. Else it is not shown, and counts with the delivery
+  /// that comes next, or with the end. If not said: of each of several ranks it is delivered, so
+  /// that all take as many steps; of one, and with split_by_files, it is not.
+  std::optional<bool> empty_batches{};
 };
 /// Joins `size` rows to a batch in one piece of pinned memory. A fixed field becomes [rows,
 /// shape…]. A ragged one becomes the values of all rows with their offsets in lod[0] (LoDTensors:

@@ -49,7 +49,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     origin.damaged.insert(origin.damaged.begin(), late.begin(), late.end());
     late.clear();
     // In front of a failure an empty batch is none that was asked for.
-    const bool shows = session_->plan_.batch.empty_batches && settled.failure.ok();
+    const bool shows = session_->plan_.shows_empty_batches() && settled.failure.ok();
     if (slot_->rows == 0 && !shows) {
       settled.kind = SettledBatch::Kind::kNothing;
       if (settled.failure.ok()) session_->PassOverLate(*taken_.run, origin);
@@ -95,7 +95,7 @@ bool ReaderSession::SettleByCpu(const Taken& taken, BatchBuffer* slot) {
   std::vector<std::uint32_t> all(slot->pending_sums.size());
   std::iota(all.begin(), all.end(), 0U);
   taken.run->LosePayloads(all, slot);
-  if (slot->rows > 0 || !slot->status.ok() || plan_.batch.empty_batches) return true;
+  if (slot->rows > 0 || !slot->status.ok() || plan_.shows_empty_batches()) return true;
   PassOverLate(*taken.run, OriginOf(taken, *slot));
   const std::lock_guard lock(mutex_);
   passed_over_.insert(passed_over_.end(), passed_late_.begin(), passed_late_.end());

@@ -114,8 +114,7 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
 
 bool ReaderSession::IsHidden(const Delivery& delivery) const {
   const BatchBuffer* const slot = delivery.batch;
-  const bool shows_all = plan_.batched && plan_.batch.empty_batches;
-  return slot != nullptr && slot->rows == 0 && slot->status.ok() && !shows_all;
+  return slot != nullptr && slot->rows == 0 && slot->status.ok() && !plan_.shows_empty_batches();
 }
 
 // All rows of the batch were skipped, or are other ranks': it is given back at once. It counts once

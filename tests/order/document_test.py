@@ -212,13 +212,14 @@ def delivered(one, driver, folder):
 
 
 def promised(one, text):
-    """The same from the document's result; holes are left out, or padding where that is asked for."""
+    """The same from the document's result; holes are left out, or padding where that is asked for.
+    Of one of several ranks a batch without rows is handed out, too."""
     groups = re.findall(r"\[([^]]*)\]", text) if "[" in text else text.split()
     result = []
     for batch, group in enumerate(groups):
         rows = ["-" if row == "x" and one.padded else row for row in group.split()]
         rows = [row for row in rows if row != "x"]
-        if rows:
+        if rows or one.rank:
             result.append((batch, rows))
     return result
 

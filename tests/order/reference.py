@@ -403,7 +403,8 @@ def packed_batches(stage, length, rows, segment, length_of, drop=False):
 
 def deliveries(cut, rank=0, ranks=1, pad=False):
     """What a rank is given of pass 0 of the whole: [(number of the batch, rows)]. With `pad` a place
-    without a record is 0; else it is left out, and a batch without any row is not handed out."""
+    without a record is 0; else it is left out. A batch without any row is handed out to each of
+    several ranks, so that all take as many steps; to one alone it is not."""
     result = []
     for number, batch in enumerate(cut(0)):
         rows = batch.of_rank(rank, ranks)
@@ -412,7 +413,7 @@ def deliveries(cut, rank=0, ranks=1, pad=False):
             rows += [0] * (batch.size // ranks - len(rows))
         else:
             rows = [row for row in rows if row is not HOLE]
-        if rows:
+        if rows or ranks > 1:
             result.append((number, rows))
     return result
 

@@ -320,7 +320,7 @@ TEST_F(OrderFailureTest, PassesWithoutEndWhoseWholeBatchesAreDamagedFail) {
     OpenOptions options = Options();
     options.cycle = 1;
     options.on_damage = OnDamage::kSkip;
-    BatchOptions batching{.size = 150, .drop_remainder = true};
+    BatchOptions batching{.size = 150, .drop_remainder = true, .empty_batches = false};
     batching.rank = {0, ranks};
     const Seen seen =
         ReadAll(MultiPass(Batch(Mapped(OpenFiles(files_, options), false, kRecords), batching), 0));

@@ -121,6 +121,57 @@ TEST_F(RankPositionTest, ABatchOfDamagedRecordsAloneIsHandedOutEmptyWithTheirNum
   EXPECT_EQ(origin.records, (std::vector<RecordRange>{{0, 6, 2}}));
 }
 
+// A training loop takes a step with all other ranks, or all wait for ever.
+TEST_F(RankPositionTest, AllRanksTakeAsManyStepsWhateverIsDamaged) {
+  {
+    // Of batches of four: the second rank's part of the first one, all of the third one.
+    std::fstream file(files_[0], std::ios::in | std::ios::out | std::ios::binary);
+    for (const int record : {2, 3, 8, 9, 10, 11}) {
+      file.seekp(record * (40 + 16) + 12 + 20);
+      file.put('\x7f');
+    }
+  }
+  OpenOptions options = Options();
+  options.on_damage = OnDamage::kSkip;
+  options.cycle = 1;
+  const std::vector<ShuffleOptions> orders = {
+      {},
+      {.window = 7, .seed = 3},
+      {.block = 7, .seed = 3},
+      {.window = 0, .seed = 3, .mode = ShuffleMode::kStripes},
+      {.seed = 3, .mode = ShuffleMode::kGlobal}};
+  const std::vector<BatchOptions> kinds = {{}, {.drop_remainder = true}, {.pad = true}};
+  const auto steps_of = [&](BatchOptions batching, std::size_t order, int rank, bool filters) {
+    Reader reader = OpenFiles(files_, options);
+    if (order > 0) reader = Shuffle(reader, orders[order]);
+    if (filters) {
+      reader = Filter(reader, [](const RecordSpan& record) {
+        return static_cast<int>(record.bytes()[9]) % 3 != 0;
+      });
+    }
+    batching.rank = {rank, 2};
+    return Walk(MultiPass(Batch(Parse(reader, RawParser()), batching), 2)).numbers;
+  };
+  for (std::size_t order = 0; order < orders.size(); ++order) {
+    for (const BatchOptions& kind : kinds) {
+      for (const std::size_t size : {4U, 16U, 58U}) {
+        for (const bool filters : {false, true}) {
+          BatchOptions batching = kind;
+          batching.size = size;
+          const auto steps = steps_of(batching, order, 0, filters);
+          EXPECT_EQ(steps_of(batching, order, 1, filters), steps)
+              << "order " << order << " size " << size << " filter " << filters;
+          if (filters || order > 0) continue;
+          // Damage makes no batch a remainder.
+          const std::size_t whole = 2 * (kRecords / size);
+          const bool rest = !kind.drop_remainder && kRecords % size != 0;
+          EXPECT_EQ(steps.size(), whole + (rest ? 2 : 0)) << "size " << size;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(RankPositionTest, PassesWithoutEndThatBringARankNoRowFailOrGoOnWithoutRows) {
   const Drained failed = Drain(Chain(1, 200, false, 0));
   EXPECT_EQ(failed.end, ReadResult::kFailed);
@@ -143,7 +194,7 @@ TEST_F(RankPositionTest, PassesWithoutEndThatBringARankNoRowFailOrGoOnWithoutRow
 // Each rank of such a chain sees all rows, and knows which ones are its own.
 TEST_F(RankPositionTest, PassesWithoutEndOfWhichAFilterLeavesARankNoRowFail) {
   const auto chain = [&](int rank, bool joined) {
-    BatchOptions batching{.size = 40};
+    BatchOptions batching{.size = 40, .empty_batches = false};
     batching.rank = {rank, 2};
     Reader records = Filter(OpenFiles(files_, Options()), [](const RecordSpan& record) {
       return IdOfPayload(record.bytes()).value_or(kRecords) % 12 == 0;

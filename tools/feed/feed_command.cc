@@ -136,8 +136,8 @@ class FeedCommand : public Command {
     CompletePlan(speed_, &plan_);
     plan_.batching.rank = ChooseRank(ranks_);
     plan_.open.note_records = !trail_.journal.empty();
-    // All ranks end behind the same batch, also one that has no row of it.
-    plan_.batching.empty_batches = !devices_.wanted();
+    // All ranks end behind the same batch, also one that has no row of it: so does one alone.
+    if (!devices_.wanted()) plan_.batching.empty_batches = true;
     // A block of records may reach over the end of a pass, a batch does not.
     const bool in_batches = verify_ || devices_.wanted() || trail_.any() || several_ranks();
     if (in_batches && !plan_.batched()) plan_.batch = kDefaultBatch;

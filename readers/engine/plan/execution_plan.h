@@ -122,6 +122,11 @@ struct ExecutionPlan {
   bool may_have_index() const;
   /// Why the order does not come again; empty if it does.
   std::string WhyNoPosition() const;
+  /// Whether a batch without rows is handed out: see BatchOptions::empty_batches.
+  bool shows_empty_batches() const {
+    const bool splits = batch.rank.world_size > 1 && !batch.split_by_files;
+    return batched && batch.empty_batches.value_or(splits);
+  }
   /// The order in words, as positions hold it.
   std::string OrderText() const;
   /// Why all checksums of payloads are taken as records are framed, though left_fields would leave

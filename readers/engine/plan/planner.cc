@@ -297,7 +297,7 @@ Status Planner::WhyNoRowCame() const {
   }
   // The others' rows are not known here, but that the order has places: see ChunkPlan. Each of its
   // batches is delivered, by itself or of padding alone.
-  if (plan_.batch.empty_batches || plan_.batch.pad) return {};
+  if (plan_.shows_empty_batches() || plan_.batch.pad) return {};
   return Status(StatusCode::kInvalidArgument,
                 "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
                     " has no good row of any batch, and the passes are without end: lower the "
