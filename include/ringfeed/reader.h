@@ -45,8 +45,8 @@ struct ReadOptions {
   /// broken off. With a `stop` that can be requested the deadline does not count.
   Deadline deadline = kNoDeadline;
   /// For a thread that hands on what it reads: the read gives kFailed soon after the request, and
-  /// the next call goes on. Such a thread waits also for what it was handed itself, so
-  /// ReserveBatches must know how many batches it keeps.
+  /// the next call goes on. Such a thread waits also for what it was handed itself, for as long as
+  /// that takes, so ReserveBatches must know how many batches it keeps.
   std::stop_token stop{};
 };
 
@@ -123,9 +123,10 @@ class Reader {
   Instance ReadNext();
   /// Reads the next batch or record into *instance, whose old tensors it lets go first. Blocks as
   /// `options` say. What data can do, and Close at any time, is a result; errors of the set-up
-  /// still throw Error at the first call. If the threads that read hold every batch themselves, so
-  /// that no next one can come, that fails with kResourceExhausted; after one of them lets
-  /// something go the next call goes on.
+  /// still throw Error at the first call. If every batch is held, so that no next one can come,
+  /// that fails with kResourceExhausted: soon if the threads that hold them wait for more
+  /// themselves, after 10 seconds in which none was let go if they do not. After one is let go the
+  /// next call goes on.
   ReadResult TryReadNext(Instance* instance, const ReadOptions& options = {});
   /// Reads the next records in bulk, without copying them. Only for chains without Parse, Map and
   /// Batch; on others it throws Error(kInvalidArgument). Else as TryReadNext.

@@ -542,7 +542,7 @@ void ReaderSession::Pause() {
 
 void ReaderSession::ForgetRead() {
   LetGo(turn_.TakeAllFound());
-  starved_since_.reset();
+  starved_.reset();
   passed_over_.clear();
   passed_late_.clear();
   failed_at_.reset();

@@ -219,13 +219,18 @@ class ReaderSession {
   /// The end is seen: what was passed over in front of it counts.
   void CountPassedOver(const Run& run);
   bool HoldsAllSlots(const Run& run);
-  /// Waits for a delivery; false where those who wait hold what it would take, this thread among
-  /// them.
-  bool WaitHolding(Run& run, Delivery* delivery, Deadline deadline, QueueResult* result);
-  /// Whether nothing has happened for a while, nor will before this thread or another that waits
-  /// lets something go.
+  /// Waits for a delivery; false if what it would take is held by those who wait, this thread among
+  /// them, or, for long, by others.
+  bool WaitHeld(Run& run, Delivery* delivery, const ReadLimits& limits, QueueResult* result);
+  /// Whether nothing has happened for a while, nor will before something is let go by this thread
+  /// or another that waits; or for a long while, whoever holds it.
   bool SeesItselfStarve(const Run& run);
-  static std::string WhatIsHeld(const Run& run);
+  /// Why nothing comes of this run.
+  std::optional<Starvation> StarvedNow(const Run& run) const;
+  /// Of a thread of ringfeed's that waits here for what it was handed and others hold: how much of
+  /// that was let go so far.
+  std::optional<std::uint64_t> StarvedReader();
+  void FailBecauseHeld(const Run& run);
   /// What a read says where CurrentRun has none.
   ReadResult ResultWithoutRun(const ReadLimits& limits);
   /// Notes a failure of `run`; kStale where it is not the current one any more.
@@ -358,9 +363,13 @@ class ReaderSession {
   bool closed_ = false;
   bool given_up_ = false;      ///< it is closed and nobody takes from run_ any more
   std::stop_source planning_;  ///< of the index that is being made
-  /// Since when what its consumers hold was seen to be what everything waits for, and at which
-  /// count of wakes.
-  std::optional<std::pair<Deadline, std::uint64_t>> starved_since_;
+  /// Since when, and when last, what its consumers hold was seen to be what everything waits for.
+  struct Starved {
+    Deadline since;
+    Deadline seen;
+    Starvation how;
+  };
+  std::optional<Starved> starved_;
 
   // Rows of a delivery on their way out one by one, on chains without Batch. Taken before mutex_.
   std::timed_mutex rows_mutex_;

@@ -21,6 +21,10 @@ namespace {
 
 /// After so long a silence a wait looks whether its own thread is the reason.
 constexpr std::chrono::milliseconds kAWhile{20};
+/// After so long a silence one that holds nothing looks whether others are.
+constexpr std::chrono::milliseconds kLook{250};
+/// Who has not looked for so long, however little processor it gets, does not wait any more.
+constexpr std::chrono::seconds kSeldom{5};
 
 constexpr const char* kMakeRoom =
     "let one go, copy what is to be kept, or raise BatchOptions::slots";
@@ -39,45 +43,83 @@ bool ReaderSession::HoldsAllSlots(const Run& run) {
 }
 
 bool ReaderSession::SeesItselfStarve(const Run& run) {
-  const std::optional<std::uint64_t> wakes = run.StarvedBy(std::this_thread::get_id());
+  const std::optional<Starvation> how = StarvedNow(run);
+  const bool holds = run.holders().HeldBy(std::this_thread::get_id()) > 0;
   const Deadline now = QueueClock::now();
   const std::lock_guard lock(mutex_);
-  if (!wakes) {
-    starved_since_.reset();
+  if (!how) {
+    starved_.reset();
     return false;
   }
-  if (!starved_since_ || starved_since_->second != *wakes) starved_since_ = {now, *wakes};
-  return now - starved_since_->first >= kAWhile;
+  // Who asks seldom does not know what was between.
+  const bool goes_on = starved_ && starved_->how == *how && now - starved_->seen < kSeldom;
+  if (!goes_on) starved_ = {now, now, *how};
+  starved_->seen = now;
+  // Those who hold what all wait for are told, and so let something go.
+  if (how->all_ask && !holds) return false;
+  return now - starved_->since >= (how->all_ask ? kAWhile : run.held_silence());
 }
 
-std::string ReaderSession::WhatIsHeld(const Run& run) {
-  const std::string who =
-      run.holders().IsOne() ? "this thread holds" : "the threads that wait for more hold";
-  if (run.delivers_batches()) {
-    return who + " all batches of the reader; " + kMakeRoom;
+std::optional<Starvation> ReaderSession::StarvedNow(const Run& run) const {
+  if (std::optional<Starvation> how = run.StarvedBy()) return how;
+  const bool decorates = plan_.source.instances != nullptr && run.WaitsForSource();
+  const std::shared_ptr<ReaderSession> input = decorates ? InputSession() : nullptr;
+  const std::optional<std::uint64_t> given_back =
+      input != nullptr ? input->StarvedReader() : std::nullopt;
+  if (!given_back) return std::nullopt;
+  // Which thread has what was handed out here is not known there.
+  return Starvation{false, run.holders().given_back() + *given_back};
+}
+
+std::optional<std::uint64_t> ReaderSession::StarvedReader() {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr || !starved_ || !starved_->how.all_ask) return std::nullopt;
+  const Deadline now = QueueClock::now();
+  const bool waits = now - starved_->since >= kAWhile && now - starved_->seen < kSeldom;
+  return waits ? std::optional(run_->holders().given_back()) : std::nullopt;
+}
+
+void ReaderSession::FailBecauseHeld(const Run& run) {
+  const bool asks = run.holders().AllAsk();
+  // What is held of a decorator's input is known by that alone.
+  const bool of_input = plan_.source.instances != nullptr && !run.StarvedBy();
+  std::string text = !asks                   ? "the program holds"
+                     : run.holders().IsOne() ? "this thread holds"
+                                             : "the threads that wait for more hold";
+  text += of_input                  ? " all batches that the reader's input may hand out"
+          : !run.delivers_batches() ? " all the memory that the reader may use for records"
+                                    : " all batches of the reader";
+  if (!asks) {
+    const auto seconds = std::chrono::ceil<std::chrono::seconds>(run.held_silence());
+    text += ", and lets none go for " + std::to_string(seconds.count()) + " s";
   }
-  return who +
-         " all the memory that the reader may use for records; let some RecordBlocks go, or raise "
-         "the arena (RINGFEED_ARENA_BYTES)";
+  text += of_input
+              ? "; let one go, copy what is to be kept, or have the decorator tell HoldBatches "
+                "how many are held"
+          : run.delivers_batches()
+              ? std::string("; ") + kMakeRoom
+              : "; let some RecordBlocks go, or raise the arena (RINGFEED_ARENA_BYTES)";
+  const std::lock_guard lock(mutex_);
+  failure_ = Status(StatusCode::kResourceExhausted, text);
 }
 
-bool ReaderSession::WaitHolding(Run& run, Delivery* delivery, Deadline deadline,
-                                QueueResult* result) {
+bool ReaderSession::WaitHeld(Run& run, Delivery* delivery, const ReadLimits& limits,
+                             QueueResult* result) {
   // What it holds may be what everything waits for: seen so again after a while, it is so. By calls
-  // whose deadlines are shorter than that, too.
-  while (run.holders().NoteAsking(std::this_thread::get_id())) {
-    *result = run.NextUntil(delivery, std::min(deadline, DeadlineAfter(kAWhile)));
+  // whose deadlines are shorter than that, too. Who can be told to stop is not told, but seen.
+  const bool stops = limits.stop.stop_possible();
+  const Deadline end = stops ? kNoDeadline : limits.deadline;
+  while (true) {
+    const bool holds = run.holders().NoteAsking(std::this_thread::get_id());
+    const Deadline look = stops && !holds ? kNoDeadline : DeadlineAfter(holds ? kAWhile : kLook);
+    *result = run.NextUntil(delivery, std::min(end, look), limits.stop);
     if (*result != QueueResult::kTimeout) return true;
-    if (SeesItselfStarve(run)) {
-      Status held(StatusCode::kResourceExhausted, WhatIsHeld(run));
-      const std::lock_guard lock(mutex_);
-      failure_ = std::move(held);
+    if (SeesItselfStarve(run) && !stops) {
+      FailBecauseHeld(run);
       return false;
     }
-    if (NativeQueuePolicy::Expired(deadline)) return true;
+    if (NativeQueuePolicy::Expired(end)) return true;
   }
-  *result = run.NextUntil(delivery, deadline);
-  return true;
 }
 
 ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock, Run& run,
@@ -85,10 +127,10 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
                                              const std::function<bool(Deadline)>& await) {
   const auto has_come = [&] { return await(Deadline::min()); };
   while (!has_come()) {
-    // What it holds may be what those wait for that it waits for: see WaitHolding. Who can be told
-    // to stop waits for that, too.
-    const bool holds =
-        run.holders().NoteAsking(std::this_thread::get_id()) && !limits.stop.stop_possible();
+    // What it holds may be what those wait for that it waits for: see WaitHeld. Who can be told to
+    // stop waits for that, too.
+    const bool is_told = !limits.stop.stop_possible();
+    const bool holds = run.holders().NoteAsking(std::this_thread::get_id()) && is_told;
     if (holds) {
       lock.unlock();
       const bool all = HoldsAllSlots(run);
@@ -96,17 +138,18 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
       if (has_come()) break;
       if (all) return Wait::kFailed;
     }
-    const Deadline until =
-        holds ? std::min(limits.deadline, DeadlineAfter(kAWhile)) : limits.deadline;
-    if (await(until)) break;
+    const Deadline look = DeadlineAfter(holds ? kAWhile : kLook);
+    if (await(is_told ? std::min(limits.deadline, look) : limits.deadline)) break;
     if (limits.stop.stop_requested()) return Wait::kFailed;
     if (NativeQueuePolicy::Expired(limits.deadline)) return Wait::kTimeout;
-    if (!holds) continue;
+    if (!is_told) continue;
     lock.unlock();
     const bool starves = SeesItselfStarve(run);
     lock.lock();
     if (!starves || has_come()) continue;
-    failure_ = Status(StatusCode::kResourceExhausted, WhatIsHeld(run));
+    lock.unlock();
+    FailBecauseHeld(run);
+    lock.lock();
     return Wait::kFailed;
   }
   return Wait::kTaken;
@@ -145,14 +188,11 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     QueueResult result = run->TryNext(&taken->delivery);
     if (result != QueueResult::kOk && result != QueueResult::kClosed) {
       const std::int64_t before = NowNs();
-      if (limits.stop.stop_possible()) {
-        run->holders().NoteAsking(std::this_thread::get_id());
-        result = run->Next(&taken->delivery, limits.stop);
-        if (result == QueueResult::kStopped && limits.stop.stop_requested()) return Wait::kFailed;
-      } else if (HoldsAllSlots(*run) ||
-                 !WaitHolding(*run, &taken->delivery, limits.deadline, &result)) {
+      const bool stops = limits.stop.stop_possible();
+      if ((!stops && HoldsAllSlots(*run)) || !WaitHeld(*run, &taken->delivery, limits, &result)) {
         return Wait::kFailed;
       }
+      if (result == QueueResult::kStopped && limits.stop.stop_requested()) return Wait::kFailed;
       wait_ns_.fetch_add(NowNs() - before, std::memory_order_relaxed);
       if (result == QueueResult::kTimeout) return Wait::kTimeout;
     }
@@ -169,7 +209,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
         const std::lock_guard lock(mutex_);
         if (run_ == run) {
           if (!turn_.failed()) failure_ = Status();  // of a thread that held everything, and let go
-          starved_since_.reset();
+          starved_.reset();
           taken->run = run;
           taken->generation = generation_;
           taken->start = start_;

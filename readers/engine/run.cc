@@ -642,16 +642,16 @@ void Run::GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes) {
 }
 
 QueueResult Run::Next(Delivery* delivery, const std::stop_token& stop) {
-  if (!stop.stop_possible()) return Await(delivery, kNoDeadline, stop_.get_token());
+  return NextUntil(delivery, kNoDeadline, stop);
+}
+
+QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline, const std::stop_token& stop) {
+  if (!stop.stop_possible()) return Await(delivery, deadline, stop_.get_token());
   std::stop_source either;
   const auto request = [&either] { either.request_stop(); };
   const std::stop_callback own(stop_.get_token(), request);
   const std::stop_callback other(stop, request);
-  return Await(delivery, kNoDeadline, either.get_token());
-}
-
-QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline) {
-  return Await(delivery, deadline, stop_.get_token());
+  return Await(delivery, deadline, either.get_token());
 }
 
 QueueResult Run::TryNext(Delivery* delivery) {
@@ -675,11 +675,13 @@ QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_to
 
 // ---- Who holds what ----
 
-std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
+std::optional<Starvation> Run::StarvedBy() const {
   // Who has taken a delivery and does not hold it yet may let it go next.
   const std::uint64_t taken = out_.taken();
-  if (holders_.seen() != taken || !holders_.AllAsk(thread)) return std::nullopt;
-  const std::uint64_t wakes = pool_.wakes();
+  if (holders_.seen() != taken || holders_.held() == 0) return std::nullopt;
+  Starvation starvation{holders_.AllAsk(), pool_.wakes()};
+  // Of those at work a wake for nothing says nothing.
+  if (!starvation.all_ask) starvation.mark = taken + holders_.given_back();
   if (plan_turn_.IsBusy()) return std::nullopt;
   // A stream's own thread may be in its source's call for as long as that likes. That matters where
   // it may come next.
@@ -689,7 +691,15 @@ std::optional<std::uint64_t> Run::StarvedBy(std::thread::id thread) const {
     if (counts && !pool_.sleeper(i).IsSoundAsleep()) return std::nullopt;
   }
   if (out_.taken() != taken) return std::nullopt;
-  return wakes;
+  return starvation;
+}
+
+bool Run::WaitsForSource() const {
+  if (plan_turn_.IsBusy()) return false;
+  for (std::size_t i = 0; i < pool_.size(); ++i) {
+    if (pool_.TakesTasks(i) && !pool_.sleeper(i).IsSoundAsleep()) return false;
+  }
+  return true;
 }
 
 void Run::NoteSeen(Delivery* delivery) {

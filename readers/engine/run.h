@@ -91,6 +91,16 @@ struct RunHooks {
   bool takes_sums_at_once = false;
   /// After so long in vain a consumer looks on everybody's behalf.
   std::chrono::milliseconds silence{1000};
+  /// What threads that do not ask for more hold, and let nothing go of for so long, is taken for
+  /// held by the program: who waits for that is told.
+  std::chrono::milliseconds held_silence{10'000};
+};
+
+/// That nothing comes before a delivery is let go: see Run::StarvedBy.
+struct Starvation {
+  bool all_ask = false;    ///< who hold some all ask for more; else some of them may be at work
+  std::uint64_t mark = 0;  ///< another one once something has happened
+  friend bool operator==(const Starvation&, const Starvation&) = default;
 };
 
 /// What a chain keeps from run to run.
@@ -128,13 +138,15 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   QueueResult Next(Delivery* delivery, const std::stop_token& stop = {});
   /// The same without waiting: kEmpty.
   QueueResult TryNext(Delivery* delivery);
-  /// Waits until the deadline: also kTimeout. To a consumer that holds deliveries StarvedBy then
-  /// tells whether nothing will come before somebody lets go of what he holds.
-  QueueResult NextUntil(Delivery* delivery, Deadline deadline);
-  /// How often workers were woken so far, if all who hold deliveries wait, that thread among
-  /// them, and no worker has anything to do. Seen twice with the same count, and nothing between,
-  /// that stays so.
-  std::optional<std::uint64_t> StarvedBy(std::thread::id thread) const;
+  /// Waits until the deadline: also kTimeout. StarvedBy then tells whether nothing will come before
+  /// somebody lets go of what he holds.
+  QueueResult NextUntil(Delivery* delivery, Deadline deadline, const std::stop_token& stop = {});
+  /// Whether deliveries are held and no worker has anything to do. Seen twice with the same mark,
+  /// and nothing between, that stays so until one is let go.
+  std::optional<Starvation> StarvedBy() const;
+  /// Whether no worker has anything to do but wait for the user's reader that is read.
+  bool WaitsForSource() const;
+  std::chrono::milliseconds held_silence() const { return hooks_.held_silence; }
   /// Whoever took this delivery holds it for others: it is there for the next one who asks. Until
   /// Lease or this was called its taker is not asking any more, and StarvedBy says nothing.
   void NoteSeen(Delivery* delivery);

@@ -5,14 +5,19 @@
 #include <barrier>
 #include <chrono>
 #include <cstdint>
+#include <future>
 #include <memory>
+#include <stop_token>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
+#include "readers/chain/session.h"
 #include "readers/engine/run.h"
+#include "ringfeed/decorated_reader.h"
 #include "tests/queue/numbered_instance.h"
 #include "tests/readers/pipeline_fixture.h"
 
@@ -76,7 +81,7 @@ TEST_F(HoldersTest, WhoHasTakenAndNotYetSaysSoIsWaitedFor) {
   const auto starves = [&run] {
     // A worker that was just woken is at work.
     const Deadline until = DeadlineAfter(milliseconds(200));
-    while (!run->StarvedBy(std::this_thread::get_id())) {
+    while (!run->StarvedBy() || !run->StarvedBy()->all_ask) {
       if (NativeQueuePolicy::Expired(until)) return false;
       std::this_thread::yield();
     }
@@ -219,6 +224,184 @@ TEST_F(HoldersTest, WhatWasRefusedIsForgottenAtTheEndToo) {
   ends = true;
   EXPECT_EQ(reader.TryReadNext(&more), ReadResult::kEnd);
   EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+}
+
+/// As an executor does: each thread reads when it is told to, and hands on what it has read.
+class TurnsTest : public HoldersTest {
+ protected:
+  /// What others hold is taken for held by the program after so long.
+  static constexpr milliseconds kSilence{300};
+
+  static void Hasten(const Reader& reader) {
+    RunHooks hooks;
+    hooks.held_silence = kSilence;
+    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+  }
+  ~TurnsTest() override {
+    over_ = true;
+    over_.notify_all();
+  }
+
+  /// A read by a thread of its own, which hands on what it has read and stays, as an executor's do.
+  ReadResult ReadElsewhere(Reader reader, std::vector<Instance>* held) {
+    struct Read {
+      Instance batch;
+      ReadResult result = ReadResult::kTimeout;
+      std::promise<void> done;
+    };
+    const auto read = std::make_shared<Read>();
+    threads_.emplace_back([this, read, mine = std::move(reader)]() mutable {
+      read->result = mine.TryReadNext(&read->batch);
+      mine = Reader();
+      read->done.set_value();
+      over_.wait(false);
+    });
+    read->done.get_future().wait();
+    if (read->result == ReadResult::kRecord) held->push_back(std::move(read->batch));
+    return read->result;
+  }
+  /// Reads until nothing comes, then lets go, and reads the rest. Returns how many came.
+  std::size_t HoldAllThenRead(const Reader& reader) {
+    std::vector<Instance> held;
+    while (ReadElsewhere(reader, &held) == ReadResult::kRecord) continue;
+    EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted) << reader.status().ToString();
+    EXPECT_NE(reader.status().message().find("the program holds all batches"), std::string::npos)
+        << reader.status().ToString();
+    std::size_t batches = held.size();
+    held.clear();
+    Reader rest = reader;
+    for (Instance batch; rest.TryReadNext(&batch) == ReadResult::kRecord;) ++batches;
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    return batches;
+  }
+
+ private:
+  std::atomic<bool> over_{false};
+  std::vector<std::jthread> threads_;
+};
+
+TEST_F(TurnsTest, WhoReadsWhatOthersHandedOnIsToldWhenAllIsHeld) {
+  const Reader reader = Batch(Parse(OpenFiles(MakeFiles(2, 200, 8, 100), Options()), RawParser()),
+                              {.size = 10, .slots = 4});
+  Hasten(reader);
+  EXPECT_EQ(HoldAllThenRead(reader), 40u);
+}
+
+TEST_F(TurnsTest, WhoLooksAheadIsTold) {
+  Reader reader = Batch(Parse(OpenFiles(MakeFiles(1, 200, 8, 100), Options()), RawParser()),
+                        {.size = 10, .slots = 4});
+  Hasten(reader);
+  std::vector<Instance> held;
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(ReadElsewhere(reader, &held), ReadResult::kRecord);
+  EXPECT_TRUE(reader.HasNext());
+  EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+  held.clear();
+  EXPECT_TRUE(reader.HasNext());
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+}
+
+TEST_F(TurnsTest, CallsWithShortDeadlinesAreTold) {
+  Reader reader = Batch(Parse(OpenFiles(MakeFiles(1, 200, 8, 100), Options()), RawParser()),
+                        {.size = 10, .slots = 4});
+  Hasten(reader);
+  std::vector<Instance> held;
+  for (int i = 0; i < 4; ++i) ASSERT_EQ(ReadElsewhere(reader, &held), ReadResult::kRecord);
+  Instance batch;
+  ReadResult result = ReadResult::kTimeout;
+  while (result == ReadResult::kTimeout) {
+    result = reader.TryReadNext(&batch, {.deadline = DeadlineAfter(milliseconds(5))});
+  }
+  EXPECT_EQ(result, ReadResult::kFailed);
+  EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(TurnsTest, ThreadsThatHoldAReaderEachAndReadTheOthersAreTold) {
+  std::vector<Reader> readers;
+  for (int i = 0; i < 2; ++i) {
+    readers.push_back(Batch(Parse(OpenFiles(MakeFiles(1, 100, 8, 100), Options()), RawParser()),
+                            {.size = 10, .slots = 4}));
+    Hasten(readers.back());
+  }
+  std::atomic<std::size_t> refused{0};
+  std::barrier both(2);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < 2; ++i) {
+      threads.emplace_back([&, i, mine = readers[i], others = readers[1 - i]]() mutable {
+        std::vector<Instance> held(4);
+        for (Instance& each : held) EXPECT_EQ(mine.TryReadNext(&each), ReadResult::kRecord);
+        both.arrive_and_wait();
+        Instance more;
+        refused += others.TryReadNext(&more) == ReadResult::kFailed ? 1 : 0;
+      });
+    }
+  }
+  EXPECT_GT(refused.load(), 0u);
+}
+
+/// Hands on its input's batches as they are.
+class HeldInput final : public DecoratedReader {
+ public:
+  HeldInput(Reader input, std::size_t says) : DecoratedReader(std::move(input)), says_(says) {}
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+    if (says_ > 0) HoldBatches(std::exchange(says_, 0));
+    return ReadInputHeld(instance, stop, status);
+  }
+
+ private:
+  std::size_t says_;
+};
+
+TEST_F(TurnsTest, WhoHoldsAllOfADecoratorsInputIsTold) {
+  for (const std::size_t says : {0u, 3u}) {
+    Reader input = Batch(Parse(OpenFiles(MakeFiles(1, 200, 8, 100), Options()), RawParser()),
+                         {.size = 10, .slots = 4});
+    Reader reader = FromInstanceSource(std::make_unique<HeldInput>(input, says), Options());
+    Hasten(reader);
+    std::vector<Instance> held;
+    Instance batch;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) held.push_back(std::move(batch));
+    EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted) << reader.status().ToString();
+    std::size_t batches = held.size();
+    EXPECT_LT(batches, 20u);
+    held.clear();
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) ++batches;
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    EXPECT_EQ(batches, 20u);
+  }
+}
+
+// What a decorator has read ahead is nobody's to let go: its thread waits while the program works.
+TEST_F(TurnsTest, ADecoratorThatHasReadAheadWaitsForTheProgram) {
+  Reader input = Batch(Parse(OpenFiles(MakeFiles(1, 200, 8, 100), Options()), RawParser()),
+                       {.size = 10, .slots = 4});
+  Reader reader = FromInstanceSource(std::make_unique<HeldInput>(input, 0), Options());
+  Hasten(reader);
+  std::size_t batches = 0;
+  for (Instance batch; reader.TryReadNext(&batch) == ReadResult::kRecord; ++batches) {
+    if (batches == 2) std::this_thread::sleep_for(2 * kSilence);
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(batches, 20u);
+}
+
+// Other threads may be at work for as long as they like, if they let go of something meanwhile.
+TEST_F(TurnsTest, WhoWaitsForThreadsThatWorkIsNotTold) {
+  Reader reader = Batch(Parse(OpenFiles(MakeFiles(1, 400, 8, 100), Options()), RawParser()),
+                        {.size = 10, .slots = 2});
+  std::atomic<std::size_t> batches{0};
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 5; ++i) {
+      threads.emplace_back([&, mine = reader]() mutable {
+        for (Instance batch; mine.TryReadNext(&batch) == ReadResult::kRecord; ++batches) {
+          std::this_thread::sleep_for(milliseconds(20));
+        }
+      });
+    }
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(batches.load(), 40u);
 }
 
 // What another thread holds while it computes comes back: that is no reason to fail.

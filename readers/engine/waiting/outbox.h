@@ -110,7 +110,8 @@ class BasicOutbox {
 
 /// Which threads hold deliveries that they were handed, and which of these ask for more: if all
 /// of them do, nothing may come before one lets something go. A delivery is its taker's, whoever
-/// lets it go.
+/// lets it go. So a taker that does not ask may have handed it on, and never let it go itself: then
+/// only time tells.
 ///
 /// Thread safe. No call waits for another thread's delivery.
 class Holders {
@@ -125,6 +126,7 @@ class Holders {
   }
   void NoteBack(std::thread::id thread) {
     const std::lock_guard lock(mutex_);
+    ++given_back_;
     const auto found = holders_.find(thread);
     found->second.asks = false;
     if (--found->second.deliveries == 0) holders_.erase(found);
@@ -155,11 +157,16 @@ class Holders {
     const auto found = holders_.find(thread);
     return found == holders_.end() ? 0 : found->second.deliveries;
   }
-  /// Whether the thread holds some, and it and all others that do ask for more.
-  bool AllAsk(std::thread::id thread) const {
+  /// Whether some threads hold deliveries, and all that do ask for more.
+  bool AllAsk() const {
     const std::lock_guard lock(mutex_);
     const auto asks = [](const auto& each) { return each.second.asks; };
-    return holders_.contains(thread) && std::all_of(holders_.begin(), holders_.end(), asks);
+    return !holders_.empty() && std::all_of(holders_.begin(), holders_.end(), asks);
+  }
+  /// So many deliveries were let go.
+  std::uint64_t given_back() const {
+    const std::lock_guard lock(mutex_);
+    return given_back_;
   }
   /// So many deliveries all threads hold together.
   std::size_t held() const {
@@ -181,6 +188,7 @@ class Holders {
   mutable std::mutex mutex_;  ///< guards what follows
   std::unordered_map<std::thread::id, Holder> holders_;
   std::uint64_t seen_ = 0;
+  std::uint64_t given_back_ = 0;
 };
 
 }  // namespace ringfeed

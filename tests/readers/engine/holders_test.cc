@@ -21,7 +21,7 @@ class EngineHoldersTest : public ::testing::Test {
 
 TEST_F(EngineHoldersTest, WhoHoldsNothingDoesNotWaitForItself) {
   EXPECT_FALSE(holders_.NoteAsking(me_));
-  EXPECT_FALSE(holders_.AllAsk(me_));
+  EXPECT_FALSE(holders_.AllAsk());
   EXPECT_EQ(holders_.HeldBy(me_), 0u);
 }
 
@@ -29,10 +29,9 @@ TEST_F(EngineHoldersTest, AllAskOnceEachHolderDoes) {
   holders_.NoteTaken(me_);
   holders_.NoteTaken(other_);
   EXPECT_TRUE(holders_.NoteAsking(me_));
-  EXPECT_FALSE(holders_.AllAsk(me_));
+  EXPECT_FALSE(holders_.AllAsk());
   EXPECT_TRUE(holders_.NoteAsking(other_));
-  EXPECT_TRUE(holders_.AllAsk(me_));
-  EXPECT_TRUE(holders_.AllAsk(other_));
+  EXPECT_TRUE(holders_.AllAsk());
   EXPECT_FALSE(holders_.IsOne());
 }
 
@@ -42,11 +41,11 @@ TEST_F(EngineHoldersTest, WhoTakesOrLetsGoDoesNotAskAnyMore) {
   holders_.NoteAsking(me_);
   holders_.NoteBack(me_);
   EXPECT_EQ(holders_.HeldBy(me_), 1u);
-  EXPECT_FALSE(holders_.AllAsk(me_));
+  EXPECT_FALSE(holders_.AllAsk());
   holders_.NoteAsking(me_);
-  EXPECT_TRUE(holders_.AllAsk(me_));
+  EXPECT_TRUE(holders_.AllAsk());
   holders_.NoteTaken(me_);
-  EXPECT_FALSE(holders_.AllAsk(me_));
+  EXPECT_FALSE(holders_.AllAsk());
 }
 
 TEST_F(EngineHoldersTest, WhoHoldsNothingMoreIsForgotten) {
@@ -55,7 +54,7 @@ TEST_F(EngineHoldersTest, WhoHoldsNothingMoreIsForgotten) {
   holders_.NoteAsking(me_);
   holders_.NoteBack(other_);
   EXPECT_TRUE(holders_.IsOne());
-  EXPECT_TRUE(holders_.AllAsk(me_));
+  EXPECT_TRUE(holders_.AllAsk());
 }
 
 }  // namespace
