@@ -16,6 +16,7 @@
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 #include "readers/parsers/worker_stop.h"
+#include "ringfeed/decorated_reader.h"
 #include "ringfeed/tensor.h"
 #include "tests/combinations/expected_delivery.h"
 #include "tests/combinations/progress_watch.h"
@@ -156,12 +157,37 @@ IoPath PathOf(const Configuration& c) {
   return IoPath::kAuto;
 }
 
+/// Hands on what it reads.
+class PassOn final : public DecoratedReader {
+ public:
+  PassOn(Reader input, bool holds, std::size_t held)
+      : DecoratedReader(std::move(input)), holds_(holds), held_(holds ? held : 0) {}
+  ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override {
+    NoteProgress();
+    if (held_ > 0) HoldBatches(std::exchange(held_, 0));
+    return holds_ ? ReadInputHeld(instance, stop, status) : ReadInput(instance, stop, status);
+  }
+
+ private:
+  const bool holds_;
+  std::size_t held_;  ///< that are still to be told of
+};
+
+/// What others hold is soon taken for held by the program.
+template <typename Hooks>
+void Hasten(Hooks* hooks) {
+  if constexpr (requires { hooks->held_silence; }) {
+    hooks->held_silence = std::chrono::milliseconds(200);
+  }
+}
+
 /// Puts a chain together.
 class ChainBuilder {
  public:
   ChainBuilder(const Configuration& c, const ChainData& data,
-               const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank, std::uint64_t ranks)
-      : c_(c), data_(data), rank_(rank), ranks_(ranks) {
+               const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank, std::uint64_t ranks,
+               double second_weight)
+      : c_(c), data_(data), rank_(rank), ranks_(ranks), second_weight_(second_weight) {
     options_.arena = arena;
     options_.threads = static_cast<int>(c.Number(Option::kThreads));
     options_.io.block_bytes = static_cast<std::size_t>(c.Number(Option::kBlock));
@@ -221,7 +247,7 @@ class ChainBuilder {
     if (c_.Is(Option::kSource, "mix")) {
       const auto half = data_.names.begin() + static_cast<std::ptrdiff_t>(data_.names.size() / 2);
       return Mix({{OpenFiles({data_.names.begin(), half}, FileOptions()), 2},
-                  {OpenFiles({half, data_.names.end()}, FileOptions()), 1}},
+                  {OpenFiles({half, data_.names.end()}, FileOptions()), second_weight_}},
                  options_);
     }
     return OpenFiles(data_.names, FileOptions());
@@ -291,9 +317,20 @@ class ChainBuilder {
   }
 
   Reader Finished(Reader reader) const {
-    reader = Batched(Rows(Filtered(std::move(reader))));
-    if (!c_.Is(Option::kJoin, "batched")) return reader;
-    return Passes(std::move(reader));
+    reader = Batched(Rows(FilteredAgain(Filtered(std::move(reader)))));
+    if (c_.Is(Option::kJoin, "batched")) reader = Passes(std::move(reader));
+    if (c_.Is(Option::kWrap, "none")) return reader;
+    const bool holds = c_.Is(Option::kWrap, "held");
+    const std::size_t held = c_.Is(Option::kHold, "all") ? 0 : c_.Number(Option::kHold) + 1;
+    return FromInstanceSource(std::make_unique<PassOn>(std::move(reader), holds, held), options_);
+  }
+
+  Reader FilteredAgain(Reader reader) const {
+    if (c_.Is(Option::kFilters, "1")) return reader;
+    return Filter(std::move(reader), [c = c_](const RecordSpan& record) {
+      NoteCall();
+      return IsKeptAgain(c, record.bytes());
+    });
   }
 
   /// What the record holds that user's functions throw at.
@@ -389,7 +426,7 @@ class ChainBuilder {
     batch.pad = c_.Is(Option::kRest, "pad");
     batch.slots = slots;
     batch.split_by_files = c_.Is(Option::kSplit, "yes");
-    batch.empty_batches = c_.Is(Option::kEmpty, "shown");
+    if (!c_.Is(Option::kEmpty, "usual")) batch.empty_batches = c_.Is(Option::kEmpty, "shown");
     batch.rank.rank = static_cast<int>(rank_);
     batch.rank.world_size = static_cast<int>(ranks_);
     return Batch(reader, batch);
@@ -398,6 +435,8 @@ class ChainBuilder {
   void SetHooks() {
     const bool one = chain_.readers.size() == 1;
     RunHooks hooks;
+    // A thread that holds something for longer, being late, is told so once more.
+    if (c_.Is(Option::kHold, "all")) Hasten(&hooks);
     if (c_.Is(Option::kSums, "all")) hooks.long_payload_bytes = 1;
     if (c_.Is(Option::kPath, "late") && one) hooks.engines = LateEngines();
     if (c_.Is(Option::kPath, "gives_up")) hooks.engines = EnginesThatGiveUp();
@@ -438,6 +477,7 @@ class ChainBuilder {
   const ChainData& data_;
   const std::uint64_t rank_;
   const std::uint64_t ranks_;
+  const double second_weight_;
   OpenOptions options_;
   BuiltChain chain_;
 };
@@ -473,8 +513,8 @@ std::shared_ptr<PinnedArena> ArenaShelf::Get(const Configuration& configuration)
 
 BuiltChain BuildChain(const Configuration& configuration, const ChainData& data,
                       const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank,
-                      std::uint64_t ranks) {
-  return ChainBuilder(configuration, data, arena, rank, ranks).Build();
+                      std::uint64_t ranks, double second_weight) {
+  return ChainBuilder(configuration, data, arena, rank, ranks, second_weight).Build();
 }
 
 }  // namespace ringfeed

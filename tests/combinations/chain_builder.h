@@ -51,10 +51,10 @@ class HeldUserCalls {
   HeldUserCalls& operator=(const HeldUserCalls&) = delete;
 };
 
-/// The chain that a configuration describes, of one rank of `ranks`. Throws Error where the library
-/// refuses it.
+/// The chain that a configuration describes, of one rank of `ranks`. A mixture's second set has
+/// that weight. Throws Error where the library refuses it.
 BuiltChain BuildChain(const Configuration& configuration, const ChainData& data,
                       const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank,
-                      std::uint64_t ranks);
+                      std::uint64_t ranks, double second_weight = 1);
 
 }  // namespace ringfeed

@@ -1,10 +1,15 @@
 #include "tests/combinations/chain_side.h"
 
 #include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "ringfeed/devices/emulated_devices.h"
 #include "tests/combinations/progress_watch.h"
@@ -49,14 +54,68 @@ class OtherThread {
   std::jthread thread_;
 };
 
+/// Two threads that do in turn what they are told to, as an executor's threads do.
+class TurnThreads {
+ public:
+  TurnThreads() {
+    for (std::size_t i = 0; i < kThreads; ++i) {
+      threads_.emplace_back([this, i](const std::stop_token& stop) { Work(stop, i); });
+    }
+  }
+  void Do(const std::function<void()>& job) {
+    std::unique_lock lock(mutex_);
+    job_ = &job;
+    at_ = (at_ + 1) % kThreads;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return job_ == nullptr; });
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
+  }
+
+ private:
+  static constexpr std::size_t kThreads = 2;
+
+  void Work(const std::stop_token& stop, std::size_t own) {
+    std::unique_lock lock(mutex_);
+    while (changed_.wait(lock, stop, [&] { return job_ != nullptr && at_ == own; })) {
+      const std::function<void()>& job = *job_;
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        job();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      failure_ = failure;
+      job_ = nullptr;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  const std::function<void()>* job_ = nullptr;
+  std::size_t at_ = 0;
+  std::exception_ptr failure_;
+  std::vector<std::jthread> threads_;
+};
+
 class ReaderSide final : public ChainSide {
  public:
   ReaderSide(const Configuration& c, const ChainData& data, Reader reader, bool only)
       : c_(c), data_(data), reader_(std::move(reader)), only_(only) {
     other_.emplace(c, reader_);
+    if (c.Is(Option::kReader, "turns")) turns_.emplace();
   }
 
   ReadResult Next(Taken* taken, std::string* wrong) override {
+    if (!turns_) return NextOne(taken, wrong);
+    ReadResult result = ReadResult::kFailed;
+    turns_->Do([&] { result = NextOne(taken, wrong); });
+    return result;
+  }
+
+  ReadResult NextOne(Taken* taken, std::string* wrong) {
     if (c_.Is(Option::kRead, "blocks")) return NextBlock(taken, wrong);
     const bool peeks = c_.Is(Option::kRead, "peek");
     const bool more = !peeks || reader_.HasNext();
@@ -143,6 +202,7 @@ class ReaderSide final : public ChainSide {
   const bool only_;
   std::stop_source stop_;
   std::optional<OtherThread> other_;
+  std::optional<TurnThreads> turns_;
 };
 
 EmulatedOptions DevicesOf(const Configuration& c) {

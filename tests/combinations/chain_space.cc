@@ -48,9 +48,10 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kSize, "size", {"6", "1", "60", "600", "60000"}},
       {Option::kRest, "rest", {"keep", "drop", "pad"}},
       {Option::kRanks, "ranks", {"1", "2", "3"}},
-      // Whether each rank has files of its own, and whether batches without rows are handed out.
+      // Whether each rank has files of its own, and whether batches without rows are handed out:
+      // usual: it is not said.
       {Option::kSplit, "split", {"no", "yes"}},
-      {Option::kEmpty, "empty", {"hidden", "shown"}},
+      {Option::kEmpty, "empty", {"usual", "hidden", "shown"}},
       {Option::kThreads, "threads", {"1", "2", "3", "8"}},
       {Option::kBlock, "block", {"524288", "4096", "65536"}},
       // MiB; 0: the one that most chains share; fits: what the chains take when there is plenty.
@@ -66,7 +67,9 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kAct,
        "act",
        {"none", "leave", "close", "close_other", "reinit", "restore", "restore_here",
-        "restore_ranks", "seek", "seek_new", "skip"}},
+        "restore_ranks", "seek", "seek_new", "skip",
+        // With other weights of a mixture; by another thread, while the consumer reads.
+        "restore_weights", "reinit_other", "restore_other", "seek_other"}},
       {Option::kAt, "at", {"3", "0", "1", "20"}},
       // Ways to bytes; refused: io_uring is; faulty: reads are short and interrupted; late: they
       // come late and in another order; gives_up: io_uring takes no more entries after a few reads.
@@ -91,6 +94,14 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kSums, "sums", {"long", "all"}},
       // Another thread, which looks ahead, or asks where the chain stands, all the time.
       {Option::kOther, "other", {"none", "looks", "asks"}},
+      // So many Filters, one behind the other.
+      {Option::kFilters, "filters", {"1", "2"}},
+      // Turns: two threads read in turn, and hand on what they have read to the one that holds it.
+      {Option::kReader, "reader", {"self", "turns"}},
+      // A decorator of the user's behind the chain, which copies batches or holds them.
+      {Option::kWrap, "wrap", {"none", "copy", "held"}},
+      // Of the thread that opens and reads: blocked: all, before the first reader is opened.
+      {Option::kSignals, "signals", {"open", "blocked"}},
       {Option::kSeed, "seed", {"7", "0", "1099511627779"}},
   };
   return kSpace;
@@ -175,11 +186,16 @@ bool HasNoPosition(const Configuration& c) {
   return c.Is(Option::kOrder, "unordered") || c.IsAnyOf(Option::kSource, "multiplex queue") ||
          c.Number(Option::kShare) > 1;
 }
+bool MovesElsewhere(const Configuration& c) {
+  return c.IsAnyOf(Option::kAct, "reinit_other restore_other seek_other");
+}
 bool Restarts(const Configuration& c) {
-  return c.IsAnyOf(Option::kAct, "reinit restore_here seek skip");
+  return c.IsAnyOf(Option::kAct, "reinit restore_here seek skip") || MovesElsewhere(c);
 }
 bool Positions(const Configuration& c) {
-  return c.IsAnyOf(Option::kAct, "restore restore_here restore_ranks seek seek_new skip");
+  return c.IsAnyOf(Option::kAct,
+                   "restore restore_here restore_ranks restore_weights restore_other seek seek_new "
+                   "seek_other skip");
 }
 bool HasFeed(const Configuration& c) { return !c.Is(Option::kFeed, "none"); }
 bool Throws(const Configuration& c) {
@@ -426,17 +442,15 @@ std::vector<Rule> RulesOfChains() {
          return c.Is(O::kEmpty, "shown") &&
                 (!c.Is(O::kGather, "batch") || HasFeed(c) || c.Number(O::kShare) > 1);
        }},
-      // Ranks by number change what filters and the others behind them see.
-      {{O::kFilter, O::kRanks},
-       [](const Configuration& c) { return c.Number(O::kRanks) > 1 && !c.Is(O::kFilter, "1"); }},
-      {{O::kRow, O::kRanks, O::kAct},
+      // Which ranks meet a function that throws depends on what filters leave.
+      {{O::kRow, O::kFilter, O::kRanks, O::kAct},
        [](const Configuration& c) {
          return (c.Number(O::kRanks) > 1 || c.Is(O::kAct, "restore_ranks")) &&
-                c.Is(O::kRow, "filter_throws");
+                c.IsAnyOf(O::kRow, "throw throw_ragged") && !c.Is(O::kFilter, "1");
        }},
-      {{O::kFilter, O::kAct},
+      {{O::kFilters, O::kFilter, O::kPasses},
        [](const Configuration& c) {
-         return c.Is(O::kAct, "restore_ranks") && !c.Is(O::kFilter, "1");
+         return c.Is(O::kFilters, "2") && (c.Is(O::kFilter, "1") || Endless(c));
        }},
   };
 }
@@ -492,8 +506,6 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) { return HasFeed(c) && c.Is(O::kGather, "none"); }},
       {{O::kTransfer, O::kFeed},
        [](const Configuration& c) { return !HasFeed(c) && !c.Is(O::kTransfer, "batch"); }},
-      {{O::kFeed, O::kRanks},
-       [](const Configuration& c) { return HasFeed(c) && c.Number(O::kRanks) > 1; }},
       {{O::kFeed, O::kShare},
        [](const Configuration& c) { return HasFeed(c) && c.Number(O::kShare) > 1; }},
       {{O::kRead, O::kFeed},
@@ -532,6 +544,49 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) {
          return c.Number(O::kShare) > 1 && !c.Is(O::kDamage, "none") && c.Is(O::kPolicy, "fail");
        }},
+      {{O::kAct, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "restore_weights") && !c.Is(O::kSource, "mix");
+       }},
+      {{O::kAct, O::kFeed, O::kPasses},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "restore_weights") && (HasFeed(c) || Endless(c));
+       }},
+      // What a failure cuts depends on where the other thread comes.
+      {{O::kAct, O::kDamage, O::kRow, O::kFeed, O::kPasses},
+       [](const Configuration& c) {
+         return MovesElsewhere(c) && (Throws(c) || c.Is(O::kRow, "misfit") || HasFeed(c) ||
+                                      Endless(c) || !c.Is(O::kDamage, "none"));
+       }},
+      {{O::kAct, O::kRead, O::kArena, O::kHold, O::kWindow, O::kPath, O::kOrder},
+       [](const Configuration& c) {
+         return MovesElsewhere(c) && (c.IsAnyOf(O::kRead, "peek blocks") || !c.Is(O::kArena, "0") ||
+                                      c.Is(O::kHold, "all") || c.Is(O::kWindow, "4000000000") ||
+                                      c.Is(O::kPath, "gives_up") || c.Is(O::kOrder, "unordered"));
+       }},
+      {{O::kReader, O::kFeed, O::kShare, O::kRead},
+       [](const Configuration& c) {
+         return c.Is(O::kReader, "turns") &&
+                (HasFeed(c) || c.Number(O::kShare) > 1 || c.Is(O::kRead, "blocks"));
+       }},
+      {{O::kWrap, O::kFeed, O::kShare, O::kRanks, O::kNote, O::kRead},
+       [](const Configuration& c) {
+         return !c.Is(O::kWrap, "none") &&
+                (HasFeed(c) || c.Number(O::kShare) > 1 || c.Number(O::kRanks) > 1 ||
+                 c.Is(O::kNote, "yes") || c.Is(O::kRead, "blocks"));
+       }},
+      // Its instances are numbered by themselves; passes that join them are its input's.
+      {{O::kWrap, O::kPolicy, O::kAct, O::kGather, O::kChange, O::kCalls},
+       [](const Configuration& c) {
+         return !c.Is(O::kWrap, "none") &&
+                (c.Is(O::kPolicy, "skip") || !c.IsAnyOf(O::kAct, "none leave close reinit") ||
+                 c.Is(O::kGather, "none") || Changes(c) || c.Is(O::kCalls, "slow"));
+       }},
+      {{O::kWrap, O::kArena, O::kPath, O::kWindow},
+       [](const Configuration& c) {
+         return !c.Is(O::kWrap, "none") && (!c.Is(O::kArena, "0") || c.Is(O::kPath, "gives_up") ||
+                                            c.Is(O::kWindow, "4000000000"));
+       }},
       {{O::kChange, O::kSource},
        [](const Configuration& c) {
          return Changes(c) && !c.IsAnyOf(O::kSource, "tfrecord rows lines examples recordio");
@@ -545,7 +600,7 @@ std::vector<Rule> RulesOfConsumers() {
       {{O::kChange, O::kRow}, [](const Configuration& c) { return Changes(c) && Throws(c); }},
       {{O::kChange, O::kAct},
        [](const Configuration& c) {
-         return Changes(c) && (Positions(c) || c.Is(O::kAct, "reinit"));
+         return Changes(c) && (Positions(c) || c.IsAnyOf(O::kAct, "reinit reinit_other"));
        }},
   };
 }

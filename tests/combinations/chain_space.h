@@ -54,6 +54,10 @@ enum class Option : std::uint8_t {
   kAhead,
   kSums,
   kOther,
+  kFilters,
+  kReader,
+  kWrap,
+  kSignals,
   kSeed,
 };
 inline constexpr std::size_t kOptions = static_cast<std::size_t>(Option::kSeed) + 1;

@@ -10,16 +10,33 @@ const std::vector<std::uint64_t>& BucketBounds() {
   return kBounds;
 }
 
-bool IsKept(const Configuration& configuration, std::span<const std::byte> record) {
-  const std::uint64_t one_of = configuration.Number(Option::kFilter);
-  if (one_of == 1) return true;
-  if (one_of == 0) return false;
+bool ShowsEmpty(const Configuration& configuration, std::uint64_t ranks) {
+  if (!configuration.Is(Option::kEmpty, "usual")) return configuration.Is(Option::kEmpty, "shown");
+  return ranks > 1 && !configuration.Is(Option::kSplit, "yes");
+}
+
+namespace {
+
+std::uint64_t HashOf(std::span<const std::byte> record) {
   constexpr std::size_t kLookedAt = 64;
   std::uint64_t sum = record.size();
   for (const std::byte each : record.first(std::min(kLookedAt, record.size()))) {
     sum = (sum ^ std::to_integer<std::uint64_t>(each)) * 0x9E3779B97F4A7C15;
   }
-  return (sum >> 32) % one_of == 0;
+  return sum;
+}
+
+}  // namespace
+
+bool IsKept(const Configuration& configuration, std::span<const std::byte> record) {
+  const std::uint64_t one_of = configuration.Number(Option::kFilter);
+  if (one_of == 1) return true;
+  if (one_of == 0) return false;
+  return (HashOf(record) >> 32) % one_of == 0;
+}
+
+bool IsKeptAgain(const Configuration& configuration, std::span<const std::byte> record) {
+  return configuration.Is(Option::kFilters, "1") || (HashOf(record) >> 20) % 3 != 0;
 }
 
 std::uint64_t GroupOf(std::span<const std::byte> record) { return record.size() % 3; }
@@ -195,7 +212,11 @@ class ChainModel {
     return record >= 0 && asked ? record : kHole;
   }
 
-  bool Keeps(std::int64_t record) const { return record < 0 || IsKept(c_, data_.Payload(record)); }
+  bool Keeps(std::int64_t record) const {
+    if (record < 0) return true;
+    const auto payload = data_.Payload(record);
+    return IsKept(c_, payload) && IsKeptAgain(c_, payload);
+  }
   Places Kept(Places places) const {
     std::erase_if(places, [this](std::int64_t record) { return record >= 0 && !Keeps(record); });
     return places;
@@ -276,6 +297,13 @@ class ChainModel {
     return true;
   }
 
+  bool Filters() const {
+    return !c_.Is(Option::kFilter, "1") || c_.Is(Option::kRow, "filter_throws");
+  }
+  static Places::const_iterator BatchAt(const Places& batch, std::size_t row) {
+    return batch.begin() + static_cast<std::ptrdiff_t>(row);
+  }
+
   bool Gathers() const { return c_.IsAnyOf(Option::kGather, "group bucket token pack"); }
 
   /// All rows in their order, passes joined where they are.
@@ -343,7 +371,7 @@ class ChainModel {
         for (const Places& batch : batches(pass)) Add(batch, &deliveries);
       }
     }
-    if (c_.Is(Option::kEmpty, "hidden")) {
+    if (!ShowsEmpty(c_, ranks_)) {
       std::erase_if(deliveries, [](const DeliveredRows& each) { return each.rows.empty(); });
     }
     return deliveries;
@@ -359,10 +387,15 @@ class ChainModel {
     delivery.number = deliveries->size();
     delivery.rows.assign(batch.begin() + static_cast<std::ptrdiff_t>(begin),
                          batch.begin() + static_cast<std::ptrdiff_t>(end));
-    const auto failure = std::find_if(
-        delivery.rows.begin(), delivery.rows.end(),
-        [this](std::int64_t row) { return row == kFailure || (row >= 0 && row == thrower_); });
-    met_failure_ = failure != delivery.rows.end();
+    const auto fails = [this](std::int64_t row) {
+      return row == kFailure || (row >= 0 && row == thrower_);
+    };
+    const auto failure = std::find_if(delivery.rows.begin(), delivery.rows.end(), fails);
+    // A rank asks filters about all records, and meets what fails there.
+    met_failure_ =
+        Filters() ? std::any_of(batch.begin(), batch.end(), fails) : failure != delivery.rows.end();
+    const bool before = Filters() && std::any_of(batch.begin(), BatchAt(batch, begin), fails);
+    if (before) return;
     const bool rest = batch.size() < c_.Number(Option::kSize) && c_.Is(Option::kRest, "drop");
     if ((ranks_ > 1 || rests_dropped_) && rest && !met_failure_) return;
     delivery.rows.erase(failure, delivery.rows.end());

@@ -40,8 +40,13 @@ struct Expectation {
 Expectation Expect(const Configuration& configuration, const ChainData& data, std::uint64_t rank,
                    std::uint64_t ranks, std::uint64_t most);
 
+/// Whether batches without rows are handed out to one of so many ranks.
+bool ShowsEmpty(const Configuration& configuration, std::uint64_t ranks);
+
 /// What user's functions decide by: the same for the chain and for the model.
 bool IsKept(const Configuration& configuration, std::span<const std::byte> record);
+/// The same of the second of two filters.
+bool IsKeptAgain(const Configuration& configuration, std::span<const std::byte> record);
 std::uint64_t GroupOf(std::span<const std::byte> record);
 inline constexpr std::uint64_t kGroupSegment = 50;
 inline constexpr std::uint64_t kPackSegment = 40;

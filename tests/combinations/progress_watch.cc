@@ -112,7 +112,9 @@ void Watch(const std::stop_token& stop, const std::function<void(const std::stri
     const bool vain = unread.BusySeconds() > kVainSeconds * crowding;
     if (silence.Ends()) asleep = 0;
     const auto threads = OtherThreads();
-    asleep = AllSleep(threads) ? asleep + 1 : 0;
+    // One that looks at something from time to time may be seen awake; one that gets no processor
+    // is seen awake each time.
+    asleep = AllSleep(threads) ? asleep + 1 : std::max(0, asleep - 2);
     const bool sleeps = asleep >= kAsleepLooks * crowding;
     if (!vain && !sleeps && silence.BusySeconds() < kBusySeconds * crowding) continue;
     on_hang((sleeps ? "all threads sleep:\n"
