@@ -41,7 +41,9 @@ std::string FilledIn(const std::string& text, const AddressContext& context) {
     if (what == 'p') {
       filled += std::to_string(context.pid);
     } else if (what == 'r') {
-      filled += std::to_string(context.local_rank());
+      const int local_rank = context.local_rank();
+      if (local_rank < 0) RefuseAddress(text, "%r is not known here: set LOCAL_RANK");
+      filled += std::to_string(local_rank);
     } else if (what == '%') {
       filled += '%';
     } else {

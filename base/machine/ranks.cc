@@ -22,13 +22,14 @@ struct Launcher {
   const char* local_world_size;
 };
 
+constexpr const char* kTorchrun = "torchrun";
 constexpr const char* kSlurmStep = "SLURM_STEP_ID";
 constexpr const char* kSlurmStepTasks = "SLURM_STEP_NUM_TASKS";
 constexpr const char* kSlurmTasks = "SLURM_NTASKS";
 constexpr const char* kSlurmTasksPerNode = "SLURM_STEP_TASKS_PER_NODE";
 
 constexpr std::array<Launcher, 6> kLaunchers = {{
-    {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
+    {kTorchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
     {"Slurm", "SLURM_PROCID", kSlurmStepTasks, "SLURM_LOCALID", kSlurmTasksPerNode},
@@ -75,10 +76,9 @@ struct Set {
   Found local_rank;
   Found local_world_size;
 
-  bool whole() const {
-    return rank.present() && world_size.present() && local_rank.present() &&
-           local_world_size.present();
-  }
+  bool says_rank() const { return rank.present() && world_size.present(); }
+  bool whole() const { return says_rank() && local_rank.present() && local_world_size.present(); }
+  bool says_several() const { return says_rank() && NumberOf(world_size.text).value_or(1) > 1; }
 };
 
 // Outside of a step, in a batch script, the job's variables are there, but nobody started several.
@@ -89,6 +89,10 @@ bool IsOutsideOfStep(const Launcher& launcher, const EnvironmentLookup& lookup) 
 Set SetOf(const Launcher& launcher, const EnvironmentLookup& lookup) {
   Set set{launcher.name, Look(lookup, launcher.rank), Look(lookup, launcher.world_size),
           Look(lookup, launcher.local_rank), Look(lookup, launcher.local_world_size)};
+  // DeepSpeed calls it so.
+  if (set.name == kTorchrun && !set.local_world_size.present()) {
+    set.local_world_size = Look(lookup, "LOCAL_SIZE");
+  }
   if (launcher.world_size == kSlurmStepTasks) {
     if (!set.world_size.present()) set.world_size = Look(lookup, kSlurmTasks);
     for (const char* variable : {"SLURM_TASKS_PER_NODE", "SLURM_NTASKS_PER_NODE"}) {
@@ -138,11 +142,19 @@ void CheckBelow(const Found& rank, const Found& size, int number, int limit) {
   Refuse(rank.Quoted() + " contradicts " + size.Quoted() + ": ranks count from 0");
 }
 
+// Of a set that says its rank and how many there are. What it does not say of this machine is not
+// known.
 Rank RankOf(const Set& set, const EnvironmentLookup& lookup) {
-  const Rank rank{set.rank.Number(), set.world_size.Number(), set.local_rank.Number(),
-                  LocalSize(set, lookup), set.name};
+  const bool says_local_size = set.local_world_size.present();
+  const Rank rank{set.rank.Number(), set.world_size.Number(),
+                  set.local_rank.present() ? set.local_rank.Number() : -1,
+                  says_local_size ? LocalSize(set, lookup) : 0, set.name};
   CheckBelow(set.rank, set.world_size, rank.rank, rank.world_size);
-  CheckBelow(set.local_rank, set.local_world_size, rank.local_rank, rank.local_world_size);
+  if (says_local_size) {
+    CheckBelow(set.local_rank, set.local_world_size, rank.local_rank, rank.local_world_size);
+  } else if (rank.local_rank >= 0) {
+    CheckBelow(set.local_rank, set.world_size, rank.local_rank, rank.world_size);
+  }
   if (rank.local_world_size > rank.world_size) {
     Refuse(set.local_world_size.Quoted() + " contradicts " + set.world_size.Quoted() +
            ": more processes on this machine than in all");
@@ -165,13 +177,13 @@ void RefuseBroken(const Set& set) {
   const Found* const sign = SignOfOthers(set);
   if (sign == nullptr) return;
   std::string missing;
-  for (const Found* found : {&set.rank, &set.world_size, &set.local_rank, &set.local_world_size}) {
+  for (const Found* found : {&set.rank, &set.world_size}) {
     if (found->present() || found->variable == nullptr) continue;
     missing += (missing.empty() ? "" : ", ") + std::string(found->variable);
   }
   Refuse(sign->Quoted() + " says that there are several processes, but " +
          (missing.empty() ? "nothing says how many" : missing + " is missing") +
-         ": set RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, or unset " + sign->variable);
+         ": set RANK and WORLD_SIZE, or unset " + sign->variable);
 }
 
 }  // namespace
@@ -181,6 +193,11 @@ Rank FindRank(const EnvironmentLookup& lookup) {
     if (IsOutsideOfStep(launcher, lookup)) continue;
     const Set set = SetOf(launcher, lookup);
     if (set.whole()) return RankOf(set, lookup);
+  }
+  for (const Launcher& launcher : kLaunchers) {
+    if (IsOutsideOfStep(launcher, lookup)) continue;
+    const Set set = SetOf(launcher, lookup);
+    if (set.says_several()) return RankOf(set, lookup);
   }
   for (const Launcher& launcher : kLaunchers) {
     if (!IsOutsideOfStep(launcher, lookup)) RefuseBroken(SetOf(launcher, lookup));
@@ -194,6 +211,11 @@ Rank FindRank() {
 
 int ChooseDevice(const Rank& rank, int visible_devices) {
   if (visible_devices == 1) return 0;
+  if (rank.local_rank < 0) {
+    Refuse("which of " + std::to_string(visible_devices) +
+           " devices is this process's own is not known, since " + rank.source +
+           "'s variables say nothing of this machine: set LOCAL_RANK, or name the devices");
+  }
   if (rank.local_rank < visible_devices) return rank.local_rank;
   Refuse("local rank " + std::to_string(rank.local_rank) + " (of " + rank.source +
          ") needs device " + std::to_string(rank.local_rank) + ", but this process sees " +

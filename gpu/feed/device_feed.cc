@@ -18,7 +18,7 @@ namespace {
 FeedOptions Complete(FeedOptions options) {
   if (options.backend == nullptr) options.backend = OpenDevices("cuda");
   const Rank rank = options.devices.empty() ? FindRank() : Rank();
-  if (rank.local_world_size > 1) {
+  if (rank.local_world_size != 1) {  // 0: several processes, it is not known how many of them here
     options.devices = {ChooseDevice(rank, options.backend->DeviceCount())};
   } else if (options.devices.empty()) {
     for (int d = 0; d < options.backend->DeviceCount(); ++d) options.devices.push_back(d);

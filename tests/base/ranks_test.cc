@@ -146,14 +146,49 @@ TEST(RanksTest, ASlurmListThatDoesNotNameTheNodeIsRefused) {
   }
 }
 
+TEST(RanksTest, ARankAndTheirNumberAreEnough) {
+  ExpectRank({{"RANK", "1"}, {"WORLD_SIZE", "2"}}, {1, 2, -1, 0, "torchrun"});
+  ExpectRank({{"RANK", "0"}, {"WORLD_SIZE", "4"}, {"LOCAL_RANK", "0"}}, {0, 4, 0, 0, "torchrun"});
+  ExpectRank({{"PMI_RANK", "3"}, {"PMI_SIZE", "4"}}, {3, 4, -1, 0, "MPICH"});
+  ExpectRank({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}},
+             {1, 2, -1, 0, "Open MPI"});
+  ExpectRank({{"SLURM_STEP_ID", "0"}, {"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "4"}},
+             {1, 4, -1, 0, "Slurm"});
+}
+
+TEST(RanksTest, DeepSpeedsVariablesAreTorchruns) {
+  ExpectRank({{"RANK", "3"},
+              {"LOCAL_RANK", "1"},
+              {"WORLD_SIZE", "4"},
+              {"LOCAL_SIZE", "2"},
+              {"CROSS_RANK", "1"},
+              {"CROSS_SIZE", "2"}},
+             {3, 4, 1, 2, "torchrun"});
+}
+
+TEST(RanksTest, AWholeSetGoesBeforeARankAndTheirNumberAlone) {
+  Environment slurm = kSlurm;  // a script of its own set these for the machines
+  slurm["RANK"] = "2";
+  slurm["WORLD_SIZE"] = "3";
+  ExpectRank(slurm, {9, 11, 1, 3, "Slurm"});
+}
+
+TEST(RanksTest, ALocalRankBeyondAllRanksIsRefused) {
+  EXPECT_EQ(Complaint({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "2"}}),
+            "LOCAL_RANK=\"2\" contradicts WORLD_SIZE=\"2\": ranks count from 0");
+}
+
 TEST(RanksTest, PartOfASetThatSpeaksOfOthersIsRefused) {
-  EXPECT_EQ(Complaint({{"RANK", "0"}, {"WORLD_SIZE", "4"}}),
-            "WORLD_SIZE=\"4\" says that there are several processes, but LOCAL_RANK, "
-            "LOCAL_WORLD_SIZE is missing: set RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, "
-            "or unset WORLD_SIZE");
+  EXPECT_EQ(Complaint({{"WORLD_SIZE", "4"}}),
+            "WORLD_SIZE=\"4\" says that there are several processes, but RANK is missing: set RANK "
+            "and WORLD_SIZE, or unset WORLD_SIZE");
+  EXPECT_EQ(Complaint({{"NODE_RANK", "0"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "2"}}),
+            "LOCAL_RANK=\"1\" says that there are several processes, but RANK is missing: set RANK "
+            "and WORLD_SIZE, or unset LOCAL_RANK")
+      << "a launcher in the program (Lightning's): its first process has none of them";
   EXPECT_EQ(Complaint({{"PMIX_RANK", "3"}}),
             "PMIX_RANK=\"3\" says that there are several processes, but nothing says how many: set "
-            "RANK, WORLD_SIZE, LOCAL_RANK and LOCAL_WORLD_SIZE, or unset PMIX_RANK");
+            "RANK and WORLD_SIZE, or unset PMIX_RANK");
   EXPECT_EQ(Complaint({{"OMPI_COMM_WORLD_RANK", "1"}}).substr(0, 26),
             "OMPI_COMM_WORLD_RANK=\"1\" s");
 }
@@ -171,6 +206,17 @@ TEST(ChooseDeviceTest, TheOnlyDeviceIsEverybodys) {
 TEST(ChooseDeviceTest, OfSeveralItIsTheOneOfTheLocalRank) {
   EXPECT_EQ(ChooseDevice({5, 8, 3, 4, "torchrun"}, 4), 3);
   EXPECT_EQ(ChooseDevice({5, 8, 3, 4, "torchrun"}, 8), 3);
+}
+
+TEST(ChooseDeviceTest, OfSeveralNoneIsTakenIfThePlaceOnTheMachineIsNotKnown) {
+  EXPECT_EQ(ChooseDevice({1, 2, -1, 0, "torchrun"}, 1), 0);
+  EXPECT_EQ(ChooseDevice({1, 2, 1, 0, "torchrun"}, 2), 1);
+  try {
+    ChooseDevice({1, 2, -1, 0, "torchrun"}, 2);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(error.status().message().find("set LOCAL_RANK"), std::string::npos);
+  }
 }
 
 TEST(ChooseDeviceTest, TooFewDevicesAreRefused) {

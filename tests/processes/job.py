@@ -21,8 +21,8 @@ MOST_POSITION_BYTES = 1024
 ROW_BYTES = 64
 
 #: Variables of launchers, ours to set and nobody else's.
-LAUNCHER_PREFIXES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "OMPI_", "PMIX_",
-                     "PMI_", "MPI_LOCAL", "MV2_", "SLURM_", "RINGFEED_")
+LAUNCHER_PREFIXES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "LOCAL_SIZE", "OMPI_",
+                     "PMIX_", "PMI_", "MPI_LOCAL", "MV2_", "SLURM_", "RINGFEED_")
 
 
 def clean_environment():

@@ -40,6 +40,16 @@ def ray(rank, ranks):
             "RAY_JOB_ID": "01000000"}
 
 
+def deepspeed(rank, ranks):
+    return {"RANK": rank, "WORLD_SIZE": ranks, "LOCAL_RANK": rank, "LOCAL_SIZE": ranks,
+            "CROSS_RANK": 0, "CROSS_SIZE": 1}
+
+
+def by_hand(rank, ranks):
+    """What init_method="env://" takes, and Kubeflow's PyTorchJob sets."""
+    return {"RANK": rank, "WORLD_SIZE": ranks, "MASTER_ADDR": "localhost", "MASTER_PORT": 29500}
+
+
 def slurm(rank, ranks):
     """Two tasks a node, the last node perhaps one."""
     nodes = [2] * (ranks // 2) + [1] * (ranks % 2)
@@ -52,6 +62,11 @@ def hydra(rank, ranks):
     return {"PMI_RANK": rank, "PMI_SIZE": ranks, "MPI_LOCALRANKID": rank, "MPI_LOCALNRANKS": ranks}
 
 
+def pmi_alone(rank, ranks):
+    """As srun --mpi=pmi2 sets, beside its own, and Hydras that know nothing of the machine."""
+    return {"PMI_RANK": rank, "PMI_SIZE": ranks}
+
+
 def open_mpi(rank, ranks):
     return {"OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": ranks,
             "OMPI_COMM_WORLD_LOCAL_RANK": rank, "OMPI_COMM_WORLD_LOCAL_SIZE": ranks}
@@ -59,7 +74,9 @@ def open_mpi(rank, ranks):
 
 #: How each names itself in the report.
 PLAYED = {"torchrun": (torchrun, "torchrun"), "Ray": (ray, "torchrun"), "Slurm": (slurm, "Slurm"),
-          "MPICH": (hydra, "MPICH"), "Open MPI": (open_mpi, "Open MPI")}
+          "MPICH": (hydra, "MPICH"), "Open MPI": (open_mpi, "Open MPI"),
+          "DeepSpeed": (deepspeed, "torchrun"), "by hand": (by_hand, "torchrun"),
+          "PMI alone": (pmi_alone, "MPICH")}
 
 
 class LaunchersTest(unittest.TestCase):
