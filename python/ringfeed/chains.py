@@ -11,6 +11,7 @@ from . import _core, counterparts
 from .arguments import counted, flag, integers, text
 from .compiled import Compiled
 from .dataset import Parser, parse_samples
+from .errors import Unsupported
 from .fields import field_tuples
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -134,9 +135,23 @@ def csv_columns(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> t
 
     Args:
         options: as of open_files; format: "csv", "tsv", "csv:delimiter=;", … or left out.
+
+    Returns:
+        The row and the format. Bytes of the row that are no UTF-8, as of Latin-1, become surrogates
+        (os.fsdecode does so, too), and `csv` takes them so.
+
+    Raises:
+        Unsupported: the row is UTF-16.
     """
-    header, format = _core.read_csv_columns(file_names(files), check_open_options(options))
-    return header.decode(), format
+    names = file_names(files)
+    header, format = _core.read_csv_columns(names, check_open_options(options))
+    if b"\0" in header:
+        more = f" (or a file after it, of {len(names)})" if len(names) > 1 else ""
+        raise Unsupported(
+            f"{names[0]}{more}: the first row has zero bytes, as text in UTF-16 has: convert the "
+            "files to UTF-8"
+        )
+    return header.decode("utf-8", "surrogateescape"), format
 
 
 def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _core.Reader:

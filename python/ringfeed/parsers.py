@@ -122,7 +122,7 @@ def csv(
         [(t, f.column) for t, f in zip(field_tuples(declared), declared)],
         delimiter,
         flag(quotes, "quotes"),
-        header,
+        header.encode("utf-8", "surrogateescape"),
         at_least(-1, columns, "columns"),
     )
 

@@ -14,15 +14,16 @@ namespace ringfeed::python {
 namespace {
 
 ParserHandle Csv(const std::vector<std::tuple<FieldTuple, std::int64_t>>& fields, char delimiter,
-                 bool quotes, const std::string& header, std::int64_t columns) {
+                 bool quotes, const nb::bytes& header, std::int64_t columns) {
   std::vector<CsvField> specs;
   for (const auto& [field, column] : fields) {
     const auto& [name, dtype, shape, missing] = field;
     specs.push_back({name, DTypeNamed(dtype), shape, DefaultOf(missing), column});
   }
-  return {
-      CsvParser(std::move(specs),
-                {.delimiter = delimiter, .quotes = quotes, .header = header, .columns = columns})};
+  return {CsvParser(std::move(specs), {.delimiter = delimiter,
+                                       .quotes = quotes,
+                                       .header = {header.c_str(), header.size()},
+                                       .columns = columns})};
 }
 
 ParserHandle OFRecord(const std::vector<FieldTuple>& fields, bool truncate) {

@@ -176,3 +176,27 @@ def test_a_header_that_is_read_as_a_row_is_told_how_to_be_none(tmp_path: Path) -
         with pytest.raises(ringfeed.Error, match="is no int64") as caught:
             list(ringfeed.Loader(path, parse=ringfeed.csv(wrong), format=format, batch=2))
         assert "looks like a header" not in str(caught.value)
+
+
+def test_a_csv_header_in_latin_1_names_the_columns_that_it_can(tmp_path: Path) -> None:
+    path = tmp_path / "latin1.csv"
+    path.write_bytes("id,größe\n1,2\n3,4\n".encode("latin-1"))
+    by_name = ringfeed.csv({"id": ("int64", [])}, header=True)
+    with ringfeed.Loader(path, parse=by_name, batch=4) as loader:
+        assert next(loader)["id"].tolist() == [1, 3]
+    header, format = ringfeed.csv_columns(path)
+    assert header.encode("utf-8", "surrogateescape") == "id,größe".encode("latin-1")
+    with pytest.raises(ringfeed.Error, match=r"größe.*gr\\xf6\\xdfe"):
+        ringfeed.csv({"größe": ("int64", [])}, header=header)
+    parser = ringfeed.csv([ringfeed.Field("size", "int64", column=1)], header=header)
+    chain = ringfeed.parse(ringfeed.open_files(path, format=format), parser)
+    assert next(ringfeed.batch(chain, 2))[0].tolist() == [2, 4]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_a_csv_header_in_utf_16_is_refused_by_name(tmp_path: Path, encoding: str) -> None:
+    path = tmp_path / "wide.csv"
+    path.write_bytes("id,x\r\n1,2\r\n".encode(encoding))
+    by_name = ringfeed.csv({"id": ("int64", [])}, header=True)
+    with pytest.raises(ringfeed.Error, match=r"wide\.csv.*UTF-16"):
+        ringfeed.Loader(path, parse=by_name, batch=4)
