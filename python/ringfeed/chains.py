@@ -201,9 +201,14 @@ def batch(
     slots: int = 0,
     rank: Optional[Rank] = None,
     split_by_files: bool = False,
+    empty_batches: Optional[bool] = None,
 ) -> _core.Reader:
-    """`size` rows in one piece of pinned memory; with `rank` this process's part of them."""
+    """`size` rows in one piece of pinned memory; with `rank` this process's part of them. Of which
+    nothing is this rank's, or all of that is damaged, is a batch of no rows, so that all ranks make
+    the same steps, or with empty_batches=False none. None: if there are several ranks."""
     as_tuple = None if rank is None else (*rank[:4], rank.source)
+    if empty_batches is None:
+        empty_batches = rank is not None and rank.world_size > 1
     return _core.batch(
         reader_of(reader),
         counted(size, "batch"),
@@ -212,6 +217,7 @@ def batch(
         counted(slots, "slots"),
         as_tuple,
         flag(split_by_files, "split_by_files"),
+        flag(empty_batches, "empty_batches"),
     )
 
 

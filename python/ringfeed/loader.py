@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Sequen
 
 from . import _core, chains, counterparts
 from . import devices as device_plans
-from .arguments import counted
+from .arguments import counted, flag
 from .compiled import Compiled
 from .dataset import Parser
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_feed_of
@@ -44,7 +44,7 @@ class Loader(_core.LoaderNext):
         passes: over the data in an epoch, joined without a seam; 0: without end.
         rank: "auto": which process this is of those that a launcher started (find_rank), alone
             without one; a Rank; or None: alone. Each rank gets its part of every batch.
-        drop_remainder, pad, split_by_files, slots: see `batch` of ringfeed.
+        drop_remainder, pad, split_by_files, slots, empty_batches: see `batch` of ringfeed.
         as_tuple: batches are tuples in the order of the fields instead of dicts.
         filter: a predicate by `compiled`, or a Python function of a record's bytes (slow: it is
             called with the interpreter's lock); records that it refuses are left out. A run goes on
@@ -81,6 +81,7 @@ class Loader(_core.LoaderNext):
         drop_remainder: bool = False,
         pad: bool = False,
         split_by_files: bool = False,
+        empty_batches: Optional[bool] = None,
         slots: int = 0,
         as_tuple: bool = False,
         filter: Union[Compiled, Callable[[bytes], Any], None] = None,
@@ -115,6 +116,7 @@ class Loader(_core.LoaderNext):
             devices=device_plans.plan_of(
                 devices, transforms, device_slots, transfer, tuned_for
             ),
+            empty_batches=None if empty_batches is None else flag(empty_batches, "empty_batches"),
         )
         self._set_up(plan.build(0), plan, as_tuple, per_batch)
 

@@ -82,6 +82,7 @@ class LoaderPlan:
     map: Optional[Compiled]
     options: dict[str, Any]
     devices: Optional[DevicePlan] = None
+    empty_batches: Optional[bool] = None
 
     @property
     def drawn_anew(self) -> bool:
@@ -118,7 +119,14 @@ class LoaderPlan:
             self.slots,
             self.rank,
             self.split_by_files,
+            self.empty_batches,
         )
+
+    @property
+    def shows_empty(self) -> bool:
+        """Whether the loop gets batches of which no row is here."""
+        several = self.rank is not None and self.rank.world_size > 1
+        return several if self.empty_batches is None else self.empty_batches
 
     def count_batches(self, reader: Union[_core.Reader, _core.DeviceFeed]) -> int:
         """What this rank's loop gets of all passes, on its devices a part each if batches are
@@ -156,4 +164,4 @@ class LoaderPlan:
         ranks, rank = (1, 0) if self.rank is None else (self.rank.world_size, self.rank.rank)
         own = self.batch // ranks
         rows = min(max(rest - rank * own, 0), own)
-        return whole + (rows > 0), 0 < rows < own
+        return whole + (rows > 0 or self.shows_empty), rows < own

@@ -134,8 +134,10 @@ RankTuple FindRankTuple() {
 }
 
 ReaderHandle BatchBy(const ReaderHandle& input, std::size_t size, bool drop_remainder, bool pad,
-                     std::size_t slots, const std::optional<RankTuple>& rank, bool split_by_files) {
+                     std::size_t slots, const std::optional<RankTuple>& rank, bool split_by_files,
+                     bool empty_batches) {
   BatchOptions options{.size = size, .drop_remainder = drop_remainder, .slots = slots, .pad = pad};
+  options.empty_batches = empty_batches;
   if (rank) options.rank = RankOf(*rank);
   options.split_by_files = split_by_files;
   return input.On(Unlocked([&] { return Batch(input.reader(), options); }));
@@ -280,7 +282,8 @@ void BindDecoratorsOfReaders(nb::module_& module) {
       input, nb::arg("parser"));
   module.def("shuffle", &ShuffleBy, input, nb::arg("mode"), nb::arg("size"), nb::arg("seed"));
   module.def("batch", &BatchBy, input, nb::arg("size"), nb::arg("drop_remainder"), nb::arg("pad"),
-             nb::arg("slots"), nb::arg("rank").none(), nb::arg("split_by_files"));
+             nb::arg("slots"), nb::arg("rank").none(), nb::arg("split_by_files"),
+             nb::arg("empty_batches"));
   module.def(
       "multi_pass",
       [](const ReaderHandle& from, std::uint64_t passes) {

@@ -49,7 +49,7 @@ LAUNCHERS = ("words", "torchrun", "env", "slurm", "open mpi", "words before vari
 
 #: Headers of index files, after docs/FORMATS.md and readers/index/index_image.h.
 HEADER = struct.Struct("<16sII QqQqQ QQQQQQQQQQQ II BB6s 64s")
-HEADER_VERSION = 3
+HEADER_VERSION = 4
 HEADER_NAMES = ("magic version checksum bytes modified sample changed inode most_record longest units records "
                 "pages gaps data_end damaged lost first_lost damage_bytes damage_checksum gaps_checksum chunks "
                 "wide unused format").split()
