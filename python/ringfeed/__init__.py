@@ -12,13 +12,11 @@ from . import _core, devices, errors, reader
 from ._core import Array, Reader, RecordParser, RecordWriter, Scope
 from .blocking_queue import LoDTensorBlockingQueue
 from .chains import (
-    Rank,
     batch,
     bucket_batch,
     csv_columns,
     double_buffer,
     filter,
-    find_rank,
     group_batch,
     map,
     mix,
@@ -64,6 +62,7 @@ from .program_readers import (
     open_file,
     read_recordio,
 )
+from .ranks import Rank, find_rank
 from .record_writer import (
     build_example,
     build_instance,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from typing import Any, Callable, Iterable, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
 from . import _core, counterparts
 from .arguments import counted, flag, integers, text
@@ -13,6 +13,7 @@ from .compiled import Compiled
 from .dataset import Parser, parse_samples
 from .errors import Unsupported
 from .fields import field_tuples
+from .ranks import Rank, refuse_parts
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -24,25 +25,6 @@ OPEN_OPTIONS = frozenset(
     "first_epoch index index_folder note_records threads arena_bytes shuffle_files seed io "
     "block_bytes in_flight_bytes direct retries tuned".split()
 )
-
-
-class Rank(NamedTuple):
-    """Which of several like processes this one is."""
-
-    rank: int = 0
-    world_size: int = 1
-    local_rank: int = 0
-    local_world_size: int = 1
-    source: str = "none"
-
-
-def find_rank() -> Rank:
-    """The rank that a launcher left in the environment (torchrun, Open MPI, Slurm, …).
-
-    Raises:
-        InvalidArgument: if its variables contradict each other; it names them.
-    """
-    return Rank(*_core.find_rank())
 
 
 def file_names(files: Union[PathLike, Iterable[PathLike]]) -> list[str]:
@@ -311,10 +293,17 @@ def group_batch(
     segment: int = 0,
     drop_remainder: bool = False,
     slots: int = 0,
+    rank: Union[Rank, str, None] = "auto",
 ) -> _core.Reader:
     """Batches of `size` rows that are all of one group, as `group_of` says of the record as it is
     in the file. So many records as `segment` says (0: 64 batches' rows) are grouped among
-    themselves; what is left then follows as short batches, or is dropped."""
+    themselves; what is left then follows as short batches, or is dropped.
+
+    Args:
+        rank: such batches cannot be divided among ranks. So "auto" raises Unsupported if this is
+            one of several processes; None: each gets everything.
+    """
+    refuse_parts(rank, "group_batch")
     address, function = (0, group_of)
     if isinstance(group_of, Compiled):
         address, function = group_of.address, group_of.owner
@@ -357,9 +346,11 @@ def bucket_batch(
     segment: int = 0,
     drop_remainder: bool = False,
     slots: int = 0,
+    rank: Union[Rank, str, None] = "auto",
 ) -> _core.Reader:
     """Batches of `size` rows that are alike in length: up to bounds[0] units of a ragged field, up
-    to bounds[1], and so on, and longer than all. `segment` as of group_batch."""
+    to bounds[1], and so on, and longer than all. `segment` and `rank` as of group_batch."""
+    refuse_parts(rank, "bucket_batch")
     return _core.bucket_batch(
         reader_of(reader),
         counted(size, "size"),
@@ -379,9 +370,11 @@ def token_batch(
     bytes: int = 0,
     most_rows: int = 1024,
     slots: int = 0,
+    rank: Union[Rank, str, None] = "auto",
 ) -> _core.Reader:
     """Batches of as many rows as fit into `tokens` units of a ragged field, or into `bytes` of
-    the records. A row that is larger by itself is a batch of its own."""
+    the records. A row that is larger by itself is a batch of its own. `rank` as of group_batch."""
+    refuse_parts(rank, "token_batch")
     return _core.token_batch(
         reader_of(reader),
         text(field, "field"),
@@ -402,12 +395,14 @@ def pack(
     pad_value: float = 0,
     drop_remainder: bool = False,
     slots: int = 0,
+    rank: Union[Rank, str, None] = "auto",
 ) -> _core.Reader:
     """Records of one ragged field packed into rows of `length` units, first fit, `rows` of them a
     batch. Fields: <field> [rows, length, …], <field>_segments int32 [rows, length] (1, 2, … for
     the records of a row, 0 if it is empty), <field>_positions int32 [rows, length] (a unit's
     number in its record). `segment`: records that are packed among themselves (0: 256 batches'
-    rows)."""
+    rows). `rank` as of group_batch."""
+    refuse_parts(rank, "pack")
     return _core.pack(
         reader_of(reader),
         text(field, "field"),

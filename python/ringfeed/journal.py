@@ -9,9 +9,10 @@ from typing import Any, Optional, Type
 
 from . import _core
 from .arguments import text
-from .chains import PathLike, Rank, file_name
+from .chains import PathLike, file_name
 from .errors import Error, InvalidArgument
 from .loader import Loader
+from .ranks import Rank
 
 __all__ = ["Journal"]
 

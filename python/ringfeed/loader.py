@@ -7,7 +7,7 @@ import sys
 from types import TracebackType
 from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Sequence, Type, Union
 
-from . import _core, chains, counterparts
+from . import _core, chains, counterparts, ranks
 from . import devices as device_plans
 from .arguments import counted, flag
 from .compiled import Compiled
@@ -42,8 +42,9 @@ class Loader(_core.LoaderNext):
             None.
         seed: of the shuffle.
         passes: over the data in an epoch, joined without a seam; 0: without end.
-        rank: "auto": which process this is of those that a launcher started (find_rank), alone
-            without one; a Rank; or None: alone. Each rank gets its part of every batch.
+        rank: "auto": which process this is in torch.distributed if the program has started that,
+            else of those that a launcher started (find_rank), alone without one; a Rank; or None:
+            alone. Each rank gets its part of every batch.
         drop_remainder, pad, split_by_files, slots, empty_batches: see `batch` of ringfeed.
         as_tuple: batches are tuples in the order of the fields instead of dicts.
         filter: a predicate by `compiled`, or a Python function of a record's bytes (slow: it is
@@ -77,7 +78,7 @@ class Loader(_core.LoaderNext):
         shuffle: Union[Shuffle, str, int, None] = None,
         seed: int = 0,
         passes: int = 1,
-        rank: Union[chains.Rank, str, None] = "auto",
+        rank: Union[ranks.Rank, str, None] = "auto",
         drop_remainder: bool = False,
         pad: bool = False,
         split_by_files: bool = False,
@@ -105,7 +106,7 @@ class Loader(_core.LoaderNext):
             shuffle=shuffle_of(shuffle),
             seed=counted(seed, "seed"),
             passes=counted(passes, "passes"),
-            rank=_rank_of(rank),
+            rank=ranks.rank_of(rank),
             drop_remainder=drop_remainder,
             pad=pad,
             split_by_files=split_by_files,
@@ -241,7 +242,7 @@ class Loader(_core.LoaderNext):
         return self._names
 
     @property
-    def rank(self) -> Optional[chains.Rank]:
+    def rank(self) -> Optional[ranks.Rank]:
         """Which process this is, None if it was not asked for."""
         return None if self._plan is None else self._plan.rank
 
@@ -403,11 +404,3 @@ def _check_state(state: Any) -> None:
     counts = all(type(number) is int and number >= 0 for number in numbers)
     if not (counts and isinstance(position, dict) and isinstance(state.get("ended"), bool)):
         raise ValueError("this is no state of a Loader's: something of it is missing or changed")
-
-
-def _rank_of(rank: Union[chains.Rank, str, None]) -> Optional[chains.Rank]:
-    if rank == "auto":
-        return chains.find_rank()
-    if rank is None or isinstance(rank, chains.Rank):
-        return rank
-    raise TypeError('rank is "auto", a Rank or None')

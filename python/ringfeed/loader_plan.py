@@ -11,6 +11,7 @@ from .compiled import Compiled
 from .dataset import Parser
 from .devices import DevicePlan
 from .errors import InvalidArgument, Unsupported
+from .ranks import Rank
 
 
 class Shuffle(NamedTuple):
@@ -73,7 +74,7 @@ class LoaderPlan:
     shuffle: Optional[Shuffle]
     seed: int
     passes: int
-    rank: Optional[chains.Rank]
+    rank: Optional[Rank]
     drop_remainder: bool
     pad: bool
     split_by_files: bool

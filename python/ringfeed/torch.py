@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-from types import FrameType
-from typing import Any, Iterator, NoReturn, Optional
+from typing import Any, Iterator, NoReturn
 
 import torch
 import torch.distributed
 import torch.utils.data
 import torch.utils.dlpack
 
+from . import ranks
 from ._core import Array, LoopNext
-from .chains import Rank
-from .chains import find_rank as _launcher_rank
 from .collation import refuse_collation
 from .loader import Loader
+from .ranks import Rank
 
 _HOST = 1  # kDLCPU
 _MOST_WRAPPERS = 8
@@ -26,21 +24,14 @@ _ONE_PROCESS = (
 
 
 def find_rank() -> Rank:
-    """The rank in torch.distributed if that is initialised, else what the launcher left.
-
-    For `Loader(rank=ringfeed.torch.find_rank())`, if a program starts its process group without
-    a launcher's environment.
+    """The rank in torch.distributed if that is initialised, whatever a launcher left, else what
+    the launcher left. It is what rank="auto" of a Loader finds.
 
     Raises:
-        InvalidArgument: if a launcher's variables contradict each other.
+        InvalidArgument: if nothing is initialised, and a launcher's variables contradict each
+            other.
     """
-    launched = _launcher_rank()
-    if not (torch.distributed.is_available() and torch.distributed.is_initialized()):
-        return launched
-    rank, world = torch.distributed.get_rank(), torch.distributed.get_world_size()
-    if (launched.rank, launched.world_size) == (rank, world):
-        return launched
-    return Rank(rank, world, source="torch.distributed")
+    return ranks.own_rank()
 
 
 def tensors(batch: Any, ragged: str = "offsets") -> Any:
@@ -94,13 +85,16 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     copied: a batch's memory is its tensors', and goes back to the Loader with the last of them.
     Epochs are the Loader's: a `for` after a `break` goes on where that stood.
 
+    Who divides batches among processes itself (Accelerate's prepare) needs a Loader with rank=None.
+
     Args:
         loader: gives the batches. Its rank is its own; see find_rank.
         ragged: what becomes of ragged fields, see `tensors`.
 
     Raises:
         ValueError: `ragged` is nothing that there is; from the loop: batch_size is not None, and
-            there is no collate_fn that takes a list of batches.
+            there is no collate_fn that takes a list of batches; the Loader gives a rank's part, and
+            Accelerate would divide that again.
         RuntimeError: from the loop or by pickling: num_workers is not 0.
     """
 
@@ -112,7 +106,13 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     def __iter__(self) -> Iterator[Any]:
         if torch.utils.data.get_worker_info() is not None:
             raise RuntimeError(_ONE_PROCESS)
-        refuse_collation(_fetcher(), getattr(torch.utils.data, "default_collate", None))
+        callers = list(ranks.callers())
+        fetcher = _fetcher_of(callers[:_MOST_WRAPPERS])
+        refuse_collation(fetcher, getattr(torch.utils.data, "default_collate", None))
+        divider = ranks.divider_of(callers)
+        ranks.refuse_division(self.loader.rank, divider)
+        if divider is None:
+            ranks.refuse_alone(self.loader.rank)
         return _Tensors(iter(self.loader), self.ragged)
 
     def __len__(self) -> int:
@@ -130,19 +130,11 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
         raise RuntimeError(_ONE_PROCESS)
 
 
-def _fetcher() -> Any:
+def _fetcher_of(callers: list[Any]) -> Any:
     """The DataLoader's fetcher that asks for an iterator, None if none does. A DataLoader tells
     a data set nothing of itself, so it is looked for among the callers; between it and the data set
     are those that Torch's ChainDataset and data sets of the program's own put there."""
-    frame: Optional[FrameType] = sys._getframe(2)
-    for _ in range(_MOST_WRAPPERS):
-        if frame is None:
-            break
-        caller = frame.f_locals.get("self")
-        if hasattr(caller, "auto_collation"):
-            return caller
-        frame = frame.f_back
-    return None
+    return next((caller for caller in callers if hasattr(caller, "auto_collation")), None)
 
 
 class _Tensors(LoopNext):

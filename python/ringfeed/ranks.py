@@ -1,0 +1,151 @@
+"""Which of several processes this one is, and who else divides the batches among them."""
+
+from __future__ import annotations
+
+import sys
+from types import FrameType
+from typing import Any, Iterable, Iterator, NamedTuple, Optional, Union
+
+from . import _core
+from .errors import InvalidArgument, Unsupported
+
+_MOST_CALLERS = 24
+
+#: What takes a data set for all of the data and gives each process a part, by the name of its
+#: class: who makes it, and the attributes that lead to the number of processes.
+_DIVIDERS = {
+    "DataLoaderDispatcher": ("Accelerate", "state.num_processes"),
+    "IterableDatasetShard": ("Accelerate", "num_processes"),
+    "ShardingFilterIterDataPipe": ("sharding_filter", "num_of_instances"),
+}
+
+
+class Rank(NamedTuple):
+    """Which of several like processes this one is.
+
+    Attributes:
+        local_rank: on this machine; -1: not known.
+        local_world_size: 0: not known.
+    """
+
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+    local_world_size: int = 1
+    source: str = "none"
+
+
+class Divider(NamedTuple):
+    """Who divides what it reads, and among how many processes."""
+
+    name: str
+    processes: int
+
+
+def find_rank() -> Rank:
+    """The rank that a launcher left in the environment (torchrun, Open MPI, Slurm, …).
+
+    Raises:
+        InvalidArgument: if its variables contradict each other; it names them.
+    """
+    return Rank(*_core.find_rank())
+
+
+def own_rank() -> Rank:
+    """The rank in torch.distributed if the program has started a process group, else what the
+    launcher left."""
+    group = _process_group()
+    if group is None:
+        return find_rank()
+    launched: Optional[Rank] = None
+    try:
+        launched = find_rank()
+    except InvalidArgument:
+        pass  # the group knows better
+    if launched is not None and launched[:2] == group:
+        return launched
+    return Rank(*group, local_rank=-1, local_world_size=0, source="torch.distributed")
+
+
+def rank_of(rank: Union[Rank, str, None]) -> Optional[Rank]:
+    """The rank that an argument stands for: "auto", a Rank or None."""
+    if rank == "auto":
+        return own_rank()
+    if rank is None or isinstance(rank, Rank):
+        return rank
+    raise TypeError('rank is "auto", a Rank or None')
+
+
+def refuse_parts(rank: Union[Rank, str, None], function: str) -> None:
+    """Raises Unsupported if there are several processes: `function` has no parts for them, and each
+    would get everything."""
+    found = rank_of(rank)
+    if found is None or found.world_size == 1:
+        return
+    raise Unsupported(
+        f"this is rank {found.rank} of {found.world_size} (by {found.source}), and {function} "
+        "cannot divide its batches among ranks: each would get everything. If that is meant, or "
+        "the data are divided already, say rank=None"
+    )
+
+
+def _process_group() -> Optional[tuple[int, int]]:
+    """Rank and number of processes of torch.distributed; None if it has not begun. Imports
+    nothing."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def refuse_alone(rank: Optional[Rank]) -> None:
+    """Raises InvalidArgument if a Loader found itself alone, and torch.distributed has started
+    several processes since: each would read everything."""
+    group = _process_group()
+    if rank is None or rank.source != "none" or rank.world_size > 1:
+        return
+    if group is None or group[1] == 1:
+        return
+    raise InvalidArgument(
+        f"this Loader was made before torch.distributed started its {group[1]} processes, and "
+        "found itself alone: make it after that (with Lightning in train_dataloader()), or say "
+        "rank=ringfeed.Rank(…); rank=None: each process reads everything"
+    )
+
+
+def divider_of(callers: Iterable[Any]) -> Optional[Divider]:
+    """Who of these divides what it reads among several processes."""
+    for caller in callers:
+        for kind in type(caller).__mro__:
+            name, path = _DIVIDERS.get(kind.__name__, ("", ""))
+            number: Any = caller
+            for attribute in path.split("."):
+                number = getattr(number, attribute, None)
+            if name and type(number) is int and number > 1:
+                return Divider(name, number)
+    return None
+
+
+def refuse_division(rank: Optional[Rank], divider: Optional[Divider]) -> None:
+    """Raises InvalidArgument if the Loader's batches are this rank's part already."""
+    if divider is None or rank is None or rank.world_size == 1:
+        return
+    remedy = "leave it out"
+    if divider.name == "Accelerate":
+        remedy = "leave its DataLoader out of accelerator.prepare()"
+    raise InvalidArgument(
+        f"{divider.name} divides the batches among {divider.processes} processes, and this Loader "
+        f"gives the part of rank {rank.rank} of {rank.world_size} already, so most rows would be "
+        f"lost: {remedy}, or say rank=None to the Loader"
+    )
+
+
+def callers() -> Iterator[Any]:
+    """The objects whose methods are under way, the innermost first, but for this package's."""
+    frame: Optional[FrameType] = sys._getframe(2)
+    for _ in range(_MOST_CALLERS):
+        if frame is None:
+            return
+        if "self" in frame.f_code.co_varnames:
+            yield frame.f_locals.get("self")
+        frame = frame.f_back
