@@ -53,7 +53,9 @@ class Journal:
     def __init__(self, path: PathLike, loader: Loader, launch: Optional[str] = None) -> None:
         if launch is not None:
             text(launch, "launch")
-        self._loader = iter(loader)  # after the end of an epoch the next one begins
+        self._loader = loader
+        if loader._find_end():
+            loader._start_epoch()
         self._epoch = loader._epoch
         self._writer = _core.JournalWriter(file_name(path), _start_of(loader, launch))
 
@@ -76,13 +78,15 @@ class Journal:
         self._writer.append(reader)
 
     def end(self) -> None:
-        """Notes that the data are at their end, and what the Loader left out as damaged.
+        """Notes that the data are at their end, and what the Loader left out as damaged. After a
+        loop that took as many batches as there are and did not look for more it looks itself, and
+        waits for that.
 
         Raises:
             ValueError: the loop is not at its end.
             IoError: the file cannot be written.
         """
-        if not self._loader._at_end:
+        if not self._loader._find_end():
             raise ValueError("the loop is not at its end: end() stands after it")
         damaged = int(self._loader.stats()["damaged_records"])
         if damaged:

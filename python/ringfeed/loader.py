@@ -12,6 +12,7 @@ from . import devices as device_plans
 from .arguments import counted, flag
 from .compiled import Compiled
 from .dataset import Parser
+from .errors import Unsupported
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_feed_of
 from .parsers import CsvByHeader
 
@@ -21,13 +22,16 @@ _STATE_VERSION = 1
 class Loader(_core.LoaderNext):
     """Batches of record files, as an iterator of dicts of Arrays.
 
-    One loop at a time reads it. An epoch is what one `for` gets: `passes` times over the data. A
-    `for` after the end of another reads the next epoch, with a shuffle of its own; one after a
-    `break` goes on where that stood. `reset` starts again. Nothing is read before the first batch.
-    Waits for data, and the making of an index, end on Ctrl-C, and the next `for` goes on. A batch
-    counts, for batch_number and state_dict, when the loop has it: if a signal's handler raises
-    before (Ctrl-C), the next call gives that batch. It cannot be pickled, and a forked child gets
-    an error: no worker process is needed, its threads read and parse.
+    One loop at a time reads it. `iter(loader)`, and so each `for`, starts an epoch: `passes` times
+    over the data, with a shuffle of its own. An epoch that a loop left in the middle is over then,
+    and counts. Only an epoch of which no batch was taken yet is not started again: so the first
+    `iter` after load_state_dict, seek_to, skip_batches or reset begins there. `rest()` gives what
+    is left of the epoch, and `next(loader)` its next batch. With passes=0 there is one epoch, which
+    has no end: each `iter` goes on in it. Nothing is read before the first batch. Waits for data,
+    and the making of an index, end on Ctrl-C, and `rest()` goes on. A batch counts, for
+    batch_number and state_dict, when the loop has it: if a signal's handler raises before (Ctrl-C),
+    the next call gives that batch. It cannot be pickled, and a forked child gets an error: no
+    worker process is needed, its threads read and parse.
 
     `len(loader)` is the number of batches of an epoch. It is counted by the index of the files,
     which is made if it is missing; TypeError if the number is not known beforehand: with a
@@ -134,8 +138,9 @@ class Loader(_core.LoaderNext):
     ) -> "Loader":
         """The same iterator over a chain of one's own, with `batch` or without.
 
-        A `for` after the end starts the chain again: its passes, its draws. len() is not known.
-        For devices the chain is to give batches, and nobody else may read it.
+        A `for` starts the chain again: its passes, its draws. A chain without end
+        (multi_pass(…, 0)) goes on instead, and so does one of a queue until that is closed. len()
+        is not known. For devices the chain is to give batches, and nobody else may read it.
         """
         loader = cls.__new__(cls)
         plan = device_plans.plan_of(devices, transforms)
@@ -157,8 +162,8 @@ class Loader(_core.LoaderNext):
         self._as_tuple = as_tuple
         self._map = map
         self._names: Optional[tuple[str, ...]] = None
-        self._at_end = False
         self._closed = False
+        self._turn = _Turn()
         self._begin(0)
 
     def _begin(self, epoch: int, batch: int = 0, in_pass: int = 0) -> None:
@@ -167,6 +172,9 @@ class Loader(_core.LoaderNext):
         self._first_batch = batch
         self._first_pass = in_pass
         self._at_end = False
+        self._was_restored = False
+        if self._turn.ended:
+            self._turn = _Turn()
         self._ended_loops: set[int] = set()
         self._map_s_before = self._map_s  # the reader's times begin anew, too
 
@@ -183,10 +191,53 @@ class Loader(_core.LoaderNext):
         before, self._reader = self._reader, reader
         before.close()
 
-    def __iter__(self) -> "Loader":
-        if self._at_end and not self._closed:
-            self.reset(self.epoch)
-        return self
+    def __iter__(self) -> Iterator[Any]:
+        ranks.refuse_alone(self.rank)
+        self._start_epoch()
+        return self.rest()
+
+    def rest(self) -> Iterator[Any]:
+        """What is left of this epoch, for a loop that goes on after a `break`, after next(loader)
+        or after Ctrl-C. At the end of the epoch that is nothing."""
+        return EpochLoop(self)
+
+    def _start_epoch(self) -> None:
+        """The next epoch, unless no batch of this one was taken yet.
+
+        Raises:
+            Unsupported: a stream cannot be read again.
+        """
+        if self._closed:
+            return  # the closed reader says so
+        self._settle()
+        if not self._at_end and (self.batch_number == self._first_batch or self._reader.endless):
+            return
+        try:
+            self.reset(self._next_epoch())
+        except Unsupported as error:
+            if not self._at_end:
+                error.args = (f"{error}; loader.rest() gives the rest of this epoch",)
+            raise
+        self._turn = _Turn()
+
+    def _next_epoch(self) -> int:
+        return self._epoch + (1 if self._plan is None else max(self._plan.passes, 1))
+
+    def _settle(self) -> None:
+        """Finds out whether a state that was loaded, and of which nothing was taken yet, stands at
+        the end of its epoch. load_state_dict leaves that: it may be called in a handler of signals,
+        and reads nothing."""
+        if self._was_restored and self.batch_number == self._first_batch:
+            self._find_end()
+        self._was_restored = False
+
+    def _find_end(self) -> bool:
+        """Whether the epoch is at its end. A loop that takes as many batches as there are does not
+        see that. Waits until it is known whether a batch follows; Ctrl-C ends the wait."""
+        begun = self.batch_number > 0 and not self._closed
+        if begun and not self._at_end and not self._reader.has_next():
+            self._note_end(None, self._ended_loops)
+        return self._at_end
 
     def _note_end(self, index: Optional[int], ended_loops: set[int]) -> None:
         """What LoaderNext calls at the end of the data: of all devices, or of one. `ended_loops` is
@@ -196,12 +247,12 @@ class Loader(_core.LoaderNext):
             if len(ended_loops) < len(self._feed().devices):
                 return  # others may have a batch more to come
         if ended_loops is self._ended_loops:
-            self._at_end = True
+            self._at_end = self._turn.ended = True
 
     def device(self, index: int) -> Iterator[Any]:
         """The batches of one device, by its place in the list, to the end of the epoch: for a loop
-        per device, each in a thread of its own. After the end of all of them `reset` or `for`
-        starts the next epoch."""
+        per device, each in a thread of its own. It starts no epoch: between two epochs one thread
+        says `iter(loader)`."""
         self._feed()
         if index < 0:
             raise ValueError(f"devices are counted from 0: {index}")
@@ -248,16 +299,23 @@ class Loader(_core.LoaderNext):
 
     @property
     def epoch(self) -> int:
-        """The pass over the data, from 0, that the last batch began in; after the end of a `for`
-        the one that the next begins with: `for epoch in range(loader.epoch, epochs)` goes on."""
+        """The pass over the data, from 0, that the last batch began in; after the end of a `for`,
+        and after load_state_dict, the one that the next begins with: `for epoch in
+        range(loader.epoch, epochs)` goes on. After load_state_dict it waits until it is known
+        whether a batch follows; Ctrl-C ends the wait."""
+        self._settle()
+        return self._epoch_so_far()
+
+    def _epoch_so_far(self) -> int:
+        """The epoch, of a state that was loaded as if more follows."""
         if self._at_end:
-            return self._epoch + (1 if self._plan is None else self._plan.passes)
+            return self._next_epoch()
         origin = self._reader.origin()
         return self._epoch + (self._first_pass if origin is None else origin["pass"])
 
     @property
     def batch_number(self) -> int:
-        """How many batches of this `for` were handed out, those before a restored state too."""
+        """How many batches of this epoch were handed out, those before a restored state too."""
         origin = self._reader.origin()
         return self._first_batch if origin is None else origin["batch"] + 1
 
@@ -300,13 +358,15 @@ class Loader(_core.LoaderNext):
         return {
             "version": _STATE_VERSION,
             "epoch": self._epoch,
-            "pass": 0 if self._at_end else self.epoch - self._epoch,
+            "pass": 0 if self._at_end else self._epoch_so_far() - self._epoch,
             "ended": self._at_end,
             "position": json.loads(self._reader.position()),
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on there with the very next batch, also if another number of ranks saved it.
+        """Goes on there with the very next batch, also if another number of ranks saved it: the
+        next `iter` begins there. If the state was saved after the last batch of an epoch, also by a
+        loop that did not look for more, that is the beginning of the next one. Reads nothing.
 
         Raises:
             InvalidArgument: it is of other data, or of a chain with another order; says what
@@ -326,7 +386,9 @@ class Loader(_core.LoaderNext):
                 raise
             self._read_from(drawn)
         self._begin(state["epoch"], position.get("batch", 0), state["pass"])
-        self._at_end = state["ended"]
+        if state["ended"]:
+            self._note_end(None, self._ended_loops)
+        self._was_restored = True
 
     def stats(self) -> dict[str, Any]:
         """The pipeline's report: what was read, delivered, left out and found damaged, and what
@@ -360,10 +422,37 @@ class Loader(_core.LoaderNext):
         )
 
 
+class _Turn:
+    """One epoch of a Loader's, for the loops that read it."""
+
+    ended = False
+
+
+class EpochLoop(_core.LoopNext):
+    """The loop over an epoch of a Loader, from where that stands. After another epoch was started
+    it raises RuntimeError, if it was not at its end.
+
+    Args:
+        convert: what is made of each batch, None: nothing.
+    """
+
+    _index = None
+
+    def __init__(self, loader: Loader, convert: Optional[Callable[[Any], Any]] = None) -> None:
+        super().__init__()
+        self._loader = loader
+        self._turn = loader._turn
+        self._convert = convert
+
+    def __iter__(self) -> "EpochLoop":
+        return self
+
+
 class _DeviceLoop(_core.LoopNext):
     """What Loader.device gives. No generator: it holds no batch, and goes on after an error."""
 
     _convert = None
+    _turn = None
 
     def __init__(self, loader: Loader, index: int) -> None:
         super().__init__()

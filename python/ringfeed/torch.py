@@ -10,9 +10,9 @@ import torch.utils.data
 import torch.utils.dlpack
 
 from . import ranks
-from ._core import Array, LoopNext
+from ._core import Array
 from .collation import refuse_collation
-from .loader import Loader
+from .loader import EpochLoop, Loader
 from .ranks import Rank
 
 _HOST = 1  # kDLCPU
@@ -83,7 +83,7 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     Give it to `DataLoader(dataset, batch_size=None)` or to torchdata's
     `StatefulDataLoader(dataset, batch_size=None)`, with num_workers=0, the default. Nothing is
     copied: a batch's memory is its tensors', and goes back to the Loader with the last of them.
-    Epochs are the Loader's: a `for` after a `break` goes on where that stood.
+    Epochs are the Loader's: each `iter` starts one, unless no batch of it was taken yet.
 
     Who divides batches among processes itself (Accelerate's prepare) needs a Loader with rank=None.
 
@@ -113,7 +113,12 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
         ranks.refuse_division(self.loader.rank, divider)
         if divider is None:
             ranks.refuse_alone(self.loader.rank)
-        return _Tensors(iter(self.loader), self.ragged)
+        self.loader._start_epoch()
+        return self.rest()
+
+    def rest(self) -> Iterator[Any]:
+        """What is left of the Loader's epoch, see Loader.rest."""
+        return EpochLoop(self.loader, lambda batch: tensors(batch, self.ragged))
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -135,17 +140,3 @@ def _fetcher_of(callers: list[Any]) -> Any:
     a data set nothing of itself, so it is looked for among the callers; between it and the data set
     are those that Torch's ChainDataset and data sets of the program's own put there."""
     return next((caller for caller in callers if hasattr(caller, "auto_collation")), None)
-
-
-class _Tensors(LoopNext):
-    """A Loader's batches as tensors."""
-
-    _index = None
-
-    def __init__(self, loader: Loader, ragged: str) -> None:
-        super().__init__()
-        self._loader = loader
-        self._convert = lambda batch: tensors(batch, ragged)
-
-    def __iter__(self) -> "_Tensors":
-        return self

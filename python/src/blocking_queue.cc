@@ -207,7 +207,9 @@ class QueueHandle {
     options.ahead_records = ahead;
     options.ahead_bytes = ahead_bytes;
     const auto open = [&] { return FromInstanceSource(std::move(source), options); };
-    return ReaderHandle(Unlocked(open), {keeper_});
+    ReaderHandle reader(Unlocked(open), {keeper_});
+    reader.set_endless(passes.is_none());  // nobody puts again what a new start drops
+    return reader;
   }
 
   QueueParts Parts() const { return {holder_.Shared(), keeper_}; }

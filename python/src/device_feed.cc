@@ -255,6 +255,10 @@ void BindDeviceFeed(nb::module_& module) {
           "origin", [](const DeviceFeedHandle& h) { return OriginDict(h.Furthest()); },
           nb::sig("def origin(self) -> dict[str, typing.Any] | None"),
           "As Reader.origin, of the furthest batch that was handed out.")
+      .def("has_next", &DeviceFeedHandle::HasNext, "As Reader.has_next; while no loop reads.")
+      .def_prop_ro(
+          "endless", [](const DeviceFeedHandle& h) { return h.input().endless(); },
+          "As Reader.endless.")
       .def("part", &PartOf, nb::arg("device") = nb::none(),
            nb::sig("def part(self, device: int | None = None) -> tuple[int, int, int] | None"),
            "Of the batch that was handed out last, or of a device's last one: its device, rows and "

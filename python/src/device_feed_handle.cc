@@ -82,22 +82,46 @@ DeviceFeed* DeviceFeedHandle::Started() const {
   return feed_ ? &feed_->Get() : nullptr;
 }
 
-std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeNext(
-    std::optional<std::size_t> device_index) {
+ReadResult DeviceFeedHandle::Await(std::optional<std::size_t> device_index, Taken* taken,
+                                   Status* status) {
   DeviceFeed& devices = feed();
-  if (auto refused = TakeRefused(device_index)) return refused;
-  Taken taken;
-  Status status;
   ReadResult result = ReadResult::kTimeout;
   WaitUnlocked([&](Deadline limit) {
     return AskInside(&gate_, limit, [&](Deadline deadline) {
-      result = device_index ? devices.TryNext(*device_index, &taken.lease, &status, deadline)
-                            : devices.TryNext(&taken.lease, &status, deadline);
+      result = device_index ? devices.TryNext(*device_index, &taken->lease, status, deadline)
+                            : devices.TryNext(&taken->lease, status, deadline);
       const std::scoped_lock lock(mutex_);
-      taken.start = starts_;
+      taken->start = starts_;
       return result != ReadResult::kTimeout;
     });
   });
+  return result;
+}
+
+bool DeviceFeedHandle::HasNext() {
+  if (SomeAreKept()) return true;
+  Taken first;
+  Status status;
+  const ReadResult result = Await(std::nullopt, &first, &status);
+  if (result == ReadResult::kRecord) SetAside(std::nullopt, std::move(first));
+  return result != ReadResult::kEnd;
+}
+
+bool DeviceFeedHandle::SomeAreKept() {
+  const GilReleased unlocked;
+  const std::scoped_lock lock(mutex_);
+  const auto holds = [](const auto& entry) { return entry.second.size() > 0; };
+  return kept_.size() > 0 || std::any_of(kept_of_.begin(), kept_of_.end(), holds) ||
+         std::any_of(set_aside_.begin(), set_aside_.end(), holds);
+}
+
+std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeNext(
+    std::optional<std::size_t> device_index) {
+  feed();
+  if (auto set_aside = TakeSetAside(device_index)) return set_aside;
+  Taken taken;
+  Status status;
+  const ReadResult result = Await(device_index, &taken, &status);
   if (result == ReadResult::kFailed) {
     if (status.code() == StatusCode::kUserError) input_.RaiseFailure();
     Raise(status);
@@ -122,31 +146,37 @@ std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
   } catch (const Error& error) {
     // The batch is as good as before where the stream alone was refused: it was captured, say.
     const bool is_lost = error.status().code() == StatusCode::kDeviceLost;
-    if (stream_ && !is_lost) KeepRefused(device_index, std::move(*taken));
+    if (stream_ && !is_lost) SetAside(device_index, std::move(*taken));
     taken.reset();
     throw;
   }
   return ticket;
 }
 
-void DeviceFeedHandle::KeepRefused(std::optional<std::size_t> device_index, Taken taken) {
+void DeviceFeedHandle::SetAside(std::optional<std::size_t> device_index, Taken taken) {
   const std::scoped_lock lock(mutex_);
-  refused_[device_index].push_back(std::move(taken));
+  set_aside_[device_index].push_back(std::move(taken));
 }
 
-std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeRefused(
+std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeSetAside(
     std::optional<std::size_t> device_index) {
   const GilReleased unlocked;
   std::deque<Taken> stale;  // released without the mutex
   const std::scoped_lock lock(mutex_);
-  std::deque<Taken>& refused = refused_[device_index];
-  while (!refused.empty()) {
-    Taken first = std::move(refused.front());
-    refused.pop_front();
-    if (first.start == starts_) return first;
-    stale.push_back(std::move(first));
-  }
-  return std::nullopt;
+  const auto take = [&](std::deque<Taken>* from) -> std::optional<Taken> {
+    while (!from->empty() && from->front().start != starts_) {
+      stale.push_back(std::move(from->front()));
+      from->pop_front();
+    }
+    if (from->empty()) return std::nullopt;
+    if (device_index && from->front().lease.device_index() != *device_index) return std::nullopt;
+    std::optional<Taken> first(std::move(from->front()));
+    from->pop_front();
+    return first;
+  };
+  // One for all devices in their turn may be this one's, too: HasNext asks so for loops of one.
+  if (auto taken = take(&set_aside_[std::nullopt])) return taken;
+  return take(&set_aside_[device_index]);
 }
 
 nb::object DeviceFeedHandle::NextAs(std::optional<std::size_t> device_index,
@@ -220,10 +250,10 @@ void DeviceFeedHandle::Forget() {
 template <typename Function>
 void DeviceFeedHandle::ForEachKept(Function&& drop) {
   std::vector<Kept*> all = {&kept_};
-  std::map<std::optional<std::size_t>, std::deque<Taken>> refused;
+  std::map<std::optional<std::size_t>, std::deque<Taken>> set_aside;
   {
     const std::scoped_lock lock(mutex_);
-    refused.swap(refused_);
+    set_aside.swap(set_aside_);
     for (auto& [place, kept] : kept_of_) all.push_back(&kept);
   }
   for (Kept* const kept : all) drop(*kept);

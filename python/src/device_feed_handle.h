@@ -42,6 +42,9 @@ class DeviceFeedHandle {
   /// is interrupted, or the stream refuses it, the next call for all devices, or for this one,
   /// gives it.
   nanobind::object NextAs(std::optional<std::size_t> device_index, const BatchForm& form);
+  /// Whether a batch or a failure follows. Waits for it; Ctrl-C ends the wait. Not while others
+  /// read.
+  bool HasNext();
   /// Whether a mask is one more field of the batches.
   bool masked() const { return options_.last_step == LastStep::kPad; }
   /// Of the batch that was handed out last, of all devices or of one.
@@ -83,9 +86,14 @@ class DeviceFeedHandle {
   std::optional<Ticket> Next(std::optional<std::size_t> device_index);
   /// What was kept first, else what the feed gives. None at the end.
   std::optional<Taken> TakeNext(std::optional<std::size_t> device_index);
-  /// Batches that the stream refused stay for the next call of their kind. Without Python's lock.
-  void KeepRefused(std::optional<std::size_t> device_index, Taken taken);
-  std::optional<Taken> TakeRefused(std::optional<std::size_t> device_index);
+  /// What the feed gives. Ctrl-C ends the wait.
+  ReadResult Await(std::optional<std::size_t> device_index, Taken* taken, Status* status);
+  /// Batches that the stream refused, or that HasNext found, stay for the next call of their kind.
+  /// Without Python's lock.
+  void SetAside(std::optional<std::size_t> device_index, Taken taken);
+  std::optional<Taken> TakeSetAside(std::optional<std::size_t> device_index);
+  /// Whether a batch was taken that no loop has.
+  bool SomeAreKept();
   /// The fields, and the mask behind them where there is one.
   Instance TensorsOf(const SharedLease& lease) const;
   void NoteHandedOut(Ticket ticket);
@@ -95,7 +103,7 @@ class DeviceFeedHandle {
   template <typename Function>
   void Restart(Function&& restart);
   void Forget();
-  /// Calls `drop` for what is kept for each kind of call, and drops what the stream refused.
+  /// Calls `drop` for what is kept for each kind of call, and drops what was set aside.
   /// Without Python's lock, which the batches' Python objects take.
   template <typename Function>
   void ForEachKept(Function&& drop);
@@ -107,7 +115,7 @@ class DeviceFeedHandle {
   mutable FeedGate gate_;
   mutable std::mutex mutex_;  // guards the following; taken only where Python's lock is not held
   std::optional<OwnedHere<DeviceFeed>> feed_;
-  std::map<std::optional<std::size_t>, std::deque<Taken>> refused_;  // by what was asked for
+  std::map<std::optional<std::size_t>, std::deque<Taken>> set_aside_;  // by what was asked for
   std::optional<Part> last_;
   std::map<std::size_t, Part> last_of_;  // by the device's place in the list
   std::optional<BatchOrigin> furthest_;

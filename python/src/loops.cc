@@ -28,6 +28,8 @@ struct Names {
   PyObject* loader = Name("_loader");
   PyObject* index = Name("_index");
   PyObject* convert = Name("_convert");
+  PyObject* turn = Name("_turn");
+  PyObject* ended = Name("ended");
 
   static PyObject* Name(const char* text) {
     PyObject* const name = PyUnicode_InternFromString(text);
@@ -86,8 +88,20 @@ nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
 
 nb::object LoaderNext(nb::handle self) { return NextOf(self, nb::none(), {}); }
 
+// A loop over an epoch ends with it, also where the loader is in the next one by now.
+void CheckTurn(nb::handle loop, nb::handle loader) {
+  const nb::object turn = Get(loop, Known().turn);
+  if (turn.is_none() || turn.is(Get(loader, Known().turn))) return;
+  if (Get(turn, Known().ended).is(Py_True)) throw nb::stop_iteration();
+  throw std::runtime_error(
+      "iter(loader), or another for, has started the next epoch, so this loop is over in the "
+      "middle "
+      "of its own: one loop at a time reads a Loader, and loader.rest() goes on in an epoch");
+}
+
 nb::object LoopNext(nb::handle self) {
   const nb::object loader = Get(self, Known().loader);
+  CheckTurn(self, loader);
   const nb::object index = Get(self, Known().index);
   const nb::object convert = Get(self, Known().convert);
   return NextOf(loader, index, convert);
@@ -141,9 +155,11 @@ void BindLoops(nb::module_& module) {
       .def("__next__", &LoaderNext, signature,
            "The next batch. Raises what the chain failed of, or map= raised.")
       .def_prop_ro("_map_s", &MapSeconds, "Seconds that the function of map= took, of all calls.");
-  nb::class_<OtherLoop>(module, "LoopNext",
-                        "An iterator over the batches of a Loader, `_loader`: of the device "
-                        "`_index` or of all, made into something else by `_convert`, or left.")
+  nb::class_<OtherLoop>(
+      module, "LoopNext",
+      "An iterator over the batches of a Loader, `_loader`, as long as that is in "
+      "the epoch `_turn` (None: in each): of the device `_index` or of all, made "
+      "into something else by `_convert`, or left.")
       .def(nb::init<>())
       .def("__next__", &LoopNext, signature, "As of LoaderNext.");
   nb::class_<PyReaderLoop>(module, "PyReaderNext", "A PyReader's iterator.")

@@ -72,7 +72,9 @@ WeakList<ReaderHandle::LastRead>& ReaderHandle::AllRead() {
 ReaderHandle ReaderHandle::On(Reader reader, const std::shared_ptr<ThrownKeeper>& keeper) const {
   Keepers keepers = keepers_;
   if (keeper != nullptr) keepers.push_back(keeper);
-  return ReaderHandle(std::move(reader), std::move(keepers));
+  ReaderHandle on(std::move(reader), std::move(keepers));
+  on.endless_ = endless_;
+  return on;
 }
 
 void ReaderHandle::MakeIndex(IndexPurpose purpose) const {
@@ -170,6 +172,18 @@ std::optional<std::uint64_t> ReaderHandle::NextPass() const {
     return reader.TryNextPass(&pass, deadline) != ReadResult::kTimeout;
   });
   return pass;
+}
+
+bool ReaderHandle::HasNext() const {
+  if (last_->kept.size() > 0) return true;
+  Reader& reader = reader_.Get();
+  MakeIndex(IndexPurpose::kReading);
+  ReadResult result = ReadResult::kTimeout;
+  WaitUnlocked([&](Deadline deadline) {
+    result = reader.TryHasNext(deadline);
+    return result != ReadResult::kTimeout;
+  });
+  return result != ReadResult::kEnd;
 }
 
 bool ReaderHandle::Began() const {

@@ -45,6 +45,12 @@ class ReaderHandle {
   void SkipBatches(std::uint64_t batches) const;
   /// Reader::NextPass.
   std::optional<std::uint64_t> NextPass() const;
+  /// Reader::HasNext.
+  bool HasNext() const;
+  /// Whether its data have no end and no beginning to go back to (MultiPass(…, 0), a queue), and so
+  /// those of what is built on it.
+  bool endless() const { return endless_; }
+  void set_endless(bool endless) { endless_ = endless; }
   /// Ends all threads. Nothing in a forked child.
   void Close() const;
   /// The same for the ends of all chains that this reader is part of, wherever it stands in them.
@@ -90,6 +96,7 @@ class ReaderHandle {
   OwnedHere<Reader> reader_;
   Keepers keepers_;
   std::shared_ptr<LastRead> last_;
+  bool endless_ = false;
 };
 
 }  // namespace ringfeed::python

@@ -148,12 +148,16 @@ using MixTuple = std::tuple<const ReaderHandle*, double, std::uint64_t, std::uin
 ReaderHandle MixBy(const std::vector<MixTuple>& sets, const nb::dict& open) {
   std::vector<MixSet> mixed;
   ReaderHandle::Keepers keepers;
+  bool endless = true;
   for (const auto& [handle, weight, passes, most_records] : sets) {
+    endless = endless && passes == 0 && most_records == 0;
     mixed.push_back({handle->reader(), weight, passes, most_records});
     keepers.insert(keepers.end(), handle->keepers().begin(), handle->keepers().end());
   }
   const OpenOptions options = OpenOptionsOf(open);
-  return ReaderHandle(Unlocked([&] { return Mix(mixed, options); }), std::move(keepers));
+  ReaderHandle mixture(Unlocked([&] { return Mix(mixed, options); }), std::move(keepers));
+  mixture.set_endless(endless);
+  return mixture;
 }
 
 nb::object NextIn(const ReaderHandle& handle, const BatchForm& form) {
@@ -242,6 +246,11 @@ void BindReaderClass(nb::module_& module) {
       .def("next_pass", &ReaderHandle::NextPass,
            "The pass that the next instance begins in, from 0; None at the end. Waits for it; "
            "Ctrl-C ends the wait.")
+      .def("has_next", &ReaderHandle::HasNext,
+           "Whether an instance or an error follows. Waits for it; Ctrl-C ends the wait.")
+      .def_prop_ro("endless", &ReaderHandle::endless,
+                   "Whether its data have no end and no beginning to go back to: multi_pass(…, 0), "
+                   "a queue.")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
       .def(
           "file_records",
@@ -287,7 +296,9 @@ void BindDecoratorsOfReaders(nb::module_& module) {
   module.def(
       "multi_pass",
       [](const ReaderHandle& from, std::uint64_t passes) {
-        return from.On(Unlocked([&] { return MultiPass(from.reader(), passes); }));
+        ReaderHandle joined = from.On(Unlocked([&] { return MultiPass(from.reader(), passes); }));
+        joined.set_endless(passes == 0 || from.endless());
+        return joined;
       },
       input, nb::arg("passes"));
   module.def(

@@ -39,7 +39,7 @@ if isinstance(arguments.get("shuffle"), list):
     arguments["shuffle"] = ringfeed.Shuffle(*arguments["shuffle"])
 loader = number_loader(files, **arguments)
 loader.load_state_dict(state)
-for batch in loader:
+for batch in loader.rest():
     sys.stdout.buffer.write(batch["x"].tobytes())
 """
 
@@ -70,7 +70,7 @@ def test_a_state_of_a_window_is_one_of_its_number_and_of_no_other(tmp_path: Path
     state = window.state_dict()
     loader = number_loader(files, shuffle=40)
     loader.load_state_dict(state)
-    assert all_numbers(loader) == all_numbers(window)
+    assert all_numbers(loader) == all_numbers(window.rest())
     for other in (41, True, None):
         with pytest.raises(ringfeed.errors.InvalidArgument):
             number_loader(files, shuffle=other).load_state_dict(state)
@@ -101,7 +101,7 @@ def test_a_new_process_goes_on_with_the_very_next_byte(
     for _ in range(taken):
         next(loader)
     state = loader.state_dict()
-    rest = b"".join(batch["x"].tobytes() for batch in loader)
+    rest = b"".join(batch["x"].tobytes() for batch in loader.rest())
     assert len(rest) == 8 * max(300 - 7 * taken, 0)
     assert _elsewhere(files, state, arguments) == rest
 
@@ -115,7 +115,7 @@ def test_a_later_epoch_goes_on_with_its_own_shuffle(tmp_path: Path) -> None:
         if loader.batch_number == 10:
             break
     state = json.loads(json.dumps(loader.state_dict()))
-    rest = [numbers(batch) for batch in loader]
+    rest = [numbers(batch) for batch in loader.rest()]
     other = number_loader(files, shuffle=True)
     other.load_state_dict(state)
     assert (other.epoch, other.batch_number) == (2, 10)
@@ -164,7 +164,7 @@ def test_other_numbers_of_ranks_go_on_with_the_same_batches(
             next(loader)
     states = [loader.state_dict() for loader in before]
     assert states[0] == states[1]
-    expected = [sum(parts, []) for parts in zip(*[map(numbers, loader) for loader in before])]
+    expected = [sum(parts, []) for parts in zip(*[map(numbers, each.rest()) for each in before])]
     for loader in before:
         loader.close()  # each has half of the pinned memory that it finds free
     after = loaders(ranks_then)
@@ -197,7 +197,7 @@ def test_a_refused_state_of_another_epoch_leaves_the_loop_where_it_is(tmp_path: 
     with pytest.raises(ringfeed.errors.InvalidArgument, match="another order"):
         loader.load_state_dict(other.state_dict())
     assert (loader.epoch, loader.batch_number) == (0, 1)
-    assert all_numbers(loader) == expected[7:]
+    assert all_numbers(loader.rest()) == expected[7:]
 
 
 def test_another_order_is_refused(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_state_behind_a_filter_is_exact(tmp_path: Path) -> None:
         next(loader)
     other = number_loader(files, **arguments)
     other.load_state_dict(json.loads(json.dumps(loader.state_dict())))
-    rest = [numbers(batch) for batch in loader]
+    rest = [numbers(batch) for batch in loader.rest()]
     assert len(rest) > 2
     assert [numbers(batch) for batch in other] == rest
 
@@ -269,7 +269,7 @@ def test_a_chain_of_ones_own_has_a_state(tmp_path: Path) -> None:
         next(loader)
     other = open_buckets()
     other.load_state_dict(loader.state_dict())
-    rest = [batch["t"].tobytes() for batch in loader]
+    rest = [batch["t"].tobytes() for batch in loader.rest()]
     assert len(rest) > 10
     assert [batch["t"].tobytes() for batch in other] == rest
 
@@ -285,4 +285,4 @@ def test_a_state_may_be_taken_at_any_batch_of_a_run(tmp_path: Path) -> None:
     for at, state in enumerate(states):
         other = number_loader(files, shuffle=ringfeed.Shuffle("window", 16), passes=2)
         other.load_state_dict(state)
-        assert [numbers(batch) for batch in other] == batches[at:]
+        assert [numbers(batch) for batch in other.rest()] == batches[at:]

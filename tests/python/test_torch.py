@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import subprocess
 import sys
@@ -152,6 +153,38 @@ def test_a_stateful_data_loader_goes_on_with_the_next_batch(tmp_path: Path, take
     other.load_state_dict(state)
     assert _lists(other) == rest
     assert _lists(other) == _lists(loader)
+
+
+def test_data_loaders_that_look_for_no_more_get_each_epoch_whole(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    whole = DataLoader(feed.IterableDataset(number_loader(files, shuffle=True)), batch_size=None)
+    expected = [_lists(whole) for _ in range(4)]
+    dataset = feed.IterableDataset(number_loader(files, shuffle=True))
+    loader = DataLoader(dataset, batch_size=None)
+    for epoch in range(2):
+        assert _lists(itertools.islice(loader, len(loader))) == expected[epoch]
+    assert _lists(itertools.islice(loader, 2)) == expected[2][:2]
+    assert _lists(dataset.rest()) == expected[2][2:]
+    assert _lists(loader) == expected[3]
+
+
+@pytest.mark.parametrize("looks_for_more", [False, True])
+def test_a_stateful_data_loader_at_the_end_goes_on_with_the_next_epoch(
+    tmp_path: Path, looks_for_more: bool
+) -> None:
+    files = write_rows(tmp_path)
+    loader = _stateful(files)
+    whole = DataLoader(feed.IterableDataset(number_loader(files, shuffle=True)), batch_size=None)
+    first, second, third = (_lists(whole) for _ in range(3))
+    iterator = iter(loader)
+    assert _lists(itertools.islice(iterator, 43)) == first
+    if looks_for_more:
+        assert next(iterator, None) is None
+    state = json.loads(json.dumps(loader.state_dict()))
+    other = _stateful(files)
+    other.load_state_dict(state)
+    assert _lists(other) == second
+    assert _lists(other) == third
 
 
 _RANK = """
