@@ -1,19 +1,36 @@
 """The search for combinations of what only Python reaches: functions that are slow or throw,
-interrupts at any moment, states, ends of loops and of processes.
+interrupts at any moment, states, epochs that a loop does not take to their end, threads that take
+turns, ends of loops and of processes; over chains of each kind, on ranks and on devices.
 
     combinations.py [--seconds N] [--seed S] [--only CONFIGURATION] [--tries N]
 
 It draws configurations from SPACE, runs each and compares what came with what must come; the last
 line says how many it ran and how many of them differed. A configuration is JSON of what is not
 plain.
+
+What stays out:
+- frameworks (Lightning, Keras, Accelerate): they take longer to start than a thousand
+  configurations; "epochs" takes batches as they do, and test_frameworks.py runs them;
+- ranks as processes: launchers_test.py starts them; here they are Loaders of one process;
+- ranks of batches by content and of data sets: there are none;
+- filters on ranks, damage with filters that throw, damage under interrupts: what a batch then has
+  is modelled in tests/combinations;
+- TFRecord of 20,000 records: Python takes seconds to write one;
+- streams, queues and several readers of one chain: test_threads.py and test_queue.py race them;
+- which records batches of groups, buckets and packs have together: tests/readers compares them.
+  Here each record comes once, and a run that goes on gets the same batches;
+- mixtures whose weights change: tests/order has them.
 """
 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import concurrent.futures
 import contextlib
 import faulthandler
 import gc
+import itertools
 import json
 import mmap
 import os
@@ -26,28 +43,41 @@ import tempfile
 import threading
 import time
 import traceback
+from collections import Counter
 from pathlib import Path
 from typing import Any, Callable, Iterator, Optional
 
-from loader_data import NUMBER
+from loader_data import NUMBER, tfrecord
 
 import ringfeed
 
 #: The first value is the plain one; values that stand there more often are drawn more often.
 SPACE: dict[str, list[Any]] = {
-    # Files of rows and of lines; a data set and a generator (py_reader) of the user's own.
-    "source": ["rows", "lines", "dataset", "generator"],
+    # Files of rows, of lines, of TFRecord and of sequences (JSON lines); two sets of rows mixed; a
+    # data set and a generator (py_reader) of the user's own.
+    "source": ["rows", "lines", "tfrecord", "sequences", "mixture", "dataset", "generator"],
     "records": [300, 1, 20_000],
     "order": ["files", "window", "blocks", "global"],
     "passes": [1, 3],
     "batch": [8, 2, 60, 1000],
+    # What makes batches: of sequences there are others by content.
+    "batching": ["rows", "groups", "buckets", "tokens", "packs"],
+    "drop": [False, True],
+    # Whether some records are damaged, whole parts of a rank's among them, and passed over.
+    "skip": [False, True],
+    "devices": [None, "emu:1", "emu:2"],
     # What it keeps; slow: all, and takes its time from the middle on; throws: at one record. A
     # generator has none: it is slow, or throws, itself.
     "filter": ["none", "all", "third", "nothing", "slow", "slow", "throws"],
     "parser": ["built", "own", "throws"],
     "map": [False, True],
-    "ranks": [1, 2],
+    "ranks": [1, 2, 4],
     "threads": [2, 1, 3],
+    # Who asks for batches: this thread, those of a pool in turn, an event loop's executor.
+    "asker": ["here", "pool", "asyncio"],
+    # What loops take: an epoch to its end; of several epochs as many batches as there are, without
+    # a look for more; a part of each.
+    "epochs": ["one", "exact", "part"],
     # What the loop does with a batch: gather its rows, or nothing.
     "loop": ["gather", "tight"],
     # How it ends: Ctrl-C in the loop, by a signal to its thread or to the process; closed between
@@ -62,6 +92,14 @@ ORDERS: dict[str, Any] = {
     "window": ringfeed.Shuffle("window", 64),
     "blocks": ringfeed.Shuffle("stripes", 16),
     "global": "global",
+}
+#: Of "batching", what can be had of a chain of sequences.
+BY_CONTENT: dict[str, Callable[[Any, int], Any]] = {
+    "rows": lambda chain, size: ringfeed.batch(chain, size),
+    "groups": lambda chain, size: ringfeed.group_batch(chain, size, lambda line: len(line) % 3, 40),
+    "buckets": lambda chain, size: ringfeed.bucket_batch(chain, size, "t", [2, 4], 8 * size),
+    "tokens": lambda chain, size: ringfeed.token_batch(chain, "t", tokens=4 * size),
+    "packs": lambda chain, size: ringfeed.pack(chain, "t", 8, size, 50),
 }
 INTERRUPTS = ("interrupt", "signal")
 EXITS = ("exit", "exit by interrupt")
@@ -99,6 +137,8 @@ def is_possible(c: Configuration) -> bool:
     """Whether its settings go together."""
     generator, dataset = c["source"] == "generator", c["source"] == "dataset"
     throws = "throws" in (c["filter"], c["parser"])
+    files = c["source"] in ("rows", "lines", "tfrecord")
+    sequences, mixture = c["source"] == "sequences", c["source"] == "mixture"
     rules = [
         generator and (c["order"] != "files" or c["passes"] != 1 or c["batch"] != 8),
         generator and (c["parser"] != "built" or c["map"] or c["threads"] != 2),
@@ -107,7 +147,21 @@ def is_possible(c: Configuration) -> bool:
         and c["stop"] in INTERRUPTS
         and (c["resume"] == "elsewhere" or c["loop"] == "tight"),
         dataset and (c["order"] in ("global", "blocks") or c["threads"] != 2),
-        (generator or dataset) and c["ranks"] > 1,
+        not (files or mixture) and (c["ranks"] > 1 or c["drop"]),
+        c["batch"] % c["ranks"] != 0,
+        sequences and (c["parser"] != "built" or throws),
+        (sequences or mixture) and c["order"] not in ("files", "window"),
+        mixture and (throws or c["records"] == 1),
+        c["source"] == "tfrecord" and c["records"] > 300,
+        not sequences and c["batching"] != "rows",
+        c["skip"] and (c["source"] != "tfrecord" or c["filter"] != "none" or c["stop"] != "none"),
+        c["skip"] and throws,
+        c["drop"] and throws,
+        c["devices"] and (generator or throws or c["stop"] in EXITS),
+        c["devices"] and sequences and c["batching"] == "packs",
+        c["asker"] != "here" and (c["stop"] != "none" or c["filter"] == "slow" or throws),
+        c["epochs"] != "one" and (generator or throws or c["stop"] != "none"),
+        c["epochs"] != "one" and (c["asker"] != "here" or c["filter"] == "slow"),
         c["ranks"] > 1 and (c["filter"] != "none" or c["stop"] not in (*INTERRUPTS, "none")),
         c["ranks"] > 1 and c["resume"] == "here",
         throws and (c["stop"] != "none" or c["order"] != "files" or c["passes"] != 1),
@@ -169,6 +223,8 @@ class Functions:
             time.sleep(SLOW_SECONDS)
 
     def number_of(self, record: bytes) -> int:
+        if self.c["source"] == "sequences":
+            return int(json.loads(record)["t"][0]) - 1
         return int(record) if self.c["source"] == "lines" else int.from_bytes(record, "little")
 
     def keep(self, record: bytes) -> bool:
@@ -225,26 +281,57 @@ def keeps(c: Configuration, number: int) -> bool:
     return bool(c["filter"] != "nothing")
 
 
-def write_files(folder: Path, source: str, records: int) -> str:
+def length_of(number: int) -> int:
+    """Of the sequence of a number."""
+    return number % 5 + 1
+
+
+def is_damaged(c: Configuration, number: int) -> bool:
+    """Of every second batch the second rank's part; alone some records."""
+    if not c["skip"]:
+        return False
+    if c["ranks"] == 1:
+        return number % 7 == 3
+    part = c["batch"] // c["ranks"]
+    return number // part % (2 * c["ranks"]) == 1
+
+
+def content_of(c: Configuration, numbers: range) -> bytes:
+    """Of a file of these numbers."""
+    if c["source"] == "lines":
+        return "".join(f"{number:0{DIGITS}d}\n" for number in numbers).encode()
+    if c["source"] == "sequences":
+        sequences = ([number + 1] * length_of(number) for number in numbers)
+        return "".join(json.dumps({"t": sequence}) + "\n" for sequence in sequences).encode()
+    if c["source"] != "tfrecord":
+        return struct.pack(f"<{len(numbers)}q", *numbers)
+    records = [bytearray(tfrecord(struct.pack("<q", number))) for number in numbers]
+    for number, record in zip(numbers, records):
+        record[12] ^= is_damaged(c, number)
+    return b"".join(records)
+
+
+def write_files(folder: Path, c: Configuration) -> str:
     """Three files of numbers from 0 on; the glob of their names."""
+    records = c["records"]
     sizes = [records // 2, records // 3]
     sizes.append(records - sum(sizes))
+    kind = c["source"] if c["source"] in ("lines", "sequences", "tfrecord") else "rows"
+    damage = f"-{c['batch']}-{c['ranks']}" if c["skip"] else ""
     first = 0
     for i, size in enumerate(sizes):
-        numbers = range(first, first + size)
+        path = folder / f"{kind}-{records}{damage}-{i}"
+        if not path.exists():
+            path.write_bytes(content_of(c, range(first, first + size)))
         first += size
-        content = (
-            "".join(f"{number:0{DIGITS}d}\n" for number in numbers).encode()
-            if source == "lines"
-            else struct.pack(f"<{size}q", *numbers)
-        )
-        (folder / f"{source}-{records}-{i}").write_bytes(content)
-    return str(folder / f"{source}-{records}-?")
+    return str(folder / f"{kind}-{records}{damage}-?")
 
 
 def parser_of(c: Configuration, functions: Functions) -> Any:
     if c["parser"] != "built":
         return OwnParser(functions)
+    if c["source"] == "sequences":
+        return ringfeed.jsonl({"t": ("int64", [-1])})
     return None if c["source"] == "lines" else ringfeed.rows(NUMBER)
 
 
@@ -258,40 +345,72 @@ def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0
     batch_map = (lambda batch: dict(batch)) if c["map"] else None
     keep = None if c["filter"] == "none" else functions.keep
     parser = parser_of(c, functions)
-    if c["source"] == "dataset":
-        chain = ringfeed.from_dataset(Numbers(c["records"]))
+    one = ringfeed.Rank(rank, c["ranks"]) if c["ranks"] > 1 else None
+    if c["source"] in ("dataset", "mixture", "sequences"):
+        chain = open_records(c, files)
         if c["order"] == "window":
             chain = ringfeed.shuffle(chain, "window", 64, 7)
         if c["passes"] != 1:
             chain = ringfeed.multi_pass(chain, c["passes"])
         if keep is not None:
             chain = ringfeed.filter(chain, keep)
-        chain = ringfeed.batch(ringfeed.parse(chain, parser), c["batch"])
-        return ringfeed.Loader.from_reader(chain, map=batch_map)
+        chain = ringfeed.parse(chain, parser)
+        if c["source"] == "sequences":
+            chain = BY_CONTENT[c["batching"]](chain, c["batch"])
+        else:
+            chain = ringfeed.batch(chain, c["batch"], drop_remainder=c["drop"], rank=one)
+        return ringfeed.Loader.from_reader(chain, map=batch_map, devices=c["devices"])
     return ringfeed.Loader(
         files,
-        format="lines" if c["source"] == "lines" else "rows:8",
+        format={"lines": "lines", "tfrecord": "tfrecord"}.get(c["source"], "rows:8"),
         parse=parser,
         batch=c["batch"],
         shuffle=ORDERS[c["order"]],
         seed=7,
         passes=c["passes"],
-        rank=ringfeed.Rank(rank, c["ranks"]) if c["ranks"] > 1 else None,
+        rank=one,
+        drop_remainder=c["drop"],
+        skip_damaged=c["skip"],
+        devices=c["devices"],
         filter=keep,
         map=batch_map,
         threads=c["threads"],
     )
 
 
+def open_records(c: Configuration, files: str) -> Any:
+    """What a chain that is put together by hand stands on."""
+    if c["source"] == "dataset":
+        return ringfeed.from_dataset(Numbers(c["records"]))
+    if c["source"] == "sequences":
+        return ringfeed.open_files(files, format="lines", threads=c["threads"])
+    first, others = files[:-1] + "0", files[:-1] + "[12]"
+    sets = [ringfeed.open_files(name, format="rows:8") for name in (first, others)]
+    return ringfeed.mix(zip(sets, (2, 1)), threads=c["threads"])
+
+
 def rows_of(batch: Any) -> list[int]:
     """The numbers in a batch."""
     if isinstance(batch, tuple):
         return [int.from_bytes(batch[0].tobytes(), "little")]
-    if "x" in batch:
-        content = batch["x"].tobytes()
-        return list(struct.unpack(f"<{len(content) // 8}q", content))
+    for name in ("x", "t"):
+        if name in batch:
+            content = batch[name].tobytes()
+            numbers = list(struct.unpack(f"<{len(content) // 8}q", content))
+            return numbers if name == "x" else sequences_in(numbers)
     content = batch["bytes"].tobytes()
     return [int(content[i : i + DIGITS]) for i in range(0, len(content), DIGITS)]
+
+
+def sequences_in(values: list[int]) -> list[int]:
+    """The numbers whose sequences these are, one after another, with zeros between them."""
+    found = []
+    for value, run in itertools.groupby(values):
+        if value != 0:
+            count, rest = divmod(len(list(run)), length_of(value - 1))
+            check(rest == 0, f"a part of the sequence of {value - 1}")
+            found += [value - 1] * count
+    return found
 
 
 # ---- What must come ----
@@ -301,20 +420,31 @@ class Expected:
     """The batches of a configuration, and how long it takes to read them all."""
 
     def __init__(self, c: Configuration, files: str) -> None:
-        kept = [number for number in range(c["records"]) if keeps(c, number)]
+        kept = [n for n in range(c["records"]) if keeps(c, n) and not is_damaged(c, n)]
         began = time.monotonic()
-        self.batches = [
-            rows
-            for parts in zip(*(self._read(c, files, rank) for rank in range(c["ranks"])))
-            if (rows := [row for part in parts for row in part])
-        ]
+        #: The batches of each rank; of some a rank may have no rows.
+        self.parts = [self._read(c, files, rank) for rank in range(c["ranks"])]
+        steps = [len(parts) for parts in self.parts]
+        check(len(set(steps)) == 1, f"the ranks make {steps} steps")
+        self.batches = [[row for part in parts for row in part] for parts in zip(*self.parts)]
         self.seconds = time.monotonic() - began
         came = [row for rows in self.batches for row in rows]
-        check(
-            sorted(came) == sorted(kept * c["passes"]), f"{len(came)} records of {len(kept)} kept"
-        )
-        if c["order"] == "files":
-            check(came == kept * c["passes"], "the order of the files is not kept")
+        everything = sorted(kept * c["passes"])
+        if c["drop"]:
+            self._check_dropped(c, came, everything)
+        else:
+            check(sorted(came) == everything, f"{len(came)} records of {len(everything)} kept")
+        if c["order"] == "files" and c["batching"] == "rows" and c["source"] != "mixture":
+            check(came == (kept * c["passes"])[: len(came)], "the order of the files is not kept")
+
+    @staticmethod
+    def _check_dropped(c: Configuration, came: list[int], everything: list[int]) -> None:
+        """The rest of all passes is dropped, less than a batch, and no other record."""
+        places = c["records"] * c["passes"] if c["skip"] else len(everything)
+        check(not Counter(came) - Counter(everything), "a record comes too often")
+        lost = len(everything) - len(came)
+        check(0 <= lost <= places % c["batch"], f"{lost} records are dropped as a rest")
+        check(c["skip"] or lost == places % c["batch"], f"{lost} records are dropped as a rest")
 
     @staticmethod
     def _read(c: Configuration, files: str, rank: int) -> list[list[int]]:
@@ -322,9 +452,32 @@ class Expected:
         chain = open_chain(c, files, functions, rank)
         parts = [rows_of(batch) for batch in chain]
         chain.close()
-        # Of a short last batch some ranks have nothing.
-        count = -(-c["records"] * c["passes"] // c["batch"])
-        return parts + [[]] * (count - len(parts)) if c["ranks"] > 1 else parts
+        return parts
+
+
+# ---- Who asks ----
+
+
+def asked(chain: Any, asker: str) -> Iterator[Any]:
+    """The batches of a loop, each asked for in a thread of its own."""
+    if asker == "here":
+        yield from chain
+        return
+    loop = iter(chain)
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        if asker == "pool":
+            while (batch := pool.submit(next, loop, None).result()) is not None:
+                yield batch
+            return
+
+        async def gather() -> list[Any]:
+            running = asyncio.get_running_loop()
+            rows = []
+            while (batch := await running.run_in_executor(pool, next, loop, None)) is not None:
+                rows.append({name: array.copy() for name, array in batch.items()})
+            return rows
+
+        yield from asyncio.run(gather())
 
 
 # ---- Ends ----
@@ -377,8 +530,10 @@ class Trial:
         chain = open_chain(c, self.files, self.functions)
         if c["stop"] in INTERRUPTS:
             return self._interrupted(chain)
+        if c["epochs"] != "one":
+            return self._epochs(chain)
         if c["stop"] == "none":
-            self._compare([rows_of(batch) for batch in chain], whole=True)
+            self._compare([rows_of(batch) for batch in asked(chain, c["asker"])], whole=True)
             return self._calls_of(chain.close)
         if c["stop"] == "close elsewhere":
             return self._closed_elsewhere(chain)
@@ -399,12 +554,8 @@ class Trial:
 
             self._calls_of(let_go)
 
-    def _own_part(self, rows: list[int]) -> list[int]:
-        """Of rank 0."""
-        return rows[: self.c["batch"] // self.c["ranks"]]
-
     def _compare(self, got: list[list[int]], whole: bool, begin: int = 0) -> None:
-        expected = [self._own_part(rows) for rows in self.expected.batches[begin:]]
+        expected = self.expected.parts[0][begin:]
         for i, rows in enumerate(got):
             check(i < len(expected), f"batch {begin + i} is more than there are")
             check(rows == expected[i], f"batch {begin + i} is {rows[:4]}…, not {expected[i][:4]}…")
@@ -489,7 +640,7 @@ class Trial:
             if gathered is None:
                 count = number
                 held = None if batch is None else rows_of(batch)
-                all_of = [None, *map(self._own_part, self.expected.batches)]
+                all_of: list[Any] = [None, *self.expected.parts[0]]
                 check(held == all_of[number], f"{number} batches count, but the loop has another")
             check(number == count, f"{number} batches count of {count} that the loop has")
         if gathered is not None:
@@ -499,7 +650,8 @@ class Trial:
             return
         if self.c["resume"] == "here":
             self.functions.slow = False
-            self._compare([rows_of(each) for each in chain], whole=True, begin=count)
+            left = chain if self.c["source"] == "generator" else chain.rest()
+            self._compare([rows_of(each) for each in left], whole=True, begin=count)
             chain.close()
             return
         self._calls_of(chain.close)
@@ -507,22 +659,57 @@ class Trial:
         chain = open_chain(alone, self.files, Functions(self.c))
         chain.load_state_dict(state)
         rest = [rows_of(each) for each in chain]
-        check(rest == self.expected.batches[count:], f"after batch {count} it goes on with others")
+        expected = self.expected.batches[count:]
+        if not expected:  # saved after the last batch: the next epoch
+            expected = self._whole_epochs(2, alone)[1]
+        check(rest == expected, f"after batch {count} it goes on with others")
+        chain.close()
+
+    def _whole_epochs(self, count: int, c: Configuration) -> list[list[list[int]]]:
+        """The batches of so many epochs, each read to its end."""
+        chain = open_chain(c, self.files, Functions(self.c))
+        epochs = [[rows_of(batch) for batch in chain] for _ in range(count)]
+        chain.close()
+        return epochs
+
+    def _epochs(self, chain: Any) -> None:
+        """Loops that end before the end of their epoch, and a run that goes on from the last."""
+        epochs = self._whole_epochs(5, self.c)
+        check(epochs[0] == self.expected.parts[0], "an epoch is not as it was")
+        with contextlib.suppress(TypeError):  # it is not always known
+            check(len(chain) == len(epochs[0]), f"len() is {len(chain)} of {len(epochs[0])}")
+        for epoch in range(3):
+            exact = self.c["epochs"] == "exact"
+            # Of no batch at all the epoch would not be over.
+            count = len(epochs[epoch]) if exact else self.rng.randint(1, len(epochs[epoch]) or 1)
+            got = [rows_of(batch) for batch in itertools.islice(iter(chain), count)]
+            check(got == epochs[epoch][:count], f"epoch {epoch}: {len(got)} batches of {count}")
+            if self.c["source"] not in ("dataset", "mixture", "sequences") and epochs[epoch]:
+                check(chain.epoch // self.c["passes"] == epoch, f"epoch {epoch} is {chain.epoch}")
+        state = json.loads(json.dumps(chain.state_dict()))
+        check([rows_of(each) for each in chain.rest()] == epochs[2][count:], "rest() is another")
+        check([rows_of(each) for each in chain] == epochs[3], "the epoch after the rest")
+        chain.close()
+        chain = open_chain(self.c, self.files, Functions(self.c))
+        chain.load_state_dict(state)
+        for epoch in (2, 3, 4) if count < len(epochs[2]) else (3, 4):
+            got = [rows_of(each) for each in chain]
+            begin = count if epoch == 2 else 0
+            check(got == epochs[epoch][begin:], f"epoch {epoch} after a state: {len(got)} batches")
         chain.close()
 
     def _throws(self) -> None:
         chain = open_chain(self.c, self.files, self.functions)
         good = [row for rows in self.expected.batches for row in rows]
         good = good[: good.index(thrower(self.c))] if thrower(self.c) in good else good
-        for again in range(3):
-            if again == 2 and self.c["source"] == "generator":
-                break
+        generator = self.c["source"] == "generator"
+        for again in range(2 if generator else 4):
             if again == 2:
                 chain.reset()
             got: list[int] = []
             raised: Optional[BaseException] = None
             try:
-                for batch in chain:
+                for batch in chain.rest() if again == 1 and not generator else chain:
                     got += rows_of(batch)
             except Exception as error:
                 raised = error
@@ -572,8 +759,7 @@ def be_child(c: Configuration, files: str, count: int, told: str) -> None:
 
 def difference_of(c: Configuration, folder: Path, rng: random.Random) -> str:
     """ "" where what came is what must come."""
-    name = "rows" if c["source"] in ("dataset", "generator") else c["source"]
-    files = write_files(folder, name, c["records"])
+    files = write_files(folder, c)
     faulthandler.dump_traceback_later(150, exit=True)
     try:
         Trial(c, files, rng).run()

@@ -24,6 +24,11 @@ _KEPT = [
     '{"filter": "throws"}',
     '{"parser": "throws"}',
     '{"source": "generator", "filter": "throws"}',
+    '{"order": "global", "epochs": "exact"}',
+    '{"devices": "emu:2", "epochs": "part"}',
+    '{"source": "sequences", "batching": "packs", "epochs": "exact"}',
+    '{"source": "tfrecord", "skip": true, "drop": true, "ranks": 2}',
+    '{"source": "mixture", "asker": "asyncio"}',
 ]
 
 
