@@ -9,8 +9,8 @@ namespace ringfeed {
 struct Rank {
   int rank = 0;  ///< from 0, over all machines
   int world_size = 1;
-  int local_rank = 0;        ///< from 0, on this machine; -1: not known
-  int local_world_size = 1;  ///< 0: not known
+  int local_rank = 0;           ///< from 0, on this machine; -1: not known
+  int local_world_size = 1;     ///< 0: not known
   std::string source = "none";  ///< who said so: "torchrun", "Open MPI", …; "none": nobody did
 };
 

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/careful_reads.h"
 #include "io/data_file.h"
 #include "readers/formats/mistaken_file.h"
 
@@ -25,33 +26,48 @@ Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
   return source->ReadAt(0, head, got);
 }
 
-/// For detection only: what cannot be read tells nothing, and fails when it is read.
-std::vector<std::byte> ReadHead(const ReadFront& read) {
-  std::vector<std::byte> head(kHeadBytes);
-  const auto fill = [&] {
+/// A medium that fails once may give its bytes the next time.
+constexpr int kMostTries = 3;
+
+/// What the format is told by. If it cannot be read, then nobody knows what the file is: its name
+/// may say less than its bytes do.
+Status ReadHead(const ReadFront& read, std::vector<std::byte>* head) {
+  const auto fill = [&](std::size_t bytes) {
     std::size_t got = 0;
-    head.resize(read(head, &got).ok() ? got : 0);
+    Status status;
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      head->resize(bytes);
+      status = read(*head, &got);
+      if (!IsOfMedium(status)) break;
+    }
+    head->resize(status.ok() ? got : 0);
+    return status;
   };
-  fill();
-  const std::size_t needed = HeadBytesOf(head);
-  if (needed > kHeadBytes) {
-    head.resize(needed);
-    fill();
-  }
-  return head;
+  Status status = fill(kHeadBytes);
+  const std::size_t needed = HeadBytesOf(*head);
+  return status.ok() && needed > kHeadBytes ? fill(needed) : status;
+}
+
+/// Whether the file is what was asked for, whatever its first bytes are.
+bool IsToldWithoutHead(std::string_view asked) {
+  if (asked.empty()) return false;
+  const FormatResult found = FindFormat(asked);
+  return found.status.ok() && found.compression == Compression::kNone &&
+         !found.format->decompresses();
 }
 
 Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::uint64_t* inode,
-                      std::vector<std::byte>* head) {
+                      std::vector<std::byte>* head, Status* unread) {
   int descriptor = -1;
   struct stat facts {};
   Status status = OpenDataFile(name, &descriptor, &facts);
   if (!status.ok()) return status;
   *bytes = static_cast<std::uint64_t>(facts.st_size);
   *inode = facts.st_ino;
-  *head = ReadHead([descriptor](std::span<std::byte> to, std::size_t* got) {
+  const auto read = [descriptor](std::span<std::byte> to, std::size_t* got) {
     return ReadWhole(descriptor, 0, to, got);
-  });
+  };
+  *unread = ReadHead(read, head);
   close(descriptor);
   return {};
 }
@@ -87,7 +103,10 @@ Status RefuseMistake(std::string_view asked, const FormatResult& found, std::str
 Status ExamineDataFile(ExaminedFile* file) {
   std::vector<std::byte> head;
   Status status = SizeOfFile(file->name, &file->bytes, &file->inode);
-  if (status.ok()) status = ReadHeadOfFile(file->name, &file->bytes, &file->inode, &head);
+  Status unread;  // which matters only to what tells formats
+  if (status.ok()) {
+    status = ReadHeadOfFile(file->name, &file->bytes, &file->inode, &head, &unread);
+  }
   const MistakenFile mistaken = FindMistake(head);
   const bool refused = status.ok() && mistaken.mistake != Mistake::kNone;
   return refused ? Status(StatusCode::kInvalidArgument, mistaken.words) : status;
@@ -122,17 +141,23 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   ExaminedFile result;
   result.name = name;
   std::vector<std::byte> head;
+  Status unread;
   if (source != nullptr) {
     result.bytes = source->Size();
-    head = ReadHead([source](std::span<std::byte> to, std::size_t* got) {
+    const auto read = [source](std::span<std::byte> to, std::size_t* got) {
       return ReadSource(source, to, got);
-    });
+    };
+    unread = ReadHead(read, &head);
   } else {
     result.status = SizeOfFile(result.name, &result.bytes, &result.inode);
     if (result.status.ok()) {
-      result.status = ReadHeadOfFile(result.name, &result.bytes, &result.inode, &head);
+      result.status = ReadHeadOfFile(result.name, &result.bytes, &result.inode, &head, &unread);
     }
     if (!result.status.ok()) return result;
+  }
+  if (!unread.ok() && !IsToldWithoutHead(asked)) {
+    result.status = unread.WithPlace({result.name, 0, -1});
+    return result;
   }
   FormatResult format = ChooseFileFormat(asked, result.name, head);
   if (format.status.ok() && !format.data_file.empty()) {

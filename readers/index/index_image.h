@@ -98,8 +98,8 @@ struct IndexImage {
   std::vector<std::byte> pages;
   std::vector<IndexGap> gaps;
   std::vector<IndexDamage> damage;  ///< sorted
-  bool unreadable =
-      false;  ///< the medium did not give all of the file: that may be otherwise later
+  /// The medium did not give all of the file: that may be otherwise later.
+  bool unreadable = false;
 };
 
 /// One page of an index, as IndexImage has it: a view.

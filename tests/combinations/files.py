@@ -392,8 +392,8 @@ class Library:
         rng = random.Random(made.name)
         if made.state == "garbage":
             made.records, made.gaps, made.fault = [(0, GAP)], 1, 0
-            # What does not even look compressed is a file of its format, all of it damaged.
-            made.indexed = True
+            # A name of a compression counts: such a file has no records by number.
+            made.indexed = made.compression == "none"
             garbage = b"\x00garbage, " * 5 + bytes(rng.randbytes(100))
             made.size = len(garbage)
             return garbage

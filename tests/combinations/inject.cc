@@ -1,10 +1,10 @@
 // Makes system calls of the process that loads it fail (LD_PRELOAD), as the variable
 // RINGFEED_INJECT says: CALL,ERRNO,FIRST,TIMES,ENDING.
 //
-// CALL is one of open, read, pread, fstat, stat, mmap, thread, uring, sector and slow. Of the calls of that
-// kind on files whose names end with ENDING, those from number FIRST (from 1) on fail, TIMES of them, 0
-// without end. "sector" fails what reads the 4 KiB at offset FIRST, each time. With "slow" a read that
-// meets the end of a FIFO comes back a while later, as on a busy machine.
+// CALL is one of open, read, pread, fstat, stat, mmap, thread, uring, sector and slow. Of the calls
+// of that kind on files whose names end with ENDING, those from number FIRST (from 1) on fail,
+// TIMES of them, 0 without end. "sector" fails what reads the 4 KiB at offset FIRST, each time.
+// With "slow" a read that meets the end of a FIFO comes back a while later, as on a busy machine.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -74,7 +74,8 @@ bool Fails(std::string_view call, Name name) {
   Orders& given = orders();
   if (given.call != call || !EndsAsOrdered(name)) return false;
   const long number = given.count.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (number < given.first || (given.times != 0 && number >= given.first + given.times)) return false;
+  if (number < given.first || (given.times != 0 && number >= given.first + given.times))
+    return false;
   errno = given.error;
   return true;
 }
@@ -83,7 +84,8 @@ bool Fails(std::string_view call, Name name) {
 std::size_t BeforeSector(int descriptor, off_t offset, std::size_t bytes) {
   const Orders& given = orders();
   const off_t end = offset + static_cast<off_t>(bytes);
-  if (given.call != "sector" || end <= given.first || offset >= given.first + kSectorBytes) return bytes;
+  if (given.call != "sector" || end <= given.first || offset >= given.first + kSectorBytes)
+    return bytes;
   if (!EndsAsOrdered(descriptor)) return bytes;
   errno = EIO;
   return offset >= given.first ? 0 : static_cast<std::size_t>(given.first - offset);
@@ -112,7 +114,8 @@ ssize_t read(int descriptor, void* data, std::size_t bytes) {
   if (Fails("read", descriptor)) return -1;
   const ssize_t got = real(descriptor, data, bytes);
   struct stat facts {};
-  if (got == 0 && orders().call == "slow" && fstat(descriptor, &facts) == 0 && S_ISFIFO(facts.st_mode)) {
+  if (got == 0 && orders().call == "slow" && fstat(descriptor, &facts) == 0 &&
+      S_ISFIFO(facts.st_mode)) {
     usleep(kSlowEndMicroseconds);
   }
   return got;
@@ -144,7 +147,8 @@ int stat(const char* path, struct stat* facts) noexcept {
   return Fails("stat", std::string_view(path)) ? -1 : real(path, facts);
 }
 
-void* mmap(void* at, std::size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept {
+void* mmap(void* at, std::size_t bytes, int protection, int flags, int descriptor,
+           off_t offset) noexcept {
   static auto* const real = Real<void*(void*, std::size_t, int, int, int, off_t)>("mmap");
   if (descriptor >= 0 && Fails("mmap", descriptor)) return MAP_FAILED;
   return real(at, bytes, protection, flags, descriptor, offset);
@@ -154,12 +158,14 @@ int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*
                    void* argument) noexcept {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static auto* const real = Real<Create>("pthread_create");
-  return Fails("thread", std::string_view(orders().ending)) ? orders().error
-                                                            : real(thread, attributes, run, argument);
+  return Fails("thread", std::string_view(orders().ending))
+             ? orders().error
+             : real(thread, attributes, run, argument);
 }
 
 int io_uring_queue_init_params(unsigned entries, io_uring* ring, io_uring_params* parameters) {
-  static auto* const real = Real<int(unsigned, io_uring*, io_uring_params*)>("io_uring_queue_init_params");
+  static auto* const real =
+      Real<int(unsigned, io_uring*, io_uring_params*)>("io_uring_queue_init_params");
   return Fails("uring", std::string_view(orders().ending)) ? -orders().error
                                                            : real(entries, ring, parameters);
 }

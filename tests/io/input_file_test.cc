@@ -14,6 +14,7 @@
 #include <stdexcept>
 
 #include "io/file_mapping.h"
+#include "io/guarded_sources.h"
 #include "io/page_cache.h"
 #include "io/read_engine.h"
 #include "tests/support/pattern_file.h"
@@ -438,7 +439,7 @@ TEST(SourceInput, ReadsAProgramsOwnSourceThroughTheInlineAndPoolEngines) {
 }
 
 TEST(SourceInput, FailuresOfTheSourceAreItsOwn) {
-  const OpenInputResult opened = OpenInput(std::make_shared<MemorySource>(5000));
+  const OpenInputResult opened = OpenInput(Guarded(std::make_shared<MemorySource>(5000)));
   AlignedBuffer buffer(1000);
   std::size_t bytes = 0;
   const Status early = opened.file->ReadAt(1500, buffer.span(), &bytes);

@@ -32,6 +32,8 @@ class ShrunkFile final : public InputFile {
  public:
   explicit ShrunkFile(std::span<const std::byte> bytes) { mapping_ = bytes; }
   bool damaged() const override { return true; }
+  bool shrank() const override { return true; }
+  bool DamagedAt(std::span<const std::byte>) const override { return true; }
   Status ReadAt(std::uint64_t, std::span<std::byte>, std::size_t*) override { return {}; }
 };
 

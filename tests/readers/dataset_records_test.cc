@@ -164,7 +164,7 @@ TEST_F(DatasetRecordsTest, AFunctionThatCallsTheReaderWhichWaitsForItIsRefused) 
       [](Reader& reader) { reader.ReInit(); },
       [](Reader& reader) { reader.ResetAll(); },
       [](Reader& reader) { reader.Close(); }};
-  for (const std::string from : {"ReInit", "Pass", "name"}) {
+  for (const std::string from : {"ReInit", "Pass"}) {  // its name is asked before the first read
     for (std::size_t i = 0; i < all.size(); ++i) {
       SCOPED_TRACE(from + " " + std::to_string(i));
       CallingDataset::Calls calls{from.c_str(), {}};

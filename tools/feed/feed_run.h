@@ -25,7 +25,7 @@ struct FeedResult {
   PipelineStats stats;
   Status status;  ///< why it ended before the end of the data; OK too where it was told to stop
   bool interrupted = false;
-  std::string position;  ///< behind what was delivered; "" where the chain has none
+  std::string position;     ///< behind what was delivered; "" where the chain has none
   std::string no_position;  ///< then why
 };
 

@@ -123,6 +123,7 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   Call call{input, output, {}};
   call.result.status = failed_;
   if (!failed_.ok()) return call.result;
+  at_ = std::max(at_, input.offset);  // the first bytes may be those of any place
   while (NextStep(&call) == FrameStep::kGoOn) {
   }
   // What waits for a later stripe at the end of the file keeps a byte: else nobody calls again.

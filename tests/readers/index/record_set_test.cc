@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "io/guarded_sources.h"
 #include "tests/readers/formats/tfrecord_file.h"
 #include "tests/readers/index/read_both_ways.h"
 #include "tests/support/record_data.h"
@@ -103,7 +104,8 @@ TEST_F(RecordSetTest, WhatASourceThrowsIsItsFailureInAnyThread) {
   for (const std::size_t count : {1u, 5u}) {
     std::vector<std::shared_ptr<Source>> sources;
     for (std::size_t i = 0; i < count; ++i) {
-      sources.push_back(std::make_shared<ThrowingSource>("far", std::vector<std::byte>(100)));
+      sources.push_back(
+          Guarded(std::make_shared<ThrowingSource>("far", std::vector<std::byte>(100))));
     }
     options_.threads = 3;
     const RecordSet set({}, sources, options_);
