@@ -189,7 +189,9 @@ TEST_F(InputFileTest, EachPathCanBeForced) {
     if (ProbeUring().available) {
       EXPECT_EQ(Open(path, IoPath::kUring)->choice().path, IoPath::kUring);
     } else {
-      EXPECT_EQ(FailureOf(path, IoPath::kUring), StatusCode::kUnsupported);
+      // A lack of memory that may be locked may pass.
+      const StatusCode why = FailureOf(path, IoPath::kUring);
+      EXPECT_TRUE(why == StatusCode::kUnsupported || why == StatusCode::kResourceExhausted);
     }
   }
 }
