@@ -19,9 +19,8 @@ PathLike = Union[str, "os.PathLike[str]"]
 
 #: What open_files, and what takes its options, has by name.
 OPEN_OPTIONS = frozenset(
-    "format cycle stripe_bytes skip_damaged max_damaged strict max_record_bytes unordered reopen_limit "
-    "reopen_until "
-    "ahead ahead_bytes "
+    "format cycle stripe_bytes skip_damaged max_damaged strict max_record_bytes unordered "
+    "reopen_limit reopen_until ahead ahead_bytes "
     "first_epoch index index_folder note_records threads arena_bytes shuffle_files seed io "
     "block_bytes in_flight_bytes direct retries tuned".split()
 )

@@ -93,7 +93,9 @@ def _process_group() -> Optional[tuple[int, int]]:
     """Rank and number of processes of torch.distributed; None if it has not begun. Imports
     nothing."""
     distributed = sys.modules.get("torch.distributed")
-    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+    # A module that is being imported, or was built without it, has no such function.
+    is_initialized = getattr(distributed, "is_initialized", None)
+    if distributed is None or is_initialized is None or not is_initialized():
         return None
     return distributed.get_rank(), distributed.get_world_size()
 
