@@ -122,8 +122,9 @@ TarUnit MainHeader(std::span<const std::byte> block, const Extensions& extension
   std::string_view extension;
   // One of no sample is passed over, if its pieces stand in one place.
   if (type == 'S' || (extensions.sparse && SplitTarName(unit.name, &key, &extension))) {
-    return Damage(std::move(unit), StatusCode::kUnsupported,
-                  "member " + unit.name + " is stored as a sparse file, which is not supported");
+    std::string reason =
+        "member " + unit.name + " is stored as a sparse file, which is not supported";
+    return Damage(std::move(unit), StatusCode::kUnsupported, std::move(reason));
   }
   const std::string& size = extensions.size.empty() ? globals.size : extensions.size;
   const bool sized = size.empty() ? TarHeaderSize(block, &unit.size)
