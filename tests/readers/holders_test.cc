@@ -327,7 +327,7 @@ TEST_F(TurnsTest, ThreadsThatHoldAReaderEachAndReadTheOthersAreTold) {
   {
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < 2; ++i) {
-      threads.emplace_back([&, i, mine = readers[i], others = readers[1 - i]]() mutable {
+      threads.emplace_back([&, mine = readers[i], others = readers[1 - i]]() mutable {
         std::vector<Instance> held(4);
         for (Instance& each : held) EXPECT_EQ(mine.TryReadNext(&each), ReadResult::kRecord);
         both.arrive_and_wait();
