@@ -213,7 +213,7 @@ TEST_F(JournalAuditTest, AHostWhoseClockIsOffDoesNotChangeTheOrderOfItsRuns) {
   for (const std::uint64_t off : {kHour, ~kHour + 1}) {
     for (const bool counted : {false, true}) {
       const Chain chain{.counted = counted};
-      for (const std::uint64_t start : {0, 5, 3}) {
+      for (const std::uint64_t start : {0U, 5U, 3U}) {
         for (int rank = 0; rank < 3; ++rank) {
           clock_ahead_ = rank == 1 ? off : 0;
           Deliver(chain, start, start == 3 ? kToTheEnd : start + 6, rank, 3);
@@ -244,7 +244,7 @@ TEST_F(JournalAuditTest, RanksThatMissedARunAreInTheOneWhoseTimeIsNearest) {
 TEST_F(JournalAuditTest, FilesOfOneRunEachAreOrderedByTheirClocksIfNothingContradicts) {
   const Chain chain;
   int run = 0;
-  for (const std::uint64_t start : {0, 3, 0, 9}) {
+  for (const std::uint64_t start : {0U, 3U, 0U, 9U}) {
     name_ = std::to_string(9 - run++) + "-";
     if (run == 1) {
       Deliver(chain, start, start + 4, 0, 2);
