@@ -48,7 +48,8 @@ bool ReaderSession::SeesItselfStarve(const Run& run) {
   const Deadline now = QueueClock::now();
   const std::lock_guard lock(mutex_);
   if (!how) {
-    starved_.reset();
+    // Of those that are at work a look in vain (LateWakes) is no news.
+    if (starved_ && starved_->how.all_ask) starved_.reset();
     return false;
   }
   // Who asks seldom does not know what was between.

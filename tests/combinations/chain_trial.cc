@@ -483,6 +483,8 @@ class Trial {
     Consumer rest(c_, side_.get());
     rest.ReadTo(~std::uint64_t{0});
     std::vector<DeliveredRows> all = consumer->rows;
+    // What a failure cut short comes again.
+    std::erase_if(all, [at = BatchOf(position)](const auto& each) { return each.number >= at; });
     all.insert(all.end(), rest.rows.begin(), rest.rows.end());
     // What a failure or a small arena ends, and which rests are dropped, goes by the order.
     const bool known = expected_.exact && !expected_.fails && !expected_.refused && ranks_ == 1 &&

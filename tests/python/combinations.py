@@ -458,6 +458,12 @@ class Expected:
 # ---- Who asks ----
 
 
+def copied(batch: Any) -> Any:
+    if isinstance(batch, tuple):
+        return tuple(array.copy() for array in batch)
+    return {name: array.copy() for name, array in batch.items()}
+
+
 def asked(chain: Any, asker: str) -> Iterator[Any]:
     """The batches of a loop, each asked for in a thread of its own."""
     if asker == "here":
@@ -474,7 +480,7 @@ def asked(chain: Any, asker: str) -> Iterator[Any]:
             running = asyncio.get_running_loop()
             rows = []
             while (batch := await running.run_in_executor(pool, next, loop, None)) is not None:
-                rows.append({name: array.copy() for name, array in batch.items()})
+                rows.append(copied(batch))
             return rows
 
         yield from asyncio.run(gather())

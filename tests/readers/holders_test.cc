@@ -230,11 +230,12 @@ TEST_F(HoldersTest, WhatWasRefusedIsForgottenAtTheEndToo) {
 class TurnsTest : public HoldersTest {
  protected:
   /// What others hold is taken for held by the program after so long.
-  static constexpr milliseconds kSilence{300};
+  static constexpr milliseconds kSilence{1000};
 
   static void Hasten(const Reader& reader) {
     RunHooks hooks;
     hooks.held_silence = kSilence;
+    hooks.silence = kSilence / 3;  // looks in vain come in between
     ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
   }
   ~TurnsTest() override {
