@@ -22,6 +22,19 @@ inline bool IsOfMedium(const Status& status) {
   return status.code() == StatusCode::kIoError || status.code() == StatusCode::kDeadlineExceeded;
 }
 
+/// What `read` gives, which is asked again, three times in all, if it fails for the medium's sake:
+/// a medium that fails once may give its bytes the next time.
+template <typename Read>
+Status ReadPatiently(const Read& read) {
+  constexpr int kMostTries = 3;
+  Status status;
+  for (int tries = 0; tries < kMostTries; ++tries) {
+    status = read();
+    if (!IsOfMedium(status)) break;
+  }
+  return status;
+}
+
 /// Reads again what a large read of a file failed at, by halves down to pages, so that nothing is
 /// lost but the pages that cannot be read. One thread.
 class CarefulReads {

@@ -26,20 +26,13 @@ Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
   return source->ReadAt(0, head, got);
 }
 
-/// A medium that fails once may give its bytes the next time.
-constexpr int kMostTries = 3;
-
 /// What the format is told by. If it cannot be read, then nobody knows what the file is: its name
 /// may say less than its bytes do.
 Status ReadHead(const ReadFront& read, std::vector<std::byte>* head) {
   const auto fill = [&](std::size_t bytes) {
     std::size_t got = 0;
-    Status status;
-    for (int tries = 0; tries < kMostTries; ++tries) {
-      head->resize(bytes);
-      status = read(*head, &got);
-      if (!IsOfMedium(status)) break;
-    }
+    head->resize(bytes);
+    const Status status = ReadPatiently([&] { return read(*head, &got); });
     head->resize(status.ok() ? got : 0);
     return status;
   };

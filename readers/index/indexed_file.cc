@@ -73,9 +73,6 @@ Reliance RelianceOn(int descriptor) {
   }
 }
 
-/// A medium that fails once may give its bytes the next time.
-constexpr int kMostTries = 3;
-
 /// Of a longer file the first `most` bytes are looked at.
 Status LookAt(const std::string& name, std::uint64_t most, KnownFile* known) {
   int descriptor = -1;
@@ -90,10 +87,8 @@ Status LookAt(const std::string& name, std::uint64_t most, KnownFile* known) {
   if (reliance != Reliance::kNone) identity.changed_ns = known->state.changed_ns;
   if (reliance == Reliance::kAll) identity.inode = known->state.inode;
   const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
-    for (int tries = 0; tries < kMostTries; ++tries) {
-      Status given = ReadWhole(descriptor, at, to, got);
-      if (!IsOfMedium(given)) return given;
-    }
+    Status given = ReadPatiently([&] { return ReadWhole(descriptor, at, to, got); });
+    if (!IsOfMedium(given)) return given;
     // What the medium does not give is zeros: the file is another one when it can be read again.
     std::fill(to.begin(), to.end(), std::byte{0});
     *got = to.size();
