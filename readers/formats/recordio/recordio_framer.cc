@@ -70,7 +70,7 @@ class RecordIoFramer final : public Framer {
                         FrameResult* result);
   FrameStep SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                        FrameResult* result);
-  bool HasChunk(const FrameInput& input, std::size_t pos);
+  bool HasRecords(const FrameInput& input, std::size_t pos);
   void Found(std::uint64_t at, FrameOutput* output);
   void LoseRecords(FrameOutput* output);
   Finding Examine(const FrameInput& input, std::size_t pos) const;
@@ -253,14 +253,19 @@ bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, Fr
   return true;
 }
 
-// What was lost behind a chunk is none, or is cut.
-bool RecordIoFramer::HasChunk(const FrameInput& input, std::size_t pos) {
-  if (input.bytes.size() - pos < kHeader) return false;
-  const Finding finding = Examine(input, pos);
-  if (finding.kind != Finding::Kind::kChunk) return false;
-  FrameOutput unused;
-  const auto stored = input.bytes.subspan(pos + kHeader, finding.header.stored_bytes);
-  return Records(finding.header, stored, input.memory, &unused).empty();
+// Whether a chunk with records is next. What was lost behind a chunk is none, or is cut; a chunk of
+// no records is in no index.
+bool RecordIoFramer::HasRecords(const FrameInput& input, std::size_t pos) {
+  while (input.bytes.size() - pos >= kHeader) {
+    const Finding finding = Examine(input, pos);
+    if (finding.kind != Finding::Kind::kChunk) return false;
+    FrameOutput unused;
+    const auto stored = input.bytes.subspan(pos + kHeader, finding.header.stored_bytes);
+    if (!Records(finding.header, stored, input.memory, &unused).empty()) return false;
+    if (finding.header.records != 0) return true;
+    pos += kHeader + stored.size();
+  }
+  return false;
 }
 
 Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
@@ -270,7 +275,7 @@ Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
   if (finding.kind == Finding::Kind::kChunk) {
     const auto stored = input.bytes.subspan(kHeader, finding.header.stored_bytes);
     finding.reason = Records(finding.header, stored, input.memory, output);
-    if (finding.reason.empty() && HasChunk(input, kHeader + stored.size())) {
+    if (finding.reason.empty() && HasRecords(input, kHeader + stored.size())) {
       finding.reason = "another chunk stands after it that the index does not know";
     }
     if (no_memory_) finding.code = StatusCode::kResourceExhausted;

@@ -131,9 +131,14 @@ std::vector<ScannedFile> ScannedFiles() {
   const std::string recordio = FluidChunk({"one", "", std::string(90, 'x')}) +
                                GoChunk({"a", "bc"}) + FluidChunk({std::string(200, 'y')}) +
                                FluidChunk({"", "", "z", "zz"}) + GoChunk({"last"});
+  const std::string no_records = FluidChunk(std::vector<std::string>{});
+  const std::string with_empty_chunks = no_records + FluidChunk({"one", "two"}) + no_records +
+                                        GoChunk({"three"}) + no_records + no_records +
+                                        FluidChunk({"four"}) + no_records;
   return {{"tfrecord", tfrecord},
           {"ofrecord", ofrecord},
           {"recordio", recordio},
+          {"recordio", with_empty_chunks},
           {"tar", TarOf(SomeSamples(6))},
           {"tar", TarOf({SomeSamples(1)[0], SomeSamples(1)[0], SomeSamples(1)[0]})},
           {"lines", "one\r\n\r\ntwo, longer than it\nthree\n\n\nlast but one\nlast"},
