@@ -152,9 +152,9 @@ Status CopyPlan::Make(const Instance& batch, const Input& input) {
   PlanLeftRows(input);
   PlanSums(input.sums);
   for (const PlannedPiece& piece : pieces_) copied_bytes_ += piece.bytes;
-  if (input.mask_bytes > 0) {
+  if (input.mask_rows) {
     mask_at_ = AlignUp(slot_bytes_);
-    slot_bytes_ = mask_at_ + input.mask_bytes;
+    slot_bytes_ = mask_at_ + *input.mask_rows;
   }
   for (const FieldTransform& transform : input.transforms) {
     if (Status status = Transform(transform); !status.ok()) return status;

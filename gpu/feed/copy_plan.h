@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -50,7 +51,7 @@ class CopyPlan {
     LeftRows left_rows = LeftRows::kByCost;
     TransferPlanner planner{};
     std::span<const FieldTransform> transforms{};
-    std::size_t mask_bytes = 0;
+    std::optional<std::size_t> mask_rows{};  ///< a byte each; 0 in an empty batch
     bool tight = false;  ///< without what stands between fields: rather more copies
   };
   /// kInvalidArgument if a transform does not fit the field; the message names both.

@@ -427,12 +427,14 @@ Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
 }
 
 Status DeviceLane::Plan(Slot* slot, LeftRows left_rows, bool tight) const {
+  std::optional<std::size_t> mask_rows;
+  if (options_.with_mask) mask_rows = slot->item.rows;
   return slot->plan.Make(slot->item.batch, {.pending = slot->item.pending,
                                             .sums = SumsOnDevice(*slot),
                                             .left_rows = left_rows,
                                             .planner = options_.planner,
                                             .transforms = options_.transforms,
-                                            .mask_bytes = options_.with_mask ? slot->item.rows : 0,
+                                            .mask_rows = mask_rows,
                                             .tight = tight});
 }
 

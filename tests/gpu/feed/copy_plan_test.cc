@@ -105,6 +105,15 @@ TEST(CopyPlanTest, ABatchOfNoRowsHasTensorsOfNoBytes) {
   ExpectSame(batch, tensors);
 }
 
+TEST(CopyPlanTest, ABatchOfNoRowsHasAMaskOfNoBytesIfThereIsOne) {
+  const Instance batch = NumberedBatch{3, 0, true}.Make(nullptr);
+  CopyPlan plan;
+  ASSERT_TRUE(plan.Make(batch, {.mask_rows = 0}).ok());
+  EXPECT_LE(plan.mask_at(), plan.slot_bytes());
+  ASSERT_TRUE(plan.Make(batch, {}).ok());
+  EXPECT_EQ(plan.mask_at(), FieldPlace::kNowhere);
+}
+
 TEST(CopyPlanTest, WhatAWholeBatchTakesIsKnownByAShortOne) {
   const std::vector<FieldTransform> transforms = {PadField{.field = 1, .length = 7}};
   const auto plan_of = [&](std::int64_t rows, bool transformed, bool masked) {
@@ -113,7 +122,7 @@ TEST(CopyPlanTest, WhatAWholeBatchTakesIsKnownByAShortOne) {
     const Instance batch = NumberedBatch{0, rows, true}.Make(nullptr);
     CopyPlan::Input input;
     if (transformed) input.transforms = transforms;
-    if (masked) input.mask_bytes = static_cast<std::size_t>(rows);
+    if (masked) input.mask_rows = static_cast<std::size_t>(rows);
     EXPECT_TRUE(plan.Make(batch, input).ok());
     return plan;
   };
