@@ -43,6 +43,11 @@ void* operator new(std::size_t bytes) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+// As libstdc++'s; without it AddressSanitizer answers, and takes what it gave for another
+// allocator's.
+void* operator new(std::size_t bytes, const std::nothrow_t& /*tag*/) noexcept {
+  return IsRefused() ? nullptr : std::malloc(std::max<std::size_t>(bytes, 1));
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t /*bytes*/) noexcept { std::free(memory); }
 
