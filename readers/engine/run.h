@@ -351,8 +351,9 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// The worker whose cache the lane's rows are in.
   std::size_t WriterFor(std::uint32_t lane);
   /// What a lane may have ahead of the plan, of so many lanes.
-  void SetCredits(std::size_t lanes);
-  void ReserveMemory();
+  void SetCredits(std::size_t lanes, std::size_t stripe_bytes);
+  std::size_t ReadingBytes(std::size_t lanes) const;
+  void ReserveMemory(std::size_t lanes);
   bool KeepBytes(std::size_t bytes) { return direct_ ? direct_.Keep(bytes) : budget_->Keep(bytes); }
   void LetGoOfBytes(std::size_t bytes) { direct_ ? direct_.LetGo(bytes) : budget_->LetGo(bytes); }
   /// What each lane may read ahead by index.

@@ -2,6 +2,7 @@
 // memory that it begins with, the plan and its sink.
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -166,7 +167,6 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
   const int threads = ThreadsFor(plan_.source.options, cpus_);
   for (int i = 0; i < threads; ++i) AddWorker(true);
   BuildLanes();
-  ReserveMemory();
   CheckTables(plan);
   BuildPlanner();
 }
@@ -184,8 +184,9 @@ std::size_t Run::FramedAheadBytes() const {
   return std::max(kAheadBytes, RowsPerChunk(record_bytes) * record_bytes);
 }
 
-void Run::SetCredits(std::size_t lanes) {
-  const OpenOptions& options = plan_.source.options;
+void Run::SetCredits(std::size_t lanes, std::size_t stripe_bytes) {
+  OpenOptions options = plan_.source.options;
+  options.stripe_bytes = stripe_bytes;
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
   const std::size_t part_memory = (part + part / 4 + slab - 1) / slab * slab;
@@ -198,13 +199,24 @@ void Run::SetCredits(std::size_t lanes) {
   lane_credits_ = (parts - 1) * part_credits_ + 1;  // one is enough to begin a part
 }
 
-void Run::ReserveMemory() {
-  budget_.emplace(arena_, plan_.source.options.arena_bytes, NameOf(plan_.source));
+std::size_t Run::ReadingBytes(std::size_t lanes) const {
+  if (direct_) return 0;
   // By index a lane reads ahead of the block that it fills.
   const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
   // All of the part that began with the last credit, and two more.
   const std::size_t credits = lane_credits_ - 1 + 3 * part_credits_;
-  budget_->Reserve(direct_ ? 0 : lanes_.size() * (credits * credit_bytes_ + ahead));
+  std::size_t bytes = 0;
+  const bool wraps = __builtin_mul_overflow(credits, credit_bytes_, &bytes) ||
+                     __builtin_mul_overflow(bytes + ahead, lanes, &bytes);
+  return wraps ? std::numeric_limits<std::size_t>::max() / 2 : bytes;
+}
+
+void Run::ReserveMemory(std::size_t lanes) {
+  budget_.emplace(arena_, plan_.source.options.arena_bytes, NameOf(plan_.source));
+  SetCredits(lanes, plan_.source.options.stripe_bytes);
+  if (budget_->TryReserve(ReadingBytes(lanes))) return;
+  if (schedule_ != nullptr) SetCredits(lanes, schedule_->LongestStripe());
+  budget_->Reserve(ReadingBytes(lanes));
 }
 
 std::size_t Run::BuildSchedule() {
@@ -368,7 +380,7 @@ void Run::BuildLanes() {
   if (hold_credits_ && plan_.parser != nullptr && !unordered_) {
     read_ahead_.set_limit(FramedAheadBytes());
   }
-  SetCredits(count);
+  ReserveMemory(count);
   for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();
   for (std::size_t i = 0; i < count; ++i) {
     auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), lane_credits_);

@@ -317,8 +317,42 @@ TEST_F(ResourceTest, AQuotaThatIsTooSmallIsNamed) {
       << refused.status.ToString();
 }
 
-TEST_F(ResourceTest, AnArenaThatIsTooSmallIsASetUpErrorThatNamesTheRemedy) {
+TEST_F(ResourceTest, SmallFilesNeedNoRoomForStripesThatTheyDoNotFill) {
   const auto files = MakeFiles(8, 10, 8, 200);
+  for (const bool shuffled : {false, true}) {
+    for (const std::size_t stripe_bytes : {16 * kMiB, std::size_t{1} << 40}) {
+      OpenOptions options = InArena(16 * kMiB);
+      options.stripe_bytes = stripe_bytes;
+      options.threads = 4;
+      const Drained found = DrainOrRefuse([&] {
+        Reader reader = OpenFiles(files, options);
+        if (shuffled) reader = Shuffle(reader, {.window = 20});
+        return Batches(reader, 4);
+      });
+      EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+      EXPECT_EQ(Sorted(found.ids), Numbers(80));
+    }
+  }
+}
+
+TEST_F(ResourceTest, WhatNoMemoryHoldsIsRefusedBeforeMemoryIsTakenForIt) {
+  const auto files = MakeFiles(2, 3000, 4000, 6000);  // 30 MB
+  OpenOptions long_stripes = InArena(16 * kMiB);
+  long_stripes.stripe_bytes = std::size_t{1} << 40;
+  const std::size_t before = AnonymousBytes();
+  for (const Drained& found :
+       {DrainOrRefuse([&] { return Batches(OpenFiles(files, long_stripes), 4); }),
+        DrainOrRefuse([&] { return Batches(OpenFiles(files, InArena(64 * kMiB)), 1 << 30); })}) {
+    EXPECT_EQ(found.status.code(), StatusCode::kResourceExhausted) << found.status.ToString();
+    EXPECT_TRUE(found.ids.empty());
+  }
+  if (!kSanitized) {
+    EXPECT_LT(AnonymousBytes(), before + 256 * kMiB);
+  }
+}
+
+TEST_F(ResourceTest, AnArenaThatIsTooSmallIsASetUpErrorThatNamesTheRemedy) {
+  const auto files = MakeFiles(8, 1000, 800, 2000);
   OpenOptions options = InArena(4 * kMiB);
   options.stripe_bytes = kMiB;
   Reader reader = Batches(OpenFiles(files, options), 4);

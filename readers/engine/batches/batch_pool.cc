@@ -113,13 +113,19 @@ void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
   slot->refused.clear();
   slot->all_refused = true;
   slot->row_ends.assign(need.row_ends.begin(), need.row_ends.end());
+  slot->row_numbers.clear();
+  slot->row_bytes.clear();
+  slot->payload_bytes.store(0, std::memory_order_relaxed);
+  slot->pending.store(1, std::memory_order_relaxed);
+  PrepareExtent(slot, need);
+  if (!slot->status.ok()) return;
   if (options_.note_rows) {
     slot->row_numbers.assign(need.row_ends.empty() ? options_.rows : need.row_ends.back(), kNoRow);
   }
   if (options_.note_bytes) slot->row_bytes.assign(options_.rows, 0);
-  slot->payload_bytes.store(0, std::memory_order_relaxed);
-  slot->pending.store(1, std::memory_order_relaxed);
-  const std::vector<std::uint64_t> capacity = CapacityFor(need);
+}
+
+void BatchPool::PrepareExtent(BatchBuffer* slot, const BatchNeed& need) {
   // A dropped batch may have left parts that were never joined.
   const bool fits = slot->extents.size() == 1 && [&] {
     const auto& columns = slot->extents.front()->layout.columns();
@@ -136,7 +142,8 @@ void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
   }
   for (const auto& extent : slot->extents) arena_->Free(extent->run);
   slot->extents.clear();
-  if (auto extent = MakeExtent(capacity, &slot->status)) slot->extents.push_back(std::move(extent));
+  auto extent = MakeExtent(CapacityFor(need), &slot->status);
+  if (extent != nullptr) slot->extents.push_back(std::move(extent));
 }
 
 std::unique_ptr<BatchBuffer::Extent> BatchPool::MakeExtent(std::span<const std::uint64_t> capacity,

@@ -91,6 +91,8 @@ class BatchPool {
   void ChooseSlotLimit(std::size_t batch_bytes);
   void FreeUnlessHeld(BatchBuffer* slot);
   void Prepare(BatchBuffer* slot, const BatchNeed& need);
+  /// One extent that the batch fits in as far as it is planned, or why there is none.
+  void PrepareExtent(BatchBuffer* slot, const BatchNeed& need);
   std::unique_ptr<BatchBuffer::Extent> MakeExtent(std::span<const std::uint64_t> capacity,
                                                   Status* status);
   /// The arena has no piece for one more slot: goes on with those that there are, if these are

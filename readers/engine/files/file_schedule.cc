@@ -83,6 +83,19 @@ bool FileSchedule::HasStripes() {
   return false;
 }
 
+std::uint64_t FileSchedule::LongestStripe() {
+  constexpr std::size_t kMostExamined = 4096;
+  const std::lock_guard lock(mutex_);
+  if (options_.by_file || files() > kMostExamined) return options_.stripe_bytes;
+  std::uint64_t longest = 1;
+  for (std::size_t file = 0; file < files(); ++file) {
+    const ExaminedFile& examined = Examine(file);
+    if (examined.stripes == kUnknownSize) return options_.stripe_bytes;
+    longest = std::max(longest, examined.bytes);
+  }
+  return std::min(longest, options_.stripe_bytes);
+}
+
 void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
   const std::size_t index = pass.files[pass.next_file++];
   const ExaminedFile& file = Examine(index);

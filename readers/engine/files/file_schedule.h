@@ -73,6 +73,10 @@ class FileSchedule {
     return sources_.empty() ? nullptr : sources_[file];
   }
 
+  /// What a stripe of these files has at most: less than stripe_bytes if all of them are smaller.
+  /// Examines them all, unless there are more than a few thousand.
+  std::uint64_t LongestStripe();
+
   /// The lane's next piece of work: its files of a pass, then kPassEnd, then those of the next
   /// pass, …, then kEnd for ever. Each lane is asked by one thread.
   Assignment Next(std::size_t lane);

@@ -90,16 +90,25 @@ std::size_t MemoryBudget::LimitOf(std::size_t asked, const Arena& arena) {
   return asked != 0 ? asked : arena.unreserved_bytes() / 2;
 }
 
-void MemoryBudget::Reserve(std::size_t reading_bytes) {
-  reading_ = reading_bytes;
-  const std::size_t least = reading_ + reading_ / 2;
-  const std::size_t wanted = asked_ == 0 ? least : std::max(asked_, least);
+bool MemoryBudget::TryReserve(std::size_t reading_bytes) {
+  const std::size_t wanted = Wanted(reading_bytes);
   // Half of what is free is for others, and for pieces that find no contiguous place; but what the
   // chain cannot do without it gets.
-  if (asked_ == 0) limit_ = std::max(limit_, least);
-  if (limit_ < least || !Hold(wanted)) Refuse(wanted);
+  const std::size_t limit = asked_ == 0 ? std::max(limit_, wanted) : limit_;
+  if (limit < wanted || !Hold(wanted)) return false;
+  reading_ = reading_bytes;
+  limit_ = limit;
   // What is held back for order may use what reading and batches do not need.
   held_limit_ = (reserved_ - reading_) * 3 / 4;
+  return true;
+}
+
+void MemoryBudget::Reserve(std::size_t reading_bytes) {
+  if (!TryReserve(reading_bytes)) Refuse(Wanted(reading_bytes));
+}
+
+std::size_t MemoryBudget::Wanted(std::size_t reading_bytes) const {
+  return std::max(asked_, reading_bytes + reading_bytes / 2);
 }
 
 void MemoryBudget::Release() {

@@ -30,8 +30,10 @@ class MemoryBudget {
   /// What a chain may have that is given so much: see the constructor.
   static std::size_t LimitOf(std::size_t asked, const Arena& arena);
 
-  /// Takes the part for reading and the least of the others. Throws Error, saying who holds the
-  /// arena, if there is not that much.
+  /// Takes the part for reading and the least of the others. False if there is not that much; then
+  /// nothing is taken.
+  bool TryReserve(std::size_t reading_bytes);
+  /// The same. Throws Error, saying who holds the arena, if there is not that much.
   void Reserve(std::size_t reading_bytes);
   /// Gives all of it back. What is handed out lives on in the arena.
   void Release();
@@ -67,6 +69,7 @@ class MemoryBudget {
 
  private:
   std::size_t MostHeld() const { return (limit_ - reading_) * 3 / 4; }
+  std::size_t Wanted(std::size_t reading_bytes) const;
   [[noreturn]] void Refuse(std::size_t needed) const;
   /// Raises what is reserved to this. False if the arena has not that much left.
   bool Hold(std::size_t bytes);

@@ -31,6 +31,15 @@ TEST_F(MemoryBudgetTest, TakesWhatReadingNeedsAndHalfAsMuch) {
   EXPECT_EQ(Taken(), 0u);
 }
 
+TEST_F(MemoryBudgetTest, AnAttemptThatFailsTakesNothing) {
+  const auto budget = Make(0);
+  EXPECT_FALSE(budget->TryReserve(48 * kMiB));
+  EXPECT_EQ(Taken(), 0u);
+  EXPECT_EQ(budget->limit(), 32 * kMiB);
+  EXPECT_TRUE(budget->TryReserve(8 * kMiB));
+  EXPECT_EQ(Taken(), 12 * kMiB);
+}
+
 TEST_F(MemoryBudgetTest, GivesBackWhatItHasWhereItEnds) {
   {
     const auto budget = Make(0);
