@@ -24,9 +24,12 @@ import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
 import data_sets
-from environment import Environment, git, machine
+from environment import ROOT, Environment, git, machine
 from rows import CONTESTANTS, ROWS, Row
 from table import markdown, summarised
+
+sys.path.append(str(ROOT / "bench"))
+from results_text import results_text  # noqa: E402
 
 NOT_INSTALLED = 3
 TIME_LIMIT_S = 600
@@ -220,7 +223,7 @@ def main() -> int:
         print(f"run.py: {failure}", file=sys.stderr)
     if options.json:
         document = _document(run, summaries, described, environment)
-        options.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        options.json.write_text(results_text(document), encoding="utf-8")
     failed = run.failures or not summaries or not all(row["verified"] for row in summaries)
     return 1 if failed else 0
 
