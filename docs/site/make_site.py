@@ -68,6 +68,7 @@ GROUPS = {
         "docs/QUEUES.md": "Rings",
         "docs/MEMORY_ORDER.md": "Memory order",
         "docs/internals/DECISIONS.md": "Decisions",
+        "docs/internals/FIGURES.md": "What was tried",
         "CONTRIBUTING.md": "Contributing",
     },
 }

@@ -10,10 +10,10 @@ namespace ringfeed {
 /// these TransferPlan::kAuto chooses. Speed alone: none of it changes what comes, or in which
 /// order.
 ///
-/// The defaults are those of an H200 behind PCIe 5.0 x16: what the link and a member take is in
-/// bench/results/h200_16core_gpu_before.json. That file has no copy of cold rows and no gather;
-/// their defaults are by measurements of the CPU alone, on a machine without a GPU. Another H200
-/// gave 109, 18.6, 496 and 54 later (docs/PERFORMANCE.md).
+/// The defaults are those of an H200 on PCIe 5.0 x16. What the link and a member take was
+/// measured there. What a copy of cold rows and a gather take was measured on the CPU of a machine
+/// without a GPU (docs/internals/FIGURES.md). Another H200 gave 109, 18.6, 496 and 54 later
+/// (docs/PERFORMANCE.md).
 /// `ringfeed bench --gpu --costs-out FILE` measures all four on a device of yours.
 struct TransferCosts {
   /// What the CPU takes to copy a KiB of rows into a batch.
