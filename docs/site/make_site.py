@@ -60,6 +60,7 @@ GROUPS = {
     },
     "Internals": {
         "docs/ARCHITECTURE.md": "Architecture",
+        "docs/internals/LIFE_OF_A_BLOCK.md": "The life of a block",
         "docs/internals/ENGINE.md": "The engine",
         "docs/internals/SCHEDULE.md": "Carrying the order out",
         "docs/internals/WAITING.md": "Who waits for whom",
