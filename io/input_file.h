@@ -113,8 +113,8 @@ OpenInputResult OpenInput(std::shared_ptr<Source> source);
 /// was done before. The caller has checked that the file fits into memory.
 OpenInputResult OpenCachedInput(const std::string& name, const IoOptions& options,
                                 std::uint64_t* loads);
-/// Opens `name` to be read into a device's memory, by O_DIRECT where the options and the file
-/// system allow it; never mapped. `reason` becomes the choice's. Errors as above.
+/// Opens `name` to be read into a device's memory, by O_DIRECT if the options and the file system
+/// allow it; never mapped. `reason` becomes the choice's. Errors as above.
 OpenInputResult OpenDirectInput(const std::string& name, const IoOptions& options,
                                 const std::string& reason);
 /// Opens `name` to be read by ReadAt from its start to its end, whatever path is asked for;

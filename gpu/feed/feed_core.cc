@@ -504,7 +504,7 @@ void FeedCore::SeekTo(std::uint64_t batch) {
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
   Reader chain = Chain();
-  chain.CheckSeek();  // ignores the position: to know whether it must read
+  chain.CheckSeek();  // not CheckPosition: to make a position may need reads
   StartAgain([&] { chain.SeekTo(batch); });
 }
 

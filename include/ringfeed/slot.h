@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// What one tensor of an instance looks like as a whole: what Paddle's readers declare by shapes,
+/// The look of one tensor of an instance as a whole: what Paddle's readers declare by shapes,
 /// dtypes and lod_levels. Batch joins such instances along their first dimension and merges their
 /// LoD. A FieldSpec, in contrast, is a row, and rows are stacked.
 struct SlotSpec {
