@@ -255,9 +255,9 @@ void DeviceLoop::DeliverCopies(Step* step) {
     return;
   }
   const std::byte* const hashes = step->copies.back();
-  const std::uint64_t bytes = std::min<std::uint64_t>(
-      step->delivery.records * sizeof(HashedPayload),  // repeated ones have none
-      step->tensors.back().bytes);
+  const std::uint64_t bytes =
+      std::min<std::uint64_t>(step->delivery.records * sizeof(HashedPayload),  // without repeats
+                              step->tensors.back().bytes);
   step->delivery.hashes.assign(hashes, hashes + bytes);
   if (options_.copy_back != CopyBack::kEverything) return;
   step->delivery.row_digests = RowDigests(step->tensors, step->copies, step->rows);
