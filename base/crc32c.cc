@@ -92,9 +92,9 @@ RINGFEED_SSE42 void Sse42Each(std::span<const RecordSpan> records, std::uint32_t
 
 // A record of at least 64 bytes, folded block by block into 16 bytes. Zeros in front of a text do
 // not change its remainder. So the first block is padded in front with zeros, and all the rest are
-// whole blocks: only their number depends on the length, and no branch does. That matters more than
-// the fold, because lengths that vary a little would cause a misprediction in every record. Records
-// do not depend on each other, so the processor works on several at once.
+// whole blocks: the length of a record decides branches only by the number of its blocks. That
+// matters more than the fold, because lengths that vary a little would cause a misprediction in
+// every record. Records do not depend on each other, so the processor works on several at once.
 RINGFEED_CLMUL inline std::uint32_t FoldedCrc(const RecordSpan& record) {
   constexpr std::size_t kBlock = 64;
   const __m512i by_block =

@@ -45,12 +45,12 @@ enum class TransferPlan : std::uint8_t {
   /// long fields as kMembers, shorter ones that are close together as kSlabs.
   kAuto,
   kBatch,  ///< the CPU makes the batch in pinned memory, and one copy takes it
-  /// Fields of rows are copied one by one from the memory they were read into. From the length on
-  /// that costs no more than the CPU's copy.
+  /// Copies fields of rows one by one from the memory they were read into, if they are long enough
+  /// for that to cost no more than the CPU's copy.
   kMembers,
-  /// The memory that rows were read into is copied together, if two thirds of it are wanted, and
-  /// the device takes the fields to their places. For fields from the length on that costs no more
-  /// than the CPU's copy.
+  /// Copies the memory that rows were read into together, if two thirds of it are wanted, and the
+  /// device takes the fields to their places. For fields long enough for that to cost no more than
+  /// the CPU's copy.
   kSlabs,
   /// NVIDIA's cuFile reads files straight into the device's memory, and the device takes the fields
   /// to their places: no CPU touches them. For rows, arrays and unconverted tokens that are asked
@@ -204,8 +204,9 @@ class DeviceLease {
   /// DeviceFeed::Position may lie after it. Does nothing without that option, and if the feed was
   /// started again since. Throws Error for a lease that was released.
   void Count() const;
-  /// Gives the slot back, after the work enqueued on the streams of On. Does not block, unless the
-  /// feed is gone and this was its last lease. A second call changes nothing.
+  /// Gives the slot back; it is written again only after the work enqueued on the streams of On.
+  /// Does not block, unless the feed is gone and this was its last lease. A second call changes
+  /// nothing.
   void Release() noexcept;
 
  private:

@@ -55,7 +55,7 @@ struct OpenOptions {
   bool strict = false;
   std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
-  /// Gives the order up: records come first from the one of `cycle` open files that has some, and a
+  /// Gives the order up: records come from whichever of `cycle` open files has some first, and a
   /// free thread takes the next file. Each record comes once per pass all the same. (Ranks that
   /// share batches keep the order, which decides each rank's rows.)
   bool unordered = false;

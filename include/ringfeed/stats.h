@@ -15,7 +15,7 @@ namespace ringfeed {
 struct StageStats {
   std::string name;       ///< as docs/METRICS.md lists them: "read", "frame", …
   double busy_s = 0;      ///< doing this stage's work
-  double wait_s = 0;      ///< waiting for its input or memory
+  double wait_s = 0;      ///< waiting for what this stage needs
   std::string waits_for;  ///< "the medium", "a free slot", "a batch"
 };
 
@@ -37,9 +37,9 @@ struct PipelineStats {
   /// OpenOptions::strict.
   std::vector<DataWarning> warnings;
   std::uint64_t dropped_records = 0;  ///< the rest of a pass that Batch was told to drop
-  /// Different files and stores of this process's share. Read: also empty ones. Refused: it could
-  /// not be opened, or its format is not known. Missing. One that was read once and later could not
-  /// be is counted by both. Streams do not count.
+  /// Different files and stores of this process's share: read (also empty ones); refused (they
+  /// could not be opened, or their format is not known); missing. One that was read once and later
+  /// could not be is counted by both. Streams do not count.
   std::uint64_t files_read = 0;
   std::uint64_t files_refused = 0;
   std::uint64_t files_missing = 0;

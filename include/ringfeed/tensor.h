@@ -95,7 +95,7 @@ enum class DeviceType : std::uint8_t {
   kEmulated,  ///< memory of an emulated device: host memory that only the device's work may touch
 };
 
-/// The memory of an array.
+/// The memory that an array lies in, by its device.
 struct Place {
   DeviceType type = DeviceType::kCpu;
   int device = 0;  ///< of the kind's, from 0; 0 of the CPU

@@ -11,7 +11,7 @@ namespace ringfeed::python {
 /// Notes forks from now on. Call once, at import.
 void WatchForks();
 
-/// How often this process and its ancestors forked it since WatchForks.
+/// The number of forks in this process's line of descent since WatchForks.
 int ForkCount() noexcept;
 
 /// Throws std::runtime_error if the process was forked since `count` was taken.

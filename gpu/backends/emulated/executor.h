@@ -54,7 +54,7 @@ class Executor {
   virtual void Enqueue(ExecutorStream* stream, Work work) = 0;
   virtual void Record(ExecutorEvent* event, ExecutorStream* stream) = 0;
   virtual void Wait(ExecutorStream* stream, ExecutorEvent* event) = 0;
-  /// Never becomes true for an event on a lost device.
+  /// Never true for an event on a lost device that was not done before the loss.
   virtual bool Query(ExecutorEvent* event) = 0;
 
   // Return when it is done, or when the device is lost.

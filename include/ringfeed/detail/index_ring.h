@@ -215,6 +215,7 @@ class IndexRing {
       if (CycleOf(entry) == CycleAt(pos)) {
         // No other thread takes this one; the safe bit may change meanwhile, and is left as it is.
         // The old value is not needed, so this is one instruction on x86.
+        // Order: partner of PutAt.
         word.fetch_or(Nobody(), Orders::kEntryChange);
         taken = {QueueResult::kOk, entry & Nobody()};
         return true;

@@ -13,8 +13,9 @@ namespace ringfeed {
 
 /// A lease that its tensors hold together. For batches that go on as tensors alone, and for
 /// programs that learn the streams of a batch only later, as bindings do: their consumers name
-/// their stream when they take a tensor. It is released after the last copy of its tensors and the
-/// last pointer to it are gone and the work enqueued until then on the streams of UseOn is done.
+/// their stream when they take a tensor. It is released when the last copy of its tensors and the
+/// last pointer to it are gone; the slot is written again only after the work enqueued until then
+/// on the streams of UseOn.
 ///
 /// Thread safety: all methods from any thread.
 class SharedLease : public std::enable_shared_from_this<SharedLease> {

@@ -41,8 +41,9 @@ namespace ringfeed {
 /// killed at any point, the others go on. It keeps at most one cell from them, so in a ring of
 /// capacity 1 a thread that is stopped inside has an effect. Blocking forms poll for spin_ns, then
 /// sleep on a futex; they end by item, close, cancel, deadline or stop token. A thread that is
-/// stopped between choosing a sleeper and waking it delays only that sleeper. Thread safety: every
-/// method may be called by any thread at any time; fewer than Policy::kMostTakers at once.
+/// stopped between choosing a sleeper and waking it delays only that sleeper.
+/// Thread safety: every method may be called by any thread at any time; fewer than
+/// Policy::kMostTakers at once.
 /// Lifetime: must outlive every call; destroys the items that are left. Allocates in the
 /// constructor only: 32 bytes per item beside the item, up to 64 for no power of two.
 ///
