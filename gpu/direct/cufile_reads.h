@@ -86,8 +86,7 @@ class CuFileReads final : public DirectReads {
   std::string why_not_ = "nothing was read yet";
   std::string refused_;  ///< the first failed read of cuFile
   std::vector<std::weak_ptr<Arena>> arenas_;
-  std::vector<std::shared_ptr<Memory>>
-      memories_;  ///< a run takes memory that another has finished with
+  std::vector<std::shared_ptr<Memory>> memories_;  ///< a run takes memory of finished runs
 
   std::mutex bounce_mutex_;  ///< guards what follows, and the stream's use
   DeviceStream stream_;

@@ -95,8 +95,7 @@ Error ThrownKeeper::Keep(nb::python_error&& thrown) {
 void ThrownKeeper::RaiseAgain(const Status& status) {
   const Thrown all = TakeAll();
   for (const auto& [text, exception] : all) {
-    if (!status.message().ends_with(text))
-      continue;  // Map puts the throwing function in front of it
+    if (!status.message().ends_with(text)) continue;  // Map names the function before it
     if (nb::object copy = CopyOf(exception.value); copy.is_valid()) {
       if (exception.traceback.is_valid()) {
         PyException_SetTraceback(copy.ptr(), exception.traceback.ptr());

@@ -77,8 +77,7 @@ nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
     batch = nb::cast<DeviceFeedHandle&>(source).NextAs(device, form);
   }
   if (batch.is_valid()) return batch;
-  const nb::object ended_loops =
-      Get(loader, Known().ended_loops);  // read before any signal handler can run
+  const nb::object ended_loops = Get(loader, Known().ended_loops);  // before any signal handler
   const nb::object note_end = Get(loader, Known().note_end);
   const nb::object noted = nb::steal(InPython([&] {
     return PyObject_CallFunctionObjArgs(note_end.ptr(), index.ptr(), ended_loops.ptr(), nullptr);

@@ -79,8 +79,7 @@ class MemoryFeedLoop {
   std::uint64_t wrong_ = 0;
 };
 
-constexpr std::size_t kLoadsAhead =
-    8;  // enqueued at a time, so that the device never waits for the host
+constexpr std::size_t kLoadsAhead = 8;   // enqueued at a time: no wait for the host
 constexpr std::size_t kStepsAhead = 64;  // steps with events kept
 constexpr std::uint64_t kWarmUpSteps = 16;
 constexpr std::size_t kMostSteps = std::size_t{1} << 17;

@@ -113,8 +113,7 @@ class CudaBackend final : public DeviceBackend {
   HandleDevices handles_;
   HostRegistrations registrations_;
   BackendCounts counts_;
-  std::atomic<bool> has_batches_ =
-      true;  ///< whether the driver takes batches of copies; an old one may not
+  std::atomic<bool> has_batches_ = true;  ///< whether the driver takes batches of copies
 };
 
 }  // namespace ringfeed
