@@ -7,7 +7,7 @@
 #include <cstdint>
 
 // The part of cuFile's interface (libcufile.so.0 of CUDA 11.4 to 13) that ringfeed calls, as NVIDIA
-// documents it: neither its header nor its library is needed to build.
+// documents it: its header is not needed to build, nor the library to run.
 
 namespace ringfeed::cufile {
 

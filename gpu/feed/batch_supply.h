@@ -28,9 +28,8 @@ struct SuppliedBatch {
   /// Rows of its fields that are still in the memory they were read into, in the order of their
   /// places in the batch.
   std::span<const PendingCopy> pending{};
-  BatchOrigin origin{};  ///< If not null: checksums of the batch are still to be computed before
-                         ///< anything else sees it.
-  /// Not null: checksums of it are still to be taken, before anybody sees it.
+  BatchOrigin origin{};  ///< of a reader's batches; of an unsettled one not yet
+  /// If not null: checksums of the batch are still to be computed before anything else sees it.
   std::shared_ptr<UnsettledBatch> unsettled{};
 };
 
