@@ -141,7 +141,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
   std::int64_t Now() const { return options_.backend->NowNanos(); }
   bool Does(FeedStep step) const { return lane_options_.Does(step); }
-  /// Takes over the memory effects of the ended threads.
+  /// Hands the work of the ended threads over to the caller, for backends that check the order.
   void TakeOverFromThreads() const;
   void ActAs(int actor) const {
     if (act_as_) act_as_(actor);
