@@ -13,8 +13,8 @@ struct NumberRange {
   std::uint64_t size() const { return end - begin; }
 };
 
-/// Part `part` of `total` things that are cut into `parts` ranges, of which the first ones have one
-/// more where it does not come out even.
+/// Part `part` of `total` things that are cut into `parts` ranges. If the division leaves a
+/// remainder, each of the first ranges has one more.
 constexpr NumberRange BalancedRange(std::uint64_t total, std::uint64_t parts, std::uint64_t part) {
   const std::uint64_t least = total / parts;
   const std::uint64_t larger = total % parts;

@@ -8,7 +8,7 @@ namespace ringfeed {
 
 namespace {
 
-// 10 times the place of its first letter in "kmgtpe"; -1 for what is no unit.
+// 10 times the place of its first letter in "kmgtpe"; -1 if it is no unit.
 int ShiftOf(std::string_view unit) {
   constexpr std::string_view kLetters = "kmgtpe";
   const auto is = [&](std::size_t at, char letter) {

@@ -2,7 +2,8 @@
 
 namespace ringfeed {
 
-/// What this machine's processor has of what ringfeed has code for. All false off x86-64.
+/// The instructions that ringfeed has code for and this machine's processor has. All false off
+/// x86-64.
 struct CpuFeatures {
   bool sse42 = false;
   bool avx2 = false;

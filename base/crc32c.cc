@@ -90,11 +90,11 @@ RINGFEED_SSE42 void Sse42Each(std::span<const RecordSpan> records, std::uint32_t
 
 #define RINGFEED_CLMUL __attribute__((target("sse4.2,avx512f,avx512bw,avx512dq,pclmul,vpclmulqdq")))
 
-// A record of at least 64 bytes, folded block by block into 16 bytes. Zeros in front change no
-// remainder, so the odd bytes are taken first, behind zeros: what comes after them are whole blocks
-// and no branch depends on the length but their number. That matters more than the fold: lengths
-// that vary a little would be mispredicted in every record. One record after the other: they depend
-// on nothing of each other, so the processor works on several at once.
+// A record of at least 64 bytes, folded block by block into 16 bytes. Zeros in front of a text do
+// not change its remainder. So the first block is padded in front with zeros, and all the rest are
+// whole blocks: the length of a record decides branches only by the number of its blocks. That
+// matters more than the fold, because lengths that vary a little would cause a misprediction in
+// every record. Records do not depend on each other, so the processor works on several at once.
 RINGFEED_CLMUL inline std::uint32_t FoldedCrc(const RecordSpan& record) {
   constexpr std::size_t kBlock = 64;
   const __m512i by_block =
@@ -104,7 +104,8 @@ RINGFEED_CLMUL inline std::uint32_t FoldedCrc(const RecordSpan& record) {
                        SecondFactor(48), FirstFactor(48));
   const std::size_t odd = record.size % kBlock;
   const std::size_t zeros = kBlock - odd;
-  // The initial value is added to the first four bytes, wherever they stand.
+  // The initial value is added to the first four bytes of the record, at whatever place in the
+  // block.
   const auto present = ~std::uint64_t{0} << 1 << (zeros - 1);
   const __m512i ones = _mm512_set1_epi8(-1);
   // Bytes that the mask leaves out are not touched, though the address is before the record.
@@ -181,7 +182,7 @@ std::uint32_t ExtendCrc32c(std::uint32_t before, std::span<const std::byte> data
 
 namespace {
 
-/// Factors by the bytes of a count: of lengths that differ from record to record.
+/// Factors by the bytes of a count, for lengths that differ from record to record.
 struct ShiftTable {
   static constexpr std::size_t kBytes = sizeof(std::uint64_t);
   std::array<std::array<std::uint32_t, 256>, kBytes> factors;

@@ -5,8 +5,8 @@
 #if defined(__x86_64__)
 namespace ringfeed {
 
-/// Moves what was folded on by the distance that the factors are made for (FirstFactor and
-/// SecondFactor of crc32c_math.h), and adds what stands there.
+/// Moves the folded value on by the distance that the factors are made for (FirstFactor and
+/// SecondFactor of crc32c_math.h), and adds the data at that place.
 __attribute__((target("avx512f,pclmul,vpclmulqdq"))) inline __m512i FoldCrc32c(__m512i folded,
                                                                                __m512i factors,
                                                                                __m512i next) {

@@ -15,7 +15,7 @@ namespace ringfeed {
 
 inline constexpr std::uint32_t kCrc32cPolynomial = 0x82F63B78U;
 inline constexpr std::uint32_t kCrc32cOne = 0x80000000U;      ///< x^0
-inline constexpr std::uint32_t kCrc32cPerByte = 0x00800000U;  ///< x^8: what a byte behind makes
+inline constexpr std::uint32_t kCrc32cPerByte = 0x00800000U;  ///< x^8: the factor of one more byte
 
 /// The remainder of eight bits: an entry of the table that takes a byte at a time.
 RINGFEED_HOST_DEVICE inline std::uint32_t Crc32cOfByte(std::uint32_t byte) {
@@ -46,7 +46,8 @@ constexpr std::uint64_t FoldingPower(unsigned n) {
   return std::uint64_t{value} << 1;
 }
 
-/// Factors that move 16 bytes `distance` bytes on: of their first eight bytes, and of their second.
+/// Factors that move 16 bytes on by `distance` bytes: one for the first eight bytes, one for the
+/// second.
 constexpr long long FirstFactor(unsigned distance) {
   return static_cast<long long>(FoldingPower(8 * distance + 32));
 }

@@ -17,7 +17,7 @@ constexpr std::size_t kWords = sizeof(Words) / sizeof(std::uint64_t);
 
 }  // namespace
 
-// As Hash, Turn and Permuted, of as many numbers as an instruction takes.
+// Hash, Turn and Permuted for as many numbers as one instruction takes.
 struct KeyedPermutation::Several {
   RINGFEED_AVX512_DQ static Words Hash(Words words, std::uint64_t key) {
     words = (words ^ key) * kFirstFactor;
@@ -81,7 +81,7 @@ void KeyedPermutation::PermuteEach(std::uint64_t row, std::uint64_t column,
 }
 
 void KeyedPermutation::Range(std::uint64_t first, std::span<std::uint64_t> places) const {
-  if (size_ == 1) {  // a walk over all pairs, for nothing
+  if (size_ == 1) {  // saves a walk over all pairs
     std::fill(places.begin(), places.end(), 0);
     return;
   }
@@ -90,9 +90,10 @@ void KeyedPermutation::Range(std::uint64_t first, std::span<std::uint64_t> place
   }
 }
 
-// At most kTogether. Those that have to walk on are collected, so that no branch is guessed.
+// At most kTogether. Collects the numbers that have to walk on, so that there is no branch to
+// mispredict.
 void KeyedPermutation::RangeOfFew(std::uint64_t first, std::span<std::uint64_t> places) const {
-  std::array<std::uint64_t, kTogether> found;  // those behind the end are not taken
+  std::array<std::uint64_t, kTogether> found;  // only the first places.size() are used
   PermuteEach(first / columns_, first % columns_, found.data());
   std::copy_n(found.begin(), places.size(), places.begin());
   std::array<std::uint8_t, kTogether> walking;

@@ -11,17 +11,17 @@
 
 namespace ringfeed {
 
-/// A permutation of 0 … size - 1 (size at most 2^62) as a pure function of (seed, epoch, purpose),
-/// the same on every machine, in no memory: a Feistel network over pairs (number / columns, number
-/// mod columns), of rows and columns that are just enough for all numbers (at least 256: with fewer
-/// the orders of a few numbers would not come equally often), walked on from a result that is none
-/// of them. Thread safe.
+/// A permutation of 0 … size - 1 (size at most 2^62) as a pure function of (seed, epoch, purpose).
+/// It is the same on every machine and needs no table. It is a Feistel network over pairs (number /
+/// columns, number mod columns), with just enough rows and columns for all numbers (at least 256
+/// pairs: with fewer, the orders of a few numbers would not be equally frequent). A result past the
+/// last number is permuted again until it is a number. Thread safe.
 ///
 ///   rows = floor(sqrt(max(size, 255))) + 1, columns = floor(max(size, 255) / rows) + 1
 ///   round 0, 2, 4: row    = (row    + floor(F(column) * rows    / 2^32)) mod rows
 ///   round 1, 3, 5: column = (column + floor(F(row)    * columns / 2^32)) mod columns
 ///
-/// where F of round r is Hash with key draw(2r) * 2^32 + draw(2r + 1).
+/// F of round r is Hash with key draw(2r) * 2^32 + draw(2r + 1).
 class KeyedPermutation {
  public:
   KeyedPermutation(std::uint64_t size, std::uint64_t seed, std::uint32_t epoch, DrawPurpose purpose)
@@ -35,7 +35,7 @@ class KeyedPermutation {
     }
   }
 
-  /// Where `index` (less than the size) goes.
+  /// The new place of `index` (less than the size).
   std::uint64_t At(std::uint64_t index) const {
     do {
       index = Once(index);
@@ -43,8 +43,8 @@ class KeyedPermutation {
     return index;
   }
 
-  /// Where first, first + 1, … go: as At, but several at a time, since each waits for its own
-  /// multiplications, one round after the other. Where the processor has AVX-512, by eight.
+  /// The places of first, first + 1, …: as At, but several at a time, because each number waits for
+  /// its own multiplications, round after round. With AVX-512, eight at a time.
   void Range(std::uint64_t first, std::span<std::uint64_t> places) const;
 
  private:
@@ -84,7 +84,7 @@ class KeyedPermutation {
     return Permuted(value / columns_, value % columns_);
   }
   void RangeOfFew(std::uint64_t first, std::span<std::uint64_t> places) const;
-  /// Of that pair and those that follow, kTogether in all: Permuted.
+  /// Permuted for that pair and those that follow, kTogether in all.
   void PermuteEach(std::uint64_t row, std::uint64_t column, std::uint64_t* places) const;
 
   std::uint64_t size_;

@@ -18,15 +18,15 @@ inline T LoadLe(const std::byte* data) {
   return value;
 }
 
-/// A number that was read from memory that others may change (a mapped file), from now on one
-/// value: the compiler could else read it again behind a check. Costs nothing.
+/// A number that was read from memory that others may change (a mapped file), held to one value
+/// from now on: otherwise the compiler could read it again after a check. Costs nothing.
 template <typename T>
 [[gnu::always_inline]] inline T Settled(T value) {
   asm("" : "+r"(value));
   return value;
 }
 
-/// The number at `data`, read once: what a length or a count of a record is taken by.
+/// The number at `data`, read once. For lengths and counts in a record.
 template <typename T>
 [[gnu::always_inline]] inline T LoadOnceLe(const std::byte* data) {
   return Settled(LoadLe<T>(data));

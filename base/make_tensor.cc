@@ -9,8 +9,8 @@ namespace {
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-/// Whether its bytes can be counted. Steps of an empty dimension count, too: who takes the array
-/// multiplies them for its strides.
+/// Whether the size in bytes can be counted. Steps of an empty dimension count, too: a user of the
+/// array multiplies them for its strides.
 bool CanBe(DType dtype, const Shape& shape) {
   auto bytes = static_cast<std::int64_t>(DTypeBytes(dtype));
   for (const std::int64_t dimension : shape) {
@@ -20,7 +20,7 @@ bool CanBe(DType dtype, const Shape& shape) {
   return true;
 }
 
-/// Where the values of a tensor without any lie.
+/// The address of the values of a tensor that has none.
 constexpr std::byte kNoValues{};
 
 }  // namespace

@@ -8,10 +8,10 @@
 
 namespace ringfeed {
 
-/// 64 bits that tell contents apart which differ by chance or by an edit; not against somebody who
-/// wants two to be the same. Eight bytes at a time go into the 128-bit product of the state and a
-/// constant, whose halves are folded. The same on every machine; in files and positions, so it must
-/// never change.
+/// 64 bits that tell apart contents that differ by chance or by an edit; no defence against an
+/// attacker. Eight bytes at a time go into the 128-bit product of the state and a constant, whose
+/// halves are folded. The same on every machine. It is in files and positions, so it must never
+/// change.
 class MixedHash {
  public:
   explicit MixedHash(std::uint64_t seed = 0) : state_(seed ^ kFirst) {}

@@ -7,12 +7,13 @@
 
 namespace ringfeed {
 
-/// What a process has one of: made by the first Get, never destroyed. A child of fork makes one of
-/// its own and leaves its parent's alone: threads of its parent may have been changing that, or
-/// held its locks, at the moment of the fork. For static objects; T is made without arguments.
+/// One object for each process: the first Get makes it, and it is never destroyed. A child of fork
+/// makes its own and leaves its parent's alone, because at the moment of the fork threads of the
+/// parent may have been changing it, or held its locks. For static objects; T is made without
+/// arguments.
 ///
-/// Thread safe, and safe in a child of fork whatever other threads did then: no lock is taken. Of
-/// several first calls at once each makes one, and all but one are destroyed.
+/// Thread safe, and safe in a child of fork whatever other threads did then: no lock is taken. If
+/// several first calls come at once, each makes one, and all but one are destroyed.
 template <typename T>
 class PerProcess {
  public:

@@ -11,9 +11,9 @@ namespace ringfeed {
 
 namespace {
 
-// All of these are relaxed: the kernel clears the page, and numbers hand nothing over.
+// All of these are relaxed: the kernel clears the page, and numbers publish nothing.
 constinit std::atomic<std::uint64_t> last_number{0};
-constinit std::uint64_t plain_number = 0;  // where the kernel wipes no page
+constinit std::uint64_t plain_number = 0;  // used if the kernel wipes no page
 constinit std::atomic<std::uint64_t*> own_number{nullptr};
 
 // The number in a page that reads as 0 in a child, however it was forked.
@@ -38,7 +38,7 @@ std::uint64_t* OwnNumber() noexcept {
     pthread_atfork(nullptr, nullptr,
                    [] { std::atomic_ref(plain_number).store(0, std::memory_order_relaxed); });
   }
-  // Of several first calls one's page stays, and the others' are of no more use.
+  // If several first calls come at once, one call's page stays and the others' are not used.
   return own_number.compare_exchange_strong(own, made, std::memory_order_relaxed) ? made : own;
 }
 

@@ -6,8 +6,8 @@
 
 namespace ringfeed {
 
-/// The value that `share` of all lie at or below, one of them: 0.5 is the lower median. 0 where
-/// there is none.
+/// The smallest of the values that at least `share` of all lie at or below: 0.5 is the lower
+/// median. 0 if there is no value.
 inline double QuantileOf(std::vector<double> values, double share) {
   if (values.empty()) return 0;
   const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1));

@@ -4,7 +4,7 @@
 
 namespace ringfeed {
 
-/// Closes a descriptor as it goes, if there is one (not -1).
+/// Closes a descriptor in its destructor, if there is one (not -1).
 class ScopedDescriptor {
  public:
   explicit ScopedDescriptor(int number) : number_(number) {}

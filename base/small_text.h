@@ -5,9 +5,9 @@
 
 namespace ringfeed {
 
-/// The first bytes of a file, one more than `most_bytes` of a longer one: so its reader sees that
-/// it is too long, and reads no more. Blocks. Throws Error for a file that cannot be read; the
-/// message names it, as `what` it is read.
+/// The bytes of a file; of a file longer than `most_bytes`, the first most_bytes + 1, so that the
+/// caller sees that it is too long. Blocks. Throws Error if the file cannot be read; the message
+/// names the file and, as `what`, its purpose.
 std::string ReadSmallText(const std::string& path, const std::string& what, std::size_t most_bytes);
 
 }  // namespace ringfeed

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kLine = 64;
 // Below this the lines at both ends are too large a part of the piece.
-[[maybe_unused]] constexpr std::size_t kStreamFrom = 512;  // where there is AVX2
+[[maybe_unused]] constexpr std::size_t kStreamFrom = 512;  // with AVX2
 
 struct Companion {
   const std::byte* at = nullptr;
@@ -27,13 +27,13 @@ struct Companion {
 };
 thread_local Companion companion;
 
-/// Of a SumBeside: the sum of the record's bytes before `rest`.
+/// For a SumBeside: the sum of the record's bytes before `rest`.
 struct Summed {
   std::span<const std::byte> rest;
   std::uint32_t sum = 0;
 
   void Add(std::size_t bytes) { AddCopied(rest.data(), bytes); }
-  /// The same, but what was copied is read: that cannot change any more.
+  /// The same, but reads the copy, which cannot change any more.
   void AddCopied(const std::byte* copy, std::size_t bytes) {
     sum = ExtendCrc32c(sum, {copy, bytes});
     rest = rest.subspan(bytes);
@@ -122,21 +122,20 @@ void CopyLines(std::byte* to, const std::byte* from, std::size_t lines, std::siz
     companion.at += with * kLine;
     companion.lines -= with;
   }
-  // Nothing to fetch: the source's own lines are named, which are there already.
+  // There is nothing to fetch, so it names the source's own lines, which are in the cache already.
   const std::size_t done = with * kLine;
   if (with < lines) copy(to + done, from + done, lines - with, ahead, from + done);
 }
 
-/// Whether StreamCopy can add up these bytes as it copies them: all before them are, and they are
-/// not.
+/// Whether StreamCopy can sum these bytes as it copies them: no byte of them has been summed yet.
 bool IsSummedNext(const std::byte* from, std::size_t bytes) {
   const auto rest = reinterpret_cast<std::uintptr_t>(summed.rest.data());
   const auto begin = reinterpret_cast<std::uintptr_t>(from);
   return begin >= rest && begin + bytes <= rest + summed.rest.size();
 }
 
-/// As StreamCopy, of a piece whose ends stand there already, and adds up all of it, and what stands
-/// before it in the record.
+/// As StreamCopy, for a piece whose ends are copied already. Sums the whole piece, and the bytes of
+/// the record before it.
 void SumPiece(std::byte* to, const std::byte* from, std::size_t bytes, std::size_t head) {
   const std::size_t lines = (bytes - head) / kLine;
   const std::size_t done = head + lines * kLine;
@@ -190,7 +189,7 @@ void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
     const std::size_t done = head + lines * kLine;
     std::memcpy(to + done, from + done, bytes - done);
     if (IsSummedNext(from, bytes)) return SumPiece(to, from, bytes, head);
-    // What lies behind a short piece is mostly not read next.
+    // What follows a short piece is mostly not read next.
     const std::size_t last = bytes < kLongPiece ? std::min(lines, kFetchAhead / kLine) : 0;
     CopyLines(to + head, from + head, lines - last, kFetchAhead);
     const std::size_t first = head + (lines - last) * kLine;

@@ -6,24 +6,24 @@
 
 namespace ringfeed {
 
-/// Copies like memcpy with stores that pass the caches where that pays (whole lines of a large
-/// piece), for destinations that this processor will not read soon. The source is fetched ahead.
-/// Such stores are not ordered with others: call StreamFence before telling anybody.
+/// Copies like memcpy, with stores that bypass the caches if that pays (whole lines of a large
+/// piece). For destinations that this processor will not read soon. Prefetches the source. Such
+/// stores are not ordered with others: call StreamFence before another thread learns of them.
 void StreamCopy(std::byte* to, const std::byte* from, std::size_t bytes);
 
-/// Copies `lines` * 64 bytes past the caches; `to` is aligned to 64, `from` to nothing. For short
-/// pieces that stand in the cache: nothing is fetched ahead.
+/// Copies `lines` * 64 bytes past the caches; `to` is aligned to 64, `from` need not be. For short
+/// pieces that are in the cache: prefetches nothing.
 void StreamLines(std::byte* to, const std::byte* from, std::size_t lines);
 
-/// Names bytes that this thread will read next: StreamCopy and StreamLines fetch them into the
-/// second level cache, a line for each line they store, since stores that pass the caches leave the
-/// way for reads idle. Replaces what was named before; null for nothing. Never faults, wherever it
-/// points.
+/// Names bytes that this thread will read next. StreamCopy and StreamLines fetch them into the
+/// second level cache, a line for each line they store, since stores that bypass the caches leave
+/// the read path idle. Replaces the bytes named before; null names none. Any address is allowed: it
+/// never faults.
 void SetStreamCompanion(const std::byte* begin, std::size_t bytes);
 
-/// Takes the CRC-32C of a record beside the copies of its fields: as long as it lives, StreamCopy
-/// on its thread adds up what it copies out of the record, and each byte is loaded once for both.
-/// One at a time on a thread.
+/// Computes the CRC-32C of a record along with the copies of its fields: as long as it lives,
+/// StreamCopy on its thread sums what it copies out of the record, so each byte is loaded once for
+/// both. One at a time on a thread.
 class SumBeside {
  public:
   /// Whether this processor does both at once.
@@ -36,7 +36,7 @@ class SumBeside {
   SumBeside(const SumBeside&) = delete;
   SumBeside& operator=(const SumBeside&) = delete;
 
-  /// The record's CRC-32C. What no copy took is read now.
+  /// The record's CRC-32C. Bytes that no copy summed are read now.
   std::uint32_t Finish();
 };
 

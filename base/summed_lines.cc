@@ -1,6 +1,6 @@
-// The sum is folded: what was read is moved on by a stride, with multiplications of polynomials,
-// and added to what stands there. What is left at the end is a text of one stride, with the
-// remainder of all that was read, and is summed as any other (FoldingPower names the source).
+// The sum is folded: the bytes read so far are moved on by a stride, with multiplications of
+// polynomials, and added to the bytes there. At the end a text of one stride is left, with the same
+// remainder as all bytes read, and is summed as any other text (FoldingPower names the source).
 
 #include "base/summed_lines.h"
 
@@ -18,7 +18,7 @@ namespace {
 #if defined(__x86_64__)
 constexpr std::size_t kLine = 64;
 
-/// What is left, which has all in it that stood before: its own sum begins at nothing.
+/// The stride that is left contains all bytes before it, so its own sum begins at nothing.
 std::uint32_t SumOfLeft(std::span<const std::byte> left) {
   return ExtendCrc32c(~std::uint32_t{0}, left);
 }
@@ -30,8 +30,8 @@ std::uint32_t Rest(std::byte* to, const std::byte* from, std::size_t lines, std:
   return ExtendCrc32c(before, {to, lines * kLine});  // what is there cannot change any more
 }
 
-// A multiplication takes several cycles, so four are under way at a time. They have names, not
-// places in an array: that would be one in memory.
+// A multiplication takes several cycles, so four are in flight at a time. They are named variables
+// because an array would be in memory.
 
 #define RINGFEED_AVX512 __attribute__((target("avx512f,avx512bw,pclmul,vpclmulqdq")))
 

@@ -135,7 +135,7 @@ std::size_t FieldSpec::unit_bytes() const {
   constexpr std::size_t kMost = kMostElements;
   std::size_t bytes = DTypeBytes(dtype);
   for (std::size_t i = ragged() ? 1 : 0; i < shape.size(); ++i) {
-    // More than there can be stays too much, where it would wrap to what there is room for.
+    // A size that overflows stays too large; a wrapped product could look small enough.
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(shape[i]), &bytes)) return kMost;
   }
   return std::min(bytes, kMost);

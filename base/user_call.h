@@ -8,8 +8,8 @@
 
 namespace ringfeed {
 
-/// There is no memory: kResourceExhausted, with what to do. It was made before memory was short, so
-/// it takes none.
+/// No memory: kResourceExhausted, with what to do. It was made before memory was short, so it takes
+/// none.
 Status NoMemory() noexcept;
 
 /// What is made of an Error that user code throws.
@@ -18,15 +18,15 @@ enum class ThrownError : std::uint8_t {
   kKeepsStatus,  ///< its Status: a source may know that its data are damaged, or read another chain
 };
 
-/// In a handler: what was thrown, as the failure of a run. Memory that is short is
-/// kResourceExhausted, what carries a Status is that (but for a user's, which is kUserError like
-/// all that users throw), all else is of `code`. `what` says what happened, as "the plan failed".
-/// If there is no memory for the text either, it is NoMemory().
+/// Call it in a handler: turns what was thrown into the failure of a run. A lack of memory is
+/// kResourceExhausted. An exception that carries a Status gives that Status (except a user's, which
+/// is kUserError like everything that users throw); all others are of `code`. `what` says what
+/// happened, as "the plan failed". If there is no memory for the text either, it is NoMemory().
 Status StatusOfThrown(std::string_view what, StatusCode code = StatusCode::kInternal) noexcept;
-/// The same of what the user's `who` threw, as "the Filter function".
+/// The same for what the user's `who` threw, as "the Filter function".
 Status StatusOfUsers(std::string_view who, ThrownError kind = ThrownError::kUsersOwn) noexcept;
 
-/// Calls what is a user's: whatever it throws comes back as a failure, and OK if it throws nothing.
+/// Calls the user's function. If it throws anything, that comes back as a failure; else OK.
 template <typename Call>
 Status CallUser(std::string_view who, Call&& call,
                 ThrownError kind = ThrownError::kUsersOwn) noexcept {

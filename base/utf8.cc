@@ -6,14 +6,15 @@
 namespace ringfeed {
 namespace {
 
-// How many bytes a character has that begins so; 0: none does.
+// How many bytes a character has that begins with this byte; 0: no character does.
 std::size_t BytesOfCharacter(unsigned char first) {
   if (first < 0x80) return 1;
   if (first < 0xc2 || first > 0xf4) return 0;
   return first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
 }
 
-// Whether these two begin no number that is too small, too large or half of a pair.
+// Whether these two bytes may begin a number that is neither too small, nor too large, nor half of
+// a surrogate pair.
 bool MayBegin(unsigned char first, unsigned char second) {
   const unsigned char least = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
   const unsigned char most = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;

@@ -8,7 +8,7 @@
 
 namespace ringfeed {
 
-/// BackendCounters that threads add to.
+/// BackendCounters that several threads add to.
 class BackendCounts {
  public:
   void Copy(std::size_t pieces, std::size_t bytes) {

@@ -9,18 +9,19 @@
 
 namespace ringfeed {
 
-/// One device of a backend, and things of it that are given back when they go.
+/// One device of a backend, for objects on it that their owners give back.
 struct OwnedDevice {
   std::shared_ptr<DeviceBackend> backend;
   int number = 0;
 };
 
-/// Throws Error where a call to a device failed.
+/// Throws Error if a call to a device failed.
 inline void Require(const Status& status) {
   if (!status.ok()) throw Error(status);
 }
 
-/// A stream. Its end waits for its work: memory that is declared before it outlives what uses it.
+/// A stream. Its destructor waits for its work: memory that is declared before it outlives that
+/// work.
 class OwnedStream {
  public:
   explicit OwnedStream(const OwnedDevice& device) : backend_(device.backend) {
@@ -56,7 +57,7 @@ class OwnedEvent {
   OwnedEvent& operator=(OwnedEvent&&) = delete;
 
   void Record(const OwnedStream& stream) { Require(backend_->Record(event_, stream.get())); }
-  /// Waits by looking, as a loop that must not block on its device does.
+  /// Waits by polling, as a loop that must not block on its device does.
   void Await() const {
     bool done = false;
     for (Require(backend_->Query(event_, &done)); !done; Require(backend_->Query(event_, &done))) {
@@ -75,7 +76,7 @@ class OwnedEvent {
   DeviceEvent event_;
 };
 
-/// Device memory. Whoever lets it go has seen the work done that uses it.
+/// Device memory. Before it is destroyed, the work that uses it must have been seen done.
 class OwnedMemory {
  public:
   OwnedMemory(const OwnedDevice& device, std::size_t bytes)

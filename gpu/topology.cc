@@ -32,7 +32,7 @@ DevicePlacement PlaceDevice(DeviceBackend& devices, int device, const std::strin
   return placement;
 }
 
-// Pairs share a bridge; of three behind it, each pair says so.
+// Pairs share a bridge; if three devices are below it, each pair reports it.
 std::vector<SharedUplink> SharedUplinks(const PciDevices& devices) {
   std::map<std::string, std::vector<int>> behind;
   for (std::size_t one = 0; one < devices.size(); ++one) {
@@ -79,8 +79,8 @@ std::string Numbers(const std::vector<int>& devices) {
   return text;
 }
 
-// What a PCI function and its place come to: ", PCI 0000:65:00.0, node 1, …"; unknown parts are
-// left out.
+// A PCI function and its place in words: ", PCI 0000:65:00.0, node 1, …", without the unknown
+// parts.
 std::string PciText(const std::string& address, int node, const std::string& cpus,
                     const std::string& link) {
   std::string text;

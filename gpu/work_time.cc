@@ -11,7 +11,7 @@
 namespace ringfeed {
 namespace {
 
-// A stream is held back for that long, and for what the host takes to enqueue the row, twice.
+// A stream is held back for that long, and twice the time that the host takes to enqueue the row.
 constexpr double kHoldBackS = 100e-6;
 constexpr double kMostHoldBackS = 20e-3;
 constexpr std::size_t kFewestRows = 3;
@@ -44,7 +44,7 @@ WorkTime MeasureWork(const OwnedDevice& device, const OwnedStream& stream, const
                      const std::function<void(std::size_t)>& enqueue) {
   (void)MeasureRow(device, stream, 1, 0, enqueue);
   const RowTime one = MeasureRow(device, stream, 1, plan.queued ? kHoldBackS : 0, enqueue);
-  // A row that takes longer than all of the time would be the only one.
+  // A row that takes longer than the whole time would be the only one.
   const double fit = plan.seconds / static_cast<double>(kFewestRows) / std::max(one.device_s, 1e-9);
   WorkTime time;
   time.in_row = static_cast<std::size_t>(

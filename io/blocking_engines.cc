@@ -1,13 +1,14 @@
 // The engines that read by pread: in the caller's thread, and in a pool of threads.
 //
-// Inline: its thread calls all of it but Wake, which does nothing, since Reap never waits. At most
-// one read is finished and not reaped; until it is, Submit takes none. Chains do not use it; the
-// I/O benchmark and tests do.
+// Inline: its thread calls everything but Wake, which does nothing because Reap never waits. At
+// most one read is finished and not reaped; until it is reaped, Submit takes no other. Chains do
+// not use it; the I/O benchmark and tests do.
 //
 // Pool: one thread, a run's worker, submits and reaps; Wake comes from any thread. The pool's
-// threads read into the buffers, and leave what they finished in client_. What holds: threads share
-// client_ under the pool's mutex. The counters of what is in flight are the owner's. The destructor
-// takes back what no thread has begun, and waits for the rest, so no buffer is written to after it.
+// threads read into the buffers and put finished reads into client_. Invariants: threads share
+// client_ under the pool's mutex; the owner alone uses the counters of reads in flight. The
+// destructor takes back the reads that no thread has begun and waits for the rest, so no buffer is
+// written to after it.
 
 #include <unistd.h>
 
@@ -38,8 +39,8 @@ namespace {
 constexpr std::size_t kFirstThreads = 2;
 constexpr std::size_t kMostThreads = 16;
 constexpr std::chrono::seconds kIdleBeforeEnd{5};
-/// A read that waited this long for a thread asks for one more of them, but not again before the
-/// last one has had time to show what it brings.
+/// A read that waited this long for a thread starts one more thread, but not before the last one
+/// started has had time to show its effect.
 constexpr std::chrono::milliseconds kLongWait{2};
 constexpr std::chrono::milliseconds kBetweenStarts{10};
 
@@ -85,8 +86,8 @@ class ReadPool {
     std::uint32_t asked = 0;  ///< bytes of the request
   };
 
-  /// One engine's side of the pool. All of it is guarded by the pool's mutex, but what does not
-  /// change: `retries` and `serve`.
+  /// One engine's side of the pool. The pool's mutex guards all of it, except `retries` and
+  /// `serve`, which do not change.
   struct Client {
     int retries = 0;
     ServeRead serve;
@@ -99,11 +100,11 @@ class ReadPool {
   };
 
   ReadPool();
-  /// The process's pool; a child of fork gets one of its own. Its threads are detached.
+  /// The process's pool; a child of fork gets its own. The threads are detached.
   static ReadPool& Get();
 
   void Enqueue(Client* client, std::span<const ReadRequest> requests);
-  /// Drops what no thread has begun and waits for the rest.
+  /// Drops the reads that no thread has begun and waits for the rest.
   void Leave(Client* client);
   std::mutex& mutex() { return mutex_; }
   std::size_t threads() const;
@@ -116,7 +117,7 @@ class ReadPool {
     Clock::time_point since;
   };
 
-  /// False: the system has none to give.
+  /// False: the system has no thread to give.
   bool StartThread();
   void Run();
   void Serve(Job job, std::unique_lock<std::mutex>* lock);
@@ -147,7 +148,7 @@ std::size_t ReadPool::threads() const {
 
 void ReadPool::Enqueue(Client* client, std::span<const ReadRequest> requests) {
   const std::lock_guard lock(mutex_);
-  // Before anything is queued: without a thread nobody would take it out again.
+  // Before anything is queued: without a thread, nothing would take it out again.
   if (threads_ == 0 && !StartThread()) {
     throw Error(Status(StatusCode::kResourceExhausted,
                        "no thread to be had for reading; raise the limit (ulimit -u)"));
@@ -155,7 +156,7 @@ void ReadPool::Enqueue(Client* client, std::span<const ReadRequest> requests) {
   const Clock::time_point now = Clock::now();
   for (const ReadRequest& request : requests) queue_.push_back({client, request, now});
   client->queued += requests.size();
-  // Where no more are to be had, those that are there do the work.
+  // If the system has no more threads, those that run do the work.
   while (threads_ < kFirstThreads && idle_ < queue_.size() && StartThread()) {
   }
   for (std::size_t wakes = std::min(idle_, requests.size()); wakes > 0; --wakes) {
@@ -192,7 +193,7 @@ void ReadPool::Run() {
     if (!work) break;
     const Job job = queue_.front();
     queue_.pop_front();
-    if (WantsMoreThreads(job)) (void)StartThread();  // else it goes on without
+    if (WantsMoreThreads(job)) (void)StartThread();  // if none starts, it goes on without
     Serve(job, &lock);
   }
   --threads_;
@@ -210,7 +211,7 @@ void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
   ++client->running;
   lock->unlock();
   ReadEngineStats stats;
-  // Both are the client's from its construction on.
+  // Both belong to the client and do not change after its construction.
   ReadCompletion completion = client->serve(job.request, client->retries, &stats);
   lock->lock();
   client->stats.reads += stats.reads;
@@ -221,7 +222,7 @@ void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
   client->stats.failures += stats.failures;
   client->finished.push_back({std::move(completion), job.request.bytes});
   --client->running;
-  // Under the lock: the client may be gone as soon as it is given back.
+  // Under the lock: the client may be destroyed as soon as the mutex is free.
   client->wake.notify_one();
 }
 

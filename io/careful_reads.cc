@@ -7,7 +7,7 @@ namespace ringfeed {
 
 namespace {
 
-// What the kernel reads at least through its page cache, and no less than a medium's sector.
+// The page cache reads at least this much, and a medium's sector is not larger.
 constexpr std::uint64_t kPageBytes = 4096;
 
 }  // namespace
@@ -42,7 +42,7 @@ Status CarefulReads::Read(std::uint64_t offset, std::span<std::byte> buffer, boo
               buffer.begin() + static_cast<std::ptrdiff_t>(*bytes_read), std::byte{0});
     return {};
   }
-  // A read that brought something ended at the page that it failed at.
+  // A read that returned some bytes ended at the page that failed.
   const std::uint64_t half = (begin + (end - begin) / 2) / unit * unit;
   std::uint64_t cut = had > 0 ? next_page : std::max(next_page, half);
   *bytes_read = had;

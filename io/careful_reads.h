@@ -10,20 +10,20 @@
 
 namespace ringfeed {
 
-/// Bytes of a file that its medium does not give, and what the system said.
+/// Bytes of a file that its medium did not return, and the system's error.
 struct UnreadableRange {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
   Status why;
 };
 
-/// Whether a read failed for the medium's sake: what stands around may be readable.
+/// Whether a read failed because of the medium: the bytes around it may be readable.
 inline bool IsOfMedium(const Status& status) {
   return status.code() == StatusCode::kIoError || status.code() == StatusCode::kDeadlineExceeded;
 }
 
-/// What `read` gives, which is asked again, three times in all, if it fails for the medium's sake:
-/// a medium that fails once may give its bytes the next time.
+/// Calls `read` up to three times in all, as long as it fails because of the medium: a medium that
+/// fails once may give the bytes the next time.
 template <typename Read>
 Status ReadPatiently(const Read& read) {
   constexpr int kMostTries = 3;
@@ -35,30 +35,30 @@ Status ReadPatiently(const Read& read) {
   return status;
 }
 
-/// Reads again what a large read of a file failed at, by halves down to pages, so that nothing is
-/// lost but the pages that cannot be read. One thread.
+/// Reads again what a large read of a file failed at, by halves down to pages, so that only the
+/// pages that cannot be read are lost. One thread.
 class CarefulReads {
  public:
   explicit CarefulReads(InputFile* file) : file_(file) {}
 
-  /// Whether it can: only where there is a descriptor to read from.
+  /// Whether it can help: it needs a descriptor to read from.
   bool HelpsAfter(const Status& failure) const {
     return IsOfMedium(failure) && file_->descriptor() >= 0;
   }
-  /// Reads `buffer` from `offset` on, as InputFile::ReadAt. Pages that cannot be read are zeros,
-  /// and noted. Blocks, for as long as the medium takes over each of them.
+  /// Reads `buffer` from `offset` on, as InputFile::ReadAt. Pages that cannot be read become zeros,
+  /// and are noted. Blocks, for as long as the medium takes over each of them.
   Status ReadAll(std::uint64_t offset, std::span<std::byte> buffer, std::size_t* bytes_read);
-  /// The same up to the first of them, which is the failure.
+  /// The same up to the first such page, whose failure it returns.
   Status ReadToFirst(std::uint64_t offset, std::span<std::byte> buffer, std::size_t* bytes_read);
 
-  /// What was noted, ascending and apart.
+  /// The noted ranges, ascending and apart.
   std::span<const UnreadableRange> ranges() const { return ranges_; }
   void Note(std::uint64_t begin, std::uint64_t end, const Status& why);
-  /// What ends in front of `offset` is of no more use.
+  /// Drops the ranges that end in front of `offset`.
   void Forget(std::uint64_t offset);
 
  private:
-  /// Of a file. A medium that has failed so often is not asked for each page any more.
+  /// For one file. After so many failures the medium is not asked for single pages any more.
   static constexpr int kMostFailures = 4096;
   Status Read(std::uint64_t offset, std::span<std::byte> buffer, bool all, std::size_t* bytes_read);
 

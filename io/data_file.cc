@@ -18,13 +18,13 @@ Status NotOpened(int error_number) {
                                            "files at a time (cycle, threads); open");
 }
 
-/// Whether there is a byte in a file that says it has none.
+/// Whether there is a byte in a file whose size is 0.
 Status CheckEmpty(int descriptor, struct stat* facts) {
   std::byte byte{};
   std::size_t got = 0;
   Status status = ReadWhole(descriptor, 0, {&byte, 1}, &got);
   if (!status.ok()) return status;
-  // One that is being written may have grown meanwhile.
+  // A file that is being written may have grown meanwhile.
   if (got == 0 || fstat(descriptor, facts) != 0 || facts->st_size != 0) return {};
   return Status(StatusCode::kUnsupported,
                 "its size is 0, but it holds something, as files of /proc and /sys do: give it as "
@@ -42,7 +42,7 @@ Status Examine(int descriptor, struct stat* facts) {
     Status status = CheckEmpty(descriptor, facts);
     if (!status.ok()) return status;
   }
-  // With O_NONBLOCK io_uring would answer EAGAIN where it has to wait for the medium.
+  // With O_NONBLOCK, io_uring would answer EAGAIN when it has to wait for the medium.
   const int flags = fcntl(descriptor, F_GETFL);
   if (flags < 0 || fcntl(descriptor, F_SETFL, flags & ~O_NONBLOCK) != 0) {
     return StatusFromErrno(errno, "fcntl");

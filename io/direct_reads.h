@@ -15,22 +15,22 @@ namespace ringfeed {
 
 /// What a run wants to read straight into a device's memory.
 struct DirectNeed {
-  std::string file;  ///< the first one: by it is seen whether the files can be read so
+  std::string file;                ///< the first; it shows whether the files can be read so
   std::uint64_t record_bytes = 0;  ///< of a record, on average
-  std::size_t memory_bytes = 0;    ///< for what is read ahead, and kept until the device took it
+  std::size_t memory_bytes = 0;    ///< for bytes read ahead and kept until the device took them
 };
 
-/// Reads of files into a device's memory past the host's: what a chain is given by whoever brings
-/// its batches onto that device. The reads are those that it would make into its own memory, with
-/// the same results and the same failures. Thread safe.
+/// Reads of files into a device's memory past the host's. The code that brings a chain's batches
+/// onto that device gives the chain this object. The reads are those that the chain would make into
+/// its own memory, with the same results and the same failures. Thread safe.
 class DirectReads : public FarMemory {
  public:
-  /// The device's memory for one run, cut into slabs. Null where the run reads into host memory
-  /// instead; why is this object's to tell. Blocks.
+  /// The device's memory for one run, cut into slabs. Null if the run reads into host memory
+  /// instead; this object reports why. Blocks.
   virtual std::shared_ptr<Arena> Begin(const DirectNeed& need) = 0;
-  /// The chain's reads cannot be of this kind, whatever the device can do.
+  /// The chain cannot use such reads, whatever the device can do.
   virtual void NoteUnfit(const std::string& why) = 0;
-  /// Before any read of the file, once; by the thread that opened it.
+  /// Call once for a file, before any read of it, in the thread that opened it.
   virtual void Open(InputFile* file) = 0;
   /// Reads into memory of such an arena, in the caller's thread. As ReadRequestBlocking.
   virtual ReadCompletion Read(const ReadRequest& request, int retries, ReadEngineStats* stats) = 0;

@@ -19,7 +19,7 @@
 
 namespace ringfeed {
 
-/// One guarded range, found by the handler without a lock. Nothing is guarded where `begin` is 0.
+/// One guarded range, found by the handler without a lock. If `begin` is 0, nothing is guarded.
 struct SigbusGuard::Slot {
   static constexpr std::size_t kMostMissing = 64;
   std::atomic<bool> taken{false};
@@ -29,7 +29,8 @@ struct SigbusGuard::Slot {
   std::array<std::atomic<std::uintptr_t>, kMostMissing> missing{};
   std::atomic<std::size_t> missing_count{0};
 
-  /// Before a page of zeros stands there: who reads these zeros looks here afterwards.
+  /// Call it before a page of zeros is put there: a thread that reads these zeros looks here
+  /// afterwards.
   void NoteMissing(std::uintptr_t page) {
     const std::size_t index = missing_count.fetch_add(1, std::memory_order_relaxed);
     if (index < kMostMissing) missing[index].store(page, std::memory_order_relaxed);
@@ -40,8 +41,8 @@ struct SigbusGuard::Slot {
 
 namespace {
 
-/// Slots come in blocks that are chained and never given back, so that the handler may walk them
-/// at any time.
+/// Slots come in blocks that are chained and never freed, so that the handler may walk them at any
+/// time.
 struct SlotBlock {
   std::array<SigbusGuard::Slot, 256> slots;
   std::atomic<SlotBlock*> next{nullptr};
@@ -51,14 +52,14 @@ constinit SlotBlock first_block;
 constinit std::atomic<std::size_t> guards{0};
 std::uintptr_t page_bytes = 4096;  // written once, before the handler is installed
 
-/// The handlers that ours took the place of, the first one first: one more when another one had
-/// taken ours. Ours was what that one found, so it may pass a fault on to ours.
+/// The handlers that ours replaced, the first one first. There is one more each time another
+/// handler had replaced ours. That one found ours installed, so it may pass a fault on to ours.
 constexpr std::size_t kMostReplaced = 16;
 std::array<struct sigaction, kMostReplaced> replaced;
 constinit std::atomic<std::size_t> replaced_count{0};
 
-/// The last fault elsewhere, on its way through these handlers: whose it is, and how many of them
-/// it has passed, the last one first.
+/// The last fault outside guarded ranges, on its way through these handlers: its thread, and how
+/// many of the handlers it has passed, the last one first.
 struct PassingFault {
   std::atomic<pid_t> thread{0};
   std::atomic<const siginfo_t*> info{nullptr};
@@ -75,8 +76,8 @@ SigbusGuard::Slot* SlotOf(std::uintptr_t address) {
       // Acquire: pairs with the release of `begin` in the constructor, which follows `end`.
       const std::uintptr_t begin = slot.begin.load(std::memory_order_acquire);
       if (begin == 0 || address < begin) continue;
-      // Acquire: keeps the second look at `begin` behind it. Where the slot changed hands between
-      // the two looks, `end` may not belong to `begin`.
+      // Acquire: the second look at `begin` comes after it. If the slot changed hands between the
+      // two looks, `end` may not belong to `begin`.
       if (address >= slot.end.load(std::memory_order_acquire)) continue;
       if (slot.begin.load(std::memory_order_relaxed) == begin) return &slot;
     }
@@ -84,10 +85,10 @@ SigbusGuard::Slot* SlotOf(std::uintptr_t address) {
   return nullptr;
 }
 
-/// Which of the replaced handlers is to get the fault: the last one, or, where that passes it on,
-/// by calling ours or by raising the signal anew, the one that it replaced in turn.
+/// Which of the replaced handlers gets the fault: the last one. If that one passes it on, by
+/// calling ours or by raising the signal anew, the one that it had replaced.
 struct sigaction NextReplaced(const siginfo_t* info, std::uintptr_t frame) {
-  // Relaxed: whoever passes a fault on is the thread that wrote these.
+  // Relaxed: only the thread that wrote these passes the fault on.
   constexpr auto kOwn = std::memory_order_relaxed;
   const pid_t thread = gettid();
   const bool called = info == passing.info.load(kOwn) && frame < passing.frame.load(kOwn);
@@ -113,7 +114,7 @@ void CallPrevious(int signal, siginfo_t* info, void* context) {
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(signal);
   } else {
-    // Die of it, as without us: the signal is blocked until this handler returns.
+    // Die of it, as without this handler: the signal is blocked until the handler returns.
     struct sigaction standard {};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);
@@ -121,10 +122,10 @@ void CallPrevious(int signal, siginfo_t* info, void* context) {
   }
 }
 
-/// Puts a page of zeroes in the place of one that the file no longer has. The bare system call: it
-/// is safe in a handler of signals, and ThreadSanitizer, which takes mmap for a write to all of the
-/// page, would call it a race with every thread that reads the file there. Such a thread reads the
-/// file's bytes, the zeroes, or faults itself, and looks at damaged() afterwards in each case.
+/// Puts a page of zeros in the place of a page that the file no longer has. It uses the bare system
+/// call, which is safe in a signal handler. ThreadSanitizer takes mmap for a write to the whole
+/// page, and would call it a race with every thread that reads the file there. Such a thread reads
+/// the file's bytes, the zeros, or faults itself, and looks at damaged() afterwards in each case.
 bool MapZeroes(void* page) {
   const std::int64_t mapped = syscall(SYS_mmap, page, page_bytes, PROT_READ,
                                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
@@ -158,11 +159,11 @@ bool IsSame(const struct sigaction& a, const struct sigaction& b) {
                                         : a.sa_handler == b.sa_handler;
 }
 
-/// Puts our handler in the place of another one, which is noted.
+/// Installs our handler again in the place of another one, which it notes.
 void TakeHandlerBack() {
-  // A child of fork may get it locked by a thread that it does not have: then it does without.
+  // In a child of fork, a thread that does not exist there may hold it: then this does nothing.
   static constinit std::atomic<bool> taking{false};
-  // Acquire: pairs with the release below, for what the one before wrote.
+  // Acquire: pairs with the release below, for what the previous holder wrote.
   if (taking.exchange(true, std::memory_order_acquire)) return;
   struct sigaction current {};
   sigaction(SIGBUS, nullptr, &current);
@@ -192,7 +193,7 @@ void LetSigbusThrough() {
   pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
-// Without a lock: a child of fork would wait for ever for one that a thread of its parent held.
+// Takes no lock: a child of fork would wait forever for a lock that a thread of its parent held.
 SigbusGuard::Slot* NewSlot() {
   SlotBlock* block = &first_block;
   while (true) {
@@ -222,7 +223,7 @@ void AwaitSigbus() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kLooked{20};
   static thread_local Clock::time_point looked;
-  // Relaxed: who touches a range was given it by who guarded it.
+  // Relaxed: a thread that touches a range got it from the thread that guarded it.
   if (guards.load(std::memory_order_relaxed) == 0) return;
   const Clock::time_point now = Clock::now();
   if (now - looked < kLooked) return;
@@ -273,12 +274,12 @@ std::vector<const std::byte*> SigbusGuard::missing() const {
   return pages;
 }
 
-/// The mappings that somebody has. It owns none of them.
+/// The mappings in use. It owns none of them.
 class OpenMappings {
  public:
   using MappingPtr = std::shared_ptr<const FileMapping>;
 
-  /// What a file is known by: another one, or other contents, differ in at least one of these.
+  /// The identity of a file: for another file, or other contents, at least one of these differs.
   struct Key {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
@@ -301,9 +302,9 @@ class OpenMappings {
     return all.Get();
   }
 
-  /// Null where nobody has it, or the file was found shorter than it.
+  /// Null if there is no such mapping, or the file was found shorter than it.
   MappingPtr Find(const Key& key) {
-    MappingPtr found;  // the last owner may be this one, and lets go after the lock
+    MappingPtr found;  // may be the last owner, and is destroyed after the unlock
     {
       const std::lock_guard lock(mutex_);
       const auto place = by_key_.find(key);
@@ -313,10 +314,10 @@ class OpenMappings {
     return found != nullptr && !found->damaged() ? found : nullptr;
   }
 
-  /// Notes a new mapping, unless another thread was first: returns the one that is noted.
+  /// Notes a new mapping, unless another thread noted one first. Returns the one that is noted.
   MappingPtr Note(const struct stat& facts, std::span<const std::byte> bytes) {
     const Key key = Key::Of(facts);
-    // Both may be let go of here, which takes the lock: so they outlast it.
+    // Either may be destroyed here, which takes the lock, so both outlive it.
     MappingPtr first;
     MappingPtr mapping(new FileMapping(bytes, facts), [key](const FileMapping* last) {
       All().Forget(key);
@@ -336,7 +337,7 @@ class OpenMappings {
   }
 
  private:
-  /// A mapping of that file has no owners any more. Another one may have taken its place.
+  /// A mapping of that file has no owners any more. A newer mapping may have taken its place.
   void Forget(const Key& key) {
     const std::lock_guard lock(mutex_);
     const auto place = by_key_.find(key);
@@ -360,7 +361,7 @@ FileMapping::FileMapping(std::span<const std::byte> bytes, const struct stat& fa
 }
 
 bool FileMapping::EndIsAsItWas() const {
-  // Behind what the caller has read.
+  // After everything that the caller has read.
   asm volatile("" ::: "memory");
   return *const_cast<const volatile std::byte*>(probe_) == probe_value_;
 }
@@ -371,7 +372,7 @@ bool FileMapping::damaged() const {
 }
 
 bool FileMapping::Shrank(const struct stat& facts) const {
-  // A file that was cut and has grown again has another time.
+  // A file that was cut and has grown again has another time of change.
   if (OpenMappings::Key::Of(facts) != OpenMappings::Key::Of(facts_)) return true;
   const std::vector<const std::byte*> missing = guard_->missing();
   const bool lacks_end = std::any_of(missing.begin(), missing.end(), [this](const std::byte* page) {

@@ -13,9 +13,10 @@
 namespace ringfeed {
 
 /// Keeps the process alive when a mapped file is shorter than its mapping, or its medium fails: a
-/// handler for SIGBUS puts a page of zeros in the place of the missing one and marks the mapping.
-/// Faults elsewhere go to the handler that was there before. The guard of a range must end before
-/// the range is unmapped. Who touches the range calls AwaitSigbus before, as the constructor does.
+/// handler for SIGBUS puts a page of zeros in the place of the missing page and marks the mapping.
+/// Other faults go to the handler that was installed before. The guard of a range must end before
+/// the range is unmapped. A thread calls AwaitSigbus before it touches the range; the constructor
+/// does so for its own thread.
 class SigbusGuard {
  public:
   SigbusGuard(const void* data, std::size_t bytes);
@@ -23,9 +24,9 @@ class SigbusGuard {
   SigbusGuard(const SigbusGuard&) = delete;
   SigbusGuard& operator=(const SigbusGuard&) = delete;
 
-  /// True once a page of the range was found missing.
+  /// True after a page of the range was found missing.
   bool damaged() const;
-  /// Which ones, in no order: the first byte of each. None where they are more than can be noted.
+  /// The first byte of each missing page, in no order. Empty if there are more than can be noted.
   std::vector<const std::byte*> missing() const;
 
   struct Slot;
@@ -34,29 +35,28 @@ class SigbusGuard {
   Slot* slot_;
 };
 
-/// Before the calling thread touches guarded ranges, once for each piece of work: its signal mask
-/// lets SIGBUS through from now on, also where the program blocks it, since a fault that is blocked
-/// kills. And the handler is the guards' own: one that took its place since gets the faults
-/// elsewhere. What was seen in order 20 µs ago is not looked at again. Costs next to nothing where
+/// Call it before the calling thread touches guarded ranges, once for each piece of work. It
+/// unblocks SIGBUS in the thread, even if the program blocks it, since a blocked fault kills. It
+/// also makes the guards' handler the current one; a handler that had replaced it gets the other
+/// faults. What was checked less than 20 µs ago is not checked again. Costs next to nothing if
 /// nothing is guarded.
 void AwaitSigbus();
 
-/// A whole file mapped for reading and guarded against its shrinking. Whoever opens a file that
-/// somebody has mapped gets that mapping, whose page tables are filled in; the last owner to go
-/// unmaps it, so that nothing of a deleted file stays. Thread safe.
+/// A whole file mapped for reading and guarded against its shrinking. All openers of a mapped file
+/// share its mapping, whose page tables are filled in. The last owner to go unmaps it, so that
+/// nothing of a deleted file stays. Thread safe.
 class FileMapping {
  public:
-  /// The mapping of an open file as `stat` describes it: the one that somebody has where device,
-  /// inode, size and time of change are the same, else a new one. Null, with `status` set, where it
-  /// cannot be mapped.
+  /// The mapping of an open file as `stat` describes it: an existing one if device, inode, size and
+  /// time of change are the same, else a new one. Null, with `status` set, if it cannot be mapped.
   static std::shared_ptr<const FileMapping> Open(int descriptor, const struct stat& stat,
                                                  Status* status);
-  /// True where Open would return a mapping that somebody has.
+  /// True if Open would return an existing mapping.
   static bool IsMapped(const struct stat& stat);
   /// Mappings that the process has now.
   static std::size_t Count();
-  /// So many are kept while nobody reads them: the system limits mappings, too (vm.max_map_count),
-  /// and whoever allocates memory needs some.
+  /// At most so many are kept while they are not read: the system limits mappings, too
+  /// (vm.max_map_count), and memory allocation needs some.
   static constexpr std::size_t kMostKept = 4096;
 
   ~FileMapping();
@@ -64,15 +64,15 @@ class FileMapping {
   FileMapping& operator=(const FileMapping&) = delete;
 
   std::span<const std::byte> bytes() const { return bytes_; }
-  /// True once the file was found shorter than the mapping: a page was missing that somebody
-  /// touched, or the end is not what it was. Where it is false, what was read before came from a
-  /// file that had not been cut: a cut drops the last page or fills its end with zeros, also where
-  /// the file has grown again since. (Bytes that were written over in place are not noticed.)
+  /// True after the file was found shorter than the mapping: a touched page was missing, or the end
+  /// has changed. If it is false, everything read before came from a file that had not been cut: a
+  /// cut drops the last page or fills its end with zeros, even if the file has grown again since.
+  /// (Bytes overwritten in place are not noticed.)
   bool damaged() const;
-  /// Of a mapping that is damaged: false where it lacks pages that the file, which is as it was
-  /// when it was mapped, still has: its medium did not give them. `facts`: of the file now.
+  /// For a damaged mapping: false if the file is as it was when it was mapped and still has the
+  /// missing pages, so that its medium failed. `facts` describes the file now.
   bool Shrank(const struct stat& facts) const;
-  /// The pages that the medium did not give, in no order.
+  /// The pages that the medium did not return, in no order.
   std::vector<std::span<const std::byte>> unreadable() const;
 
  private:
@@ -81,7 +81,7 @@ class FileMapping {
   bool EndIsAsItWas() const;
 
   std::span<const std::byte> bytes_;
-  std::optional<SigbusGuard> guard_;  // always there, but ends before the mapping
+  std::optional<SigbusGuard> guard_;  // always set; destroyed before the mapping
   // The last byte of the last page that is not 0, or the very last one: a cut that changes any byte
   // changes this one, or takes its page away.
   const std::byte* probe_ = nullptr;

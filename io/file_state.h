@@ -6,8 +6,8 @@
 
 namespace ringfeed {
 
-/// What the system says of an open file. Another file under its name, and a write to it, change at
-/// least one of these; so does what leaves its contents alone, such as chmod.
+/// The system's facts about an open file. Another file under its name, and a write to it, change at
+/// least one of these; so do changes that leave its contents alone, such as chmod.
 struct FileState {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

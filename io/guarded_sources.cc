@@ -14,7 +14,7 @@ namespace ringfeed {
 
 namespace {
 
-// Calls read(&status, &got), the user's, which has room for `asked` bytes.
+// Calls the user's read(&status, &got), which has room for `asked` bytes.
 template <typename Call>
 Status Checked(const char* who, std::size_t asked, std::size_t* bytes_read, Call&& read) {
   *bytes_read = 0;

@@ -36,16 +36,16 @@ constexpr std::uint64_t kSmallFileBlocks = 2;
 /// Larger files come into the page cache as they are touched: to ask for all of one may take
 /// longer than the first batch may wait.
 constexpr std::uint64_t kMostLoaded = std::uint64_t{1} << 30;
-/// So much of a file that is loaded into the page cache is on its way there while what stands
-/// before it is read: the files that are read in turn keep a disk busy together, and one alone too.
+/// So much of a file that is loaded into the page cache is requested ahead of the reader. Files
+/// that are read in turn so keep a disk busy together, and a single file does alone.
 constexpr std::uint64_t kLoadedAhead = std::uint64_t{8} << 20;
 /// Of one read() call; Linux transfers at most 2 GiB less a page.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
-/// What every file system with direct I/O accepts where it does not say what it needs.
+/// What every file system with direct I/O accepts, for those that do not say what they need.
 constexpr std::uint32_t kSafeAlignment = 4096;
 
 /// Turns O_DIRECT on for an open file. Returns the alignment that offsets, lengths and addresses
-/// need from now on, or 0, with `why_not` filled in, where the file system does not have it.
+/// need from now on. Returns 0, with `why_not` filled in, if the file system does not support it.
 std::uint32_t EnableDirect(int descriptor, std::string* why_not) {
   std::uint32_t alignment = kSafeAlignment;
 #ifdef STATX_DIOALIGN
@@ -67,7 +67,7 @@ std::uint32_t EnableDirect(int descriptor, std::string* why_not) {
   return alignment;
 }
 
-/// Turns O_DIRECT off again; reads that are under way are not affected. False where it was not on.
+/// Turns O_DIRECT off again; reads that are under way are not affected. False if it was not on.
 bool DisableDirect(int descriptor) {
   const int flags = fcntl(descriptor, F_GETFL);
   if (flags < 0 || (flags & O_DIRECT) == 0) return false;
@@ -126,8 +126,8 @@ Status DescriptorInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer
   return {};
 }
 
-/// A file that comes into the page cache while it is read: its next kLoadedAhead bytes are asked
-/// for, half of them at a time.
+/// A file that comes into the page cache while it is read: its next kLoadedAhead bytes are
+/// requested, half of them at a time.
 class LoadedInput final : public DescriptorInput {
  public:
   LoadedInput(const std::string& name, const FileState& state, int descriptor, int retries)
@@ -151,10 +151,10 @@ class LoadedInput final : public DescriptorInput {
     asked_ = end;
   }
 
-  std::uint64_t asked_ = 0;  ///< up to there
+  std::uint64_t asked_ = 0;  ///< the end of the bytes requested so far
 };
 
-/// A file that stands in memory as a whole.
+/// A file that is in memory as a whole.
 class MappedInput final : public InputFile {
  public:
   MappedInput(const std::string& name, const FileState& state,
@@ -195,7 +195,7 @@ bool MappedInput::shrank() const {
 
 bool MappedInput::DamagedAt(std::span<const std::byte> bytes) const {
   if (!damaged()) return false;
-  // The pages first: one that is touched later is noted before it can be read.
+  // Takes the pages first: a page that is touched later is noted before it can be read.
   const auto pages = unreadable();
   return std::any_of(pages.begin(), pages.end(),
                      [bytes](const std::span<const std::byte>& page) {
@@ -389,7 +389,7 @@ OpenInputResult Opening::Inline(std::string reason, bool cached) {
 }
 
 OpenInputResult Opening::Loaded() {
-  // What is asked for ahead is enough, and the kernel's own guesses would be beside it.
+  // LoadedInput reads ahead enough; the kernel's own read-ahead would only add to it.
   posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);
   auto file = std::make_unique<LoadedInput>(name_, FileState::Of(stat_),
                                             std::exchange(descriptor_, -1), options_.retries);

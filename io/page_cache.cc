@@ -22,9 +22,9 @@ namespace ringfeed {
 namespace {
 
 constexpr std::uint64_t kWindows = 16;
-constexpr std::uint64_t kWindowBytes = 65536;  // also a page, wherever pages are larger
+constexpr std::uint64_t kWindowBytes = 65536;  // no page is larger
 
-/// Where window `number` of `windows` begins: evenly spread, aligned, the last one at the end.
+/// The start of window `number` of `windows`: evenly spread, aligned, the last one at the end.
 std::uint64_t WindowOffset(std::uint64_t size, std::uint64_t number, std::uint64_t windows) {
   const std::uint64_t last = (size - 1) / kWindowBytes;
   const std::uint64_t window = windows == 1 ? 0 : last * number / (windows - 1);
@@ -35,7 +35,7 @@ std::uint64_t WindowsOf(std::uint64_t size) {
   return std::min(kWindows, (size + kWindowBytes - 1) / kWindowBytes);
 }
 
-/// A share of the pages of all windows by `pages_in(offset, bytes)`; nothing where that fails.
+/// A share of the pages of all windows by `pages_in(offset, bytes)`; nothing if that fails.
 template <typename PagesIn>
 std::optional<double> SampledShare(std::uint64_t size, PagesIn pages_in) {
   const auto page_bytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
@@ -54,8 +54,8 @@ std::optional<double> SampledShare(std::uint64_t size, PagesIn pages_in) {
   return static_cast<double>(cached) / static_cast<double>(pages);
 }
 
-// cachestat, Linux 6.5: not in Debian 12's headers, so under names of our own. The number is the
-// same on every architecture that came after the unified numbering, x86-64 and aarch64 included.
+// cachestat, Linux 6.5: not in Debian 12's headers, so under names of our own. Recent system calls
+// have the same number on every architecture, x86-64 and aarch64 included.
 constexpr long kCachestatNumber = 451;
 struct CachestatRange {
   std::uint64_t offset;
@@ -103,9 +103,9 @@ std::optional<double> ShareByMincore(int descriptor, std::uint64_t size) {
   });
 }
 
-/// A byte of each window, where it needs no wait. The last resort: the kernel starts to read what
-/// was not there, so a cold file would seem warm when asked again at the same places. Telling it
-/// that access is random keeps that to a page each.
+/// Reads a byte of each window, if that needs no wait. The last resort: the kernel starts to read
+/// what was not there, so a cold file would seem warm when asked again at the same places. Telling
+/// it that access is random keeps that to a page each.
 std::optional<double> ShareByReading(int descriptor, std::uint64_t size) {
   posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM);
   const std::optional<double> share =

@@ -24,8 +24,8 @@ struct ReadRequest {
   std::uint64_t tag = 0;    ///< comes back with the completion
 };
 
-/// The end of one read: all of it, less only where the file ended, or a final failure after
-/// retries. A file found shorter than its size() gives the bytes that there are and kTruncated.
+/// The end of one read: all of its bytes, fewer only if the file ended, or a final failure after
+/// retries. A file shorter than its size() gives the bytes that there are and kTruncated.
 struct ReadCompletion {
   std::uint64_t tag = 0;
   std::uint32_t bytes = 0;
@@ -50,16 +50,16 @@ class ReadEngine {
   virtual ~ReadEngine() = default;
   /// "uring", "pool", "inline", …
   virtual std::string name() const = 0;
-  /// What it runs with, in words for the report: flags, registered buffers, threads.
+  /// How it runs, in words for the report: flags, registered buffers, threads.
   virtual std::string Describe() const { return {}; }
-  /// Takes requests from the front of `requests`; returns how many were taken (fewer where the
-  /// engine is full). Never blocks on the medium, except the inline engine, which reads here.
+  /// Takes requests from the front of `requests`; returns how many were taken (fewer if the engine
+  /// is full). Never blocks on the medium, except the inline engine, which reads here.
   virtual std::size_t Submit(std::span<const ReadRequest> requests) = 0;
   /// Submit takes no more requests than this before the next Reap.
   virtual std::size_t room() const = 0;
   /// Moves up to completions.size() finished reads out. Waits until at least one is there, the
   /// deadline passes or Wake is called; with a deadline in the past it only looks. Returns how
-  /// many; 0 at once where nothing is in flight.
+  /// many; 0 at once if nothing is in flight.
   virtual std::size_t Reap(std::span<ReadCompletion> completions,
                            std::chrono::steady_clock::time_point deadline) = 0;
   /// Ends a Reap that waits, from any thread; sticky until the next Reap returns.
@@ -71,26 +71,26 @@ class ReadEngine {
 /// Why io_uring can or cannot be used here, by a real ring and a real read.
 struct UringProbe {
   bool available = false;
-  bool passes = false;  ///< it is refused for want of descriptors or memory, which may pass
-  std::string reason;   ///< errno, sysctl and seccomp line quoted where it is refused
+  bool passes = false;  ///< refused for lack of descriptors or memory, which may pass
+  std::string reason;   ///< errno, sysctl and seccomp line quoted if it is refused
   std::string flags;    ///< setup flags that were accepted
 };
-/// What was found is kept for the process's life, but for a refusal that passes: then the next call
+/// The result is kept for the process's life, except a refusal that may pass: then the next call
 /// looks again. Thread safe.
 UringProbe ProbeUring();
 
-/// An io_uring of this thread over buffers in [arena_data, arena_data + arena_bytes), registered
-/// where the memlock limit allows. Status kUnsupported / kPermissionDenied / kResourceExhausted
-/// with the reason.
+/// An io_uring of this thread over buffers in [arena_data, arena_data + arena_bytes), registered if
+/// the memlock limit allows. Status kUnsupported / kPermissionDenied / kResourceExhausted with the
+/// reason.
 Status MakeUringEngine(const IoOptions& options, std::byte* arena_data, std::size_t arena_bytes,
                        std::unique_ptr<ReadEngine>* engine);
 /// A pool of blocking readers shared by all its users in the process; each engine is a client of
 /// it.
 std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options);
-/// Serves one request in a thread of the pool, which blocks meanwhile, with so many retries, and
-/// adds what it took to the counters.
+/// Serves one request in a thread of the pool, which blocks meanwhile, with so many retries. Adds
+/// to the counters.
 using ServeRead = std::function<ReadCompletion(const ReadRequest&, int, ReadEngineStats*)>;
-/// The same with another way of reading, which must outlive the engine's reads.
+/// The same with another function for reading, which must outlive the engine's reads.
 std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options, ServeRead serve);
 /// Reads in Submit, in the caller's thread.
 std::unique_ptr<ReadEngine> MakeInlineEngine(const IoOptions& options);

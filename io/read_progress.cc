@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::chrono::microseconds kFirstBackOff{50};
 constexpr std::chrono::microseconds kLongestBackOff{10000};
-/// Of EAGAIN and its kin: some seconds, at the longest back-off.
+/// For EAGAIN and its kin: some seconds, at the longest back-off.
 constexpr int kTransientTries = 500;
 
 constinit std::atomic<ReadFaultHook*> fault_hook{nullptr};
@@ -51,7 +51,7 @@ ReadProgress::Next ReadProgress::OnResult(std::int64_t result) {
 ReadProgress::Next ReadProgress::OnBytes(std::uint32_t bytes) {
   done_ += bytes;
   if (done_ >= expected_) {
-    done_ = expected_;  // also where the file has grown since
+    done_ = expected_;  // even if the file has grown since
     return Next::kDone;
   }
   ++short_reads_;
@@ -60,8 +60,8 @@ ReadProgress::Next ReadProgress::OnBytes(std::uint32_t bytes) {
     medium_tries_ = transient_tries_ = 0;
     return Next::kReadOn;
   }
-  // A direct read ends off the grid only where the file does, unless something cut it short: then
-  // it is read on from the last place that can be asked for.
+  // A direct read ends off the grid only at the file's end, unless something cut it short: then the
+  // read goes on from the last aligned place.
   struct stat stat {};
   if (fstat(file_->descriptor(), &stat) == 0 &&
       static_cast<std::uint64_t>(stat.st_size) <= offset()) {
@@ -90,7 +90,8 @@ ReadProgress::Next ReadProgress::OnError(int error_number) {
     case ETIMEDOUT:
       return TryAgain(error_number, retry_limit_, &medium_tries_);
     case EINVAL:
-      // The file system refuses this direct read; other reads of the file may have met it first.
+      // The file system refuses this direct read; another read of the file may have met the refusal
+      // first.
       if (!file_->choice().direct || tried_buffered_) return Failed(error_number);
       file_->LeaveDirect();
       tried_buffered_ = true;

@@ -9,23 +9,22 @@
 
 namespace ringfeed {
 
-/// Stands, in tests, between the system and every engine: may turn the result of a read into
-/// another one (fewer bytes, or a negative errno). Called from any thread that reads.
+/// In tests, sits between the system and every engine: it may replace the result of a read (by
+/// fewer bytes, or a negative errno). Called from any thread that reads.
 class ReadFaultHook {
  public:
   virtual ~ReadFaultHook() = default;
-  /// The result to go on with, instead of `result`: never more than it, where that is not negative.
+  /// Returns the result to use instead of `result`: never more than it if that is not negative.
   virtual std::int64_t OnResult(const InputFile& file, std::uint64_t offset, std::uint32_t bytes,
                                 std::int64_t result) = 0;
 };
 
-/// Puts a hook in the place of the one before it; null for none. It must outlive every read that
-/// is under way.
+/// Replaces the current hook; null for none. The hook must outlive every read in flight.
 void SetReadFaultHook(ReadFaultHook* hook);
 ReadFaultHook* GetReadFaultHook();
 
-/// One read of a file on its way through short results and errors: what to ask the system for
-/// next, and what to make of its answer. The same for every engine.
+/// One read of a file, through short results and errors: what to ask the system for next, and how
+/// to treat its answer. The same for every engine.
 class ReadProgress {
  public:
   enum class Next : std::uint8_t {
@@ -35,19 +34,19 @@ class ReadProgress {
   };
 
   ReadProgress() = default;
-  /// `retries` of errors of the medium; transient ones have a limit of their own.
+  /// `retries` counts errors of the medium; transient errors have a limit of their own.
   ReadProgress(InputFile* file, std::uint64_t offset, std::byte* buffer, std::uint32_t bytes,
                int retries);
 
-  /// What to do first: kDone at once where nothing is to be read.
+  /// What to do first: kDone at once if there is nothing to read.
   Next Begin() const { return expected_ == 0 ? Next::kDone : Next::kReadOn; }
   /// What to do after the system's answer: a number of bytes, or a negative errno.
   Next OnResult(std::int64_t result);
 
-  /// Ends the read where it stands.
+  /// Ends the read at its present place.
   void Abort(int error_number) { Failed(error_number); }
-  /// The same where the engine can go on with no read at all: that is the system's refusal, and
-  /// says nothing of the file.
+  /// The same if the engine cannot go on with any read: that is the system's refusal, and says
+  /// nothing about the file.
   void Refuse(int error_number);
 
   InputFile* file() const { return file_; }
@@ -72,7 +71,7 @@ class ReadProgress {
   std::uint64_t offset_ = 0;
   std::byte* buffer_ = nullptr;
   std::uint32_t bytes_ = 0;
-  std::uint32_t expected_ = 0;  // of bytes_, those before the end of the file
+  std::uint32_t expected_ = 0;  // those of bytes_ before the end of the file
   std::uint32_t done_ = 0;
   int retry_limit_ = 0;
   int medium_tries_ = 0;  // failed ones since the last byte
@@ -86,8 +85,8 @@ class ReadProgress {
 /// Runs a read to its end in the caller's thread, by pread.
 void ReadBlocking(ReadProgress* progress);
 
-/// Serves one request in the caller's thread, files and user's sources alike, and adds what it
-/// took to `stats`.
+/// Serves one request in the caller's thread, for files and user's sources alike, and adds to
+/// `stats`.
 ReadCompletion ReadRequestBlocking(const ReadRequest& request, int retries, ReadEngineStats* stats);
 
 /// Adds a read that has ended to `stats`; returns its completion.

@@ -67,10 +67,10 @@ class FileRange final : public Source {
   const std::uint64_t bytes_;
 };
 
-/// A descriptor as a stream: waits for bytes or for the stop, whichever is first.
+/// A descriptor as a stream: waits for bytes or for the stop, whichever comes first.
 class DescriptorStream final : public StreamSource {
  public:
-  /// Opens what it reads again; -1 where that is to be tried once more.
+  /// Opens the stream again; -1 if it has to be tried once more.
   using OpenAgain = std::function<int()>;
   DescriptorStream(int descriptor, std::string name, bool owns, OpenAgain open_again = {});
   ~DescriptorStream() override;
@@ -129,8 +129,7 @@ Status DescriptorStream::Read(std::span<std::byte> buffer, std::size_t* bytes_re
                   {name_, -1, -1});
   }
   while (true) {
-    // Always a poll first: a FIFO that has had no writer yet reads as ended, but polls as not
-    // ready.
+    // Always polls first: a FIFO that has had no writer yet reads as ended, but polls as not ready.
     const Status status = WaitForBytes(stop);
     if (!status.ok()) return status.WithPlace({name_, -1, -1});
     const ssize_t result = read(descriptor_, buffer.data(), buffer.size());
@@ -156,13 +155,13 @@ Status DescriptorStream::Reopen(std::stop_token stop) {
     if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
     descriptor = open_again_();
   }
-  // A writer came and went since the end: its bytes stand in the FIFO, but for the new descriptor
-  // there was no writer, and so there will be no end. The old one has both.
+  // A writer came and went since the end. Its bytes are in the FIFO, but the new descriptor has
+  // seen no writer, so it would see no end. The old one sees both.
   if (HoldsBytes(descriptor_)) {
     close(descriptor);
     return {};
   }
-  // Only now: what a writer sends meanwhile has a reader all the time.
+  // Only now: so there is a reader at all times for what a writer sends.
   if (owns_) close(descriptor_);
   descriptor_ = descriptor;
   WidenPipe(descriptor_);
@@ -180,13 +179,13 @@ Status DescriptorStream::WaitForBytes(const std::stop_token& stop) {
     if (stop_descriptor_ >= 0) Signal(stop_descriptor_);
   });
   while (true) {
-    // Before each poll: what is drained below may have been this stop's signal as well.
+    // Before each poll: the read below may also have drained the signal of this stop.
     if (stop.stop_requested()) return Status(StatusCode::kCancelled, "stopped");
     const int ready = poll(waits.data(), waits.size(), -1);
     if (ready < 0 && errno != EINTR) return StatusFromErrno(errno, "poll");
     if (ready > 0 && waits[0].revents != 0) return {};
     if (ready <= 0 || waits[1].revents == 0) continue;
-    // Left from the token of a call before this one, unless it is this one's.
+    // A signal of an earlier call's token, unless it is this call's.
     std::uint64_t stops = 0;
     if (read(stop_descriptor_, &stops, sizeof(stops)) < 0 && errno != EAGAIN && errno != EINTR) {
       return StatusFromErrno(errno, "eventfd");
@@ -203,7 +202,7 @@ constexpr std::string_view kTcp = "tcp:";
 
 bool IsStdin(std::string_view name) { return name == "-" || name == "/dev/stdin"; }
 
-/// Connects; -1 with errno where it fails. A connect that a signal interrupts goes on by itself.
+/// Connects; -1 with errno if it fails. A connect that a signal interrupts goes on by itself.
 int ConnectTo(int family, const sockaddr* address, socklen_t bytes) {
   const int descriptor = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (descriptor < 0) return -1;
@@ -281,7 +280,7 @@ int OpenPath(const std::string& name) {
   return descriptor;
 }
 
-// By `connect`, which throws where nobody listens.
+// By `connect`, which throws if nothing listens.
 DescriptorStream::OpenAgain Retried(int (*connect)(const std::string&), const std::string& name) {
   return [connect, name] {
     try {

@@ -8,8 +8,8 @@
 
 namespace ringfeed {
 
-/// A stop that is requested once a time has passed, or once another one is: for calls that know a
-/// stop and no deadline. A thread of its own keeps the time. Its destructor ends that thread.
+/// A stop that is requested after a time, or after another stop is requested: for calls that take a
+/// stop and no deadline. A thread of its own keeps the time. The destructor ends that thread.
 ///
 /// Thread safety: all methods may be called from several threads.
 class TimedStop {
@@ -29,7 +29,7 @@ class TimedStop {
   std::stop_source stop_;
   std::atomic<bool> expired_{false};
   std::stop_callback<std::function<void()>> passes_on_;
-  std::jthread thread_;  // the last: it uses the others
+  std::jthread thread_;  // last: it uses the other members
 };
 
 }  // namespace ringfeed

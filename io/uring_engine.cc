@@ -1,10 +1,10 @@
 // The engine over an io_uring of its own. One thread, a run's worker, opens it, submits, reaps and
-// destroys it. Wake alone comes from any thread: it sets woken_ and writes to an eventfd, of which
-// the ring keeps a read under way.
+// destroys it. Wake alone comes from any thread: it sets woken_ and writes to an eventfd, which the
+// ring always has a read in flight for.
 //
-// What holds: from Submit to Reap a request has one slot. It stands in the submission queue, in the
+// Invariants: from Submit to Reap a request has one slot. It is in the submission queue, in the
 // kernel, in delayed_ (to be submitted later) or in finished_. in_flight_ counts all four. After a
-// fatal error nothing more is submitted: what the kernel has still ends, the rest is refused. The
+// fatal error nothing more is submitted: reads in the kernel still end, the rest are refused. The
 // destructor waits until the kernel has ended every read, so no buffer is written to after it.
 
 #include <sys/eventfd.h>
@@ -28,7 +28,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr unsigned kEntries = 128;
-/// How long to leave a queue alone that the kernel does not take entries from, and how often.
+/// How long to leave the queue alone when the kernel takes no entries from it, and how often.
 constexpr std::chrono::milliseconds kSubmitBackOff{1};
 constexpr int kMostSubmitFailures = 5000;
 /// Marks completions that belong to no request.
@@ -138,14 +138,14 @@ UringEngine::~UringEngine() {
   io_uring_register_sync_cancel(ring_.get(), &cancel);
   const std::uint64_t one = 1;
   if (write(wake_descriptor_, &one, sizeof(one)) < 0) {
-    // Only where 2^64 - 2 wake-ups are pending: then the read of it ends all the same.
+    // Only if 2^64 - 2 wake-ups are pending: then its read ends all the same.
   }
-  // The end of a ring does not wait for its reads: the kernel would write to memory that others
-  // use by then.
+  // Closing a ring does not wait for its reads: the kernel would write to memory that others use by
+  // then.
   while (in_kernel() > 0) {
     io_uring_cqe* cqe = nullptr;
     const int result = io_uring_wait_cqe(ring_.get(), &cqe);
-    // Not the owner, against the contract: what the owner began still ends.
+    // Called by another thread than the owner, against the contract: the owner's reads still end.
     if (result == -EEXIST) std::this_thread::sleep_for(kSubmitBackOff);
     const unsigned count = io_uring_cq_ready(ring_.get());
     io_uring_cq_advance(ring_.get(), count);
@@ -177,7 +177,7 @@ void UringEngine::Take(const ReadRequest& request) {
 }
 
 void UringEngine::Continue(unsigned slot, ReadProgress::Next next) {
-  // What is not done has nobody any more who could go on with it.
+  // A read that is not done cannot go on any more.
   if (fatal_error_ != 0 && next != ReadProgress::Next::kDone) return Refuse(slot, fatal_error_);
   switch (next) {
     case ReadProgress::Next::kDone:
@@ -277,7 +277,7 @@ void UringEngine::GiveUp(int error_number) {
 }
 
 void UringEngine::DiscardUnsubmitted(int error_number) {
-  // The kernel has not seen these entries, and never will as they are.
+  // The kernel has not seen these entries yet, so each can become a no-op.
   io_uring_sq& queue = ring_.get()->sq;
   const unsigned ready = io_uring_sq_ready(ring_.get());
   for (unsigned number = queue.sqe_tail - ready; number != queue.sqe_tail; ++number) {
@@ -307,7 +307,7 @@ std::size_t UringEngine::TakeFinished(std::span<ReadCompletion> completions) {
 void UringEngine::TakeCompletions() {
   io_uring* const ring = ring_.get();
   // A ring that defers its work shows completions only to a thread that asks for them. The kernel
-  // sets a flag where there are some, also where the completion queue has overflowed.
+  // sets a flag if there are some, or if the completion queue has overflowed.
   if (io_uring_cq_ready(ring) == 0) {
     io_uring_cqe* cqe = nullptr;
     io_uring_peek_batch_cqe(ring, &cqe, 1);
@@ -335,7 +335,7 @@ void UringEngine::TakeCompletion(const io_uring_cqe& cqe) {
 
 Clock::time_point UringEngine::NextDue(Clock::time_point deadline) const {
   for (const unsigned slot : delayed_) deadline = std::min(deadline, slots_[slot].not_before);
-  // Nothing ends a wait at a wake-up that the kernel was not told of.
+  // If the kernel does not know of the wake-up read, a wake-up does not end the wait.
   if (submit_failures_ > 0 || !wake_armed_)
     deadline = std::min(deadline, Clock::now() + kSubmitBackOff);
   return deadline;

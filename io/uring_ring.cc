@@ -30,7 +30,7 @@ namespace ringfeed {
 
 namespace {
 
-/// Tried in this order, each step after the kernel has refused the one before with EINVAL.
+/// Tried in this order; each step comes after the kernel has refused the previous one with EINVAL.
 constexpr std::array<unsigned, 5> kLadder = {
     IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_TASKRUN_FLAG |
         IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP,
@@ -64,7 +64,7 @@ bool KnowsReads(io_uring* ring) {
   return knows;
 }
 
-/// What /proc/self/status says of `name`; empty where it does not.
+/// What /proc/self/status says of `name`; empty if nothing.
 std::string ProcessStatus(std::string_view name) {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -83,11 +83,11 @@ struct TestBuffer {
   TestBuffer* before = nullptr;  ///< that was given up
 };
 
-// A read that did not end may still write to the buffer, whatever becomes of its ring.
+// A read that did not end may still write to the buffer, whatever happens to its ring.
 void GiveUp(std::unique_ptr<TestBuffer> buffer) {
   static constinit std::atomic<TestBuffer*> last{nullptr};
   TestBuffer* const given_up = buffer.release();
-  // Relaxed: nobody looks; they are kept in reach of a search for leaks.
+  // Relaxed: nothing reads the list; it keeps the buffers reachable for leak checkers.
   given_up->before = last.exchange(given_up, std::memory_order_relaxed);
 }
 
@@ -142,7 +142,7 @@ UringProbe Probe() {
 
 /// A huge page: what an arena populates at a time.
 constexpr std::size_t kLeastPieceBytes = std::size_t{2} << 20;
-/// Of one registered buffer, by the kernel's rule.
+/// The kernel's limit on one registered buffer.
 constexpr std::size_t kMostPieceBytes = std::size_t{1} << 30;
 constexpr std::size_t kMostPieces = 16384;  // likewise, of one table
 
@@ -152,8 +152,8 @@ bool MayLockAnything() {
   return !effective.empty() && ((std::stoull(effective, nullptr, 16) >> kCapIpcLock) & 1) != 0;
 }
 
-/// Locked memory is counted per user, and the rings themselves take of it: a registration that
-/// nearly used the limit up would leave the next thread without a ring. Returns why not, or
+/// Locked memory is counted per user, and the rings themselves use some of it: a registration that
+/// nearly used up the limit would leave the next thread without a ring. Returns why not, or
 /// nothing.
 std::string WhyNotToRegister(std::size_t bytes) {
   rlimit limit{};
@@ -183,8 +183,8 @@ std::string UringRestrictions() {
 namespace {
 
 #if defined(__SANITIZE_THREAD__)
-// A ring may get the memory that another thread's had before. ThreadSanitizer does not see that,
-// for liburing asks the kernel itself.
+// A ring may get the memory that another thread's ring had before. ThreadSanitizer does not see
+// that, because liburing makes the system calls itself.
 std::atomic<int> rings_closed{0};
 void NoteMemoryBack() { rings_closed.fetch_add(1, std::memory_order_release); }
 void NoteMemoryTaken() { (void)rings_closed.load(std::memory_order_acquire); }

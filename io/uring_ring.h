@@ -15,13 +15,13 @@ namespace ringfeed {
 class UringRing {
  public:
   UringRing() = default;
-  /// Ends the ring. No request may be under way: the kernel would go on writing to its buffer.
+  /// Ends the ring. No request may be in flight: the kernel would go on writing to its buffer.
   ~UringRing();
   UringRing(const UringRing&) = delete;
   UringRing& operator=(const UringRing&) = delete;
 
-  /// Opens it with room for `entries` requests, or for fewer where memory is locked too tightly.
-  /// The Status says what may stand in the way: sysctl, seccomp, limits.
+  /// Opens it with room for `entries` requests, or for fewer if the memlock limit is tight. The
+  /// Status says what may prevent it: sysctl, seccomp, limits.
   Status Open(unsigned entries);
 
   io_uring* get() { return &ring_; }
@@ -38,23 +38,23 @@ class UringRing {
 };
 
 /// Reads the head of a file through a ring that nothing else uses, and by pread: a ring that can be
-/// made need not work. Where the read does not end within `patience` it says so; the ring is good
-/// for nothing then but to be ended, and whatever the kernel still writes goes to memory that is
-/// kept for that.
+/// made need not work. If the read does not end within `patience`, the Status says so. Then the
+/// ring can only be ended; what the kernel still writes goes to memory that is kept for that.
 Status TryRead(UringRing* ring, int descriptor, std::chrono::nanoseconds patience);
 
-/// What the system says about who may use io_uring, for reports: "kernel.io_uring_disabled = 0,
-/// Seccomp: 2, …".
+/// What the system says about permission to use io_uring, for reports: "kernel.io_uring_disabled =
+/// 0, Seccomp: 2, …".
 std::string UringRestrictions();
 
 /// Registers a range of memory with a ring, piece by piece as reads first go to it: registering
-/// faults memory in, so what is never read into costs nothing. Where a piece cannot be registered
-/// no more is tried, and reads go on without.
+/// faults memory in, so pieces without reads cost nothing. If a piece cannot be registered, no more
+/// is tried, and reads go on without.
 class UringBuffers {
  public:
   /// Nothing is registered yet; the range may be empty.
   UringBuffers(io_uring* ring, std::byte* data, std::size_t bytes);
-  /// Gives the registrations back, which leaving to the ring's end would put off.
+  /// Gives the registrations back now; otherwise the kernel would do it some time after the ring's
+  /// end.
   ~UringBuffers();
   UringBuffers(const UringBuffers&) = delete;
   UringBuffers& operator=(const UringBuffers&) = delete;

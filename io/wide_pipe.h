@@ -4,7 +4,7 @@
 
 namespace ringfeed {
 
-/// A pipe takes 64 KiB at a time: writer and reader wake each other for each. This has it take a
+/// A pipe takes 64 KiB at a time, and writer and reader wake each other for each. This makes it 1
 /// MiB. If the descriptor is no pipe, or may not grow, nothing happens.
 inline void WidenPipe(int descriptor) {
   constexpr int kPipeBytes = 1 << 20;

@@ -29,7 +29,7 @@ constexpr std::size_t kMostTold = 4096;
 
 bool IsControl(char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }
 
-// With what %p, %r and %% stand for.
+// With %p, %r and %% replaced.
 std::string FilledIn(const std::string& text, const AddressContext& context) {
   std::string filled;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -66,7 +66,7 @@ bool IsNumericHost(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), &any) == 1;
 }
 
-// Of "HOST:PORT".
+// The address for "HOST:PORT".
 MetricsAddress TcpAddress(const std::string& text, const std::string& filled, std::size_t colon,
                           bool may_be_public) {
   MetricsAddress address;

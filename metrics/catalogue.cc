@@ -9,8 +9,8 @@ namespace {
 constexpr prometheus::MetricType kCounter = prometheus::MetricType::Counter;
 constexpr prometheus::MetricType kGauge = prometheus::MetricType::Gauge;
 
-// What is counted is a counter, what is so at the moment a gauge. docs/METRICS.md has the same
-// list, which tests/metrics holds against this one.
+// A counter only grows; a gauge is the value at the moment. docs/METRICS.md has the same list, and
+// tests/metrics compares the two.
 constexpr MetricInfo kMetrics[] = {
     {"ringfeed_build_info", kGauge, "version", "1, with the version"},
     {"ringfeed_start_time_seconds", kGauge, "", "When the metrics were turned on, since 1970"},
@@ -126,7 +126,7 @@ const MetricInfo* FindMetric(std::string_view name) {
   static const auto* const by_name = [] {
     auto* const all = new std::unordered_map<std::string_view, const MetricInfo*>;
     for (const MetricInfo& info : kMetrics) all->emplace(info.name, &info);
-    return all;  // never destroyed: the thread that shows may outlive static objects
+    return all;  // never destroyed: the serving thread may outlive static objects
   }();
   const auto found = by_name->find(name);
   return found == by_name->end() ? nullptr : found->second;

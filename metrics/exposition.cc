@@ -12,7 +12,7 @@
 namespace ringfeed {
 namespace {
 
-// As OpenMetrics wants it in labels and in help.
+// As OpenMetrics requires in labels and in help.
 void AppendEscaped(std::string_view text, std::string* to) {
   for (const char c : text) {
     if (c == '\n') {

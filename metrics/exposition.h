@@ -7,8 +7,8 @@
 
 namespace ringfeed {
 
-/// Families as OpenMetrics 1.0.0 writes them. (prometheus-cpp 1.0 writes the older text alone: no
-/// units, no `# EOF`, and counters whose families are called as their samples.)
+/// Families as OpenMetrics 1.0.0 writes them. (prometheus-cpp 1.0 writes only the older text: no
+/// units, no `# EOF`, and counters whose families have the names of their samples.)
 std::string OpenMetricsText(const std::vector<prometheus::MetricFamily>& families);
 
 /// The older text, version 0.0.4, which node_exporter's textfile collector takes.

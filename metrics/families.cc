@@ -20,14 +20,14 @@ constexpr std::size_t kMostSource = 200;
 
 using Labels = std::vector<prometheus::ClientMetric::Label>;
 
-/// Families in the order of AllMetrics, of those that have a sample.
+/// Families in the order of AllMetrics, only those that have a sample.
 class Families {
  public:
   Families() : families_(AllMetrics().size()) {}
 
   void Add(std::string_view name, const Labels& labels, double value) {
     const MetricInfo* const info = FindMetric(name);
-    if (info == nullptr) return;  // tests/metrics finds it
+    if (info == nullptr) return;  // tests/metrics reports it
     prometheus::MetricFamily& family =
         families_[static_cast<std::size_t>(info - AllMetrics().data())];
     if (family.metric.empty()) {

@@ -20,7 +20,7 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-// Takes what stands in front of the next `separator` off the text; all of it where there is none.
+// Takes the part in front of the next `separator` off the text; all of it if there is none.
 std::string_view TakeUntil(std::string_view* text, char separator) {
   const std::size_t at = text->find(separator);
   const std::string_view taken = text->substr(0, at);

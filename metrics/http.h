@@ -7,11 +7,11 @@
 
 namespace ringfeed {
 
-/// What a client asks for. Only GET and HEAD are answered, bodies are not read.
+/// A client's request. Only GET and HEAD are answered, bodies are not read.
 struct HttpRequest {
   std::string method;
-  std::string path;    ///< without what follows a ?
-  std::string host;    ///< without the port; "" where the client said none
+  std::string path;    ///< without the part after a ?
+  std::string host;    ///< without the port; "" if the client named none
   std::string accept;  ///< as it came
 };
 
@@ -21,14 +21,15 @@ struct HttpAnswer {
   std::string body;
 };
 
-/// Where the head of a request ends in `text`: behind its empty line. None: more must come.
+/// The end of a request's head in `text`: after its empty line. None: more must come.
 std::optional<std::size_t> EndOfHead(std::string_view text);
-/// None: it is no HTTP.
+/// None: it is not HTTP.
 std::optional<HttpRequest> ParseRequest(std::string_view head);
 /// Whether the client takes OpenMetrics.
 bool AcceptsOpenMetrics(std::string_view accept);
-/// Whether a page of another site cannot have this name: of this machine alone. A name of its own
-/// that leads here is how a page elsewhere could read what is shown to this machine alone.
+/// Whether the name can only mean this machine, so that a page of another site cannot have it. By a
+/// name of its own that leads here, a page of another site could read what is shown to this machine
+/// alone.
 bool IsLocalName(std::string_view host);
 /// The whole answer; without the body for HEAD.
 std::string AnswerText(const HttpAnswer& answer, bool with_body);

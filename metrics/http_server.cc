@@ -20,7 +20,7 @@ namespace {
 constexpr std::chrono::seconds kPauseWithoutDescriptors{1};
 constexpr std::chrono::milliseconds kPauseWithoutMemory{100};
 
-// Bytes that were received; -1: none now; 0: the end, or a broken connection.
+// Received bytes; -1: none now; 0: the end, or a broken connection.
 std::ptrdiff_t ReceiveSome(int socket, std::span<char> into) {
   const ssize_t got = recv(socket, into.data(), into.size(), 0);
   if (got >= 0) return got;
@@ -60,7 +60,7 @@ void HttpServer::Run(const std::stop_token& stop, int waker) {
   while (!stop.stop_requested()) {
     std::vector<pollfd> polled = WhatToPoll(waker);
     if (poll(polled.data(), polled.size(), MillisecondsToWait()) < 0 && errno != EINTR) {
-      std::this_thread::sleep_for(kPauseWithoutMemory);  // and a stop is seen all the same
+      std::this_thread::sleep_for(kPauseWithoutMemory);  // a stop is still seen
     }
     const Clock::time_point now = Clock::now();
     std::size_t at = 2;
@@ -144,7 +144,7 @@ bool HttpServer::Send(Connection* connection) {
     if (sent < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
     connection->sent += static_cast<std::size_t>(sent);
   }
-  // Closed while something unread is there, the connection would be reset, and the answer lost.
+  // Closing with unread bytes would reset the connection and lose the answer.
   if (shutdown(connection->socket.get(), SHUT_WR) != 0) return false;
   connection->text = {};
   connection->stage = Stage::kFarewell;

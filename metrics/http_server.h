@@ -18,31 +18,31 @@ struct pollfd;
 
 namespace ringfeed {
 
-/// What a client can make the process spend.
+/// Limits on what a client can make the process spend.
 struct HttpLimits {
-  std::size_t connections = 16;   ///< with one more the oldest is let go of
+  std::size_t connections = 16;   ///< one more closes the oldest
   std::size_t head_bytes = 8192;  ///< of a request
   std::chrono::milliseconds request{
       5000};  ///< from the connection to the end of the request's head
   std::chrono::milliseconds answer{10000};   ///< to take the answer
-  std::chrono::milliseconds farewell{1000};  ///< to say goodbye behind it
+  std::chrono::milliseconds farewell{1000};  ///< to close the connection after it
 };
 
-/// A socket that listens there, for its user alone where it is a path. What a process that ended
-/// left at a path is taken away first, and nothing else. Fails where another one listens: nobody's
-/// socket is ever taken over. *address gets the port that was free.
+/// A socket that listens there; if it is a path, only for its user. First removes from the path
+/// what an ended process left, and nothing else. Fails if another process listens there: a live
+/// socket is never taken over. *address gets the port that was free.
 Status ListenAt(MetricsAddress* address, OwnDescriptor* listener);
 
-/// Answers one request for each connection. One thread runs it; no client makes it wait for that
-/// one alone, hold more than the limits say, or keep others out.
+/// Answers one request for each connection. One thread runs it. No client can make it wait for that
+/// client alone, hold more than the limits say, or keep others out.
 class HttpServer {
  public:
   using Answer = std::function<HttpAnswer(const HttpRequest& request)>;
 
-  /// `local_only`: requests that were made by another name than this machine's are refused.
+  /// `local_only`: refuses requests by another name than this machine's.
   HttpServer(OwnDescriptor listener, bool local_only, const HttpLimits& limits, Answer answer);
 
-  /// Until a stop is requested and `waker`, an eventfd, can be read.
+  /// Runs until a stop is requested and `waker`, an eventfd, can be read.
   void Run(const std::stop_token& stop, int waker);
 
  private:
@@ -52,12 +52,12 @@ class HttpServer {
     OwnDescriptor socket;
     Stage stage = Stage::kRequest;
     Clock::time_point until;
-    std::string text;      ///< what came, then what is to be sent
+    std::string text;      ///< bytes received, then bytes to send
     std::size_t sent = 0;  ///< of it
   };
 
   void Accept();
-  /// False: it is over.
+  /// False: the connection is over.
   bool GoOn(Connection* connection);
   bool Receive(Connection* connection);
   bool Send(Connection* connection);

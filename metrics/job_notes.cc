@@ -35,14 +35,14 @@ std::vector<std::string> Folders() {
   return folders;
 }
 
-// Whether it is a folder that nobody but this user can change or look into.
+// Whether it is a folder that only this user can change or read.
 bool IsOwnFolder(const std::string& folder) {
   struct stat found {};
   return lstat(folder.c_str(), &found) == 0 && S_ISDIR(found.st_mode) &&
          found.st_uid == geteuid() && (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
-// "-4026531836": what a note's name has behind the process's number.
+// "-4026531836": the part of a note's name after the process's number.
 std::string NamespaceSuffix() {
   std::array<char, 64> link{};  // "pid:[4026531836]"
   const ssize_t got = readlink("/proc/self/ns/pid", link.data(), link.size());
@@ -58,7 +58,7 @@ std::string NoteOf(const std::string& folder, int pid) {
   return folder + "/" + std::to_string(pid) + NamespaceSuffix();
 }
 
-// 0 where it is no note's name, or another namespace's.
+// 0 if it is no note's name, or another namespace's.
 int PidOf(std::string_view name, std::string_view suffix) {
   int pid = 0;
   const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
@@ -66,7 +66,7 @@ int PidOf(std::string_view name, std::string_view suffix) {
   return error == std::errc() && name.substr(digits) == suffix ? pid : 0;
 }
 
-// At most `most` bytes of a file; empty where it cannot be read.
+// At most `most` bytes of a file; empty if it cannot be read.
 std::string Contents(const std::string& path, std::size_t most) {
   std::ifstream file(path, std::ios::binary);
   std::string text(most, '\0');
@@ -82,7 +82,7 @@ std::string CommandOf(int pid) {
   return words;
 }
 
-// False where it is no note, or of a process that is gone.
+// False if it is no note, or its process has ended.
 bool ReadNote(const std::string& path, int pid, JobNote* note) {
   std::istringstream lines(Contents(path, kMostNoteBytes));
   std::string first;
@@ -121,7 +121,7 @@ std::uint64_t StartTicksOf(int pid) {
   if (name_end == std::string::npos) return 0;
   std::istringstream fields(stat.substr(name_end + 1));
   std::string field;
-  constexpr int kStartTime = 20;  // fields behind the name
+  constexpr int kStartTime = 20;  // fields after the name
   for (int i = 0; i < kStartTime; ++i) fields >> field;
   std::uint64_t ticks = 0;
   (void)std::from_chars(field.data(), field.data() + field.size(), ticks);

@@ -8,7 +8,7 @@ constexpr unsigned char kDelete = 0x7f;
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
-// Bytes of the character that begins there; 0 where it is none that may stay.
+// Bytes of the character that begins there; 0 if it may not stay.
 std::size_t LengthOf(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   if (first < kDelete) return first >= kFirstNoControl ? 1 : 0;
@@ -20,7 +20,7 @@ std::size_t LengthOf(std::string_view text) {
   const auto second = static_cast<unsigned char>(text[1]);
   const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
   const bool beyond = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-  const bool control = first == 0xc2 && second < 0xa0;  // of a terminal's, in eight bits
+  const bool control = first == 0xc2 && second < 0xa0;  // an 8-bit control character of a terminal
   return overlong || beyond || control ? 0 : length;
 }
 

@@ -27,9 +27,9 @@ Status Failed(const MetricsAddress& address, const std::string& what) {
   return Status(StatusCode::kIoError, address.ToString() + ": " + what);
 }
 
-/// Keeps others that would listen in that folder waiting, a second at most: between finding a
-/// socket that nobody serves and taking its place nobody else may. Not where the store has no
-/// locks.
+/// Makes other processes that want to listen in that folder wait, a second at most: between finding
+/// a socket that no process serves and replacing it, no other may do so. Does nothing if the file
+/// system has no locks.
 class FolderLock {
  public:
   explicit FolderLock(const std::string& path) {
@@ -43,7 +43,7 @@ class FolderLock {
     }
   }
   ~FolderLock() {
-    // A child that was forked as the folder was opened may have it still.
+    // A child that was forked while the folder was opened may still have it.
     if (folder_) (void)flock(folder_.get(), LOCK_UN);
   }
   FolderLock(const FolderLock&) = delete;
@@ -70,7 +70,7 @@ const sockaddr* Generic(const Name& name) {
   return reinterpret_cast<const sockaddr*>(&name);
 }
 
-// Whether a socket of this user's is there that nobody serves.
+// Whether there is a socket of this user's that no process serves.
 bool IsLeftOver(const sockaddr_un& name) {
   struct stat found {};
   if (lstat(name.sun_path, &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
@@ -89,7 +89,7 @@ Status ListenAtPath(const MetricsAddress& address, OwnDescriptor* listener) {
   const FolderLock lock(address.path);
   *listener = NewSocket(AF_UNIX);
   if (!*listener) return Failed(address, std::strerror(errno));
-  // On Linux the name gets these rights, less the mask.
+  // On Linux the file gets these rights, less the mask.
   (void)fchmod(listener->get(), S_IRUSR | S_IWUSR);
   int failed = bind(listener->get(), Generic(name), sizeof(name));
   if (failed != 0 && errno == EADDRINUSE && IsLeftOver(name)) {
@@ -112,7 +112,7 @@ template <typename Name>
 Status ListenAtPort(MetricsAddress* address, const Name& name, OwnDescriptor* listener) {
   *listener = NewSocket(Generic(name)->sa_family);
   if (!*listener) return Failed(*address, std::strerror(errno));
-  const int yes = 1;  // what an ended process left of its connections does not count
+  const int yes = 1;  // ignores connections that an ended process left
   (void)setsockopt(listener->get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
   socklen_t bytes = sizeof(name);
   if (bind(listener->get(), Generic(name), bytes) != 0 || listen(listener->get(), kBacklog) != 0) {

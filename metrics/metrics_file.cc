@@ -15,7 +15,7 @@
 namespace ringfeed {
 namespace {
 
-// Whoever collects the file is often another user.
+// The collector of the file often runs as another user.
 constexpr mode_t kMode = S_IRUSR | S_IWUSR | S_IRGRP | S_IROTH;
 constexpr std::string_view kBegins = "# HELP ringfeed_";
 constexpr int kTries = 10;
@@ -51,7 +51,7 @@ Status MetricsFile::Failed(const std::string& why) const {
 
 Status MetricsFile::TakeOver() {
   for (int i = 0; i < kTries; ++i) {
-    // (Not to hang at the name of a pipe.)
+    // (O_NONBLOCK: must not hang if it is a pipe.)
     OwnDescriptor found =
         OwnDescriptor::Keep(open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
     if (!found && errno == ENOENT) return {};
@@ -85,18 +85,18 @@ Status MetricsFile::MakeBeside(const std::string& name, const std::string& text,
 }
 
 Status MetricsFile::Write(const std::string& text) {
-  // Another process, or its user, may have put something in its place since.
+  // Another process, or its user, may have replaced it since.
   if (locked_ && !IsStillThere(locked_.get(), path_)) locked_.Close();
   if (!locked_) {
     const Status status = TakeOver();
     if (!status.ok()) return status;
   }
-  // A name that collectors pass over: it does not end in .prom.
+  // A name that collectors skip: it does not end in .prom.
   const std::string made = path_ + "." + std::to_string(getpid()) + ".new";
   OwnDescriptor file;
   const Status status = MakeBeside(made, text, &file);
   if (!status.ok()) return status;
-  // Where no file was there, another process may have made one since.
+  // If there was no file, another process may have made one since.
   const bool placed =
       locked_ ? rename(made.c_str(), path_.c_str()) == 0 : link(made.c_str(), path_.c_str()) == 0;
   const int why = errno;

@@ -26,7 +26,7 @@ void CloseInChild() {
   fork_mutex.unlock();
 }
 
-// Under the mutex.
+// Call with the mutex held.
 void WatchForks() {
   if (watches_forks) return;
   watches_forks =
@@ -57,7 +57,7 @@ OwnDescriptor OwnDescriptor::Keep(int number) {
 void OwnDescriptor::Close() noexcept {
   if (number_ < 0) return;
   const std::lock_guard lock(fork_mutex);
-  // In a child of fork it is closed, and its number may be another one's.
+  // In a child of fork it is closed, and its number may belong to another file.
   const auto found = std::ranges::find(noted, number_);
   if (found != noted.end()) (void)close(std::exchange(*found, -1));
   number_ = -1;

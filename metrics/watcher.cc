@@ -46,7 +46,7 @@ std::uint64_t InodeOf(const std::string& path) {
   return lstat(path.c_str(), &found) == 0 ? found.st_ino : 0;
 }
 
-// As the process finds it from any folder.
+// The path as the process finds it from any folder.
 std::string Absolute(const std::string& path) {
   std::error_code failed;
   const std::filesystem::path absolute = std::filesystem::absolute(path, failed);
@@ -156,7 +156,7 @@ void Watcher::Run(const std::stop_token& stop) {
       WriteUntil(stop);
     }
   } catch (const std::exception& error) {
-    // Without memory for a text the job may still get on.
+    // Without memory for a text the job may still go on.
     Tell(Status(StatusCode::kResourceExhausted, error.what()));
   }
 }
@@ -184,7 +184,8 @@ void Watcher::Stop() {
     if (file_) WriteFile();
   }
   if (std::exchange(noted_, false)) TakeJobNote();
-  // The name goes first: nobody finds it dead and takes it, to lose it here.
+  // Removes the name first: no other process can then find the socket dead, replace it, and lose
+  // its own here.
   const std::uint64_t inode = std::exchange(socket_inode_, 0);
   if (inode != 0 && InodeOf(address_.path) == inode) (void)unlink(address_.path.c_str());
   server_.reset();
@@ -192,7 +193,7 @@ void Watcher::Stop() {
 
 namespace {
 
-/// What shows this process, if something does.
+/// The watcher of this process, if there is one.
 struct OfThisProcess {
   std::mutex mutex;  ///< guards what follows
   std::unique_ptr<Watcher> watcher;
@@ -203,7 +204,7 @@ OfThisProcess& Shown() {
   return shown.Get();
 }
 
-// A child of fork that ends by exit comes here, too, and has a watcher only of its own.
+// A child of fork that ends by exit comes here, too; it has no watcher but its own.
 void StopAtExit() {
   const std::lock_guard lock(Shown().mutex);
   if (Shown().watcher != nullptr) Shown().watcher->Stop();
@@ -215,7 +216,7 @@ void StartForThisProcess(const std::string& where) {
   const std::lock_guard lock(shown.mutex);
   const Status status = Watcher::Start(std::move(address), &shown.watcher);
   if (!status.ok()) {
-    // A run of days is not to end for that.
+    // This must not end a run of days.
     Tell(status);
     return;
   }

@@ -19,13 +19,13 @@
 
 namespace ringfeed {
 
-/// The text that is served, counted anew at most every 200 ms: any number of clients makes the
-/// process count five times a second. Thread safe.
+/// The served text, counted anew at most every 200 ms: whatever the number of clients, the process
+/// counts five times a second at most. Thread safe.
 class MetricsText {
  public:
   std::string OpenMetrics();
   std::string Prometheus();
-  /// What it costs is what the calling thread's time comes to, from now on until Expire.
+  /// From now on until Expire, the calling thread's CPU time is the cost shown.
   void ChargeThisThread();
   /// The next text is counted anew. The thread that was charged may end.
   void Expire();
@@ -45,13 +45,13 @@ class MetricsText {
 /// Shows this process at one address, from its start until Stop. It has one thread.
 class Watcher {
  public:
-  /// Starts. Fails where the address cannot be had.
+  /// Starts. Fails if the address cannot be used.
   static Status Start(MetricsAddress address, std::unique_ptr<Watcher>* watcher);
   ~Watcher() { Stop(); }
   Watcher(const Watcher&) = delete;
   Watcher& operator=(const Watcher&) = delete;
 
-  /// Ends the thread, writes a file a last time, and takes away what stands in the file system. Of
+  /// Ends the thread, writes a file a last time, and removes what is in the file system. Only in
   /// the process that started it; a second call changes nothing.
   void Stop();
   const MetricsAddress& address() const { return address_; }
@@ -69,13 +69,13 @@ class Watcher {
   OwnDescriptor waker_;
   std::optional<HttpServer> server_;
   std::optional<MetricsFile> file_;
-  bool told_ = false;  ///< that the file cannot be written
+  bool told_ = false;  ///< it was told that the file cannot be written
   std::uint64_t socket_inode_ = 0;
-  bool noted_ = false;  ///< for `ringfeed top`
+  bool noted_ = false;  ///< has a note for `ringfeed top`
   std::jthread thread_;
 };
 
-/// The page that draws what /metrics says: one file, without anything from outside.
+/// The page that draws /metrics: one file that needs nothing from outside.
 std::string_view MetricsPage();
 
 }  // namespace ringfeed

@@ -21,7 +21,7 @@ void CheckSlots(std::span<const SlotSpec> slots, const Instance& instance) {
   if (!status.ok()) [[unlikely]] {
     throw Error(std::move(status));
   }
-  // It is read when its producer has long gone on.
+  // The consumer reads it long after the producer has gone on.
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (instance[i].owner != nullptr || instance[i].bytes == 0) continue;
     const std::string slot = "slot " + std::to_string(i) + " \"" + slots[i].name + "\"";
@@ -80,7 +80,7 @@ std::vector<SlotSpec> LoDTensorBlockingQueue::slots() const {
 QueueResult LoDTensorBlockingQueue::AwaitSlots(Deadline deadline, const std::stop_token& stop) {
   if (!options_.learn_dtypes) return QueueResult::kOk;
   return AwaitFirst(deadline, stop, [&] {
-    const bool closed = IsClosed();  // first: what came before that counts
+    const bool closed = IsClosed();  // first: pushes before it count
     const std::lock_guard lock(first_mutex_);
     if (slots_known_) return QueueResult::kOk;
     return closed ? QueueResult::kClosed : QueueResult::kEmpty;
@@ -97,7 +97,7 @@ void LoDTensorBlockingQueue::Check(const Instance& instance) {
       learnt[i].dtype = instance[i].dtype;
     }
     CheckSlots(learnt, instance);
-    if (IsClosed()) return;  // what it takes no more teaches it nothing
+    if (IsClosed()) return;  // a closed queue learns nothing more
     slots_ = std::move(learnt);
     slots_known_ = true;
   }
@@ -121,9 +121,9 @@ QueueResult LoDTensorBlockingQueue::PushUntil(Instance&& instance, Deadline dead
   return channel_.PushUntil(std::move(instance), deadline, stop);
 }
 
-// The instance goes into the channel like any other, so that Size, Cap and back-pressure are as
-// they always are; what pops deliver is a copy beside it. Of pushes at the same time any may be
-// the first.
+// The instance goes into the channel like any other, so that Size, Cap and back-pressure work as
+// always; pops deliver a copy that is kept apart. If several pushes come at the same time, any may
+// be the first.
 QueueResult LoDTensorBlockingQueue::PushAndKeepFirst(Instance&& instance, Deadline deadline,
                                                      const std::stop_token& stop) {
   std::shared_ptr<const Instance> first;
@@ -231,7 +231,7 @@ std::shared_ptr<LoDTensorBlockingQueue> LoDTensorBlockingQueueHolder::ReOpenAfte
     queue_ = opened;
   }
   replaced->Close();
-  // Whoever holds it still finds the end, not the rest.
+  // A consumer that still holds the old queue finds its end, not the rest of its items.
   Instance rest;
   while (replaced->PopUntil(&rest, kNoDeadline) == QueueResult::kOk) {
   }
@@ -244,7 +244,7 @@ Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
     generate(queue, stop);
   } catch (...) {
     if (!queue.IsClosed() && !stop.stop_requested()) {
-      // Not Kill: what was pushed before is good.
+      // Close, not Kill: the instances pushed before are good.
       Status status = StatusOfUsers("the producer", ThrownError::kKeepsStatus);
       queue.Close(status);
       return status;
@@ -266,7 +266,7 @@ QueueProducer::QueueProducer(std::shared_ptr<LoDTensorBlockingQueue> queue, Queu
 
 void QueueProducer::Stop() {
   if (!thread_.joinable()) return;
-  // First: what the generator throws because of it is no failure any more.
+  // First, so that an exception that the generator throws because of the close is no failure.
   thread_.request_stop();
   queue_->Close();
   thread_.join();

@@ -7,7 +7,7 @@
 
 namespace ringfeed {
 
-/// What a queue between a user's threads counts.
+/// The counts of a queue between a user's threads.
 struct QueueCounts {
   std::size_t items = 0;
   std::size_t capacity = 0;
@@ -15,7 +15,7 @@ struct QueueCounts {
   RingStats waits;
 };
 
-/// The queues of this process, where somebody looks: see IsWatched.
+/// The queues of this process, if it is observed: see IsWatched.
 LiveList<QueueCounts>& LiveQueues();
 
 }  // namespace ringfeed

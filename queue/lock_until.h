@@ -8,12 +8,12 @@
 
 namespace ringfeed {
 
-/// Locks the mutex; the lock owns nothing where the deadline came first. A mutex that is free is
-/// locked also behind the deadline.
+/// Locks the mutex; the lock owns nothing if the deadline came first. A free mutex is locked even
+/// after the deadline.
 inline std::unique_lock<std::timed_mutex> LockUntil(std::timed_mutex& mutex, Deadline deadline) {
   if (deadline == kNoDeadline) return std::unique_lock(mutex);
-  // By the system's clock, in short pieces since that one may be set: ThreadSanitizer does not know
-  // the lock by the monotonic clock.
+  // Uses the system's clock, in short pieces because that clock may be set: ThreadSanitizer does
+  // not understand the lock by the monotonic clock.
   constexpr std::chrono::milliseconds kPiece{100};
   std::unique_lock lock(mutex, std::try_to_lock);
   while (!lock.owns_lock()) {

@@ -15,14 +15,14 @@ namespace {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(std::atomic<std::uint64_t>) == sizeof(std::uint64_t));
 
-// The kernel compares 32 bits; the epoch is the upper half of the word. Only the kernel reads
-// the half alone, user code always touches the whole word.
+// The kernel compares 32 bits; the epoch is the upper half of the word. Only the kernel reads the
+// half alone; user code always accesses the whole word.
 const std::uint32_t* EpochHalf(const std::atomic<std::uint64_t>& word) noexcept {
   constexpr std::size_t kIndex = std::endian::native == std::endian::little ? 1 : 0;
   return reinterpret_cast<const std::uint32_t*>(&word) + kIndex;
 }
 
-// Of CLOCK_MONOTONIC; the kernel refuses negative times, and zero is as far past.
+// A time of CLOCK_MONOTONIC; the kernel refuses negative times, and zero is past as well.
 timespec AbsoluteTime(Deadline deadline) noexcept {
   const auto nanos =
       std::chrono::duration_cast<std::chrono::nanoseconds>(deadline.time_since_epoch()).count();

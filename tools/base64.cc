@@ -23,7 +23,7 @@ constexpr Pairs MakePairs() {
 }
 constexpr Pairs kPairs = MakePairs();
 
-// What each character stands for; a bit that no value has, where it stands for nothing.
+// The value of each character; for an invalid character, a bit that no value has.
 constexpr std::uint32_t kInvalid = 1 << 8;
 using Values = std::array<std::uint16_t, 256>;
 constexpr Values MakeValues() {
@@ -36,7 +36,7 @@ constexpr Values MakeValues() {
 }
 constexpr Values kValues = MakeValues();
 
-// The same at each of the four places in a group, shifted there already.
+// The same for each of the four places in a group, already shifted there.
 using GroupValues = std::array<std::array<std::uint32_t, 256>, 4>;
 constexpr std::uint32_t kInvalidGroup = 1U << 31;
 constexpr GroupValues MakeGroupValues() {
@@ -76,7 +76,7 @@ Status Bad(std::size_t place, const std::string& what) {
   return Status(StatusCode::kDamaged, "character " + std::to_string(place + 1) + ": " + what);
 }
 
-// Says what is wrong with a text that is known to hold a character outside of the alphabet.
+// Names the error of a text that is known to hold a character outside of the alphabet.
 Status DescribeBad(std::string_view text) {
   for (std::size_t place = 0; place < text.size(); ++place) {
     const auto c = static_cast<unsigned char>(text[place]);

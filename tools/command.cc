@@ -44,11 +44,12 @@ void TellFailure(const Status& status) {
 void PrepareStandardStreams() {
   for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(descriptor, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The lowest free number is this one. The wrong way round, so that using it fails.
+    // open returns the lowest free number, which is this one. The access mode is the wrong one, so
+    // that any use fails.
     const int held = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY);
     if (held > STDERR_FILENO) close(held);
   }
-  // Whole reports: stdio forgets why a write failed that it made by itself.
+  // Buffers whole reports: stdio forgets why a write of its own failed.
   constexpr std::size_t kBytes = std::size_t{1} << 18;
   if (isatty(STDOUT_FILENO) != 1) (void)std::setvbuf(stdout, nullptr, _IOFBF, kBytes);
 }

@@ -11,21 +11,21 @@ class App;
 
 namespace ringfeed::tools {
 
-/// What the command's exit status says. An interface: scripts depend on the numbers.
+/// The meaning of the command's exit status. An interface: scripts depend on the numbers.
 enum ExitStatus : int {
   kExitFine = 0,
   kExitData = 1,   ///< damage was met, the data failed, or the output could not be written
   kExitUsage = 2,  ///< an option, a name or the system's set-up does not allow the run
 };
 
-/// Of a run that ended with `status`: names, rights and options are usage, all else is data.
+/// For a run that ended with `status`: names, rights and options are usage, all else is data.
 ExitStatus ExitStatusOf(const Status& status);
 
-/// To be thrown where options, names and what stands under them do not go together.
+/// Throw it if options, names and the files of those names do not fit together.
 Error Refuse(const std::string& why);
 
-/// To be thrown where a file that was named for output and opened could not be written: the command
-/// ends with kExitData, as where stdout could not be.
+/// Throw it if a file that was named for output and opened could not be written: the command ends
+/// with kExitData, as if stdout could not be written.
 class OutputError : public Error {
  public:
   using Error::Error;
@@ -34,24 +34,24 @@ class OutputError : public Error {
 /// Tells a failure on stderr; nothing of OK.
 void TellFailure(const Status& status);
 
-/// At the start of the program. Sees to it that the descriptors 0, 1 and 2 are taken: a file that
-/// is opened must not get the number of a standard stream that the caller closed, and a report then
-/// be written into it. What is closed stays unreadable and unwritable. Buffers what no terminal
-/// sees.
+/// Call it at the start of the program. It makes sure that the descriptors 0, 1 and 2 are taken:
+/// otherwise a file that is opened could get the number of a standard stream that the caller
+/// closed, and a report would be written into it. A closed stream stays unreadable and unwritable.
+/// Output that goes to no terminal is buffered.
 void PrepareStandardStreams();
 
-/// Hands what was printed so far to the system. The first failure of all, again at each call: what
-/// was printed then or later is lost.
+/// Hands everything printed so far to the system. Returns the first failure, again at each call:
+/// what was printed then or later is lost.
 Status FlushOutput();
 
-/// Whoever tells FlushOutput's failure on stderr says so: it is told once.
+/// Call it after telling FlushOutput's failure on stderr, so that it is told only once.
 void OutputFailureIsTold();
 
-/// The exit status of the whole command, which was `exit_status` so far: kExitData where its
-/// standard output could not be written. Tells why, on stderr.
+/// The exit status of the whole command, which was `exit_status` so far: kExitData if its standard
+/// output could not be written. Tells why, on stderr.
 int ExitStatusWithOutput(int exit_status);
 
-/// One subcommand: declares its options, then runs with what was parsed into them.
+/// One subcommand: declares its options, then runs with the parsed values.
 class Command {
  public:
   virtual ~Command() = default;

@@ -15,7 +15,7 @@ namespace ringfeed::tools {
 
 using Sha256Value = std::array<std::byte, 32>;
 
-/// SHA-256 of what is appended. One thread at a time.
+/// SHA-256 of the appended bytes. One thread at a time.
 class Sha256 {
  public:
   Sha256();
@@ -49,15 +49,15 @@ class MultisetSum {
   std::array<std::uint64_t, 4> words_{};  // the lowest first
 };
 
-/// What `digest` says about a sequence of records.
+/// The digest of a sequence of records.
 class RecordDigest {
  public:
   void Add(std::span<const std::byte> payload);
   std::uint64_t records() const { return records_; }
   std::uint64_t payload_bytes() const { return payload_bytes_; }
   const MultisetSum& multiset() const { return multiset_; }
-  /// SHA-256 over, for each record in order, its length as u64 little endian and its payload. Once,
-  /// at the end.
+  /// SHA-256 over, for each record in order, its length as u64 little endian and its payload. Call
+  /// once, at the end.
   Sha256Value FinishSequence() { return sequence_.Finish(); }
 
  private:

@@ -26,7 +26,7 @@ OpenOptions OneFileOptions(const std::string& format, OnDamage on_damage, const 
 MetDamage DamageOf(const Reader& reader, const std::string& file) {
   PipelineStats stats = reader.Stats();
   MetDamage damage{std::move(stats.damage), stats.damaged_records, std::move(stats.warnings)};
-  // Where a range was noted, it is what reading failed at.
+  // If a range was noted, it is the one that reading failed at.
   if (damage.ranges.empty()) AddFailure(reader.status(), file, &damage);
   return damage;
 }

@@ -17,36 +17,36 @@
 
 namespace ringfeed::tools {
 
-/// How a file is read; never what is found in it.
+/// How a file is read; never changes what is found in it.
 struct FileSpeed {
   std::size_t arena_bytes = 0;  ///< of the pinned memory
   IoPath path = IoPath::kAuto;
 };
 
-/// What was skipped, or what reading failed at: under kFail all from there on is not delivered.
+/// What was skipped, or the failure of reading: under kFail nothing after it is delivered.
 struct MetDamage {
   std::vector<DamagedRange> ranges;  ///< the first 1,000
   std::uint64_t records = 0;         ///< known records, and ranges without any
   std::vector<DataWarning> warnings{};
 };
 
-/// Adds what a damaged file failed at: all from there to its end.
+/// Adds the failure of a damaged file: everything from there to its end.
 void AddFailure(const Status& failure, const std::string& file, MetDamage* damage);
 
-/// The records of one file (or stream) in their order in it, for commands that look at files one by
+/// The records of one file (or stream) in their order in it, for commands that process files one by
 /// one: a chain of OpenFiles alone, on one reader thread.
 class FileRecords {
  public:
-  /// `format` and `speed` as in OpenOptions. Throws Error where the set-up does not work.
+  /// `format` and `speed` as in OpenOptions. Throws Error if the set-up does not work.
   FileRecords(std::string file, const std::string& format, OnDamage on_damage,
               const FileSpeed& speed = {});
 
-  /// The same of a stream. Throws Error as above.
+  /// The same for a stream. Throws Error as above.
   FileRecords(std::unique_ptr<StreamSource> stream, const std::string& format, OnDamage on_damage);
 
-  /// Some next records, valid until the next call; a damaged one may stand as a null span.
+  /// Some next records, valid until the next call; a damaged one may be a null span.
   ReadResult Next(std::span<const RecordSpan>* records);
-  /// The same, but kTimeout where nothing came until `deadline`; what is there comes in any case.
+  /// The same, but kTimeout if nothing came until `deadline`; available records come in any case.
   ReadResult Next(std::span<const RecordSpan>* records, Deadline deadline);
   /// The failure after kFailed.
   Status status() const { return reader_.status(); }
@@ -59,13 +59,13 @@ class FileRecords {
   std::string file_;
   Reader reader_;
   RecordBlock block_;
-  std::vector<RecordSpan> intact_;  ///< of the block, where not all are
+  std::vector<RecordSpan> intact_;  ///< of the block, if not all are
 };
 
-/// The same of parsed rows, one by one.
+/// The same for parsed rows, one by one.
 class FileRows {
  public:
-  /// Throws Error where the set-up does not work.
+  /// Throws Error if the set-up does not work.
   FileRows(std::string file, const std::string& format, OnDamage on_damage,
            std::shared_ptr<const Parser> parser);
 

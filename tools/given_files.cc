@@ -43,7 +43,7 @@ std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const Status status = ExpandPattern(name, &files);
     if (status.code() == StatusCode::kNotFound) {
-      files.push_back(name);  // whoever opens it says so
+      files.push_back(name);  // opening it reports that
     } else if (!status.ok()) {
       throw Error(status);
     }
@@ -96,7 +96,7 @@ void RefuseStreamTwice(const std::vector<std::string>& files) {
     if (!names.insert(file).second) throw Refuse(file + twice);
     struct stat facts {};
     const int found = file == "-" ? fstat(STDIN_FILENO, &facts) : stat(file.c_str(), &facts);
-    if (found != 0) continue;  // an address, or whoever opens it says so
+    if (found != 0) continue;  // an address, or opening it reports that
     const auto [place, is_new] = places.emplace(std::pair(facts.st_dev, facts.st_ino), file);
     if (!is_new) throw Refuse(file + twice + ": as " + place->second + " too");
   }
@@ -105,7 +105,8 @@ void RefuseStreamTwice(const std::vector<std::string>& files) {
 std::vector<std::string> FilesRead(const std::vector<std::string>& inputs,
                                    const std::string& format) {
   constexpr std::uint64_t kAnyStripe = std::uint64_t{1} << 20;
-  // The one format of two files. Others are not looked into: that would take files out of the cold.
+  // The one format of two files. Other files are not opened: that would bring them into the page
+  // cache.
   const std::shared_ptr<const Format> of_two = FindFormat("megatron").format;
   std::vector<std::string> files = inputs;
   for (const std::string& input : inputs) {
@@ -113,7 +114,7 @@ std::vector<std::string> FilesRead(const std::vector<std::string>& inputs,
     if (of_two->FilesOf(input).size() == 1) continue;
     if (IsStreamName(input) || !fs::is_regular_file(input, missing)) continue;
     const ExaminedFile examined = ExamineFile(input, nullptr, format, kAnyStripe);
-    if (!examined.status.ok()) continue;  // whoever reads it says so
+    if (!examined.status.ok()) continue;  // reading it reports that
     for (const std::string& file : examined.format->FilesOf(input)) {
       if (file != input) files.push_back(file);
     }
@@ -149,7 +150,7 @@ void RefuseOneOutputTwice(const std::vector<std::string>& outputs) {
 }
 
 FileShare ShareOut(const std::vector<std::string>& files) {
-  // What turns out to need more memory than a share is read again with more: a stream cannot be.
+  // A file that needs more memory than a share is read again with more. A stream cannot be.
   if (std::ranges::any_of(files, IsStreamName)) return {};
   const std::size_t memory = Arena::Default()->unreserved_bytes() / 2;
   const auto cpus = static_cast<std::size_t>(std::max(1, CountCpus().usable));
@@ -183,7 +184,7 @@ void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs) {
       workers.push_back(StartThread("a thread for the files", work));
     }
   } catch (const Error&) {
-    if (workers.empty()) throw;  // else those that there are do all
+    if (workers.empty()) throw;  // else those that run do all
   }
   for (std::size_t i = 0; i < count; ++i) {
     std::unique_lock lock(mutex);

@@ -18,8 +18,9 @@
 namespace ringfeed::tools {
 namespace {
 
-// Those that would end the process. One that is ignored stays so: a shell has its jobs in the
-// background ignore Ctrl-C, nohup the end of the terminal; but a signalfd gets also these.
+// The signals that would end the process. An ignored one stays ignored: a shell makes its
+// background jobs ignore Ctrl-C, nohup the end of the terminal; but a signalfd would also get
+// these.
 sigset_t Signals() {
   sigset_t signals;
   sigemptyset(&signals);

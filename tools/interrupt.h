@@ -8,11 +8,11 @@
 namespace ringfeed::tools {
 
 /// Ctrl-C (and SIGTERM, and SIGHUP, the end of the terminal), each if it is not ignored, for the
-/// life of this object: the first one runs `stop` on a thread of its
-/// own, so that what was done so far can be reported; the second one ends the process as usual.
-/// Made before other threads that do not block these signals, ended by the thread that made it.
+/// life of this object. The first one runs `stop` on a thread of its own, so that the work done so
+/// far can be reported; the second one ends the process as usual. Make it before other threads that
+/// do not block these signals; the thread that made it must destroy it.
 ///
-/// Without a signal handler: under ThreadSanitizer one is kept back while its thread sleeps in a
+/// It uses no signal handler: ThreadSanitizer holds a handler back while its thread sleeps in a
 /// call that it does not know.
 class Interrupt {
  public:
@@ -21,7 +21,7 @@ class Interrupt {
   Interrupt(const Interrupt&) = delete;
   Interrupt& operator=(const Interrupt&) = delete;
 
-  /// True once the first signal has come.
+  /// True after the first signal has come.
   bool requested() const;
 
  private:

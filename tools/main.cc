@@ -84,7 +84,7 @@ int RunCommand(Command* command) {
     TellFailure(error.status());
     return error.status().code() == StatusCode::kDamaged ? kExitData : kExitUsage;
   } catch (const std::system_error& error) {
-    // What the standard library says of a thread that cannot be started names no subject.
+    // The standard library's message for a thread that cannot be started names no subject.
     const bool of_thread = error.code() == std::errc::resource_unavailable_try_again;
     std::fprintf(stderr, "ringfeed: %s%s\n", of_thread ? "start a thread: " : "", error.what());
     return kExitUsage;
@@ -97,7 +97,7 @@ int RunCommand(Command* command) {
   }
 }
 
-// By no memory, and so by no stdio: there may be none to say that there is none.
+// Without memory, and so without stdio: there may be none left even for this message.
 int SayLast(std::string_view words) noexcept {
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, words.data(), words.size());
   return kExitUsage;
@@ -108,7 +108,7 @@ constexpr std::string_view kNoMemoryLeft =
 
 void (*terminate_as_usual)() = nullptr;
 
-// A thread that gets no memory may have nobody left to tell, and not even memory to throw.
+// A thread that gets no memory may have no one left to tell, and not even memory to throw.
 void Terminate() {
   constexpr std::size_t kToThrow = std::size_t{1} << 16;
   try {
@@ -117,12 +117,12 @@ void Terminate() {
   } catch (const std::bad_alloc&) {
     _exit(SayLast(kNoMemoryLeft));
   } catch (...) {
-    // A mistake: with what it left behind.
+    // A mistake in the program: ends as usual.
   }
   terminate_as_usual();
 }
 
-// Under the names recordio_encode and recordio_decode the command is one of its subcommands.
+// Called as recordio_encode or recordio_decode, the command is one of its subcommands.
 std::vector<const char*> Words(int argc, char** argv) {
   std::vector<const char*> words(argv, argv + argc);
   if (words.empty()) return words;
@@ -162,7 +162,7 @@ bool IsOption(const CLI::App& app, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// What was wrong with the words, with what they may have been meant for.
+// The error in the words, with a suggestion of the words that were meant.
 std::string UsageText(const CLI::App* app, const CLI::Error& error) {
   constexpr char kMore[] = "\nRun with --help for more information.\n";
   const std::vector<std::string> rest = app->remaining(true);
@@ -229,6 +229,6 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     return SayLast(kNoMemoryLeft);
   } catch (...) {
-    return SayLast("ringfeed: it cannot go on\n");  // what is not told by now cannot be
+    return SayLast("ringfeed: it cannot go on\n");  // nothing more can be told
   }
 }

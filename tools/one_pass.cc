@@ -24,8 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Of each way so much is read, of different parts of the file: of one part the second look would
-// find all of it in the processor's cache.
+// Each way reads so much, from different parts of the file: the second try would find the same part
+// in the processor's cache.
 constexpr std::size_t kTriedBytes = std::size_t{4} << 20;
 constexpr std::size_t kBlockBytes = std::size_t{512} << 10;
 
@@ -44,7 +44,7 @@ std::uint32_t MapAndSum(int descriptor, off_t at) {
   if (mapped == MAP_FAILED) return 0;
   std::uint32_t sum = 0;
   {
-    const SigbusGuard guard(mapped, kTriedBytes);  // whoever cuts the file meanwhile
+    const SigbusGuard guard(mapped, kTriedBytes);  // another process may cut the file meanwhile
     sum = Crc32c({static_cast<const std::byte*>(mapped), kTriedBytes});
   }
   munmap(mapped, kTriedBytes);
@@ -77,7 +77,7 @@ IoPath PathOfOnePass(const std::string& file) {
   const OpenInputResult chosen = OpenInput(file, options);
   if (!chosen.status.ok() || !chosen.file->choice().resident) return IoPath::kAuto;
   if (std::filesystem::file_size(file, ignored) < 4 * kTriedBytes) return IoPath::kAuto;
-  static const bool maps = MappingPays(file);  // it is the machine's affair
+  static const bool maps = MappingPays(file);  // depends on the machine alone
   if (!maps) return IoPath::kPread;
   options.path = IoPath::kMmap;
   return OpenInput(file, options, {.may_map = true}).status.ok() ? IoPath::kMmap : IoPath::kAuto;

@@ -11,7 +11,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// Of all of the text.
+// Parses all of the text.
 template <typename Number>
 bool Parse(std::string_view text, Number* number) {
   const char* const end = text.data() + text.size();
@@ -19,7 +19,7 @@ bool Parse(std::string_view text, Number* number) {
   return result.ec == std::errc() && result.ptr == end;
 }
 
-// The option's own conversion, which follows, would read those as octal.
+// The option's own conversion, which follows, would read it as octal.
 bool HasNeedlessZero(std::string_view text) {
   if (text.starts_with('-')) text.remove_prefix(1);
   return text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';

@@ -14,14 +14,14 @@
 
 namespace ringfeed::tools {
 
-/// What an option --format takes.
+/// The values of an option --format.
 inline constexpr char kFormatText[] =
     "tfrecord, recordio, ofrecord, tar, npy, tokens, megatron, lines, jsonl, csv, tsv, rows:BYTES "
     "or raw, "
     "some with parameters after a colon, or +gzip, +zlib, +zstd; default: found by content or "
     "name";
 
-/// What an option --parse takes.
+/// The values of an option --parse.
 inline constexpr char kParseText[] =
     "records into fields: raw | 'rows: f4[13] i4' | 'example: image=u1[] label=i8[1]' | "
     "'sequence: id=i8 | tokens=i8[]' | "
@@ -42,7 +42,7 @@ inline CLI::Validator SizeValue() {
   return CLI::Validator(take, "");
 }
 
-/// Takes numbers above 0, and says so of others without the largest number there is.
+/// Takes numbers above 0, and rejects others without naming the largest number there is.
 inline CLI::Validator AboveZero() {
   return CLI::Validator(
       [](const std::string& word) {
@@ -65,8 +65,8 @@ std::string NoneOf(const std::string& word, const std::map<std::string, Value>& 
   return "\"" + word + "\" is none of " + known + DidYouMean(word, words);
 }
 
-/// Takes one of the names, for an option of what they stand for. What is none of them is refused
-/// with the nearest.
+/// Takes one of the names, for an option with these values. Refuses any other word with the nearest
+/// name.
 template <typename Value>
 CLI::Validator NamedValue(const std::map<std::string, Value>& names) {
   const auto take = [names](std::string& word) -> std::string {
@@ -85,7 +85,7 @@ inline constexpr char kOnDamageText[] =
 inline constexpr char kStrictText[] =
     "what is only warned of, such as a tar archive without its end, is a failure";
 
-/// Adds --on-damage=fail|skip, described by `what`; what `on_damage` is now is the default.
+/// Adds --on-damage=fail|skip, described by `what`; its present value is the default.
 inline void AddDamageOption(CLI::App* app, OnDamage* on_damage,
                             const std::string& what = kOnDamageText) {
   static const std::map<std::string, OnDamage> kPolicies = {{"fail", OnDamage::kFail},

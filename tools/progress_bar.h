@@ -6,8 +6,8 @@
 
 namespace ringfeed::tools {
 
-/// A line on stderr that is redrawn in place a few times a second, where stderr is a terminal;
-/// nothing at all elsewhere. One thread at a time.
+/// A line on stderr that is redrawn in place a few times a second if stderr is a terminal;
+/// otherwise nothing. One thread at a time.
 class ProgressBar {
  public:
   /// `total` units are expected, 0: unknown.
@@ -16,10 +16,10 @@ class ProgressBar {
   ProgressBar(const ProgressBar&) = delete;
   ProgressBar& operator=(const ProgressBar&) = delete;
 
-  /// True where it is shown at all, so that a caller need not count for nothing.
+  /// True if it is shown at all; else a caller need not count.
   bool shown() const { return shown_; }
-  /// `done` units so far; `bytes` of data for the rate, 0: none is shown. Where a total is expected
-  /// the time left is told too, as if all units took alike. Cheap enough for every batch.
+  /// `done` units so far; `bytes` of data for the rate, 0: none is shown. If a total is expected
+  /// the time left is shown too, as if all units took equally long. Cheap enough for every batch.
   void Update(std::uint64_t done, std::uint64_t bytes);
   /// Takes the line off the terminal.
   void Clear();

@@ -80,14 +80,14 @@ Status RecordWalk::Fill(std::size_t bytes) {
             buffer_.begin() + static_cast<std::ptrdiff_t>(filled_), buffer_.begin());
   filled_ -= used;
   buffer_offset_ = offset_;
-  // No more than there is: to clear a large buffer costs more than to read a small file.
+  // No more than there is: clearing a large buffer costs more than reading a small file.
   const std::uint64_t left = decompressed_ != nullptr ? bytes : file_bytes_ - read_offset_;
   const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(bytes, filled_ + left));
   Status status;
   while (filled_ < wanted && !all_read_ && status.ok()) {
     if (filled_ == buffer_.size()) {
-      // Content has no end that a length could be checked against: one that nothing stands behind
-      // takes no memory.
+      // Content has no known end to check a length against: a length with no bytes after it takes
+      // no memory.
       const std::size_t most =
           decompressed_ != nullptr ? std::max(2 * filled_, kReadBytes) : wanted;
       buffer_.resize(std::min(wanted, most));
@@ -109,7 +109,7 @@ void RecordWalk::CountUntrusted() {
   member_ = member;
   const std::byte* const begin = buffer_.data();
   for (const RecordSpan& record : output_.records) {
-    // A chunk's records stand elsewhere.
+    // A chunk's records are in other memory.
     const bool inside =
         !std::less<>()(record.data, begin) && !std::greater<>()(record.data, begin + filled_);
     const bool before =

@@ -15,22 +15,22 @@
 
 namespace ringfeed::tools {
 
-/// The records of one file by plain reads in a plain loop: what `feed --verify` counts the
-/// deliveries of the executor against, and so shares neither threads, slabs nor order with it.
+/// The records of one file by plain reads in a plain loop. `feed --verify` checks the deliveries of
+/// the executor against them, so it shares neither threads, slabs nor order with it.
 class RecordWalk {
  public:
-  /// `format` as in OpenOptions. Throws Error where the file cannot be opened.
+  /// `format` as in OpenOptions. Throws Error if the file cannot be opened.
   RecordWalk(const std::string& file, const std::string& format, OnDamage on_damage);
   ~RecordWalk();
   RecordWalk(const RecordWalk&) = delete;
   RecordWalk& operator=(const RecordWalk&) = delete;
 
-  /// Some next records, valid until the next call; a damaged one may stand as a null span.
+  /// Some next records, valid until the next call; a damaged one may be a null span.
   ReadResult Next(std::span<const RecordSpan>* records);
   const Status& status() const { return status_; }
   /// What was skipped so far.
   const std::vector<DamagedRange>& damage() const { return damage_; }
-  /// What is odd about the file, as far as it was read.
+  /// Oddities of the file, as far as it was read.
   const std::vector<DataWarning>& warnings() const { return warnings_; }
   const Format& format() const { return *format_; }
   std::uint64_t file_bytes() const { return file_bytes_; }
@@ -38,14 +38,14 @@ class RecordWalk {
 
  private:
   void Open(const std::string& file);
-  /// The file's bytes at read_offset_, moved on; *got is 0 at its end.
+  /// Reads the file's bytes at read_offset_ and moves it on; *got is 0 at the end.
   Status ReadFile(std::span<std::byte> to, std::size_t* got);
-  /// Makes at least `bytes` bytes from offset_ stand at buffer_'s front, or all that there are.
+  /// Brings at least `bytes` bytes from offset_ on to buffer_'s front, or all that there are.
   Status Fill(std::size_t bytes);
-  /// Counts the records that stand in the compressed member that is read now.
+  /// Counts the records in the compressed member that is read now.
   void CountUntrusted();
-  /// Whether that failure is damage that ends a compressed file early and is skipped; noted then.
-  /// Else it says what was delivered of the damaged member.
+  /// Whether that failure is damage that ends a compressed file early and is skipped; notes it
+  /// then. Otherwise adds what was delivered of the damaged member.
   bool SkipRest(Status* read);
 
   const std::string file_;
@@ -54,16 +54,16 @@ class RecordWalk {
   std::uint64_t file_bytes_ = 0;
   std::uint64_t read_offset_ = 0;
   std::unique_ptr<DecompressedReader>
-      decompressed_;             // of a compressed file: what offsets below count
-  std::uint64_t member_ = 0;     // where that member begins, decompressed
+      decompressed_;             // of a compressed file: offsets below count it
+  std::uint64_t member_ = 0;     // start of that member, decompressed
   std::uint64_t untrusted_ = 0;  // its records so far
   bool all_read_ = false;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
   std::vector<std::byte> buffer_;
-  std::size_t filled_ = 0;           // so many of its bytes are the file's
+  std::size_t filled_ = 0;           // how many of its bytes are the file's
   std::uint64_t buffer_offset_ = 0;  // place of buffer_'s first byte
-  std::uint64_t offset_ = 0;         // where framing goes on
+  std::uint64_t offset_ = 0;         // next offset to frame
   std::size_t need_bytes_;
   FrameOutput output_;
   HeapFrameMemory memory_;

@@ -44,7 +44,7 @@ Json WarningsJson(const std::vector<DataWarning>& warnings) {
 void PrintJson(const Json& json) {
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
   std::puts(text.c_str());
-  (void)FlushOutput();  // main() sees to its failure
+  (void)FlushOutput();  // main() reports its failure
 }
 
 std::string FixedText(double value, int decimals) {

@@ -29,18 +29,18 @@ std::string RateText(double bytes_per_second);
 /// "12,345,678".
 std::string CountText(std::uint64_t count);
 
-/// "a.tfrecord: skipped bytes 100 to 125: …", or, of a record that only its parser refused,
+/// "a.tfrecord: skipped bytes 100 to 125: …", or, for a record that only its parser refused,
 /// "a.tfrecord: skipped a record: …".
 std::string SkippedText(const DamagedRange& range);
 
-/// Tells on stderr what was skipped, a line for each range. `failure`: what the run ended with, if
-/// with one; the range that it is of was not skipped.
+/// Reports skipped ranges on stderr, a line for each. `failure`: the run's failure, if any; its
+/// range was not skipped.
 void TellSkipped(const std::vector<DamagedRange>& damage, const Status& failure);
 
 using TableRows = std::vector<std::vector<std::string>>;
 
 /// Rows of cells as lines with aligned columns; the first column to the left, all others to the
-/// right where they look like numbers. No line ends in blanks.
+/// right if they look like numbers. No line ends in blanks.
 std::string TableText(const TableRows& rows);
 
 }  // namespace ringfeed::tools

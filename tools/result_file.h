@@ -5,17 +5,18 @@
 
 namespace ringfeed::tools {
 
-/// A file that is written at the end; its name is tried at the start, so that a run is not in vain.
+/// A file that is written at the end. Its name is tried at the start, so that a long run is not
+/// wasted.
 class ResultFile {
  public:
-  /// Throws Error where it cannot be written. An empty path: none.
+  /// Throws Error if it cannot be written. An empty path: none.
   explicit ResultFile(std::string path);
-  /// Leaves no empty file if nothing came of it.
+  /// Removes a new file that stayed empty.
   ~ResultFile();
   ResultFile(const ResultFile&) = delete;
   ResultFile& operator=(const ResultFile&) = delete;
 
-  /// Throws Error where it could not be written whole.
+  /// Throws Error if it could not be written whole.
   void Write(const std::string& text);
 
  private:

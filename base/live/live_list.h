@@ -17,15 +17,16 @@
 
 namespace ringfeed {
 
-/// What lives in this process of one kind (chains, feeds, queues), for whoever looks from outside,
-/// as `Counts` of each. It holds nothing alive: a member leaves when it ends, and waits at most for
-/// one look at itself. What it counted last stays to be seen until a new member takes its number.
+/// The things of one kind (chains, feeds, queues) that live in this process, as `Counts` of each,
+/// for an observer outside it. The list keeps nothing alive: a member leaves when it ends, and
+/// waits at most for one look at itself. Its last counts can still be seen until a new member takes
+/// its number.
 ///
 /// A number is the smallest one that no member has. So one that is made anew for every pass keeps
 /// its number, and there are never more numbers than members at a time.
 ///
-/// Thread safe. In a child of fork members of the parent's list leave without touching it: its
-/// locks may be held by threads that are not there. To be had by PerProcess.
+/// Thread safe. In a child of fork, members of the parent's list leave without touching it, because
+/// threads that do not exist there may hold its locks. Get one from PerProcess.
 template <typename Counts>
 class LiveList {
  private:
@@ -33,9 +34,9 @@ class LiveList {
   struct Place;
 
  public:
-  /// Fills in what was counted so far; false: it cannot be had without waiting, and what was seen
-  /// last stands. Called with what it filled in last, by one thread at a time. Must neither wait
-  /// nor call this list.
+  /// Fills in the counts so far. False: it would have to wait, and the last counts stand. Called by
+  /// one thread at a time, with the counts it filled in last. Must not wait and must not call this
+  /// list.
   using Count = std::function<bool(Counts* counts)>;
 
   /// A member's hold on its place. Move only; destroying it is Leave.
@@ -52,13 +53,13 @@ class LiveList {
       return *this;
     }
 
-    /// Counts a last time, and is seen as ended from then on. What Count needs may go afterwards.
-    /// Not under a lock that Count takes. A second call changes nothing.
+    /// Counts a last time; from then on the member is seen as ended. After it, what Count needs may
+    /// be destroyed. Do not call it under a lock that Count takes. A second call changes nothing.
     void Leave() noexcept {
       const std::shared_ptr<Place> place = std::move(place_);
       if (place == nullptr || place->process != ProcessNumber()) return;
       const std::lock_guard lock(place->mutex);
-      // Whoever it has to share with lets go at once: the last figures are worth a moment.
+      // Another holder of the lock lets go at once, and the last counts are worth a moment's wait.
       for (int look = 0; !place->Look() && look < kLastLooks; ++look) std::this_thread::yield();
       place->count = nullptr;
       place->ended.store(true, std::memory_order_relaxed);
@@ -122,7 +123,7 @@ class LiveList {
       try {
         if (!count || !count(&last)) return false;
       } catch (const std::bad_alloc&) {
-        return false;  // neither who looks nor who leaves ends the process for that
+        return false;  // no memory must end neither a look nor a Leave
       }
       counted = true;
       return true;

@@ -27,7 +27,7 @@ Decision& OfThisProcess() {
 
 std::atomic<StartWatching> offered{nullptr};
 
-// Under the mutex. False where nobody can show anything.
+// Call with the mutex held. False if the program has nothing that shows metrics.
 bool Start(const std::string& where) {
   const StartWatching start = offered.load(std::memory_order_relaxed);
   if (start != nullptr) {

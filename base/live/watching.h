@@ -4,25 +4,25 @@
 
 namespace ringfeed {
 
-/// The environment variable that says where a running process shows what it does; unset or empty:
-/// nowhere.
+/// The environment variable that names the place at which a running process shows what it does. If
+/// it is unset or empty, the process shows nothing.
 inline constexpr const char* kMetricsVariable = "RINGFEED_METRICS";
 
-/// Starts what shows this process there. Throws Error for a place that makes no sense; what cannot
-/// be had of one that does it tells on stderr.
+/// Makes this process show itself at that place. Throws Error for a place that makes no sense. If a
+/// sensible place cannot be used, it says so on stderr.
 using StartWatching = void (*)(const std::string& where);
 
-/// Whoever can show processes says so, once, before the first reader. Thread safe.
+/// A part that can show processes registers itself here, once, before the first reader. Thread
+/// safe.
 void OfferWatching(StartWatching start);
 
-/// Whether somebody looks at this process, so that what lives in it enters its LiveList. The first
-/// call in a process reads RINGFEED_METRICS, and starts what shows it. Where nothing can, it tells
-/// that on stderr, once. A child of fork decides for itself. Throws Error for a value that makes no
-/// sense, at every call. Thread safe.
+/// Whether this process is observed, so that what lives in it enters its LiveList. The first call
+/// in a process reads RINGFEED_METRICS and starts what shows the process. If nothing can show it,
+/// the call says so on stderr, once. A child of fork decides for itself. Throws Error at every call
+/// if the value makes no sense. Thread safe.
 bool IsWatched();
 
-/// From now on IsWatched is true in this process: somebody looks who needs no variable. Thread
-/// safe.
+/// From now on IsWatched is true in this process, whatever the variable says. Thread safe.
 void WatchThisProcess();
 
 }  // namespace ringfeed

@@ -21,7 +21,7 @@ int AffinityCount() {
   return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
-/// CPUs' worth of `text`, "quota period" in microseconds; 0 where it does not limit.
+/// CPUs' worth of `text`, "quota period" in microseconds; 0 if there is no limit.
 double QuotaOf(const std::string& text) {
   std::istringstream stream(text);
   double quota = 0;

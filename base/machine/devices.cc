@@ -75,7 +75,7 @@ std::string ControllerAbove(const Path& device) {
 }
 
 // An NVMe disk that several controllers may reach stands below a virtual subsystem, beside links to
-// those controllers. One of them says where the disk is.
+// those controllers. Any of them tells the disk's place.
 std::string ControllerOf(const Path& disk) {
   std::string address = ControllerAbove(disk);
   if (!address.empty() || !disk.parent_path().filename().native().starts_with("nvme-subsys")) {

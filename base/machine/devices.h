@@ -17,7 +17,7 @@ struct PciLink {
   friend bool operator==(const PciLink&, const PciLink&) = default;
 };
 
-/// Where a PCI function hangs.
+/// The place of a PCI function.
 struct PciDevice {
   std::string address;  ///< "0000:65:00.0"
   int numa_node = -1;   ///< -1: unknown, or one for all
@@ -28,19 +28,19 @@ struct PciDevice {
   std::vector<std::string> bridges;
 };
 
-/// "0000:65:00.0" of what CUDA ("0000:65:00.0", upper case) or NVML (a domain of eight digits)
-/// write; nothing where it is no address.
+/// "0000:65:00.0" from the address as CUDA ("0000:65:00.0", upper case) or NVML (a domain of eight
+/// digits) writes it; nothing if it is no address.
 std::optional<std::string> PciAddress(std::string_view text);
 
-/// What /sys says of a PCI function; nothing where there is none of that address. `root` stands
-/// before /sys: for tests.
+/// What /sys says of a PCI function; nothing if no function has that address. `root` is put before
+/// /sys, for tests.
 std::optional<PciDevice> FindPciDevice(std::string_view address, const std::string& root = "");
 
-/// The lowest bridge that both hang behind, whose uplink they share; empty where there is none.
+/// The lowest bridge above both devices, whose uplink they share; empty if there is none.
 std::string SharedBridge(const PciDevice& one, const PciDevice& other);
 
-/// "32.0 GT/s x16"; "2.5 GT/s x16 of 32.0 GT/s x16" where the device could do better; empty where
-/// nothing is known.
+/// "32.0 GT/s x16"; "2.5 GT/s x16 of 32.0 GT/s x16" if the device could do better; empty if nothing
+/// is known.
 std::string LinkText(const PciDevice& device);
 
 /// A disk as the kernel knows it.
@@ -52,9 +52,8 @@ struct Disk {
 };
 
 /// The disks that hold a file's bytes, by name, through partitions, device mapper and md. None for
-/// what lies on no block device of its own: memory, network and overlay file systems, and btrfs,
-/// which does not say. `root` stands before /sys: for tests. Fails where the file cannot be looked
-/// at.
+/// file systems without a block device of their own (memory, network, overlay), or that do not name
+/// it (btrfs). `root` is put before /sys, for tests. Fails if the file cannot be examined.
 Status FindFileDisks(const std::string& file, std::vector<Disk>* disks,
                      const std::string& root = "");
 

@@ -9,12 +9,11 @@
 
 namespace ringfeed {
 
-/// What each other thread of the process has done so far: to tell a thread that sleeps from one
-/// that has something to do and gets no processor, for seconds where a machine has more to do than
-/// it can.
+/// What each other thread of the process has done so far. It tells a thread that sleeps from a
+/// thread that has work and gets no processor, which may last for seconds on an overloaded machine.
 ///
 /// Linux tells it by the thread's state and its running time in clock ticks, of 10 ms mostly
-/// (proc_pid_stat(5)). Where it does not tell, no thread was passed over.
+/// (proc_pid_stat(5)). If it does not tell, no thread was passed over.
 class ProcessorTurns {
  public:
   /// Asks for these; how tests put in their own.

@@ -54,7 +54,7 @@ std::optional<int> NumberOf(std::string_view text) {
 /// A set of variables as far as it is there.
 struct Found {
   const char* variable = nullptr;
-  const char* text = nullptr;  // null where the variable is missing
+  const char* text = nullptr;  // null: the variable is missing
 
   bool present() const { return text != nullptr; }
   std::string Quoted() const { return std::string(variable) + "=\"" + text + "\""; }
@@ -81,7 +81,7 @@ struct Set {
   bool says_several() const { return says_rank() && NumberOf(world_size.text).value_or(1) > 1; }
 };
 
-// Outside of a step, in a batch script, the job's variables are there, but nobody started several.
+// Outside of a step, in a batch script, the job's variables are set, but only one process runs.
 bool IsOutsideOfStep(const Launcher& launcher, const EnvironmentLookup& lookup) {
   return launcher.world_size == kSlurmStepTasks && lookup(kSlurmStep) == nullptr;
 }
@@ -142,8 +142,8 @@ void CheckBelow(const Found& rank, const Found& size, int number, int limit) {
   Refuse(rank.Quoted() + " contradicts " + size.Quoted() + ": ranks count from 0");
 }
 
-// Of a set that says its rank and how many there are. What it does not say of this machine is not
-// known.
+// For a set that gives its rank and the number of ranks. What it does not say about this machine
+// stays unknown.
 Rank RankOf(const Set& set, const EnvironmentLookup& lookup) {
   const bool says_local_size = set.local_world_size.present();
   const Rank rank{set.rank.Number(), set.world_size.Number(),

@@ -5,11 +5,11 @@
 
 namespace ringfeed {
 
-/// Keeps the process's signals from the calling thread as long as it lives, and so from the threads
-/// that are started meanwhile, for good: they inherit the mask. What a program does on SIGINT or
-/// SIGTERM is a matter of its own threads. Faults of a thread's own (SIGSEGV, SIGBUS, …) still
-/// reach it, also where the program has blocked them: the mappings of files that shrink depend on
-/// that. To be destroyed by the thread that made it.
+/// Blocks the process's signals in the calling thread for as long as the object lives. Threads that
+/// start meanwhile inherit the mask and keep it for good. What a program does on SIGINT or SIGTERM
+/// is a matter for its own threads. A thread's own faults (SIGSEGV, SIGBUS, …) still reach it, even
+/// if the program has blocked them: mappings of files that shrink depend on that. The thread that
+/// made it must destroy it.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept : before_() {

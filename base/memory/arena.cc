@@ -125,9 +125,9 @@ struct Arena::Impl {
     std::abort();
   }
 
-  /// How much of `populated` bytes is in huge pages. To say it, the kernel looks at every page of
-  /// the process: 30 ms for each GiB of small ones were measured, and nobody maps memory meanwhile.
-  /// So it is asked again only after more has been populated.
+  /// How many of the `populated` bytes are in huge pages. To tell, the kernel looks at every page
+  /// of the process: we measured 30 ms for each GiB of small pages, and no thread can map memory
+  /// meanwhile. So it is asked again only after more has been populated.
   std::size_t HugeBytes(std::size_t populated) {
     const std::lock_guard lock(huge_mutex);
     if (populated != huge_of) huge_bytes = HugeBytesIn(data, options.bytes);
@@ -299,7 +299,7 @@ std::uint64_t Arena::CallAtEnd(std::function<void()> function) {
 }
 
 void Arena::CancelAtEnd(std::uint64_t number) {
-  std::function<void()> dropped;  // behind the lock: it may hold anything
+  std::function<void()> dropped;  // destroyed after the unlock: it may own anything
   const std::lock_guard lock(impl_->mutex);
   const auto found = impl_->at_end.find(number);
   if (found == impl_->at_end.end()) return;
@@ -319,7 +319,7 @@ ArenaReport Arena::Report() const {
     report.in_use_bytes = impl_->bitmap.taken() * impl_->options.slab_bytes;
     report.peak_in_use_bytes = impl_->peak_slabs * impl_->options.slab_bytes;
   }
-  // A piece being faulted in at this moment may be counted in one of the two only.
+  // A piece that is being faulted in at this moment may be in only one of the two counts.
   if (!impl_->populator) {
     report.pages = "not host memory";
   } else if (report.huge_bytes > 0 &&

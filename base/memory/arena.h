@@ -15,7 +15,7 @@ struct ArenaOptions {
   bool huge_pages = true;           ///< ask for 2 MiB pages (MADV_HUGEPAGE)
 };
 
-/// What an arena got, verified, not hoped for.
+/// What an arena got, as measured.
 struct ArenaReport {
   std::size_t bytes = 0;            ///< address range
   std::size_t populated_bytes = 0;  ///< faulted in so far
@@ -25,15 +25,14 @@ struct ArenaReport {
   std::string pages;  ///< "huge", or "4 KiB: <reason>"
 };
 
-/// What of an arena is handed out; takes less than a report.
+/// How much of an arena is handed out. Costs less than a report.
 struct ArenaUse {
   std::size_t bytes = 0;
   std::size_t in_use_bytes = 0;
   std::size_t peak_in_use_bytes = 0;
 };
 
-/// A contiguous piece of an arena: one or more whole slabs. A plain value; whoever holds it frees
-/// it.
+/// A contiguous piece of an arena: one or more whole slabs. A plain value; its holder frees it.
 struct SlabRun {
   std::byte* data = nullptr;
   std::size_t bytes = 0;  ///< a multiple of the arena's slab_bytes
@@ -48,9 +47,9 @@ class Arena {
  public:
   /// Reserves the range. Throws Error(kResourceExhausted) with the remedy if the system refuses it.
   static std::shared_ptr<Arena> Create(const ArenaOptions& options);
-  /// Hands out slabs of a range that is not host memory, a device's, which begins at a multiple of
-  /// 64 KiB: it is never touched here, and Containing does not know it. `give_back` is called when
-  /// the arena ends. Throws Error where the range does not hold a slab.
+  /// Hands out slabs of a range that is not host memory (a device's) and begins at a multiple of 64
+  /// KiB. The arena never touches the range, and Containing does not find it. `give_back` is called
+  /// when the arena ends. Throws Error if the range does not hold a slab.
   static std::shared_ptr<Arena> Over(std::byte* data, std::size_t bytes,
                                      std::function<void()> give_back);
   /// The process's arena, made at the first call with default options (or `RINGFEED_ARENA_BYTES`).
@@ -61,13 +60,13 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// A run of at least `bytes`, lowest address first; empty where no gap is large enough. Never
-  /// blocks on other users; memory is populated when this returns. Contents are unspecified.
-  /// With `hint`, the start of an earlier run, at that address where it is free: a thread that asks
-  /// for what it had before finds it in its cache.
+  /// A run of at least `bytes` at the lowest free address; empty if no gap is large enough. Never
+  /// blocks on other users; the memory is populated when this returns. Contents are unspecified.
+  /// `hint` is the start of an earlier run: the new run begins there if that is free, so that a
+  /// thread gets memory that is still in its cache.
   SlabRun Allocate(std::size_t bytes, const std::byte* hint = nullptr);
-  /// Makes a run longer where it stands, to at least `bytes`; false, with nothing changed, where
-  /// what stands behind it is taken.
+  /// Makes a run longer in place, to at least `bytes`. If the memory after it is taken, returns
+  /// false and changes nothing.
   bool Extend(SlabRun* run, std::size_t bytes);
   /// Returns a run, or the tail [keep_bytes, run.bytes) of one: Trim keeps the rounded-up head.
   void Free(SlabRun run);
@@ -79,15 +78,15 @@ class Arena {
   ArenaReport Report() const;
   ArenaUse Use() const;
 
-  /// Calls `function` once when the arena ends, on the thread that lets go of it last, before the
-  /// range is unmapped: whoever made something of the range undoes it there. The function must not
-  /// throw. Returns a number for CancelAtEnd. Not called in a child of fork, which has no range.
+  /// Calls `function` once when the arena ends, on the thread that drops the last reference, before
+  /// the range is unmapped. It undoes what was made of the range, and must not throw. Returns a
+  /// number for CancelAtEnd. Not called in a child of fork, which has no range.
   std::uint64_t CallAtEnd(std::function<void()> function);
-  /// Calls that one no more.
+  /// Drops that function.
   void CancelAtEnd(std::uint64_t number);
 
   /// Sets `bytes` of the range aside for one pipeline: the sum over pipelines never exceeds the
-  /// range. False where that much is not left. Accounting only; ReleaseQuota gives it back.
+  /// range. False if less is left. Accounting only; ReleaseQuota gives it back.
   bool ReserveQuota(std::size_t bytes);
   void ReleaseQuota(std::size_t bytes);
   std::size_t unreserved_bytes() const;

@@ -18,8 +18,8 @@ namespace ringfeed {
 
 namespace {
 
-/// How far the thread runs ahead of use. At about 200 us a piece this is more than a pipeline asks
-/// for between two looks, and little enough to waste.
+/// How many pieces the thread runs ahead of use. A piece takes about 200 us, so this is more than a
+/// pipeline asks for between two looks, and little enough to waste.
 constexpr std::size_t kAheadPieces = 4;
 
 constexpr std::size_t kSmallPageBytes = 4096;
@@ -41,7 +41,7 @@ std::thread ThreadWithoutSignals(Function function) {
   try {
     return std::thread(function);
   } catch (const std::system_error&) {
-    return {};  // no thread to be had: then everything is faulted in when it is required
+    return {};  // no thread: all pieces are faulted in on demand
   }
 }
 
@@ -107,7 +107,7 @@ std::size_t PagePopulator::populated_bytes() const {
 void PagePopulator::PopulatePiece(std::size_t piece) {
   std::atomic<std::uint32_t>& state = states_[piece];
   std::uint32_t seen = kUntouched;
-  // Relaxed: the claim hands nothing over; the pages do not exist yet.
+  // Relaxed: the claim publishes nothing; the pages do not exist yet.
   if (state.compare_exchange_strong(seen, kUnderWay, std::memory_order_relaxed)) {
     FaultIn(data_ + piece * kHugePageBytes);
     populated_pieces_.fetch_add(1, std::memory_order_relaxed);

@@ -13,16 +13,16 @@ namespace ringfeed {
 
 inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-/// Bytes of the mappings that begin in [data, data + bytes) which stand in huge pages, as
-/// /proc/self/smaps says.
+/// Bytes in huge pages, as /proc/self/smaps says, of the mappings that begin in [data, data +
+/// bytes).
 std::size_t HugeBytesIn(const void* data, std::size_t bytes);
 
 /// Why transparent huge pages may be missing, in a few words.
 std::string WhyNoHugePages();
 
-/// Faults an anonymous range in, by pieces of 2 MiB: at once where it is required, and by a thread
-/// of its own a little ahead of the highest place required so far, so that what is never used
-/// costs nothing. Thread safe.
+/// Faults an anonymous range in, by pieces of 2 MiB: at once if a piece is required, and in a
+/// thread of its own a little ahead of the highest piece required so far. A piece that is never
+/// used costs nothing. Thread safe.
 class PagePopulator {
  public:
   /// `data` is 2 MiB aligned, `bytes` a multiple of 2 MiB. Nothing is faulted in yet and no thread

@@ -16,9 +16,9 @@ class SlabBitmap {
   /// Takes the lowest run of `count` free slabs that begins at a multiple of `align` (a power of
   /// two); returns its first slab, or kNone.
   std::size_t Take(std::size_t count, std::size_t align);
-  /// Takes exactly these slabs; false, with nothing changed, where one of them is taken.
+  /// Takes exactly these slabs. If one of them is taken, returns false and changes nothing.
   bool TakeAt(std::size_t first, std::size_t count);
-  /// Gives back slabs that are all taken; false, with nothing changed, where one is not.
+  /// Gives back slabs that are all taken. If one is not, returns false and changes nothing.
   bool Give(std::size_t first, std::size_t count);
 
   std::size_t taken() const { return taken_; }

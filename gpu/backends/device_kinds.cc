@@ -18,7 +18,7 @@ constexpr std::string_view kWordCharacters =
 constexpr char kCuda[] = "cuda";
 constexpr char kAuto[] = "auto";
 
-// More are a mistyped number: each has threads of its own.
+// A larger number is a typing error: each device has threads of its own.
 constexpr int kMostEmulated = 1024;
 
 Status CudaIsNotRegistered() {
@@ -80,7 +80,7 @@ DeviceKindRegistry& Registry() {
   return *registry;
 }
 
-// The library, Python and the command take the same text for devices.
+// The same text about devices for the library, Python and the command.
 Error NoGpu(const Status& why) {
   return Error(Status(why.code(), why.message() +
                                       "; for a trial without a GPU ask for emulated devices: "

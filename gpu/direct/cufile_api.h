@@ -6,15 +6,15 @@
 #include <cstddef>
 #include <cstdint>
 
-// The part of cuFile's interface (libcufile.so.0 of CUDA 11.4 to 13) that is called here, as NVIDIA
-// documents it: its header need not be there to build, nor the library to run.
+// The part of cuFile's interface (libcufile.so.0 of CUDA 11.4 to 13) that ringfeed calls, as NVIDIA
+// documents it: its header is not needed to build, nor the library to run.
 
 namespace ringfeed::cufile {
 
-/// What most calls return, by value: a struct of C's.
+/// The result of most calls, by value: a C struct.
 struct Status {
   int error;       ///< 0, or from kFirstError on
-  int cuda_error;  ///< where `error` is kCudaError
+  int cuda_error;  ///< if `error` is kCudaError
 };
 inline constexpr int kFirstError = 5000;
 inline constexpr int kCudaError = 5011;
@@ -34,7 +34,7 @@ struct Descriptor {
   static constexpr int kDescriptor = 1;
 };
 
-/// What the driver says of itself, with room for what later versions add.
+/// The driver's facts about itself, with room for what later versions add.
 struct Properties {
   unsigned major_version = 0;  ///< of nvidia-fs; 0: it is not loaded
   unsigned minor_version = 0;
@@ -53,7 +53,7 @@ static_assert(sizeof(Status) == 8 && sizeof(Descriptor) == 24);
 inline constexpr int kAllowCompatMode = 1;
 inline constexpr int kForceCompatMode = 2;
 
-/// Its calls. Those that older libraries lack are null there.
+/// Its calls. Null if the library is too old to have one.
 struct Api {
   Status (*driver_open)() = nullptr;
   Status (*driver_close)() = nullptr;

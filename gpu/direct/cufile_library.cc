@@ -94,7 +94,7 @@ CuFileLibrary::CuFileLibrary(std::string path) : named_(!path.empty()) {
 }
 
 std::string CuFileLibrary::Load(const std::string& path) {
-  // It stays: what it started does not end.
+  // Stays loaded: threads that it started do not end.
   void* const library = dlopen(path.c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     const char* const why = dlerror();

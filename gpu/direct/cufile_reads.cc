@@ -29,10 +29,10 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kSlabAlignment = std::size_t{64} << 10;
 constexpr std::size_t kBounceBytes = std::size_t{1} << 20;
-/// cuFile that fails so often in a row is not asked any more.
+/// After so many failures of cuFile in a row it is not called any more.
 constexpr int kMostRefused = 64;
 
-/// In a thread that the device is bound to, which nobody else's work is disturbed by.
+/// Runs it in a thread that is bound to the device, so that no other thread's work is disturbed.
 Status OnDevice(DeviceBackend* backend, int device, const std::function<Status()>& function) {
   Status status;
   try {
@@ -50,8 +50,8 @@ Status OnDevice(DeviceBackend* backend, int device, const std::function<Status()
   return status;
 }
 
-/// Whether this machine shows that cuFile may read directly: the driver takes half a second to
-/// open, to find out.
+/// Whether this machine may have direct reads. Finding out for certain takes half a second, to open
+/// the driver.
 bool MayBeDirect() {
   if (access("/proc/driver/nvidia-fs", F_OK) == 0 || access("/sys/module/nvidia_fs", F_OK) == 0) {
     return true;
@@ -65,7 +65,7 @@ bool MayBeDirect() {
   return text.find("\"use_pci_p2pdma\":true") != std::string::npos;
 }
 
-/// With O_DIRECT, where the file's system has that; -1 and errno.
+/// Opens it with O_DIRECT, if the file's system has that; -1 and errno.
 int OpenForCuFile(const std::string& name) {
   const int number = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
   if (number >= 0 || errno != EINVAL) return number;
@@ -79,7 +79,7 @@ std::uint64_t SizeNow(int descriptor) {
 
 }  // namespace
 
-/// A file's registration, which goes before its descriptor.
+/// A file's registration, which ends before its descriptor is closed.
 struct CuFileReads::File {
   File(std::shared_ptr<CuFileLibrary> its_library, cufile::Handle its_handle)
       : library(std::move(its_library)), handle(its_handle) {}
@@ -91,18 +91,18 @@ struct CuFileReads::File {
   const cufile::Handle handle;
 };
 
-/// An allocation and its slabs: goes with the last run that uses it, and this object.
+/// An allocation and its slabs. It ends with this object and the last run that uses it.
 struct CuFileReads::Memory {
-  /// What the arena gives back as it ends.
+  /// What the arena frees when it ends.
   struct Allocation {
     std::shared_ptr<DeviceBackend> backend;
     std::shared_ptr<CuFileLibrary> library;
     int device = 0;
     std::byte* data = nullptr;
-    std::byte* registered = nullptr;  ///< with cuFile; null where that could not be
+    std::byte* registered = nullptr;  ///< with cuFile; null if that failed
 
     void GiveBack() const {
-      // Of a device that is lost, it is gone.
+      // If the device is lost, its memory is gone.
       (void)OnDevice(backend.get(), device, [this] {
         if (registered != nullptr) (void)library->api().buffer_deregister(registered);
         return Status();
@@ -111,7 +111,7 @@ struct CuFileReads::Memory {
     }
   };
 
-  /// Reads go there faster, where cuFile can have it registered.
+  /// Registers it with cuFile if that is possible: reads into it are then faster.
   void Register() const {
     if (allocation->registered != nullptr) return;
     const auto& api = allocation->library->api();
@@ -203,7 +203,7 @@ Status CuFileReads::MakeBounce() {
   if (bounce_arena_ == nullptr) {
     bounce_arena_ = Arena::Create({.bytes = 2 * kBounceBytes});
     bounce_ = bounce_arena_->Allocate(kBounceBytes);
-    // Else copies from there block, which they are waited for to do anyway.
+    // If this fails, copies from there block; they are waited for anyway.
     registered_ = backend_->RegisterHost(bounce_.data, bounce_.bytes).ok();
   }
   return backend_->CreateStream(device_, StreamPriority::kHigh, &stream_);
@@ -224,7 +224,7 @@ Status CuFileReads::TryRead(int descriptor, Arena* arena) const {
   Status status = RegisterFile(descriptor, &file);
   if (!status.ok()) return status;
   const std::uint64_t size = SizeNow(descriptor);
-  if (size <= kPage) return {};  // it has a last page alone
+  if (size <= kPage) return {};  // it has only a last page
   const SlabRun run = arena->Allocate(kPage);
   const ssize_t got =
       library_->api().read(file->handle, arena->data(), kPage, 0, run.data - arena->data());
@@ -336,8 +336,8 @@ std::int64_t CuFileReads::ReadSome(const ReadRequest& request, std::uint64_t off
     refused_in_a_row_.store(0, std::memory_order_relaxed);
     return got;
   }
-  // What the medium or the file's end say the host is told, too; where it is told nothing of that
-  // kind it is cuFile's own affair.
+  // The host's read tells whether the medium or the file's end is the cause. If it succeeds, the
+  // fault is cuFile's.
   const std::int64_t by_host = ReadByHost(descriptor, offset, to, bytes, failure);
   if (by_host > 0) {
     NoteRefused(got < 0 ? CuFileReadFailure(got, error)
@@ -361,13 +361,14 @@ ReadCompletion CuFileReads::Read(const ReadRequest& request, int retries, ReadEn
   }
   if (failure.ok()) return FinishRead(request.tag, progress, stats);
   ++stats->failures;
-  // No fault of the data: nothing may be skipped because of it.
+  // This is no fault of the data, so nothing may be skipped because of it.
   return {request.tag, 0,
           Status(StatusCode::kResourceExhausted,
                  "device " + std::to_string(device_) + " takes no reads: " + failure.ToString())};
 }
 
-// By memory of its own: a feed may have registered a part of the batch, and no copy may end there.
+// Uses memory of its own: a feed may have registered a part of the batch, and no copy may cross the
+// end of a registration.
 Status CuFileReads::CopyToHost(std::byte* to, const std::byte* from, std::size_t bytes) {
   const std::lock_guard lock(bounce_mutex_);
   Status status;

@@ -15,8 +15,8 @@
 namespace ringfeed {
 namespace {
 
-/// Of a row-major array whose elements are `unit` apart. A dimension of 0 counts as 1, as NumPy and
-/// PyTorch have it.
+/// The strides of a row-major array whose elements are `unit` apart. A dimension of 0 counts as 1,
+/// as in NumPy and PyTorch.
 std::vector<std::int64_t> RowMajorStrides(const Shape& shape, std::int64_t unit) {
   std::vector<std::int64_t> strides(shape.size());
   std::int64_t stride = unit;
@@ -27,7 +27,7 @@ std::vector<std::int64_t> RowMajorStrides(const Shape& shape, std::int64_t unit)
   return strides;
 }
 
-// 0 where the interface has no letter.
+// 0 if the interface has no letter.
 char KindOf(DType dtype) {
   switch (dtype) {
     case DType::kBool:
@@ -116,7 +116,7 @@ constexpr std::array<DTypePair, 13> kDTypes = {{
     {DType::kFloat64, {kDLFloat, 64, 1}},
 }};
 
-/// What an export's manager_ctx points to: the export itself and all that it refers to.
+/// The target of an export's manager_ctx: the export itself and all that it refers to.
 template <typename Managed>
 struct Exported {
   Managed managed{};
@@ -134,7 +134,7 @@ Managed* Export(const Tensor& tensor, const ExportOptions& options) {
   exported->strides = RowMajorStrides(tensor.shape, 1);
   exported->owner = tensor.owner;
   DLTensor& view = exported->managed.dl_tensor;
-  // DLPack has no pointer to const; whether it may be written to is said by a flag.
+  // DLPack has no pointer to const; a flag says whether it may be written to.
   view.data = tensor.bytes == 0 ? nullptr : const_cast<std::byte*>(tensor.data);
   view.device = DeviceOf(tensor.place);
   if (options.pinned && tensor.place.type == DeviceType::kCpu) {

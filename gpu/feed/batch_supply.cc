@@ -26,7 +26,7 @@ class ReaderSupply final : public BatchSupply {
   ReaderSupply& operator=(const ReaderSupply&) = delete;
 
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
-    // What the chain throws when it starts is a failure of the data to those who wait for them.
+    // An exception of the chain at its start is a failure of the data for the feed's callers.
     try {
       const ReadResult result = ReaderAccess::TryReadNext(reader_, &batch->tensors,
                                                           {.origin = &batch->origin, .stop = stop},
@@ -79,7 +79,7 @@ SupplyResult SupplyResultOf(ReadResult result) {
 
 namespace {
 
-/// Null where the options leave no room for it: the lane says why (DeviceLane::Stats).
+/// Null if the options leave no room for it; the lane reports why (DeviceLane::Stats).
 std::shared_ptr<CuFileReads> DirectReadsFor(const FeedOptions& options,
                                             std::shared_ptr<CuFileLibrary> library) {
   const bool wanted =
@@ -113,7 +113,7 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
   LeftFieldRules rules =
       TransferPlanner(options.costs).RulesFor(options.transfer, options.least_left_bytes);
   std::string why_sums_are_early = WhySumsAreEarly(options);
-  // Also with TransferPlan::kDirect: a run that reads directly leaves none all the same (Run).
+  // Also with TransferPlan::kDirect: a run that reads directly leaves none anyway (Run).
   rules.leaves_sums = rules.any() && why_sums_are_early.empty();
   ReaderAccess::LeaveFields(reader, rules);
   std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
@@ -122,8 +122,8 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                         std::move(direct));
 }
 
-// A batch that turns out damaged is made anew before it is handed out, and with it what depends on
-// how many rows it has. That is seen only as long as batches are one device's, one by one.
+// A damaged batch is made anew before it is handed out, and so is everything that depends on its
+// number of rows. That is possible only if whole batches go to one device, one by one.
 std::string WhySumsAreEarly(const FeedOptions& options) {
   if (options.transfer == TransferPlan::kBatch) return "the CPU touches all bytes anyway";
   if (options.devices.size() > 1) return "several devices share the batches";

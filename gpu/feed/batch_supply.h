@@ -20,19 +20,20 @@ namespace ringfeed {
 
 enum class SupplyResult : std::uint8_t { kBatch, kEnd, kFailed, kNotYet };
 
-/// The same, of a read.
+/// The same for a read.
 SupplyResult SupplyResultOf(ReadResult result);
 
 struct SuppliedBatch {
   Instance tensors;
-  /// Rows of its fields that were left where they were read, in the order of their places in it.
+  /// Rows of its fields that are still in the memory they were read into, in the order of their
+  /// places in the batch.
   std::span<const PendingCopy> pending{};
   BatchOrigin origin{};  ///< of a reader's batches; of an unsettled one not yet
-  /// Not null: checksums of it are still to be taken, before anybody sees it.
+  /// If not null: checksums of the batch are still to be computed before anything else sees it.
   std::shared_ptr<UnsettledBatch> unsettled{};
 };
 
-/// Where a feed's batches come from: a reader, or a test that says when each is there.
+/// The source of a feed's batches: a reader, or a test that sets the time of each.
 class BatchSupply {
  public:
   virtual ~BatchSupply() = default;
@@ -43,32 +44,32 @@ class BatchSupply {
   virtual std::int64_t ReadyAt() const { return std::numeric_limits<std::int64_t>::max(); }
   /// Starts again. Throws Error if it cannot.
   virtual void ReInit() = 0;
-  /// Throws Error as that does if it is known, before anything is lost.
+  /// Throws Error as ReInit would, if that is known, before anything is lost.
   virtual void CheckReInit() {}
-  /// Nothing is taken any more.
+  /// Nothing more is taken.
   virtual void Close() {}
-  /// Rows of the whole batches before the first one, if it goes on in the middle of a pass; else
-  /// 0: what comes tells.
+  /// Rows of the whole batches before the first one, if the supply goes on in the middle of a pass;
+  /// else 0: the batches tell.
   virtual std::int64_t RowsBefore() const { return 0; }
-  /// Rows of the largest batch that there can be; 0: what comes tells.
+  /// Rows of the largest possible batch; 0: the batches tell.
   virtual std::int64_t WholeRows() const { return 0; }
-  /// Rows of each batch that others of its pass follow, those that were lost counted; 0: they
-  /// differ, or what comes tells.
+  /// Rows of each batch of a pass but the last, lost rows counted; 0: they differ, or the batches
+  /// tell.
   virtual std::int64_t UsualRows() const { return 0; }
-  /// The chain that the batches' origins are of; empty if they have none.
+  /// The chain that the batches' origins belong to; empty if they have none.
   virtual Reader reader() const { return {}; }
-  /// What reads the batches' rows into a device's memory; null if nothing does.
+  /// The object that reads the batches' rows into a device's memory; null if there is none.
   virtual std::shared_ptr<CuFileReads> direct() const { return nullptr; }
-  /// Why whoever takes its batches has no checksums to take, in a few words; empty if he has.
+  /// Why the receiver of its batches has no checksums to compute, in a few words; empty if it has.
   virtual std::string WhySumsAreEarly() const { return "it was not asked"; }
 };
 
-/// Why TransferPlan::kDirect cannot be with the feed's options; empty if it can.
+/// Why TransferPlan::kDirect cannot work with the feed's options; empty if it can.
 std::string WhyNotDirect(const FeedOptions& options);
 
 /// Batches of a reader, which must be able to hold as many at a time as the feed does. Rows are
-/// left where they are read as FeedOptions::transfer says.
-/// `library`: cuFile's, for tests; null: the process's own.
+/// left in the memory they were read into as FeedOptions::transfer says. `library`: cuFile's, for
+/// tests; null: the process's own.
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library = nullptr);
 

@@ -26,7 +26,7 @@ void CopyPace::NoteDone(std::int64_t now_ns, std::size_t batches) {
     bytes += call.bytes;
     calls_.pop_front();
   }
-  // What one look sees is one stretch of the link's time, however many calls it was.
+  // One look sees one stretch of the link's time, however many calls were in it.
   if (bytes > 0) {
     NoteRate(static_cast<double>(std::max<std::int64_t>(now_ns - begin_ns, 1)) /
              static_cast<double>(bytes));
@@ -49,7 +49,7 @@ std::int64_t CopyPace::ExpectedNs(std::size_t bytes) const {
   const auto known = std::span(rates).first(std::min(rates_, kRates));
   const auto quartile = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 4);
   std::nth_element(known.begin(), quartile, known.end());
-  // Longer than any nap is long enough.
+  // Cut off at a value beyond every nap.
   return static_cast<std::int64_t>(
       std::min(*quartile * static_cast<double>(bytes), 1e3 * static_cast<double>(kLongestNapNs)));
 }

@@ -14,7 +14,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kAlignment = 256;
-// What may be copied in vain so that one copy does.
+// So many unneeded bytes may be copied to save a second copy.
 constexpr std::size_t kGapBytes = std::size_t{64} << 10;
 
 std::size_t AlignUp(std::size_t bytes) {
@@ -30,7 +30,7 @@ std::size_t FieldOf(const FieldTransform& transform) {
   return std::visit([](const auto& of) { return of.field; }, transform);
 }
 
-/// The range of addresses that something stands in.
+/// The range of addresses of some data.
 struct AddressRange {
   const std::byte* begin = nullptr;
   const std::byte* end = nullptr;
@@ -49,12 +49,12 @@ bool IsCropped(const NormalizeField& normalize) {
   return normalize.crop_height != 0 || normalize.crop_width != 0 || normalize.crops.has_value();
 }
 
-/// Whether it is to know height and width.
+/// Whether the transform needs height and width.
 bool TakesImages(const NormalizeField& normalize) {
   return normalize.channels_first || IsCropped(normalize);
 }
 
-/// Of an image that is cropped to so many pixels; 0: to none.
+/// The side of an image cropped to so many pixels; 0: not cropped.
 void SetSide(std::size_t crop, std::int64_t* side) {
   if (crop != 0) *side = static_cast<std::int64_t>(crop);
 }
@@ -178,7 +178,8 @@ bool CopyPlan::PlanWhole(const Instance& batch) {
     // A tensor of no bytes may point anywhere.
     fields_[f].offset =
         batch[f].bytes == 0 ? 0 : static_cast<std::size_t>(batch[f].data - range.begin);
-    // A device's part of a batch begins at any row: its fields lie as they must only one by one.
+    // A device's part of a batch may begin at any row, so only single fields can be aligned in the
+    // slot.
     if (fields_[f].offset % kAlignment != 0) return false;
     if (batch[f].lod.empty()) continue;
     fields_[f].offsets_at = static_cast<std::size_t>(
@@ -209,7 +210,7 @@ void CopyPlan::AddPieceAt(PlannedPiece piece) {
   pieces_.push_back(piece);
 }
 
-// What is left stands in an arena, as its batch does.
+// Rows that were left are in an arena, as their batch is.
 std::size_t CopyPlan::AddParts(const Tensor& tensor, std::span<const PendingCopy> pending) {
   const std::size_t to = AlignUp(slot_bytes_);
   slot_bytes_ = to + tensor.bytes;
@@ -222,7 +223,7 @@ std::size_t CopyPlan::AddParts(const Tensor& tensor, std::span<const PendingCopy
     const auto at = static_cast<std::size_t>(copy.to - tensor.data);
     add_written(at);
     const bool far = copy.far != nullptr;
-    assert(!far || copy.sum == PendingCopy::kNoSum);  // nobody could settle it by the CPU
+    assert(!far || copy.sum == PendingCopy::kNoSum);  // the CPU could not compute its sum
     left_rows_.push_back({copy.from, to + at, copy.bytes, copy.slab, far, copy.sum});
     done = at + copy.bytes;
   }
@@ -267,7 +268,7 @@ void CopyPlan::PlanLeftRows(const Input& input) {
   std::sort(left_rows_.begin(), left_rows_.end(), [](const LeftRow& a, const LeftRow& b) {
     return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
   });
-  fields_end_ = AlignUp(slot_bytes_);  // what follows, if anything does, begins there
+  fields_end_ = AlignUp(slot_bytes_);  // runs of rows begin there
   for (std::span<const LeftRow> rest = left_rows_; !rest.empty();) {
     if (rest.front().far) {
       rest = rest.subspan(AddFarRows(rest));
@@ -318,7 +319,7 @@ void CopyPlan::AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kern
   }
 }
 
-// Of the rows at their places, behind all copies and gathers.
+// The sums of the rows at their places, computed after all copies and gathers.
 void CopyPlan::PlanSums(std::span<const PendingSum> sums) {
   for (const LeftRow& row : left_rows_) {
     if (sums.empty() || row.sum == PendingCopy::kNoSum) continue;
@@ -490,7 +491,7 @@ Status CopyPlan::Pad(const PadField& pad, FieldPlace* place) {
   shape[0] = static_cast<std::int64_t>(pad.length);
   shape.insert(shape.begin(), static_cast<std::int64_t>(place->lod[0].size()) - 1);
   const DType dtype = place->dtype;
-  // Its offsets are still to be copied from there.
+  // The field's offsets still have to be copied from there.
   transformed_.back().from.lod.swap(place->lod);
   place->lod.clear();
   return PlaceOutput(place, dtype, std::move(shape));
@@ -503,7 +504,7 @@ Status CopyPlan::Transform(const FieldTransform& transform) {
   }
   FieldPlace* const place = &fields_[field];
   transformed_.push_back({&transform, *place});
-  // One transform for a field: what another one made is no input.
+  // One transform for a field: a transform's output is no input.
   for (std::size_t t = 0; t + 1 < transformed_.size(); ++t) {
     if (FieldOf(*transformed_[t].transform) == field) return Refuse(field, "it has one already");
   }

@@ -14,8 +14,8 @@
 namespace ringfeed {
 namespace {
 
-/// A feed that its reader's thread drives: so it stands still whenever that thread is stopped, and
-/// takes nothing of an input that starts again.
+/// A feed that its reader's thread drives. So it stands still while that thread is stopped, and
+/// takes nothing from an input that starts again.
 class DeviceDoubleBuffer final : public DecoratedReader {
  public:
   DeviceDoubleBuffer(Reader input, FeedOptions options)
@@ -29,7 +29,7 @@ class DeviceDoubleBuffer final : public DecoratedReader {
     DeviceLease lease;
     const ReadResult result = core_->TryNext(0, &lease, status, kNoDeadline, stop);
     if (result != ReadResult::kRecord) return result;
-    // What it throws becomes the failure.
+    // An exception becomes the failure.
     *instance = SharedLease::Of(std::move(lease))->Tensors();
     return result;
   }
@@ -53,7 +53,7 @@ class DeviceDoubleBuffer final : public DecoratedReader {
     DeviceDoubleBuffer* const reader_;
   };
 
-  // Not before the chain is complete, and before it is read.
+  // Only after the chain is complete, and before it is read.
   void ReserveOnce() {
     if (std::exchange(reserved_, true)) return;
     HoldBatches(options_.slots + Distributor::HeldBatches(1, LastStep::kUneven));

@@ -18,7 +18,7 @@ namespace {
 FeedOptions Complete(FeedOptions options) {
   if (options.backend == nullptr) options.backend = OpenDevices("cuda");
   const Rank rank = options.devices.empty() ? FindRank() : Rank();
-  if (rank.local_world_size != 1) {  // 0: several processes, it is not known how many of them here
+  if (rank.local_world_size != 1) {  // 0: several processes, an unknown number on this machine
     options.devices = {ChooseDevice(rank, options.backend->DeviceCount())};
   } else if (options.devices.empty()) {
     for (int d = 0; d < options.backend->DeviceCount(); ++d) options.devices.push_back(d);
@@ -200,8 +200,8 @@ std::span<const Tensor> DeviceLease::On(DeviceStream stream) {
   DeviceLane::Slot& slot = SlotOf(*this);
   DeviceLane& lane = LaneOf(*this);
   Status status = lane.UseOn(&slot, stream);
-  // The thread that releases may be another one, with a per-thread stream of its own. The legacy
-  // stream waits for those of all threads.
+  // Another thread may release, with a per-thread stream of its own. The legacy stream waits for
+  // those of all threads.
   if (status.ok() && stream == NumberedStream(SharedLease::kPerThreadStream)) {
     status = lane.UseOn(&slot, NumberedStream(SharedLease::kLegacyStream));
   }

@@ -1,5 +1,5 @@
-// All of a lane but what its slots' consumers do (device_lane_lease.cc), and batches that came
-// unsettled (device_lane_settle.cc).
+// A lane, except its slots' consumers (device_lane_lease.cc) and batches that came unsettled
+// (device_lane_settle.cc).
 
 #include "gpu/feed/device_lane.h"
 
@@ -18,7 +18,7 @@ namespace {
 constexpr std::byte kPoison{0xEE};
 constexpr std::int64_t kPollNs = 50'000;
 
-// In fixed slots there is no room for what stands between rows.
+// Fixed slots have no room for the gaps between rows.
 LeftRows LeftRowsOf(const LaneOptions& options) {
   if (options.fixed_slots) return LeftRows::kEach;
   if (options.transfer == TransferPlan::kAuto) return LeftRows::kByCost;
@@ -27,7 +27,7 @@ LeftRows LeftRowsOf(const LaneOptions& options) {
   return together ? LeftRows::kTogether : LeftRows::kEach;
 }
 
-// How most of the bytes came that leases showed.
+// How most of the bytes came that the leases showed.
 void SetTransfer(const LaneOptions& options, DeviceFeedStats* stats) {
   const std::uint64_t left = stats->member_bytes + stats->slab_bytes + stats->direct_bytes;
   if (options.transfer == TransferPlan::kBatch) {
@@ -95,7 +95,7 @@ Status DeviceLane::Open() {
   if (!status.ok() || !may_have_kernels()) return status;
   status = backend_->LoadKernels(device_);
   if (status.ok() || makes_something()) return status;
-  left_rows_ = LeftRows::kEach;  // it goes without
+  left_rows_ = LeftRows::kEach;  // copies rows without kernels
   sums_on_device_ = false;
   return {};
 }
@@ -113,7 +113,7 @@ Status DeviceLane::MakeSlot(Slot* slot) {
     status = backend_->CreateEvent(device_, EventKind::kPlain, &slot->transformed);
     if (!status.ok()) return status;
   }
-  // Most leases are used on one stream: its event is there before the loop begins.
+  // Most leases are used on one stream, so its event is made before the loop begins.
   return backend_->CreateEvent(device_, EventKind::kPlain, &slot->released[0]);
 }
 
@@ -130,7 +130,7 @@ std::int64_t DeviceLane::NextLook() const {
   const std::int64_t now = backend_->NowNanos();
   const std::int64_t copies_ns = pace_.NextLook(now);
   if (captured_.empty()) return copies_ns;
-  // Nobody says when a capture is over.
+  // No event tells the end of a capture.
   return std::min(copies_ns, now + CopyPace::NapAfter(now - captured_since_ns_));
 }
 
@@ -158,7 +158,7 @@ bool DeviceLane::Feed() {
 
 Status DeviceLane::SeeDone(const Slot& slot, bool* done) const {
   Status status = backend_->Query(slot.copied, done);
-  // They come to staging memory, whoever waits for them.
+  // The sums come to staging memory, whether the slot's lease waits for them or not.
   const bool by_sums = slot.plan.sums_bytes() > 0 && *done;
   if (status.ok() && by_sums && Does(FeedStep::kSeeSumsBeforeLease)) {
     status = backend_->Query(slot.ready, done);
@@ -174,10 +174,10 @@ bool DeviceLane::SeeCopies() {
     bool done = false;
     const Status status = SeeDone(slot, &done);
     if (!status.ok()) Fail(status);
-    // A device that is lost reads no batch any more.
+    // A lost device does not read any batch any more.
     if (!done && status.code() != StatusCode::kDeviceLost) break;
     copies_.pop_front();
-    // Behind a batch that fails nothing is anybody's; that one was settled already.
+    // Nothing after a failed batch is handed out; the failed batch itself was settled already.
     const bool is_wanted = !discards_ || slot.item.unsettled == nullptr;
     if (slot.waits && status.ok() && is_wanted) {
       HandOnSeen(number);
@@ -192,7 +192,7 @@ bool DeviceLane::SeeCopies() {
 
 void DeviceLane::SeeCopied(Slot* slot) {
   NoteCopy(*slot);
-  // Another device may have a part of the same memory: whoever lets go last gives it back.
+  // Another device may have a part of the same memory: the last one to let go gives it back.
   if (!slot->item.batch.empty()) {
     backend_->NoteHandOver(slot->item.batch.front().owner.get());
     backend_->NoteHandOver(pins_->token());
@@ -245,8 +245,8 @@ bool DeviceLane::RecordReleases(Slot* slot) noexcept {
     if (captured) return false;
     slot->releases[s] = ReleaseMark::kRecorded;
     if (status.ok()) continue;
-    // Nobody knows when its consumers are done: it is never written again. Who frees it needs to
-    // know, and the stream may be gone then: it is tried once more.
+    // It cannot be told when its consumers are done, so it is never written again. Free has to
+    // know, and the stream may be gone by then, so recording is tried once more.
     slot->lost = true;
     slot->why_lost = status;
     if (!backend_->Record(slot->released[s], slot->streams[s]).ok()) {
@@ -258,13 +258,13 @@ bool DeviceLane::RecordReleases(Slot* slot) noexcept {
 
 std::vector<std::size_t>::const_iterator DeviceLane::FirstFree() const {
   return std::find_if(free_.begin(), free_.end(), [this](std::size_t number) {
-    // Its staging memory, and the batch in it, are the copy's until that was seen done.
+    // Its staging memory, and the batch in it, belong to the copy until the copy was seen done.
     return !slots_[number]->copying || !Does(FeedStep::kSeeCopyBeforeStaging);
   });
 }
 
 bool DeviceLane::MayWaitForMore() const {
-  // The times of a batch's own copy are wanted where there is a timeline.
+  // A timeline needs the times of each batch's own copy.
   if (has_timeline() || in_flight_bytes_ < kGroupBytes || inbox_->IsClosed()) return false;
   const std::size_t ready = std::min(inbox_->Size(), free_.size());
   return ready < Distributor::kWaitingBatches && ready * last_copy_bytes_ < kGroupBytes;
@@ -303,7 +303,7 @@ bool DeviceLane::FillNext() {
     const Status copied = FillGroup();
     if (!copied.ok()) status = copied;
   }
-  // What was enqueued may still read the batches: they stay until the lane is drained.
+  // Enqueued work may still read the batches: they stay until the lane is drained.
   if (!status.ok()) Fail(status);
   if (ended_ && status.ok()) {
     closes_ = true;
@@ -336,7 +336,7 @@ Status DeviceLane::FillGroup() {
 void DeviceLane::Push(std::size_t number) {
   backend_->NoteHandOver(slots_[number].get());
   std::size_t pushed = number;
-  (void)ready_->TryPush(std::move(pushed));  // has room for every slot; closed: nobody asks
+  (void)ready_->TryPush(std::move(pushed));  // has room for every slot; if closed, nothing asks
 }
 
 QueueResult DeviceLane::TryGive(FeedItem&& item) {
@@ -384,7 +384,7 @@ void DeviceLane::NoteCopy(const Slot& slot) {
   std::int64_t end_ns = 0;
   const bool timed = copy_clock_.At(slot.copy_begins, &begin_ns).ok() &&
                      copy_clock_.At(slot.copied, &end_ns).ok() && begin_ns <= end_ns;
-  // A device that was lost, or a fill that failed halfway, has no times to tell.
+  // A lost device, or a fill that failed halfway, has no times.
   if (!timed) return Note("copy", slot.item.number, slot.copy_begin_ns);
   options_.timeline->Add({"copy", static_cast<int>(index_), slot.item.number, begin_ns, end_ns});
 }
@@ -407,7 +407,7 @@ DeviceFeedStats DeviceLane::Stats() const {
   return stats;
 }
 
-// What brings a batch into a slot.
+// Prepares a batch's copy into a slot.
 
 Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   slot->item = std::move(item);
@@ -416,7 +416,7 @@ Status DeviceLane::Prepare(Slot* slot, FeedItem&& item) {
   if (status.ok()) status = Plan(slot, left_rows_);
   if (status.ok()) status = Fit(slot);
   if (!status.ok() && slot->plan.has_gaps()) {
-    // Without what stands between fields and between rows it may fit.
+    // Without the gaps between fields and between rows it may fit.
     status = Plan(slot, LeftRows::kEach, true);
     if (status.ok()) status = Fit(slot);
   }
@@ -455,7 +455,7 @@ Status DeviceLane::Finish(Slot* slot) {
   if (Status status = Transform(slot); !status.ok()) return status;
   slot->used = true;
   slot->plan.MakeTensors(slot->memory, place_, &slot->tensors);
-  // Order: who takes the slot learns of this by the ready channel.
+  // Order: the ready channel publishes this to the thread that takes the slot.
   slot->generation.fetch_add(1, std::memory_order_relaxed);
   if (!Does(FeedStep::kSeeCopyBeforeSlab)) slot->item.batch.clear();
   return {};
@@ -465,11 +465,11 @@ std::size_t DeviceLane::CapacityFor(const Slot& slot) {
   const CopyPlan& plan = slot.plan;
   const bool is_told = options_.slot_bytes > 0;
   if (is_told && plan.slot_bytes() <= options_.slot_bytes) return options_.slot_bytes;
-  // The first batch may be a short one: a fixed slot has to do for what comes behind it, too.
+  // The first batch may be a short one: a fixed slot has to be large enough for later batches, too.
   const std::size_t bytes = options_.fixed_slots
                                 ? plan.SlotBytesFor(slot.item.most_rows, slot.item.rows)
                                 : plan.slot_bytes();
-  // Ragged batches differ, and what stands between rows: a quarter more than the largest so far.
+  // Ragged batches, and the gaps between rows, differ: a quarter more than the largest so far.
   const bool differs = plan.ragged() || plan.has_runs();
   const std::size_t wanted = differs ? bytes + bytes / 4 : bytes;
   learned_bytes_ = std::max(learned_bytes_, wanted);
@@ -498,7 +498,7 @@ Status DeviceLane::Fit(Slot* slot) {
                                      "; lower the batch size or FeedOptions::slots");
   }
   if (slot->memory != nullptr) {
-    // Its last consumers may still read there, and freeing it would wait for them.
+    // Its last consumers may still read there, and to free it now would wait for them.
     outgrown_.push_back(slot->memory);
     grown_slots_.fetch_add(slot->sized ? 1 : 0, std::memory_order_relaxed);
   }
@@ -570,8 +570,8 @@ void DeviceLane::AddCopies(const Slot& slot) {
       AddCopy(slot.memory + first.to, first.from, first.bytes);
       continue;
     }
-    // Neighbours in staging memory that are neighbours in the slot: one copy, with the room between
-    // them, which is nobody's.
+    // Neighbours in staging memory that are neighbours in the slot: one copy, with the unused room
+    // between them.
     while (p < planned.size() && planned[p].staged && planned[p].field && planned[p - 1].field &&
            planned[p].to - first.to == planned[p].staging_at - first.staging_at) {
       end = planned[p].to + planned[p].bytes;
@@ -606,7 +606,8 @@ Status DeviceLane::Copy() {
   return status;
 }
 
-// On the copy stream: what they read is given back when `copied` was seen, as a batch's memory is.
+// Runs on the copy stream: the memory that the kernels read is given back after `copied` was seen,
+// as a batch's memory is.
 Status DeviceLane::TakeDirect() {
   kernels_.clear();
   for (const std::size_t number : group_) {
@@ -647,7 +648,7 @@ Status DeviceLane::Transform(Slot* slot) {
   return backend_->Record(slot->ready, transform_stream_);
 }
 
-// The end, and what comes before another start.
+// The end, and what precedes a new start.
 
 void DeviceLane::AwaitTakers() {
   // Order: partner of Taking.
@@ -666,7 +667,7 @@ void DeviceLane::RecordHalfFilled() {
       if (status.ok()) status = backend_->StreamWait(copy_stream_, slot.transformed);
     }
     if (status.ok()) status = backend_->Record(slot.copied, copy_stream_);
-    if (!status.ok()) continue;  // nobody knows when it is done: it is not filled again
+    if (!status.ok()) continue;  // its end is unknown: it is not filled again
     copies_.push_back(number);
     pace_.NoteEnqueued(backend_->NowNanos(), 0, 1);
   }
@@ -676,7 +677,7 @@ void DeviceLane::AwaitCopies(std::int64_t until_ns) {
   while (!copies_.empty()) {
     Slot& slot = *slots_[copies_.front()];
     if (WaitFor(slot.copied, until_ns) == Seen::kNotYet) return;
-    // What the device says of checksums comes into the slot's staging memory after that.
+    // The device's checksums come into the slot's staging memory after that.
     const bool by_sums = slot.plan.sums_bytes() > 0;
     if (by_sums && WaitFor(slot.ready, until_ns) == Seen::kNotYet) return;
     copies_.pop_front();
@@ -693,13 +694,13 @@ void DeviceLane::Reset() {
   for (const std::size_t number : free_) is_free[number] = true;
   for (std::size_t number = 0; number < slots_.size(); ++number) {
     const Slot& slot = *slots_[number];
-    // What was ready and not taken: nobody used it, so nothing but its own copy is waited for. A
-    // lease that is just ending stays taken until it came back.
+    // A slot that was ready and not taken had no user, so only its own copy is waited for. A lease
+    // that is just ending counts as taken until its slot comes back.
     if (!slot.taken && !is_free[number] && !slot.lost) free_.push_back(number);
   }
   inbox_ = std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches);
   ready_ = std::make_unique<Channel<std::size_t>>(options_.slots);
-  // What was not handed out is nobody's: its copies are still to be seen done.
+  // What was not handed out is dropped; its copies still have to be seen done.
   for (const auto& slot : slots_) {
     slot->waits = false;
     slot->item.unsettled.reset();
@@ -755,7 +756,7 @@ Status DeviceLane::Drain(std::int64_t until_ns) {
     }
     if (WaitFor(slot->ready, until_ns) == Seen::kNotYet) return TooLate(device_, "a transform");
   }
-  // Also of a batch that failed before anything of it was enqueued.
+  // Also for a batch that failed before any of it was enqueued.
   for (const auto& slot : slots_) LetGoOfHost(slot.get());
   return {};
 }
@@ -774,7 +775,7 @@ Status DeviceLane::SeeHalfFilled(Slot* slot, std::int64_t until_ns) {
 DeviceLane::Seen DeviceLane::SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns) {
   Status status = backend_->Record(event, stream);
   if (status.ok()) return WaitFor(event, until_ns);
-  // Where no event can be had there is a call that blocks.
+  // If no event can be had, there is a call that blocks.
   if (status.code() != StatusCode::kDeviceLost) status = backend_->SyncStream(stream);
   if (status.code() == StatusCode::kDeviceLost) return Seen::kGone;
   return status.ok() ? Seen::kDone : Seen::kNotYet;
@@ -803,7 +804,7 @@ Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
     }
     (void)backend_->DestroyEvent(std::exchange(event, {}));
   }
-  // Of a device that is lost, it is gone: there is nobody left to tell.
+  // If the device is lost, its memory is gone, and there is no one to tell.
   if (slot->memory != nullptr) (void)backend_->FreeDevice(device_, slot->memory);
   slot->memory = nullptr;
   if (slot->transformed) (void)backend_->DestroyEvent(slot->transformed);
@@ -818,7 +819,7 @@ Status DeviceLane::Free(std::int64_t until_ns) {
   AwaitTakers();
   bool all = true;
   for (const auto& slot : slots_) {
-    // Order: partner of the store in Release: what was recorded there is to be waited for.
+    // Order: partner of the store in Release: the events recorded there have to be waited for.
     if (slot->holder.load(std::memory_order_acquire) != std::thread::id()) {
       all = false;
       continue;

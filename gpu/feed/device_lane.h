@@ -32,13 +32,13 @@ namespace ringfeed {
 
 class Timeline;
 
-/// The waits, records and checks that a feed's safety rests on. A test can have one left out, to
-/// see that its absence is noticed (tests/gpu/feed/left_out_test.cc has a test for each).
+/// The waits, records and checks that a feed's safety rests on. A test can leave one out, to see
+/// that its absence is noticed (tests/gpu/feed/left_out_test.cc has a test for each).
 enum class FeedStep : std::uint8_t {
   kNone,
   kRegisterSource,         ///< a batch's memory is registered before it is copied
-  kWaitForReleases,        ///< a copy waits for the consumers of what was in the slot
-  kWaitForTransforms,      ///< … and for the transforms that read what was there
+  kWaitForReleases,        ///< a copy waits for the consumers of the slot's old batch
+  kWaitForTransforms,      ///< … and for the transforms that read it
   kRecordCopied,           ///< after the copy
   kTransformsWaitForCopy,  ///< they run on a stream of their own
   kRecordReady,            ///< after the transforms
@@ -47,13 +47,13 @@ enum class FeedStep : std::uint8_t {
   kRecordRelease,          ///< after the consumer's work
   kSeeCopyBeforeSlab,      ///< the batch goes back once the host has seen the copy done
   kSeeCopyBeforeStaging,   ///< staging memory is written again only then
-  kCheckFit,               ///< a batch that is larger than its slot
-  kCheckGeneration,        ///< a lease that is not the slot's any more
-  kCheckOwnLeases,         ///< a thread that waits for itself
-  kCheckPatience,          ///< a wait that only the program itself can end
+  kCheckFit,               ///< refuses a batch that is larger than its slot
+  kCheckGeneration,        ///< refuses a lease that is not the slot's any more
+  kCheckOwnLeases,         ///< refuses a thread that waits for itself
+  kCheckPatience,          ///< refuses a wait that only the program itself can end
   kDrainBeforeFree,        ///< memory is freed and unregistered once no copy uses it
-  kSeeReleasesBeforeFree,  ///< … and once what its consumers enqueued was seen done
-  kRecordBehindDirect,     ///< what the device takes from its own memory comes before `copied`
+  kSeeReleasesBeforeFree,  ///< … and once its consumers' work was seen done
+  kRecordBehindDirect,     ///< kernels on the device's own memory come before `copied`
   kSeeSumsBeforeLease,     ///< a batch is settled by sums that the host has seen done
 };
 
@@ -66,7 +66,7 @@ struct LaneOptions {
   std::vector<FieldTransform> transforms;
   TransferPlan transfer = TransferPlan::kAuto;
   TransferPlanner planner{};
-  std::string why_left;     ///< from which length fields are left where they were read
+  std::string why_left;     ///< the length from which fields stay in the memory they were read into
   bool takes_sums = false;  ///< batches may come unsettled
   std::shared_ptr<Timeline> timeline;
   std::vector<FeedStep> left_out;  ///< by tests
@@ -81,26 +81,26 @@ struct LaneOptions {
 ///
 ///   a slot:  free → filling (copy enqueued) → ready → leased → released → free
 ///
-/// A batch that came unsettled is ready once its copy and its sums were seen done, and it is
-/// settled; what is lost of it then is made anew by the CPU, and copied again. All that comes after
-/// it waits for it.
+/// A batch that came unsettled is ready after its copy and its sums were seen done and it is
+/// settled. The CPU makes damaged parts anew, and they are copied again. All later batches wait for
+/// it.
 ///
-/// Memory of a slot is ordered on the device: a copy waits there for the events that its last
-/// consumers' streams recorded, and no host thread does. Memory of a batch is ordered by the host:
-/// it goes back when the copy's event was seen done, since who writes there next (a read) cannot
-/// wait for a device.
+/// The device orders the memory of a slot: a copy waits there for the events that its last
+/// consumers' streams recorded, and no host thread waits. The host orders the memory of a batch: it
+/// goes back after the copy's event was seen done, because its next writer (a read) cannot wait for
+/// a device.
 ///
-/// Threads: one feeds (Feed, and what it calls), one gives items (Give, End), any number take and
-/// release.
+/// Threads: one feeds (Feed, and all that it calls), one gives items (Give, End), any number take
+/// and release.
 class DeviceLane {
  public:
-  /// Batches that are smaller are copied together: the link stands still for some 3 µs between two
-  /// calls, an eighth of the time of 1 MiB on an H200.
+  /// Smaller batches are copied together: the link is idle for some 3 µs between two calls, an
+  /// eighth of the time of 1 MiB on an H200.
   static constexpr std::size_t kGroupBytes = std::size_t{4} << 20;
   /// Streams that one lease may be used on.
   static constexpr std::size_t kMostStreams = 16;
 
-  /// Of `released`, which stands after what a consumer enqueued: kMissed could not be recorded.
+  /// State of `released`, which comes after a consumer's work: kMissed could not be recorded.
   enum class ReleaseMark : std::uint8_t { kToRecord, kRecorded, kMissed };
 
   struct Slot {
@@ -110,7 +110,7 @@ class DeviceLane {
     DeviceEvent copied;       ///< after the copy
     DeviceEvent copy_begins;  ///< before it, if there is a timeline
     DeviceEvent transformed;  ///< after the kernels; none if there can be none
-    DeviceEvent ready;        ///< one of both: `copied` of a batch without kernels
+    DeviceEvent ready;        ///< `copied` or `transformed`: `copied` without kernels
     std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed
     bool copying = false;                            ///< not yet seen done; the feeding thread's
     bool used = false;                               ///< it was filled before
@@ -126,15 +126,15 @@ class DeviceLane {
     std::array<ReleaseMark, kMostStreams> releases;  ///< of each since it was used
     std::size_t streams_used = 0;
     std::int64_t leased_ns = 0;
-    bool lost = false;  ///< its release could not be recorded at once: never filled again
-    Status why_lost;    ///< what the device said of that
+    bool lost = false;  ///< the first try to record its release failed: never filled again
+    Status why_lost;    ///< the device's error for that
 
-    /// From Taken to TakeBack: nobody may fill it meanwhile. The holder's to set, the feeding
-    /// thread's to clear; both channels between them, or AwaitTakers, order it.
+    /// From Taken to TakeBack: it must not be filled meanwhile. The holder sets it, the feeding
+    /// thread clears it; the two channels between them, or AwaitTakers, order it.
     bool taken = false;
 
-    std::atomic<std::uint64_t> generation{0};  ///< of what is in it
-    std::atomic<std::thread::id> holder{};     ///< who took it; none: not leased
+    std::atomic<std::uint64_t> generation{0};  ///< of its contents
+    std::atomic<std::thread::id> holder{};     ///< the thread that took it; none: not leased
   };
 
   DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::size_t index,
@@ -148,17 +148,18 @@ class DeviceLane {
 
   // The feeding thread.
 
-  /// Does what can be done without waiting; false if that was nothing.
+  /// Does what can be done without waiting; false if there was nothing to do.
   bool Feed();
   bool copying() const { return !copies_.empty(); }
   using SleepEnd = LaneSleep::End;
-  /// Sleeps until there may be something to do, at most until then. A batch that is given, a slot
-  /// that comes back, the end and a stop wake it: who writes one of these wakes after it, and this
-  /// looks at them after its registration (WAITING.md). A batch wakes no lane that has no slot for
-  /// it, nor a slot one without a batch. For the device alone it goes by the clock.
+  /// Sleeps until there may be something to do, at most until `until_ns`. A batch that is given, a
+  /// slot that comes back, the end and a stop wake it: the writer of one of these wakes it after
+  /// the write, and Sleep looks at them after its registration (WAITING.md). A batch wakes no lane
+  /// that has no slot for it, nor a slot one without a batch. For the device alone it goes by the
+  /// clock.
   SleepEnd Sleep(const std::stop_token& stop, std::int64_t until_ns = CopyPace::kNever);
-  /// When to look at the device again, by what is known of its copies; kNever if nothing is to
-  /// be seen there.
+  /// When to look at the device again, judged by its copies; kNever if there is nothing to see
+  /// there.
   std::int64_t NextLook() const;
   /// Ends Sleep, from any thread.
   void Wake() { sleep_.Wake(); }
@@ -183,37 +184,37 @@ class DeviceLane {
   void Release(std::size_t number) noexcept;
   std::size_t LeasesOf(std::thread::id thread) const;
   std::size_t leases() const;
-  /// Slots but those that were lost: what consumers can hold at the most. Any thread.
+  /// Slots except the lost ones: the most that consumers can hold. Any thread.
   std::size_t usable_slots() const { return usable_slots_.load(std::memory_order_relaxed); }
   /// Slots that came back and wait for the end of a capture. Any thread.
   std::size_t captured_slots() const { return captured_slots_.load(std::memory_order_relaxed); }
-  /// Whether it was given something that nobody could take yet, or nobody took: it is only slow.
+  /// Whether it was given something that could not be taken yet, or was not taken: it is only slow.
   bool HasOnItsWay() const {
     return given_.load(std::memory_order_relaxed) != batches_.load(std::memory_order_relaxed);
   }
 
-  /// Ends it for its consumers, at once or after what is ready.
+  /// Ends it for its consumers, at once or after the ready batches.
   void Fail(const Status& status);
   void Kill(const Status& status);
 
-  // With no feeding, giving or taking thread.
+  // Call these while no thread feeds, gives or takes.
 
-  /// Sees copies done, in their order, as far as they are by then: their batches are let go of.
+  /// Sees copies done, in their order, up to that time, and lets go of their batches.
   void AwaitCopies(std::int64_t until_ns);
-  /// As new, but for slots that are leased: these come back later. Drops what was not taken.
+  /// As new, except for leased slots, which come back later. Drops batches that were not taken.
   void Reset();
-  /// For good: drops what was given and is not in a slot.
+  /// For good: drops batches that were given and are not in a slot.
   void DropGiven(const Status& why);
   /// Waits until nothing is copied or transformed any more, then lets go of all host memory.
   /// kDeadlineExceeded.
   Status Drain(std::int64_t until_ns);
-  /// Frees what is not leased; all of it without leases. kDeadlineExceeded if consumers' work on
-  /// what was released is not done.
+  /// Frees all that is not leased. kDeadlineExceeded if consumers' work on released slots is not
+  /// done.
   Status Free(std::int64_t until_ns);
-  /// Nothing of it is ever freed: the device may still use it.
+  /// Nothing of it is ever freed, because the device may still use it.
   void GiveUp() { given_up_ = true; }
 
-  /// Batches that it was given and nobody leased, as of now: for statistics only.
+  /// Batches that it was given and no one has leased yet: for statistics only.
   std::size_t ahead() const {
     const std::uint64_t leased = batches_.load(std::memory_order_relaxed);
     const std::uint64_t given = given_.load(std::memory_order_relaxed);
@@ -234,10 +235,10 @@ class DeviceLane {
     // Order: partner of the store above.
     return end_is_told_.load(std::memory_order_acquire);
   }
-  /// Batches since Reset of which nothing was left once they were settled: nobody gets them.
-  /// Whoever was told the end knows all.
+  /// Batches since Reset with no row left after they were settled, which are not handed out. After
+  /// the end was told, the number is complete.
   std::uint64_t came_to_nothing() const { return nothing_.load(std::memory_order_relaxed); }
-  /// How long calls in a row waited to their deadlines since something came.
+  /// How long calls in a row waited to their deadlines since the last batch came.
   std::int64_t wait_in_vain_ns() const { return in_vain_ns_.load(std::memory_order_relaxed); }
   void set_wait_in_vain(std::int64_t wait_ns) {
     in_vain_ns_.store(wait_ns, std::memory_order_relaxed);
@@ -245,7 +246,7 @@ class DeviceLane {
 
  private:
   enum class Seen : std::uint8_t { kDone, kNotYet, kGone };
-  /// A thread between the ready channel and the note that it holds what it got there.
+  /// A thread that has a slot from the ready channel and has not yet noted that it holds it.
   class Taking {
    public:
     explicit Taking(DeviceLane* lane) : lane_(lane) {
@@ -262,48 +263,49 @@ class DeviceLane {
   };
 
   Status MakeSlot(Slot* slot);
-  /// After Kill: returns once every slot that was taken says so.
+  /// After Kill: returns when every slot that was taken is noted so.
   void AwaitTakers();
   QueueResult Taken(QueueResult result, std::size_t number);
   QueueResult Given(QueueResult result);
   bool SeeCopies();
   void SeeCopied(Slot* slot);
-  /// Whether all that its lease depends on is done.
+  /// Whether everything that its lease depends on is done.
   Status SeeDone(const Slot& slot, bool* done) const;
-  /// A slot that waited was seen done.
+  /// A waiting slot was seen done.
   void HandOnSeen(std::size_t number);
-  /// Whether the slot's lease waits for what the host sees of it, or of one before.
+  /// Whether the slot's lease waits until the host has seen its work, or an earlier slot's, done.
   bool MustWait(Slot* slot);
   void Settle(std::size_t number, std::span<const std::uint32_t> bad);
   void Push(std::size_t number);
-  /// What the CPU made of a batch in place of what was copied. It is the next that is handed out.
+  /// Copies again the batch that the CPU made in place of a damaged one. It is the next to be
+  /// handed out.
   Status CopyAgain(std::size_t number);
   /// Numbers of the sums that do not match.
   std::vector<std::uint32_t> BadSums(const Slot& slot);
-  /// Those that the device takes of a batch on its way.
+  /// The sums of a batch in flight that the device computes.
   std::span<const PendingSum> SumsOnDevice(const Slot& slot) const;
-  /// The sums come to the host after the kernels.
+  /// Copies the sums to the host after the kernels.
   Status FetchSums(const Slot& slot);
-  /// What follows what is ready, once nothing waits any more.
+  /// Puts the end after the ready batches once nothing waits any more.
   void EndBehindReady();
   bool TakeBack();
   bool TakeBack(std::size_t number);
-  /// Says on the slot's streams that its consumers were there. False while a graph is captured from
-  /// one: an event would become a part of it, so that is done later.
+  /// Records on the slot's streams that its consumers were there. False while a graph is captured
+  /// from one: an event would become a part of the graph, so the record is made later.
   bool RecordReleases(Slot* slot) noexcept;
   /// Copies some batches, as many as are there up to kGroupBytes, by one call.
   bool FillNext();
-  /// Whether the link has enough to do until more batches and slots for one call are there.
+  /// Whether the link has enough work until more batches and slots for one call are there.
   bool MayWaitForMore() const;
   std::vector<std::size_t>::const_iterator FirstFree() const;
   Status Plan(Slot* slot, LeftRows left_rows, bool tight = false) const;
-  /// Whether all of it stands in registered memory: else copies from there block.
+  /// Whether all of it is in registered memory: otherwise copies from it block.
   bool IsPinned(std::span<const PendingCopy> pending) const;
-  /// What a batch needs before its copy.
+  /// Everything that a batch needs before its copy.
   Status Prepare(Slot* slot, FeedItem&& item);
-  /// The copies of a group, and what comes after them.
+  /// The copies of a group, and everything that follows them.
   Status FillGroup();
-  /// What a batch needs after its copy.
+  /// Everything that a batch needs after its copy.
   Status Finish(Slot* slot);
   Status Fit(Slot* slot);
   std::size_t CapacityFor(const Slot& slot);
@@ -316,33 +318,33 @@ class DeviceLane {
   void AddCopy(std::byte* to, const std::byte* from, std::size_t bytes);
   Status Transform(Slot* slot);
   bool HasWork() const;
-  /// Of LaneSleep::kBatch and kSlot, what FillNext would find.
+  /// LaneSleep::kBatch and kSlot: which of them FillNext would find.
   std::uint64_t WhatIsThere() const;
   /// Whether FillNext would find something to fill and a slot for it, or the end.
   bool CanFill() const;
   /// Whether the supply has ended, and all that it gave was taken.
   bool NothingMoreComes() const;
-  /// Looks at an event until it is done or the time is over. A lost device is done with everything.
+  /// Looks at an event until it is done or the time is over. A lost device counts as done.
   Seen WaitFor(DeviceEvent event, std::int64_t until_ns) const;
-  /// The same of all that is on a stream, by that event.
+  /// The same for all work on a stream, by that event.
   Seen SeeAll(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
-  /// Of the batch in it, and of staging memory.
+  /// Lets go of the batch in the slot, and of staging memory.
   void LetGoOfHost(Slot* slot);
-  /// Of a fill that failed halfway: no event stands after what was enqueued of it.
+  /// For a fill that failed halfway: no event comes after its enqueued work.
   Status SeeHalfFilled(Slot* slot, std::int64_t until_ns);
-  /// Of all such: an event does from now on, so that they are filled again.
+  /// Records an event for all such slots, so that they can be filled again.
   void RecordHalfFilled();
-  /// Whether no event stands after what its consumers enqueued, on a device that still runs it.
+  /// Whether no event comes after its consumers' work, on a device that still runs it.
   bool MissesReleases(const Slot& slot) const;
   Status FreeSlotMemory(Slot* slot, std::int64_t until_ns);
-  /// Whether the device makes something of batches, whatever comes.
+  /// Whether the device has kernels to run for every batch.
   bool makes_something() const { return !options_.transforms.empty() || options_.with_mask; }
   bool may_have_kernels() const {
     return makes_something() || left_rows_ != LeftRows::kEach || sums_on_device_;
   }
   bool Does(FeedStep step) const { return options_.Does(step); }
   void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
-  /// The time it took on the device, not the time it waited there for the slot.
+  /// Notes the time that it took on the device, without the time it waited there for the slot.
   void NoteCopy(const Slot& slot);
   bool has_timeline() const { return options_.timeline != nullptr; }
 
@@ -351,7 +353,7 @@ class DeviceLane {
   const Place place_;
   const std::size_t index_;
   const LaneOptions options_;
-  LeftRows left_rows_;   ///< what can be done; fixed by Open
+  LeftRows left_rows_;   ///< how rows can come; fixed by Open
   bool sums_on_device_;  ///< the same
   std::shared_ptr<HostPins> pins_;
   std::shared_ptr<Arena> staging_arena_;
@@ -373,11 +375,11 @@ class DeviceLane {
   std::vector<std::byte*> outgrown_;  ///< memory of slots that became bigger
   std::size_t learned_bytes_ = 0;
   bool ended_ = false;
-  bool closes_ = false;       ///< what is ready ends once nothing waits any more
+  bool closes_ = false;       ///< the ready channel ends once nothing waits any more
   Status end_;                ///< with this
-  bool discards_ = false;     ///< a batch fails: what comes after it is nobody's
+  bool discards_ = false;     ///< a batch failed: later batches are dropped
   std::size_t waiting_ = 0;   ///< slots that wait
-  std::uint64_t handed_ = 0;  ///< batches of those that came unsettled that are ready, or were
+  std::uint64_t handed_ = 0;  ///< unsettled batches that are ready, or were
   bool given_up_ = false;
 
   std::unique_ptr<Channel<FeedItem>> inbox_;
@@ -386,11 +388,11 @@ class DeviceLane {
   std::atomic<int> takers_{0};
   LaneSleep sleep_;
 
-  // Of the feeding thread, for who asks why nothing comes.
+  // Written by the feeding thread, read to tell why nothing comes.
   std::atomic<std::size_t> usable_slots_;
   std::atomic<std::size_t> captured_slots_{0};
 
-  // Statistics: nothing is read because of them.
+  // Statistics: no decision depends on them.
   std::atomic<std::uint64_t> given_{0};
   std::atomic<std::uint64_t> batches_{0};
   std::atomic<std::uint64_t> copied_bytes_{0};

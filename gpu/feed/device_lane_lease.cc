@@ -1,4 +1,4 @@
-// What a slot's consumers do.
+// A lane's calls from a slot's consumers.
 
 #include <string>
 #include <utility>
@@ -78,10 +78,10 @@ Status DeviceLane::WaitHost(Slot* slot) {
 
 void DeviceLane::Release(std::size_t number) noexcept {
   Slot& slot = *slots_[number];
-  // Where a graph is captured from one of the streams, the feeding thread does it after that.
+  // If a graph is captured from one of the streams, the feeding thread records after the capture.
   const bool back = RecordReleases(&slot) && !slot.lost;
   Note("lease", slot.item.number, slot.leased_ns);
-  // Order: partner of the load in Free, which may then do away with the slot.
+  // Order: partner of the load in Free, which may then free the slot.
   slot.holder.store(std::thread::id(), std::memory_order_release);
   backend_->NoteHandOver(&slot);
   std::size_t pushed = number;

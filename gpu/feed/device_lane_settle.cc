@@ -1,5 +1,5 @@
-// Batches that came unsettled: the device takes their sums, the host adds them up and settles each
-// batch, in their order, before its lease. All of it is done by the feeding thread.
+// Batches that came unsettled: the device computes their sums, the host combines them and settles
+// each batch, in their order, before its lease. The feeding thread does all of it.
 
 #include <algorithm>
 #include <cstddef>
@@ -68,7 +68,7 @@ void DeviceLane::Settle(std::size_t number, std::span<const std::uint32_t> bad) 
   SettledBatch settled = slot->item.unsettled->Settle(bad);
   slot->item.unsettled.reset();
   if (!settled.failure.ok()) {
-    // Nothing behind it was ever read.
+    // The batches after it are not handed out.
     discards_ = ended_ = closes_ = true;
     end_ = settled.failure;
     inbox_->Kill(settled.failure);
@@ -100,7 +100,7 @@ Status DeviceLane::CopyAgain(std::size_t number) {
   slot->copying = false;
   group_.assign(1, number);
   pieces_.clear();
-  // Where the CPU took the sums, only the copy was seen done: kernels may still use the memory.
+  // If the CPU computed the sums, only the copy was seen done: kernels may still use the memory.
   Status status;
   if (slot->ready != slot->copied) status = backend_->StreamWait(copy_stream_, slot->ready);
   if (status.ok()) status = Plan(slot, left_rows_);

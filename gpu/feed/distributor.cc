@@ -16,7 +16,7 @@ Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution 
 
 std::size_t Distributor::HeldBatches(std::size_t devices, LastStep last_step) {
   // One that is copied and those that wait at each device, the step that is being collected, and
-  // the last one for repeats.
+  // the last step for repeats.
   return (1 + kWaitingBatches) * devices + (last_step == LastStep::kUneven ? 1 : devices + 1);
 }
 
@@ -61,7 +61,7 @@ std::uint64_t Distributor::MostRows() const {
 }
 
 void Distributor::CopyPending(SuppliedBatch* batch) {
-  // All of it is host memory: with last steps that are made even nothing is read directly.
+  // All of it is in host memory: with last steps that are made even, nothing is read directly.
   (void)MakeCopies(std::exchange(batch->pending, {}));
 }
 
@@ -111,8 +111,8 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
 
 void Distributor::LearnRows(const SuppliedBatch& batch) {
   if (!pass_) most_rows_ = supply_->RowsBefore();
-  // The one before was whole, then, however many of its rows are lost: as a run that begins here
-  // is told.
+  // Then the batch before was whole, even if some of its rows are lost. A run that begins here is
+  // told its size.
   if (pass_ == batch.origin.pass) most_rows_ = std::max(most_rows_, supply_->UsualRows());
   pass_ = batch.origin.pass;
   most_rows_ = std::max(most_rows_, Rows(batch.tensors));
@@ -193,7 +193,7 @@ SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_t
         continue;
       }
       end_ = result;
-      // What is good goes before the failure, as it came: there is no last step to make even.
+      // Good rows go before the failure, as they came: there is no last step to make even.
       if (result == SupplyResult::kFailed) AddStep();
       EndSteps();
     } catch (...) {  // tensors of different rows, or no memory

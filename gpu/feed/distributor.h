@@ -25,30 +25,31 @@ struct FeedItem {
   std::uint64_t number = 0;                ///< it goes to device number mod devices
   std::uint64_t rows = 0;
   std::uint64_t valid_rows = 0;  ///< the others repeat some
-  /// Of the largest that is known to come, its part of a whole batch, say: no fewer than `rows`.
+  /// Rows of the largest item known to come (its part of a whole batch, say): no fewer than `rows`.
   std::uint64_t most_rows = 0;
-  /// Of the batch; of the last one of the step if rows of several were spread.
+  /// Of the batch; if rows of several were spread, of the last batch of the step.
   BatchOrigin origin{};
-  /// With it and those before it all rows up to its origin are with their devices.
+  /// After this item and those before it, all rows up to its origin are with their devices.
   bool completes = true;
   std::shared_ptr<UnsettledBatch> unsettled{};  ///< as SuppliedBatch
 };
 
-/// Which rows go to which device, as a function of the order they come in and of how many devices
-/// there are. For one thread at a time.
+/// Which rows go to which device: a function of their order and of the number of devices. For one
+/// thread at a time.
 class Distributor {
  public:
   Distributor(BatchSupply* supply, std::size_t devices, Distribution distribution,
               LastStep last_step);
 
-  /// The next item in order of numbers; else as the supply. Blocks as it does. `batches_come_back`:
-  /// copies of batches are under way, so a supply that lacks batches will have some again: kNotYet.
+  /// The next item in order of numbers; else as the supply. Blocks as the supply does.
+  /// `batches_come_back`: copies of batches are in flight, so a supply that lacks batches will have
+  /// some again: kNotYet.
   SupplyResult Next(FeedItem* item, Status* status, const std::stop_token& stop,
                     bool batches_come_back = false);
   void Reset();
-  /// For good: lets go of what it has at hand.
+  /// For good: lets go of the batches it holds.
   void LetGo();
-  /// How many items Next gave since Reset, and has at hand: after its end, how many there were.
+  /// How many items Next gave since Reset plus those it holds; after its end, how many there were.
   std::uint64_t given() const { return next_number_; }
 
   /// How many wait at each device for a slot: as many can be copied together.
@@ -64,7 +65,7 @@ class Distributor {
   bool collects_steps() const {
     return distribution_ == Distribution::kRoundRobin && last_step_ != LastStep::kUneven;
   }
-  /// Of all tensors, if rows are moved; else of the first one, and others may have other ones.
+  /// Rows of all tensors, if rows are moved; else of the first, and others may have other numbers.
   std::int64_t Rows(const Instance& batch) const;
   void Add(SuppliedBatch&& batch);
   void LearnRows(const SuppliedBatch& batch);
@@ -74,11 +75,11 @@ class Distributor {
   void PadStep();
   void SpreadStep();
   void Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool completes = true);
-  /// Copies what is pending: before rows of the batch are moved.
+  /// Makes the pending copies, before rows of the batch are moved.
   static void CopyPending(SuppliedBatch* batch);
-  /// Of an item, as far as is known.
+  /// For an item, as far as is known.
   std::uint64_t MostRows() const;
-  /// With its rows over and over until there are `rows`.
+  /// The batch with its rows repeated until there are `rows`.
   Instance Repeated(const Instance& batch, std::int64_t rows) const;
   void PadTo(std::int64_t rows, SuppliedBatch* batch);
 
@@ -97,19 +98,19 @@ class Distributor {
   std::atomic<std::uint64_t> repeated_rows_{0};
 };
 
-/// Up to where a feed's batches were handed out with none missing, however far one device's loop is
-/// ahead of another's. Thread safe.
+/// Up to which item a feed's batches were handed out with none missing, however far one device's
+/// loop is ahead of another's. Thread safe.
 class HandedOut {
  public:
-  /// Each number once. As far ahead of the smallest one that is missing as slots let a device be.
-  /// Nothing for an item of an earlier start.
+  /// Call once for each number. At most as far ahead of the smallest missing number as slots allow.
+  /// Ignores an item of an earlier start.
   void Note(const FeedItem& item, std::uint64_t start);
   /// How often Reset was called.
   std::uint64_t starts() const;
-  /// Of the last batch all of whose rows were handed out, and those of all before it: what a
-  /// position is made of. None if that is no batch.
+  /// The origin of the last batch that was handed out completely, like all batches before it:
+  /// positions are made from it. None if there is no such batch.
   std::optional<BatchOrigin> last() const;
-  /// How many items were noted without one that is missing before them.
+  /// How many items were noted with none missing before them.
   std::uint64_t noted() const;
   void Reset();
 

@@ -1,7 +1,8 @@
-// ReadLoop is the reading thread: it takes items and gives each to its lane, and waits while that
-// lane is full. FeedLoop is a lane's thread: it copies, and sees copies done. TryNext runs on a
-// consumer's thread, and PumpOnce is one round of both loops there if the feed has no threads.
-// StopThreads ends the waits of both kinds and joins them: what they own is free to take then.
+// ReadLoop is the reading thread: it takes items, gives each to its lane, and waits while that lane
+// is full. FeedLoop is a lane's thread: it copies, and sees copies done. TryNext runs on a
+// consumer's thread; if the feed has no threads, PumpOnce does one round of both loops there.
+// StopThreads ends the waits of both kinds of threads and joins them: their state is then free to
+// take.
 
 #include "gpu/feed/feed_core.h"
 
@@ -26,7 +27,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::int64_t kLookNs = 20'000'000;  // how often a wait looks whether it is stuck
-// Arrays that a thread has dropped may be held for a moment by a library that computes with them.
+// A library that computes with arrays may hold them for a moment after a thread has dropped them.
 constexpr std::int64_t kOwnLeasesNs = 500'000'000;
 constexpr unsigned long kTimerSlackNs = 1000;  // the system's own, 50 µs, is a copy of 3 MB
 
@@ -165,7 +166,7 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
     }
     return true;
   }
-  if (stop.stop_requested()) return false;  // whoever stopped it may go on later
+  if (stop.stop_requested()) return false;  // the caller may go on later
   supply_ended_ = true;
   EndAll(status);
   return false;
@@ -200,7 +201,7 @@ void FeedCore::ReadOn(const std::stop_token& stop) {
       blocked_lane_.store(-1, std::memory_order_relaxed);
     }
     if (result == QueueResult::kOk) continue;
-    // That device failed: the others end behind what they have, since nothing may be left out.
+    // That device failed. The others end after the batches they have, because none may be left out.
     if (!stop.stop_requested()) EndAll(lanes_[lane]->failure());
     return;
   }
@@ -209,7 +210,7 @@ void FeedCore::ReadOn(const std::stop_token& stop) {
 void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
   NameThisThread("ringfeed-copy");
   DeviceLane* const lane = lanes_[index].get();
-  // Elsewhere it works too, through more of the machine.
+  // On other CPUs it works too, over a longer path through the machine.
   if (!placement_.cpus[index].empty()) (void)BindThreadToCpus(placement_.cpus[index]);
   (void)prctl(PR_SET_TIMERSLACK, kTimerSlackNs);  // else it looks at its copies less often
   if (const Status status = options_.backend->BindThread(lane->device()); !status.ok()) {
@@ -264,7 +265,7 @@ bool FeedCore::FeedLanes() {
 
 bool FeedCore::PumpOnce(const std::stop_token& stop) {
   const bool fed = FeedLanes();
-  // Where the supply waits, what is ready does not wait for it.
+  // If the supply waits, ready batches do not wait for it.
   if (fed && hands_on_) return true;
   ActAs(1);
   const bool progress = PumpSupply(stop) || fed;
@@ -278,7 +279,7 @@ QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int6
     const std::chrono::nanoseconds wait(std::min(kLookNs, until_ns - Now()));
     return lanes_[lane]->TakeUntil(slot, std::min(deadline, DeadlineAfter(wait)));
   }
-  // What is there already and waits for a lane makes no time pass.
+  // An item that waits for a lane makes no time pass.
   const std::int64_t ready_ns = pending_ ? until_ns : supply_->ReadyAt();
   if (!(hands_on_ ? PumpOnce(stop) : Pump(stop))) {
     if (simulated_) {
@@ -293,7 +294,7 @@ QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int6
 void FeedCore::SleepUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
                                const std::stop_token& stop) {
   const std::stop_callback wake(stop, [&] { lanes_[lane]->Wake(); });
-  // What happens at other lanes wakes nobody here.
+  // Events at other lanes do not wake this thread.
   std::int64_t most_ns = lanes_.size() > 1 ? CopyPace::kLongestNapNs : kLookNs;
   if (deadline != kNoDeadline) {
     most_ns = std::min<std::int64_t>(most_ns, (deadline - NativeQueuePolicy::Now()).count());
@@ -357,7 +358,7 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
   if (!threaded_ && !hands_on_) Pump(stop);
   QueueResult result = lanes_[lane]->TryTake(&slot);
   const std::int64_t begin_ns = result == QueueResult::kOk ? 0 : Now();  // of a wait
-  // The patience with one wait, also where it is cut into pieces by deadlines.
+  // The patience with one wait, even if deadlines cut it into pieces.
   const std::int64_t before_ns = lanes_[lane]->wait_in_vain_ns();
   const std::int64_t patience_ns = begin_ns - before_ns + options_.patience_ms * 1'000'000;
   lanes_[lane]->set_wait_in_vain(0);
@@ -439,12 +440,13 @@ DeviceLane::Slot& FeedCore::SlotOf(const DeviceLease& lease) const {
   return slot;
 }
 
-// Who takes leases may hand them on, to a loop that holds each as long as its step takes.
+// The thread that takes leases may hand them on, to a loop that holds each for a whole step.
 void FeedCore::NoteUser(DeviceLane::Slot* slot) const {
   const std::thread::id self = std::this_thread::get_id();
   std::thread::id holder = slot->holder.load(std::memory_order_relaxed);
   if (holder == self || holder == std::thread::id()) return;
-  // Not a store: who releases it meanwhile, against the rules, has it come back all the same.
+  // Not a store: the slot comes back even if another thread releases it meanwhile, against the
+  // rules.
   if (slot->holder.compare_exchange_strong(holder, self, std::memory_order_relaxed)) {
     hands_on_leases_.store(true, std::memory_order_relaxed);
   }
@@ -472,7 +474,7 @@ std::string FeedCore::Position() const {
   return last ? chain.Position(*last) : chain.StartPosition();
 }
 
-// Then batches count, too, of which nothing is shown here: other ranks may have rows of them.
+// Then batches with no rows here count, too: other ranks may have rows of them.
 bool FeedCore::IsAtEnd() const {
   const auto has_ended = [](const auto& lane) { return lane->end_is_told(); };
   if (options_.last_step == LastStep::kDrop || !std::ranges::all_of(lanes_, has_ended)) {
@@ -502,7 +504,7 @@ void FeedCore::SeekTo(std::uint64_t batch) {
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
   Reader chain = Chain();
-  chain.CheckSeek();  // not by its position: to know that it may have to read
+  chain.CheckSeek();  // not CheckPosition: to make a position may need reads
   StartAgain([&] { chain.SeekTo(batch); });
 }
 
@@ -521,8 +523,8 @@ void FeedCore::StartAgain(const std::function<void()>& move_supply) {
   StartThreads();
 }
 
-// Before the reader starts again, which may need the memory that it stands in. Copies that wait for
-// what the device computes are seen done later.
+// Call it before the reader starts again, which may need the memory of these batches. Copies that
+// wait for the device's computations are seen done later.
 void FeedCore::LetGoOfSupplied() {
   constexpr std::int64_t kLongestNs = 50'000'000;
   distributor_.Reset();

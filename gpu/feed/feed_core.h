@@ -1,10 +1,10 @@
-// A device feed without its handle: who reads, who copies, and who waits for what.
+// A device feed without its handle: the reading, the copying and the waits.
 //
 // DeviceFeed and its leases call it on a user's threads. It has one thread that reads and one for
-// each device that copies. Without threads (a simulator, DoubleBufferOn) whoever calls TryNext does
-// their work. What holds: item k goes to lane k mod lanes, and a lease is handed out when its copy
-// is enqueued, or, of a batch that came unsettled, once it is settled. ReInit, Restore, SeekTo and
-// Close end the threads before they touch what these own. Each lease keeps the core alive.
+// each device that copies. Without threads (a simulator, DoubleBufferOn) the caller of TryNext does
+// their work. Invariants: item k goes to lane k mod lanes. A lease is handed out after its copy is
+// enqueued; for a batch that came unsettled, after it is settled. ReInit, Restore, SeekTo and Close
+// end the threads before they touch the threads' state. Each lease keeps the core alive.
 
 #pragma once
 
@@ -34,15 +34,15 @@ inline DeviceStream NumberedStream(std::int64_t number) {
   return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))};
 }
 
-/// What tests and those who drive a feed themselves say beyond FeedOptions.
+/// Options beyond FeedOptions, for tests and for code that drives a feed itself.
 struct FeedDriveOptions {
   std::vector<FeedStep> left_out{};
   bool poison = false;
   /// No threads: Next does their work. Always so with a simulator.
   bool threads = true;
-  /// Whoever calls Next hands leases on to other threads: it waits for those too, without end.
+  /// The caller of Next hands leases on to other threads: Next waits for those too, without end.
   bool hands_on = false;
-  /// Called before what one of the threads would do: 0 is the caller of Next itself, 1 the reading
+  /// Called before the work of one of the threads: 0 is the caller of Next itself, 1 the reading
   /// thread, 2 and more the feeding threads.
   std::function<void(int)> act_as{};
 };
@@ -50,8 +50,8 @@ struct FeedDriveOptions {
 /// Throws Error for options that cannot work. `backend` is set.
 void CheckFeedOptions(const FeedOptions& options);
 
-/// A feed: lanes, what distributes batches over them, and the threads that drive both. Leases hold
-/// it, so it goes with the last of them.
+/// A feed: lanes, the distributor of batches over them, and the threads that drive both. Leases
+/// hold it, so it ends with the last of them.
 class FeedCore : public std::enable_shared_from_this<FeedCore> {
  public:
   /// `options.backend` and `options.devices` are set. Throws Error if it cannot work.
@@ -71,13 +71,13 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void Restore(const std::string& position);
   void SeekTo(std::uint64_t batch);
   Status Close();
-  /// Close, and lets go of the chain, whose end may take long and wait for other threads: whoever
-  /// drops the last lease is to do neither. Only leases may be used after it.
+  /// Close, and drops the chain, whose end may take long and wait for other threads: the thread
+  /// that drops the last lease must do neither. Only leases may be used after it.
   void Abandon();
   /// Ends every wait with kCancelled, from any thread.
   void Cancel();
   FeedStats Stats() const;
-  /// Without threads: does all of their work that can be done now. False if that was nothing.
+  /// Without threads: does all of their work that can be done now. False if there was none.
   bool Pump(const std::stop_token& stop = {});
   const FeedOptions& options() const { return options_; }
 
@@ -85,9 +85,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// The lease's slot. Throws Error if it is not the lease's any more.
   DeviceLane::Slot& SlotOf(const DeviceLease& lease) const;
   DeviceLane& LaneOf(const DeviceLease& lease) const { return *lanes_[lease.lane_]; }
-  /// The lease's item counts for Position, if that is told.
+  /// The lease's item counts for Position, if Position is asked for.
   void Count(const DeviceLease& lease, const FeedItem& item);
-  /// Nothing if it is not the lease's any more.
+  /// Does nothing if the slot is not the lease's any more.
   void Release(const DeviceLease& lease) noexcept;
   DeviceLease MakeLease(std::size_t lane, std::size_t slot, std::uint64_t generation);
   static std::shared_ptr<FeedCore> Of(const DeviceLease& lease) { return lease.core_; }
@@ -97,11 +97,11 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
            const FeedDriveOptions& drive);
 
   void OpenLanes();
-  /// With what is known of reads into the device's memory.
+  /// With the facts about reads into the device's memory.
   DeviceFeedStats StatsOf(const DeviceLane& lane) const;
-  /// Who takes the checksums of payloads, and why.
+  /// Which processor computes the checksums of payloads, and why.
   std::string ReasonOfSums(const DeviceLane& lane) const;
-  /// For whoever looks from outside. Waits for nothing.
+  /// For an outside observer. Waits for nothing.
   FeedCounts Counts() const;
   void StartThreads();
   void StopThreads(const Status& why);
@@ -115,33 +115,33 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   bool Take(FeedItem* item, const std::stop_token& stop);
   /// Without threads: whether a lane holds batches until copies are seen done.
   bool Copying() const;
-  /// One round of all threads' work; false if that was nothing.
+  /// One round of all threads' work; false if there was none.
   bool PumpOnce(const std::stop_token& stop);
   bool FeedLanes();
   bool PumpSupply(const std::stop_token& stop);
   QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
                           Deadline deadline, const std::stop_token& stop);
-  /// Without threads, in real time: until that lane may have something to do.
+  /// Without threads, in real time: sleeps until that lane may have something to do.
   void SleepUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
                        const std::stop_token& stop);
-  /// Of a slot that was taken.
+  /// The lease of a slot that was taken.
   DeviceLease Lease(std::size_t lane, std::size_t slot);
-  /// The chain that is fed. Throws Error if that is none.
+  /// The chain that is fed. Throws Error if there is none.
   Reader Chain() const;
-  /// Drops what was read ahead, in front of a new start.
+  /// Drops the batches read ahead, before a new start.
   void LetGoOfSupplied();
   /// The calling thread uses the lease of that slot.
   void NoteUser(DeviceLane::Slot* slot) const;
   /// Whether every lane has told the end of the data, and all before it counts.
   bool IsAtEnd() const;
-  /// Stops, lets the supply go elsewhere, and starts there. Under close_mutex_.
+  /// Stops, lets the supply go to another place, and starts there. Under close_mutex_.
   void StartAgain(const std::function<void()>& move_supply);
-  /// Why the wait for that lane that began then can only be ended by the program itself; else OK.
+  /// Why only the program itself can end the wait for that lane, which has lasted so long; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
   bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
   std::int64_t Now() const { return options_.backend->NowNanos(); }
   bool Does(FeedStep step) const { return lane_options_.Does(step); }
-  /// What the end of the threads means to the caller.
+  /// Hands the work of the ended threads over to the caller, for backends that check the order.
   void TakeOverFromThreads() const;
   void ActAs(int actor) const {
     if (act_as_) act_as_(actor);
@@ -162,12 +162,12 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   std::string pinning_;
 
   std::vector<std::jthread> threads_;
-  std::atomic<int> blocked_lane_{-1};  ///< that the reading thread waits for
+  std::atomic<int> blocked_lane_{-1};  ///< the lane that the reading thread waits for
 
   // Without threads.
   std::optional<FeedItem> pending_;
   bool supply_ended_ = false;
-  /// A lease was used by another thread than took it; orders nothing.
+  /// A lease was used by another thread than the one that took it; orders nothing.
   mutable std::atomic<bool> hands_on_leases_{false};
 
   HandedOut handed_out_;

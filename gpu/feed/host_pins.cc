@@ -15,9 +15,9 @@
 
 namespace ringfeed {
 
-/// What is registered of which arena. An arena that ends finds this until it is closed, so an end
-/// and a close may come at the same time: both hold `registering_` until what they undo is undone,
-/// and memory is unmapped behind that.
+/// What is registered of which arena. An arena that ends finds this object until it is closed, so
+/// an end and a close may come at the same time. Both hold `registering_` until everything is
+/// undone, and only after that is memory unmapped.
 class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas> {
  public:
   PinnedArenas(std::shared_ptr<DeviceBackend> backend, CpuList nodes)
@@ -28,7 +28,7 @@ class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas>
     const std::lock_guard lock(mutex_);
     return failure_;
   }
-  /// Undoes all of it and lets go of the backend. No call of Pin comes any more.
+  /// Undoes all of it and drops the backend. Pin must not be called any more.
   void Close();
 
  private:
@@ -43,7 +43,7 @@ class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas>
         : arena(of),
           range(of->data(), of->bytes()),
           states((of->bytes() + kChunkBytes - 1) / kChunkBytes) {}
-    /// What of the chunk is the arena's.
+    /// The part of the chunk that belongs to the arena.
     std::span<std::byte> Range(std::size_t chunk) const {
       const std::size_t begin = chunk * kChunkBytes;
       return range.subspan(begin, std::min(kChunkBytes, range.size() - begin));
@@ -61,7 +61,7 @@ class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas>
   void ArenaEnds(const std::byte* start);
 
   const CpuList nodes_;
-  std::mutex registering_;  // held for the milliseconds that it takes; others go on meanwhile
+  std::mutex registering_;  // held for the milliseconds of a registration; other threads go on
   std::shared_ptr<DeviceBackend> backend_;  // by registering_; null: closed
   mutable std::mutex mutex_;                // taken within registering_; guards what follows
   Arenas arenas_;
@@ -71,7 +71,7 @@ class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas>
 void HostPins::PinnedArenas::Unregister(const Chunks& chunks) {
   for (std::size_t chunk = 0; chunk < chunks.states.size(); ++chunk) {
     if (chunks.states[chunk].load(std::memory_order_relaxed) != ChunkState::kPinned) continue;
-    // A device that is gone has no registrations either.
+    // A lost device has no registrations either.
     (void)backend_->UnregisterHost(chunks.Range(chunk).data());
   }
 }
@@ -85,14 +85,14 @@ void HostPins::PinnedArenas::ArenaEnds(const std::byte* start) {
     ended = arenas_.extract(start);
   }
   if (ended.empty()) return;
-  // Whoever let go of a batch there comes before this.
+  // After every release of a batch in that arena.
   backend_->NoteTakeOver(this);
   Unregister(*ended.mapped());
 }
 
 void HostPins::PinnedArenas::Close() {
   Arenas closed;
-  std::shared_ptr<DeviceBackend> backend;  // ends behind the locks, as arenas do
+  std::shared_ptr<DeviceBackend> backend;  // ends after the locks, as arenas do
   {
     const std::lock_guard registering(registering_);
     {
@@ -108,7 +108,7 @@ void HostPins::PinnedArenas::Close() {
 }
 
 HostPins::PinnedArenas::Chunks* HostPins::PinnedArenas::ChunksOf(const std::byte* data) {
-  std::shared_ptr<Arena> arena;  // let go behind the lock
+  std::shared_ptr<Arena> arena;  // dropped after the unlock
   const std::lock_guard lock(mutex_);
   const auto behind = arenas_.upper_bound(data);
   if (behind != arenas_.begin()) {
@@ -125,7 +125,7 @@ HostPins::PinnedArenas::Chunks* HostPins::PinnedArenas::ChunksOf(const std::byte
 
 void HostPins::PinnedArenas::MoveClose(std::span<std::byte> range) const {
   if (nodes_.empty()) return;
-  // Where it may not be moved it stays where it is: slower, and as right.
+  // If it may not be moved it stays on its node: slower, and no less correct.
   (void)(nodes_.size() == 1 ? PreferNode(range.data(), range.size(), nodes_.front())
                             : InterleaveNodes(range.data(), range.size(), nodes_));
 }
@@ -141,7 +141,7 @@ HostPins::PinnedArenas::ChunkState HostPins::PinnedArenas::PinChunk(Chunks* chun
   const Status status = backend_->RegisterHost(range.data(), range.size());
   if (!status.ok()) NoteFailure(status);
   const ChunkState made = status.ok() ? ChunkState::kPinned : ChunkState::kFailed;
-  // Order: partner of the load in Pin; who reads it finds the chunk registered.
+  // Order: partner of the load in Pin; a thread that reads it finds the chunk registered.
   state.store(made, std::memory_order_release);
   return made;
 }
@@ -164,8 +164,9 @@ HostPins::Part HostPins::PinnedArenas::Pin(const std::byte* data, std::size_t by
 
 namespace {
 
-/// The one HostPins of all who share registrations. Another one is made when the last has ended, up
-/// to the last registration: both would register the same memory.
+/// The one HostPins of all backends that share registrations. Another one is made only after the
+/// last one has ended and its last registration is undone: otherwise both would register the same
+/// memory.
 class PinsByBackend {
  public:
   std::shared_ptr<HostPins> Of(const std::shared_ptr<DeviceBackend>& backend, CpuList nodes) {
@@ -198,7 +199,7 @@ class PinsByBackend {
 
 std::shared_ptr<HostPins> HostPins::Of(const std::shared_ptr<DeviceBackend>& backend,
                                        CpuList nodes) {
-  static auto* const all = new PinsByBackend;  // never destroyed: feeds may end later still
+  static auto* const all = new PinsByBackend;  // never destroyed: feeds may end later
   return all->Of(backend, std::move(nodes));
 }
 

@@ -8,38 +8,38 @@
 
 namespace ringfeed {
 
-/// A lane's feeding thread that sleeps until it has something to do, and what others wake it by. It
-/// can fill a slot with a batch, so neither wakes it without the other.
+/// Lets a lane's feeding thread sleep until it has something to do, and lets others wake it. It
+/// needs a slot and a batch to work, so neither wakes it without the other.
 ///
-/// The protocol: who brings a batch or a slot writes it first, then calls Brought; who writes
-/// anything else calls Wake. The thread registers first, then says that it lacks both, then looks.
-/// All of these are read-modify-writes of one word each. So of a writer and the thread one comes
-/// first: the thread finds what was brought before, or the writer takes it off what is missing, and
-/// who takes off the last of it wakes.
+/// The protocol: a thread that brings a batch or a slot writes it first, then calls Brought; a
+/// thread that writes anything else calls Wake. The sleeper registers first, then says that it
+/// lacks both, then looks. All of these are read-modify-writes of one word each. So of a writer and
+/// the sleeper one comes first: the sleeper finds what was brought before, or the writer clears its
+/// bit of what is missing. The writer that clears the last bit wakes.
 ///
-/// Thread safety: Sleep is the thread's own; all others may be called by any thread, and wait for
-/// nothing.
+/// Thread safety: only the feeding thread calls Sleep. All others may be called by any thread, and
+/// wait for nothing.
 template <typename Policy>
 class BasicLaneSleep {
  public:
   static constexpr std::uint64_t kBatch = 1;
   static constexpr std::uint64_t kSlot = 2;
-  /// Why Sleep returned: there was something to do; somebody wrote something and woke it; the time
-  /// has come.
+  /// Why Sleep returned: there was something to do; another thread wrote something and woke it; the
+  /// time has come.
   enum class End : std::uint8_t { kHadWork, kWoken, kTime };
 
   BasicLaneSleep() = default;
   BasicLaneSleep(const BasicLaneSleep&) = delete;
   BasicLaneSleep& operator=(const BasicLaneSleep&) = delete;
 
-  /// Sleeps until a wake, unless has_work(), or until deadline(), which is asked behind that.
-  /// there(): of kBatch and kSlot what the thread has, whether it acts on it now or not.
+  /// Sleeps until a wake, unless has_work(), or until deadline(), which is asked after that.
+  /// there(): what the thread has of kBatch and kSlot, whether it acts on it now or not.
   template <typename There, typename HasWork, typename Until>
   End Sleep(There&& there, HasWork&& has_work, Until&& deadline) {
     const auto key = events_.PrepareWait();
-    // Order: partner of Brought. What was written before that one is seen by the looks that follow.
+    // Order: partner of Brought. The looks that follow see all writes before that Brought.
     (void)missing_.exchange(kBatch | kSlot, std::memory_order_acq_rel);
-    // Order: the same: who took the other one off before wrote something that has_work() sees.
+    // Order: the same: has_work() sees the write of the thread that cleared the other bit before.
     (void)missing_.fetch_and(~there(), std::memory_order_acq_rel);
     if (has_work()) {
       events_.CancelWait(key);

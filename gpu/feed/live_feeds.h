@@ -10,11 +10,11 @@
 
 namespace ringfeed {
 
-/// What a feed counts, for whoever looks from outside.
+/// The counts of a feed, for an outside observer.
 struct FeedCounts {
   struct Device {
     DeviceFeedStats stats;
-    std::size_t ahead = 0;   ///< batches that it was given and nobody leased yet
+    std::size_t ahead = 0;   ///< batches given and not leased yet
     std::size_t leased = 0;  ///< slots that are leased
   };
   std::vector<Device> devices;
@@ -23,7 +23,7 @@ struct FeedCounts {
   std::string backend;
 };
 
-/// The feeds of this process, if somebody looks: see IsWatched.
+/// The feeds of this process, if it is observed: see IsWatched.
 LiveList<FeedCounts>& LiveFeeds();
 
 }  // namespace ringfeed

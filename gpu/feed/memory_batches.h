@@ -21,12 +21,12 @@ class MemoryBatches {
   std::size_t size() const { return batches_.size(); }
   std::size_t batch_bytes() const { return batch_bytes_; }
   const Instance& batch(std::size_t number) const { return batches_[number]; }
-  /// What the Checksum kernel makes of batch `number` of a feed: they come around again and again.
+  /// The Checksum kernel's result for batch `number` of a feed: the batches repeat.
   std::uint64_t ChecksumOf(std::uint64_t number) const {
     return checksums_[number % checksums_.size()];
   }
 
-  /// In order and over again, until there were `limit`. Holds the batches' memory, not this.
+  /// The batches in order, repeated, `limit` in all. Holds the batches' memory, not this object.
   std::unique_ptr<BatchSupply> Supply(std::uint64_t limit) const;
 
  private:

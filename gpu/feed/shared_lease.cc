@@ -8,7 +8,7 @@
 namespace ringfeed {
 
 std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease&& lease, DeviceStream stream) {
-  // Before it is taken over: the caller keeps it where the stream is refused.
+  // Before the lease is taken over: the caller keeps it if the stream is refused.
   const std::span<const Tensor> views = stream ? lease.On(stream) : lease.WaitHost();
   const std::shared_ptr<SharedLease> shared(new SharedLease(std::move(lease)));
   shared->views_ = std::vector<Tensor>(views.begin(), views.end());

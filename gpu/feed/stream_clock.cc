@@ -8,15 +8,15 @@ namespace ringfeed {
 
 namespace {
 
-// A thread that loses its processor between two looks at the time has no narrow frame: the next try
-// has.
+// A thread that loses its processor between two looks at the time gets no narrow frame: it tries
+// again.
 constexpr int kTries = 16;
 constexpr std::int64_t kNarrowNanos = 50'000;
 constexpr double kMoveOnMs = 60'000;
 
 }  // namespace
 
-// The host's time before and after an event frames it, however late the stream or this thread was.
+// The host's times before and after an event frame it, however late the stream or this thread was.
 Status StreamClock::Open(std::shared_ptr<DeviceBackend> backend, int device, DeviceStream stream) {
   backend_ = std::move(backend);
   stream_ = stream;
@@ -44,7 +44,7 @@ Status StreamClock::At(DeviceEvent event, std::int64_t* at_ns) {
   return status;
 }
 
-// A failure leaves the clock as it is, which is less exact.
+// After a failure the clock stays as it is, and is less exact.
 void StreamClock::MoveOn() {
   if (!moving_on_) {
     moving_on_ = backend_->Record(next_, stream_).ok();

@@ -9,14 +9,14 @@
 namespace ringfeed {
 
 /// When a stream's work was done, on the backend's clock: by the time since an event at a known
-/// time. So it is exact; a host that polls sees it later. One thread at a time.
+/// time. This is exact; a host that polls sees the end later. One thread at a time.
 class StreamClock {
  public:
-  /// Waits for what is enqueued on the stream. It looks up the time of an event some times, and
-  /// takes the try that took the shortest: At is off by half of that at most, some 10 µs.
+  /// Waits for the work enqueued on the stream. Measures the time of an event several times and
+  /// keeps the shortest try: At is off by half of its length at most, some 10 µs.
   Status Open(std::shared_ptr<DeviceBackend> backend, int device, DeviceStream stream);
-  /// Of a kTimed event of the stream that is done. Devices tell times between events as floats,
-  /// which after nine minutes are off by 62 µs: so the known time is moved on every minute.
+  /// The time of a kTimed event of the stream that is done. Devices give times between events as
+  /// floats, which are off by 62 µs after nine minutes, so the known time is moved on every minute.
   Status At(DeviceEvent event, std::int64_t* at_ns);
   void Close() noexcept;
 

@@ -8,7 +8,7 @@ namespace ringfeed {
 
 std::vector<std::uint32_t> MismatchesOf(std::span<const PendingSum> sums,
                                         std::span<const TakenSum> parts, const std::byte* taken) {
-  // What each still lacks of what is stored.
+  // The part of the stored sum that each still lacks.
   std::vector<std::uint32_t> missing;
   missing.reserve(sums.size());
   for (const PendingSum& sum : sums) missing.push_back(sum.of_copies);

@@ -25,8 +25,7 @@ std::string NameEvent(const char* kind, int track, int row, const std::string& n
          ", \"args\": {\"name\": \"" + name + "\"}}";
 }
 
-// A host's name has letters, digits, dots and hyphens; what else stands in one needs no quoting
-// here.
+// A host's name has letters, digits, dots and hyphens; other characters need no quoting here.
 std::string HostText(const std::string& host) {
   std::string text;
   for (const char c : host.substr(0, 64)) {

@@ -7,10 +7,10 @@ namespace ringfeed {
 namespace {
 
 constexpr double kKiB = 1024;
-/// What kAuto leaves must be so many times cheaper than the CPU's copy.
+/// With kAuto, a field is left only if that is so many times cheaper than the CPU's copy.
 constexpr std::size_t kClearly = 2;
 
-/// How many bytes cost that at least, and no more than there ever are.
+/// The fewest bytes that cost that much; at most more than there ever are.
 std::size_t BytesFor(double ns, double ns_per_kib) {
   constexpr double kMost = 1ULL << 40;
   return static_cast<std::size_t>(std::clamp(std::ceil(kKiB * ns / ns_per_kib), 1.0, kMost));
@@ -44,7 +44,7 @@ LeftFieldRules TransferPlanner::RulesFor(TransferPlan plan, std::size_t asked_by
     case TransferPlan::kMembers:
       return {from(alone_bytes_), from(alone_bytes_), false};
     case TransferPlan::kSlabs:
-    case TransferPlan::kDirect:  // where that cannot be
+    case TransferPlan::kDirect:  // if that cannot be
       return {from(neighbour_bytes_), from(neighbour_bytes_), false};
   }
   return {};
@@ -72,7 +72,7 @@ double TransferPlanner::AloneNs(std::size_t bytes) const {
 
 bool TransferPlanner::Join(LeftRows how, std::size_t begin, std::size_t bytes, RowRun* run) const {
   if (how == LeftRows::kEach) return false;
-  // Rows may stand within others: two fields may want the same bytes.
+  // Rows may overlap: two fields may want the same bytes.
   const std::size_t end = std::max(run->bytes, begin + bytes);
   const std::size_t gap = begin > run->bytes ? begin - run->bytes : 0;
   const std::size_t wanted = run->wanted + (end - run->bytes) - gap;

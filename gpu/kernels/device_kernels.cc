@@ -91,7 +91,7 @@ bool Overlap(const MemoryAccess& one, const MemoryAccess& other) {
          other_begin < one_begin + one.bytes;
 }
 
-/// What all kernels promise of their pointers, once their sizes are known to make sense.
+/// The rules for the pointers of all kernels, after their sizes are known to make sense.
 Status CheckOperands(std::string_view kernel, const Accesses& accesses,
                      std::initializer_list<Operand> operands) {
   std::size_t i = 0;
@@ -185,7 +185,7 @@ Status CheckOne(const RaggedToPadded& kernel) {
   if (!Fits({kernel.input_units, kernel.unit_bytes})) {
     return Refused(kName, "input_units * unit_bytes overflows");
   }
-  // With a length of 0 any number of rows fits so far.
+  // With a length of 0 the checks above allow any number of rows.
   if (kernel.rows == std::numeric_limits<std::uint64_t>::max() ||
       !Fits({kernel.rows + 1, sizeof(std::int64_t)})) {
     return Refused(kName, "rows overflows");

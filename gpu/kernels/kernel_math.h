@@ -8,10 +8,10 @@
 
 namespace ringfeed {
 
-// What one element of a device kernel is: the same lines for the host twins and for CUDA.
+// The arithmetic of one element of a device kernel: the same lines for the host twins and for CUDA.
 
-/// (value - mean) * scale, rounded after each step. Neither compiler can fuse the two: a
-/// difference that is multiplied is no multiply-add.
+/// (value - mean) * scale, rounded after each step. No compiler can fuse the two: a difference that
+/// is multiplied is no multiply-add.
 RINGFEED_HOST_DEVICE inline float Normalized(std::uint8_t value, float mean, float scale) {
 #if defined(__CUDA_ARCH__)
   return __fmul_rn(__fsub_rn(static_cast<float>(value), mean), scale);
@@ -27,7 +27,7 @@ RINGFEED_HOST_DEVICE inline std::uint32_t Float32Bits(float value) {
 }
 
 /// The bits of the nearest half, the even one of two; subnormal ones and infinities too. Every NaN
-/// becomes the same quiet one: processors differ in what they keep of it.
+/// becomes the same quiet one, because processors keep different bits of it.
 RINGFEED_HOST_DEVICE inline std::uint16_t Float16Bits(float value) {
   constexpr std::uint32_t kInfinity32 = 0x7F800000;
   constexpr std::uint32_t kTwoTo16 = 0x47800000;       // beyond all halves, whatever the rounding
@@ -58,7 +58,7 @@ RINGFEED_HOST_DEVICE inline std::uint16_t BFloat16Bits(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
 }
 
-/// Where [row, channel, pixel] stands in NCHW; `pixels` is height * width.
+/// The index of [row, channel, pixel] in NCHW; `pixels` is height * width.
 RINGFEED_HOST_DEVICE inline std::uint64_t ChannelsFirstIndex(std::uint64_t row,
                                                              std::uint64_t channel,
                                                              std::uint64_t pixel,
@@ -67,14 +67,14 @@ RINGFEED_HOST_DEVICE inline std::uint64_t ChannelsFirstIndex(std::uint64_t row,
   return (row * channels + channel) * pixels + pixel;
 }
 
-/// Where in its image a crop stands.
+/// The place of a crop in its image.
 struct CropPlace {
   std::uint64_t top = 0;
   std::uint64_t left = 0;
   bool mirrored = false;  ///< left to right
 };
 
-/// The nearest begin of `crop` steps in `all`, which are as many at least.
+/// The begin nearest to `wanted` for `crop` steps within `all` steps; `all` is at least `crop`.
 RINGFEED_HOST_DEVICE inline std::uint64_t CropBegin(std::int32_t wanted, std::uint64_t crop,
                                                     std::uint64_t all) {
   const std::uint64_t last = all - crop;
@@ -98,7 +98,7 @@ RINGFEED_HOST_DEVICE inline CropPlace CropPlaceOf(const std::int32_t* numbers, s
   return place;
 }
 
-/// The image's column that stands at column x of its crop.
+/// The image's column for column x of its crop.
 RINGFEED_HOST_DEVICE inline std::uint64_t CroppedColumn(const CropPlace& place, std::uint64_t x,
                                                         std::uint64_t crop_width) {
   return place.left + (place.mirrored ? crop_width - 1 - x : x);
@@ -110,8 +110,8 @@ struct PaddedRow {
   std::uint64_t steps = 0;
 };
 
-/// Whatever the offsets are, the steps lie in [0, input_units): a row that falls, or that would
-/// begin beyond, takes none.
+/// Whatever the offsets are, the steps lie in [0, input_units): a row whose offsets fall, or that
+/// would begin beyond, takes none.
 RINGFEED_HOST_DEVICE inline PaddedRow PaddedRowOf(std::int64_t begin_offset,
                                                   std::int64_t end_offset,
                                                   std::uint64_t input_units, std::uint64_t length) {
@@ -124,7 +124,7 @@ RINGFEED_HOST_DEVICE inline PaddedRow PaddedRowOf(std::int64_t begin_offset,
   return row;
 }
 
-/// How many bytes of a piece are copied: those that stand in the input and in the output.
+/// How many bytes of a piece are copied: those within the input and the output.
 RINGFEED_HOST_DEVICE inline std::uint64_t GatheredBytes(std::uint64_t from, std::uint64_t to,
                                                         std::uint64_t bytes,
                                                         std::uint64_t input_bytes,
@@ -135,7 +135,7 @@ RINGFEED_HOST_DEVICE inline std::uint64_t GatheredBytes(std::uint64_t from, std:
   return bytes > in_output ? in_output : bytes;
 }
 
-/// How many bytes of a piece are summed: those that stand in the input.
+/// How many bytes of a piece are summed: those within the input.
 RINGFEED_HOST_DEVICE inline std::uint64_t SummedBytes(std::uint64_t from, std::uint64_t bytes,
                                                       std::uint64_t input_bytes) {
   const std::uint64_t in_input = from < input_bytes ? input_bytes - from : 0;
@@ -143,8 +143,8 @@ RINGFEED_HOST_DEVICE inline std::uint64_t SummedBytes(std::uint64_t from, std::u
 }
 
 /// How threads share a piece: each takes 2^log2_each bytes, neighbours take neighbours, the last
-/// one takes the end, and the first ones perhaps nothing. So what stands behind a part is as long
-/// for every piece, and two neighbours' remainders are joined by a factor out of a table.
+/// one takes the end, and the first ones perhaps nothing. So the length after a part is the same
+/// for every piece, and a factor from a table joins two neighbours' remainders.
 struct SummedParts {
   static constexpr unsigned kLeastLog2 = 2;  ///< a word
 
@@ -155,7 +155,7 @@ struct SummedParts {
   struct Part {
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
-    /// What the part's remainder starts from: a CRC-32C begins with ones.
+    /// The start value of the part's remainder: a CRC-32C begins with ones.
     RINGFEED_HOST_DEVICE std::uint32_t before() const {
       return begin == 0 && end > 0 ? 0xFFFFFFFFU : 0U;
     }
@@ -191,14 +191,14 @@ constexpr Crc32cPowers AllCrc32cPowers() {
   return powers;
 }
 
-/// The remainder of two neighbours, the second of which has 2^log2_bytes bytes.
+/// The joint remainder of two neighbours, the second of which has 2^log2_bytes bytes.
 RINGFEED_HOST_DEVICE inline std::uint32_t JoinCrc32c(std::uint32_t first, std::uint32_t second,
                                                      const Crc32cPowers& powers,
                                                      unsigned log2_bytes) {
   return MultiplyCrc32c(first, powers.of[log2_bytes]) ^ second;
 }
 
-/// What the 8-byte word of that number adds to a Checksum.
+/// The term of the 8-byte word of that number in a Checksum.
 RINGFEED_HOST_DEVICE inline std::uint64_t ChecksumTerm(std::uint64_t word, std::uint64_t number) {
   return (word + 1) * (2 * number + 0x9E3779B97F4A7C15U);
 }

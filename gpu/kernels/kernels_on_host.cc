@@ -136,7 +136,7 @@ void Run(const WidenTokens& kernel) {
   kernel.output_dtype == kInt32 ? Widen<std::int32_t>(kernel) : Widen<std::int64_t>(kernel);
 }
 
-/// Doubles what is there, so that a long gap takes few copies.
+/// Doubles the filled part, so that a long gap takes few copies.
 void FillUp(std::byte* to, std::uint64_t bytes, const RaggedToPadded& kernel) {
   if (bytes == 0) return;
   std::uint64_t done = kernel.padding_bytes;

@@ -11,7 +11,7 @@ class Arena;
 /// itself, made when it is first needed: a quarter of the cgroup's memory limit, or
 /// RINGFEED_ARENA_BYTES. A program that wants another size, or several, makes its own and hands it
 /// to OpenOptions::arena. The memory lives as long as anything that was read through it. A child of
-/// fork does not have it: only the process that made it may look at what lies in it. Thread safe.
+/// fork does not have it: only the process that made it may access it. Thread safe.
 class PinnedArena {
  public:
   /// Reserves `bytes` of address space; pages are populated in the background as they come into

@@ -18,7 +18,7 @@ struct RecordRange {
 
 struct RunStart;
 
-/// Where a batch comes from, or, without Batch, a record. A plain value of its own.
+/// The origin of a batch, or, without Batch, of a record. A plain value of its own.
 struct BatchOrigin {
   /// Its number, from 0, over all passes; the same on all ranks. Without Batch the record's.
   std::uint64_t batch = 0;
@@ -29,8 +29,8 @@ struct BatchOrigin {
   std::vector<RecordRange> records;
   /// Which damaged records it would have held, had they not been skipped; with note_records too.
   std::vector<RecordRange> damaged;
-  /// How the run began that it is of, which ReInit and Restore end: Reader::Position needs it too.
-  /// Only of mixtures and of a program's own readers and data sets; else null.
+  /// How the batch's run began (ReInit and Restore end a run): Reader::Position needs it too. Only
+  /// of mixtures and of a program's own readers and data sets; else null.
   std::shared_ptr<const RunStart> start{};
 };
 

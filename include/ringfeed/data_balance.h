@@ -15,14 +15,15 @@ namespace ringfeed {
 /// batches of no rows. Rows are top-level sequences if a tensor has LoD. One thread at a time.
 class DeviceBatches {
  public:
-  /// `batches` is a reader that nobody reads or has read. Throws Error(kInvalidArgument) for no
-  /// devices, and as Reader::ReserveBatches, since a step holds a batch for each device.
+  /// `batches` is a reader that is not being read and was not read before. Throws
+  /// Error(kInvalidArgument) for no devices, and as Reader::ReserveBatches, since a step holds a
+  /// batch for each device.
   DeviceBatches(Reader batches, std::size_t devices);
-  /// The next step: a batch for each device, in *per_device, whose batches it lets go first. Who
-  /// keeps more of them raises BatchOptions::slots. Tensors of the last step that were spread own
-  /// their memory, the others are as the reader delivers them. Blocks. kEnd if there is nothing
-  /// left; kFailed after everything that came before the failure (status() of the reader has the
-  /// reason). Throws Error if the tensors of an instance differ in their rows.
+  /// The next step: a batch for each device, in *per_device, after its old batches are dropped. A
+  /// caller that keeps more of them raises BatchOptions::slots. Tensors of the last step that were
+  /// spread own their memory; the others are as the reader delivers them. Blocks. kEnd if there is
+  /// nothing left; kFailed after everything that came before the failure (status() of the reader
+  /// has the reason). Throws Error if the tensors of an instance differ in their rows.
   ReadResult ReadNext(std::vector<Instance>* per_device);
 
  private:

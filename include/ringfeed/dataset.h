@@ -12,8 +12,8 @@ class KeyedPermutation;
 /// Samples of your own: bytes, one sample after another, made by one function. FromDataset makes
 /// them the records of a chain, which parses, shuffles and batches them like those of files. One
 /// thread of ringfeed's calls it at a time, and no further ahead of the loop than
-/// OpenOptions::ahead_records says. If a function of it calls the reader that waits for it, that
-/// call throws Error; waiting there for another thread that does waits for ever.
+/// OpenOptions::ahead_records says. If one of its functions calls the reader that waits for it,
+/// that call throws Error. If it waits for another thread that does so, it waits for ever.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -56,13 +56,13 @@ class RandomAccessDataset : public Dataset {
 struct DistributedOptions {
   std::size_t rank = 0;
   std::size_t ranks = 1;
-  /// Consecutive samples for each rank, of which the first ranks have one more if it does not
-  /// come out even. Else every `ranks`-th.
+  /// Consecutive samples for each rank; if the division leaves a remainder, each of the first ranks
+  /// has one more. Else every `ranks`-th.
   bool contiguous = false;
   bool shuffle = false;
   std::uint64_t seed = 0;  ///< the same on all ranks
-  /// Ranks that have a sample less than others get one more a second time, so that all have as
-  /// many: rank r that of place r modulo Size().
+  /// Ranks that have one sample less than others get one sample twice, so that all have equally
+  /// many: rank r gets the sample at place r modulo Size().
   bool pad = false;
 };
 

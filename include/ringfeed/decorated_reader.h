@@ -21,7 +21,7 @@ class DecoratedReader : public InstanceSource {
 
   Reader input() const final { return input_; }
   std::vector<SlotSpec> slots() const override { return input_.slots(); }
-  /// Override it to forget what is held back of the input, which starts again by itself.
+  /// Override it to drop instances held back from the input, which starts again by itself.
   bool ReInit() override { return true; }
 
  protected:

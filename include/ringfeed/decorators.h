@@ -24,10 +24,10 @@ class Parser;
 
 /// Records of files in the order that docs/ORDER.md defines. Names may be globs ("train-*",
 /// sorted), have braces as in a shell ("train-{000..003}", "{a,b}-*", in that order) or be streams
-/// ("-", FIFOs, "unix:…", "tcp:…"). A file of that very name comes before what a name with such
-/// characters stands for. Throws Error for an empty list, a glob without a match, more than a
-/// million names or an option that cannot work; a file that turns out missing or unreadable later
-/// is a failure of the data.
+/// ("-", FIFOs, "unix:…", "tcp:…"). A file of exactly that name takes precedence over a glob or
+/// braces. Throws Error for an empty list, a glob without a match, more than a million names or an
+/// option that cannot work; a file that turns out missing or unreadable later is a failure of the
+/// data.
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options = {});
 /// What the first row of CSV files says.
 struct CsvColumns {
@@ -96,10 +96,10 @@ Reader Shuffle(Reader input, const ShuffleOptions& options);
 /// Of Batch: how many rows, whose rows, and how many batches are kept in memory.
 struct BatchOptions {
   std::size_t size = 0;  ///< rows of a batch
-  /// Drop the rest of a pass instead of delivering a short batch. It is read and parsed all the
-  /// same: what fails in it is a failure, and what is good before that is delivered.
+  /// Drop the rest of a pass instead of delivering a short batch. The rest is read and parsed all
+  /// the same: a failure in it counts, and good rows before the failure are delivered.
   bool drop_remainder = false;
-  /// Batches in memory, those that are handed out among them. 0: at least 4, or 2 if memory is
+  /// Batches in memory, including those that are handed out. 0: at least 4, or 2 if memory is
   /// short.
   std::size_t slots = 0;
   /// Every batch has all its rows, even if records are damaged and at the end of a pass: zeros
@@ -114,18 +114,18 @@ struct BatchOptions {
   /// Instead each rank reads files of its own (FileOrder::rank), size / ranks rows at a time: needs
   /// no index, but the order is another one for each number of ranks, and so are the steps.
   bool split_by_files = false;
-  /// Whether a batch of which nothing is here, since its rows are other ranks' or damaged, is
-  /// delivered too, with tensors of no rows. Else it is not shown, and counts with the delivery
-  /// that comes next, or with the end. If not said: of each of several ranks it is delivered, so
-  /// that all take as many steps; of one, and with split_by_files, it is not.
+  /// Whether to deliver a batch with no rows here, because its rows are other ranks' or damaged,
+  /// with tensors of no rows. Otherwise it is not shown, and counts with the delivery that comes
+  /// next, or with the end. If not set: with several ranks it is delivered, so that all take as
+  /// many steps; with one rank, and with split_by_files, it is not.
   std::optional<bool> empty_batches{};
 };
 /// Joins `size` rows to a batch in one piece of pinned memory. A fixed field becomes [rows,
 /// shape…]. A ragged one becomes the values of all rows with their offsets in lod[0] (LoDTensors:
 /// see their parser); so do the bytes of records on a chain without Parse. Instance::Rows says how
 /// many rows there are. A batch's memory is filled again after the last copy of its tensors is
-/// gone; whoever holds all `slots` gets kResourceExhausted instead of a hang. Throws Error for
-/// sizes that cannot be.
+/// gone; a caller that holds all `slots` gets kResourceExhausted instead of a hang. Throws Error
+/// for impossible sizes.
 Reader Batch(Reader input, const BatchOptions& options);
 
 /// Whether a record is kept; called by several threads at once. What it throws becomes the stream's
@@ -133,10 +133,10 @@ Reader Batch(Reader input, const BatchOptions& options);
 using FilterFunction = std::function<bool(const RecordSpan& record)>;
 /// Only the records that `keep` keeps; a batch has its size in these. It is asked of the raw record
 /// before that is parsed, even if Filter stands after Parse; several are asked in the order of
-/// the chain. What is dropped is counted (PipelineStats::filtered_records). A damaged record that
-/// is skipped is asked of nobody and keeps its place. Put it after Shuffle, so that the order does
-/// not depend on what is dropped, and before Batch. `keep` is to answer the same for a record each
-/// time: a position, and what falls to each of several ranks, rest on that.
+/// the chain. Dropped records are counted (PipelineStats::filtered_records). `keep` is not called
+/// for a damaged record that is skipped, which keeps its place. Put it after Shuffle, so that the
+/// order does not depend on what is dropped, and before Batch. `keep` must give the same answer for
+/// a record each time: positions, and the share of each rank, rely on it.
 Reader Filter(Reader input, FilterFunction keep);
 
 /// The group that a record belongs to; called by several threads at once. What it throws becomes
@@ -149,8 +149,8 @@ struct GroupBatchOptions {
   /// So many records, damaged ones counted, are grouped among themselves; 0: 64 batches' rows. At
   /// their end no row is held back.
   std::size_t segment = 0;
-  /// Drop what is left of the groups instead of short batches. It is parsed all the same: what
-  /// fails in it is a failure, and what is good before that in its batch is delivered.
+  /// Drop the rest of the groups instead of delivering short batches. The rest is parsed all the
+  /// same: a failure in it counts, and good rows before the failure in its batch are delivered.
   bool drop_remainder = false;
   std::size_t slots = 0;  ///< as of BatchOptions
 };
@@ -159,17 +159,18 @@ struct GroupBatchOptions {
 /// keep their order.
 Reader GroupBatch(Reader input, const GroupBatchOptions& options);
 
-/// Takes what was opened as files or as a stream, and is not read yet, as files of `format`,
-/// instead of the format that was asked for or would be found. `opened` is used up. Throws Error
-/// for other readers and for a format that is not known.
+/// Reads files or a stream that were opened, and not read yet, as `format`, instead of the format
+/// that was asked for or would be found. `opened` is used up. Throws Error for other readers and
+/// for a format that is not known.
 Reader ReadAs(const Reader& opened, const std::string& format);
 
-/// Records of several streams: of whichever has some, in turn if all have. Each reader is one of
+/// Records of several streams: of any that has some, in turn if all have. Each reader is one of
 /// OpenStreamSource, or of OpenFiles with a stream's name, as it was opened; it is used up. A slow
-/// stream holds up none, and one that ends leaves the others going. So does one that breaks off, if
-/// damage is skipped or it is opened again (reopen_limit); else that is the failure of all, after
-/// what came before it. `options` are for all of them, but each stream keeps its format, and its
-/// reopen_limit and reopen_until if that is the larger one. Throws Error for other readers.
+/// stream does not hold up the others, and they go on when one ends. They also go on when one
+/// breaks off, if damage is skipped or the stream is opened again (reopen_limit); otherwise that is
+/// the failure of all, after what came before it. `options` are for all of them, but each stream
+/// keeps its format, and its reopen_limit and reopen_until if that is the larger one. Throws Error
+/// for other readers.
 Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options = {});
 
 /// One data set of a mixture.
@@ -200,7 +201,7 @@ Reader Share(Reader input);
 /// while one ends.
 Reader MultiPass(Reader input, std::uint64_t passes);
 
-/// Where a Map function puts a row.
+/// Takes the fields of one row from a Map function.
 class RowWriter {
  public:
   virtual ~RowWriter() = default;
@@ -209,12 +210,13 @@ class RowWriter {
   /// Sets the values of a ragged field; copied. A multiple of its unit_bytes().
   virtual void Ragged(std::size_t field, std::span<const std::byte> values) = 0;
 };
-/// What a Map function sees of one row. Valid during the call.
+/// The row that a Map function is called with. Valid during the call.
 struct MapInput {
   RecordSpan record;       ///< the raw record
   const Instance* fields;  ///< its parsed fields, also by name; null on a chain without Parse
 };
-/// What Map calls with each row: writes the row's new fields. By several threads at once.
+/// The function that Map calls with each row: writes the row's new fields. Called by several
+/// threads at once.
 using MapFunction = std::function<void(const MapInput& input, RowWriter& output)>;
 /// Calls a function of yours with every row, from several threads at once; the results are in
 /// order. `fields` declares what it writes: all of them, in each call. What it throws becomes the
@@ -225,19 +227,19 @@ Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
 /// Keeps `slots` (at least 2) batches in memory, so that the next is filled while one is used.
 /// Batch does so by itself; this names the number. After instances of a reader of your own that
 /// are delivered as they are it says how many of them are taken ahead (OpenOptions::ahead_records
-/// wins). Elsewhere it changes nothing: records are read ahead anyway. Throws Error for less
+/// wins). In other chains it changes nothing: records are read ahead anyway. Throws Error for less
 /// than 2.
 Reader DoubleBuffer(Reader input, std::size_t slots = 2);
 
 /// Batches of `input` as tensors on a device, copied ahead of the consumer: what Paddle's
-/// create_double_buffer_reader promised for a device place. They are there when ReadNext returns
-/// (Tensor::place says where), and stay as they are until the last copy of a batch's tensors goes;
-/// by then all work on them is done, since no stream is known to wait for. A training loop that
-/// should not wait for its own work uses DeviceFeed.
+/// create_double_buffer_reader promised for a device place. They are ready when ReadNext returns
+/// (Tensor::place names the device), and do not change until the last copy of a batch's tensors is
+/// destroyed. By then all work on them must be done, since no stream is known to wait for. A
+/// training loop that should not wait for its own work uses DeviceFeed.
 ///
-/// `slots` batches are on the device at a time (2 or more), those handed out among them: while all
-/// are held, ReadNext waits until one is let go, or Close. The reader is the end of its chain; for
-/// the CPU it is DoubleBuffer. Throws Error if there is no such device, with the reason.
+/// `slots` batches are on the device at a time (2 or more), including those handed out: while all
+/// are held, ReadNext waits until one is released, or Close. The reader is the end of its chain;
+/// for the CPU it is DoubleBuffer. Throws Error if there is no such device, with the reason.
 Reader DoubleBufferOn(Reader input, Place place, std::size_t slots = 2);
 
 }  // namespace ringfeed

@@ -38,24 +38,24 @@ enum class LastStep : std::uint8_t {
   kShort,   ///< its rows are spread over all devices: each steps as often, the last time with fewer
 };
 
-/// How the bytes of a batch come onto its device. Never what comes, or in which order.
+/// How the bytes of a batch come onto its device. It never changes the data or their order.
 enum class TransferPlan : std::uint8_t {
-  /// The CPU makes the batch, but leaves fields of rows where they were read, if that is pinned
-  /// memory and costs clearly less (FeedOptions::costs). From there the device takes them: long
-  /// ones
-  /// as kMembers, shorter ones that stand together as kSlabs.
+  /// The CPU makes the batch, but leaves fields of rows in the memory they were read into, if that
+  /// is pinned and this costs clearly less (FeedOptions::costs). The device takes them from there:
+  /// long fields as kMembers, shorter ones that are close together as kSlabs.
   kAuto,
   kBatch,  ///< the CPU makes the batch in pinned memory, and one copy takes it
-  /// Fields of rows are copied from where they were read, one by one, from the length on that costs
-  /// no more than the CPU's copy.
+  /// Copies fields of rows one by one from the memory they were read into, if they are long enough
+  /// for that to cost no more than the CPU's copy.
   kMembers,
-  /// What was read is copied together, if two thirds of it are wanted, of fields from the length on
-  /// that costs no more than the CPU's copy; the device takes them to their places.
+  /// Copies the memory that rows were read into together, if two thirds of it are wanted, and the
+  /// device takes the fields to their places. For fields long enough for that to cost no more than
+  /// the CPU's copy.
   kSlabs,
-  /// Files are read straight into the device's memory by NVIDIA's cuFile, and the device takes the
-  /// fields to their places: no CPU touches them. For rows, arrays and unconverted tokens that are
-  /// asked for by number (a global shuffle, say), and for one device. Else as kSlabs.
-  /// DeviceFeedStats says which, and why. kAuto takes it if it is GPUDirect and records are long.
+  /// NVIDIA's cuFile reads files straight into the device's memory, and the device takes the fields
+  /// to their places: no CPU touches them. For rows, arrays and unconverted tokens that are asked
+  /// for by number (a global shuffle, say), and for one device. Else as kSlabs. DeviceFeedStats
+  /// says which, and why. kAuto takes it if it is GPUDirect and records are long.
   kDirect,
 };
 /// All of them.
@@ -64,7 +64,7 @@ inline constexpr std::array kTransferPlans = {TransferPlan::kAuto, TransferPlan:
                                               TransferPlan::kDirect};
 /// "auto", "batch", "members", "slabs", "direct".
 std::string_view TransferPlanName(TransferPlan plan);
-/// The plan of that name. Throws Error(kInvalidArgument) for one that is none.
+/// The plan of that name. Throws Error(kInvalidArgument) if there is no such plan.
 TransferPlan TransferPlanNamed(std::string_view name);
 
 // What a device makes of one field of a batch after the copy. `field` counts from 0.
@@ -72,11 +72,11 @@ TransferPlan TransferPlanNamed(std::string_view name);
 /// u8 to numbers: see CastNormalize. With channels_first or a crop the field's rows are [height,
 /// width, channels]; mean and scale are per channel, the last dimension (1 to 4), or one for all.
 ///
-/// A crop stands in the middle, or where `crops`, another field of the same batch, says: int32
-/// [rows, 3], a row's top, left, and whether it is mirrored left to right (not 0). It stays a field
-/// of the batch. So what becomes of a sample hangs on what a file or Map wrote beside it, and not
-/// on who reads it when. A crop that would stand beyond an edge is moved to it, without a word:
-/// that is the mistake of whoever wrote the place.
+/// The crop is in the middle of the image, or at the place that `crops`, another field of the same
+/// batch, gives: int32 [rows, 3], a row's top, left, and whether it is mirrored left to right (not
+/// 0). It stays a field of the batch. So the result for a sample depends on what a file or Map
+/// wrote beside it, and not on which process reads it when. A crop that would reach beyond an edge
+/// is moved to it, without a message: the mistake is in the field.
 struct NormalizeField {
   std::size_t field = 0;
   DType dtype = DType::kFloat32;  ///< kFloat32, kFloat16, kBFloat16
@@ -99,14 +99,14 @@ struct PadField {
   std::size_t length = 0;
   std::vector<std::byte> padding{};
 };
-/// What the device does to one field of each batch after its copy.
+/// A transform of one field of each batch on the device, after its copy.
 using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
 /// How a feed is made.
 struct FeedOptions {
-  /// Defaults with the slots and the transfer that `ringfeed tune` found and wrote to `path`; for
-  /// the kind of devices that it was told alone. As they were if it was told of none. Throws
-  /// Error as ReadTuning (tuning.h).
+  /// Defaults with the slots and the transfer that `ringfeed tune` found and wrote to `path`, for
+  /// the kind of devices that it was tuned for alone. Plain defaults if it was tuned for none.
+  /// Throws Error as ReadTuning (tuning.h).
   static FeedOptions Tuned(const std::string& path);
 
   /// Null: CUDA's devices, as by OpenDevices("cuda") (devices/device_kinds.h): an error if there
@@ -130,11 +130,12 @@ struct FeedOptions {
   /// All but kBatch and kAuto read files that kAuto of IoOptions would map. With fixed_slots
   /// nothing is copied together.
   TransferPlan transfer = TransferPlan::kAuto;
-  /// Fields of rows are left where they were read from so many bytes on, on average; 0: as
+  /// Fields of rows stay in the memory they were read into from so many bytes on, on average; 0: as
   /// `transfer` says.
   std::size_t least_left_bytes = 0;
-  /// By what `transfer` chooses from which length on fields are left, and what goes together. Those
-  /// of these devices, measured by `ringfeed bench --gpu`, are TransferCosts::Load of its file.
+  /// The costs by which `transfer` chooses the length from which fields are left, and which go
+  /// together. The costs of these devices, measured by `ringfeed bench --gpu`, are
+  /// TransferCosts::Load of its file.
   TransferCosts costs{};
   /// The kind of devices that these were tuned for (Tuning::devices); others are refused. "": any.
   std::string tuned_devices{};
@@ -144,15 +145,15 @@ struct FeedOptions {
   std::int64_t patience_ms = 30'000;
   /// How long Close waits for the devices.
   std::int64_t close_timeout_ms = 10'000;
-  /// What Position counts: every lease that is handed out, or, for who may have to hand one out
-  /// once more, those of which DeviceLease::Count was called.
+  /// What Position counts: every lease that is handed out, or, for a program that may have to hand
+  /// one out again, those that DeviceLease::Count was called for.
   bool count_when_told = false;
-  /// Gets what was read, copied, leased and waited for; null: nothing is noted.
+  /// Gets what was read, copied, leased and waited for; null: no spans are noted.
   std::shared_ptr<Timeline> timeline{};
 };
 
 /// A batch on a device, or a device's part of one. Move only; destroying it is Release. Its memory
-/// is written again once it was released and what was enqueued before on the streams it was used
+/// is written again after it was released and the work enqueued before on the streams it was used
 /// on is done. It may outlive the feed. SharedLease gives it to its tensors.
 ///
 /// Thread safety: one thread at a time; Release from any.
@@ -167,17 +168,17 @@ class DeviceLease {
   int device() const;  ///< the device's number in the backend
   /// The device's place in FeedOptions::devices.
   std::size_t device_index() const { return lane_; }
-  /// The batch's number, from 0 where the feed began, over all devices. origin() knows its number
+  /// The batch's number over all devices, from 0 at the feed's beginning. origin() has its number
   /// in the chain.
   std::uint64_t number() const;
-  /// Where its batch comes from: Reader::Position makes of it the position after that batch,
-  /// however far the feed has read ahead. The same in all parts of one batch; if the rows of a
-  /// last step are repeated or spread, that of the step's last batch: such a position is saved when
-  /// all devices had their parts. Valid until Release.
+  /// The origin of its batch: Reader::Position turns it into the position after that batch, however
+  /// far the feed has read ahead. The same in all parts of one batch. If the rows of a last step
+  /// are repeated or spread, it is that of the step's last batch: save such a position after all
+  /// devices had their parts. Valid until Release.
   const BatchOrigin& origin() const;
   /// Which slot of its device it takes, from 0.
   std::size_t slot() const { return slot_; }
-  /// How often its slot was filled: another lease of that slot has another one.
+  /// How often its slot was filled: it differs for every lease of that slot.
   std::uint64_t generation() const { return generation_; }
   std::uint64_t rows() const;  ///< of the tensors
   /// How many of them count: with LastStep::kPad the rows from here on are repeated ones.
@@ -190,8 +191,7 @@ class DeviceLease {
   /// that one waits for the per-thread streams of all threads, so that any thread may release.
   /// Throws Error if the device failed, and for a lease that was released.
   std::span<const Tensor> On(DeviceStream stream);
-  /// Blocks until the copy is done and gives the tensors, for those who look from the host. Else as
-  /// On.
+  /// Blocks until the copy is done and gives the tensors, for access from the host. Else as On.
   std::span<const Tensor> WaitHost();
   /// The offsets of the rows of a ragged field that was not padded (lod[0]), rows + 1 of them, in
   /// device memory; null for other fields. Ready if the tensors are.
@@ -200,12 +200,13 @@ class DeviceLease {
   /// the tensors are.
   const std::byte* DeviceMask() const;
 
-  /// With FeedOptions::count_when_told: says that whoever it is for has it, so that
-  /// DeviceFeed::Position may stand after it. Does nothing without that option, and if the feed was
+  /// With FeedOptions::count_when_told: says that the batch has reached its consumer, so that
+  /// DeviceFeed::Position may lie after it. Does nothing without that option, and if the feed was
   /// started again since. Throws Error for a lease that was released.
   void Count() const;
-  /// Gives the slot back, after what was enqueued on the streams of On. Does not block, unless the
-  /// feed is gone and this was its last lease. A second call changes nothing.
+  /// Gives the slot back; it is written again only after the work enqueued on the streams of On.
+  /// Does not block, unless the feed is gone and this was its last lease. A second call changes
+  /// nothing.
   void Release() noexcept;
 
  private:
@@ -225,10 +226,10 @@ struct DeviceFeedStats {
   std::uint64_t batches = 0;          ///< leased
   std::uint64_t copied_bytes = 0;     ///< over the link
   std::uint64_t delivered_bytes = 0;  ///< of the tensors that leases show
-  /// Of delivered_bytes: copied by the CPU first, as they were not one piece of pinned memory.
+  /// Of delivered_bytes: copied by the CPU first, because they were not one piece of pinned memory.
   std::uint64_t packed_bytes = 0;
-  /// How most of them came, and why: never kAuto. Of the batches so far. The reason also says by
-  /// which costs, and who takes the checksums of records, the CPU or the device.
+  /// How most of them came, and why: never kAuto. Of the batches so far. The reason also names the
+  /// costs, and whether the CPU or the device computes the checksums of records.
   TransferPlan transfer = TransferPlan::kBatch;
   std::string transfer_reason;
   /// Of delivered_bytes: no CPU moved them since they were read. Copied one by one, or together.
@@ -255,8 +256,8 @@ struct FeedStats {
 /// destructor while no other thread is in one.
 class DeviceFeed {
  public:
-  /// Starts at once. `reader` is a chain that is not read by anybody else. Throws Error if it
-  /// cannot work, with the reason and the remedy.
+  /// Starts at once. Nothing else may read the chain `reader`. Throws Error if it cannot work, with
+  /// the reason and the remedy.
   explicit DeviceFeed(Reader reader, const FeedOptions& options = {});
   /// Close.
   ~DeviceFeed();
@@ -271,40 +272,39 @@ class DeviceFeed {
   std::optional<DeviceLease> Next(std::size_t device_index);
   /// Next without exceptions for what data and devices can do: fills *lease, or says that the data
   /// are at their end. kFailed puts the reason into *status; after kResourceExhausted (the calling
-  /// thread itself holds every slot, for patience_ms if leases are used by other threads than took
-  /// them) and kDeadlineExceeded (see patience_ms) a later call may succeed.
+  /// thread itself holds every slot; for patience_ms if other threads use the leases) and
+  /// kDeadlineExceeded (see patience_ms) a later call may succeed.
   ReadResult TryNext(DeviceLease* lease, Status* status);
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status);
   /// TryNext with a deadline: kTimeout if nothing came until then. Nothing is lost, the next call
-  /// goes on, and patience_ms counts over all of them. What is there is delivered also after the
-  /// deadline. With simulated devices, whose work is done in this call, a read that has begun is
-  /// waited for.
+  /// goes on, and patience_ms counts over all of them. A batch that is ready is delivered even
+  /// after the deadline. With simulated devices, whose work this call does, it waits for a read
+  /// that has begun.
   ReadResult TryNext(DeviceLease* lease, Status* status, Deadline deadline);
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status,
                      Deadline deadline);
 
   /// Starts again at the first batch, with the reader; at the next pass of a data set, also before
-  /// a batch was taken. What was prefetched is dropped; leases that are out stay as they are.
-  /// Throws Error if the reader cannot start again; if that shows only as it tries to (a reader of
-  /// the program's own), the feed ends with that failure. Throws, and changes nothing, while
-  /// another feed reads a chain on the same shared reader.
+  /// a batch was taken. Drops what was prefetched; existing leases do not change. Throws Error if
+  /// the reader cannot start again; if that shows only as it tries to (a reader of the program's
+  /// own), the feed ends with that failure. Throws, and changes nothing, while another feed reads a
+  /// chain on the same shared reader.
   void ReInit();
-  /// The reader's position after what was handed out, whatever was prefetched. It stands after the
-  /// last batch that was handed out in all its parts, together with all batches before it, however
-  /// far one device's loop is ahead of another's. So what a device got beyond it comes again.
+  /// The reader's position after the handed-out batches, whatever was prefetched. It lies after the
+  /// last batch that was handed out in all its parts, like all batches before it, however far one
+  /// device's loop is ahead of another's. So batches that a device got beyond it come again.
   /// Restore of a feed or of a reader takes it, with any number of devices. Throws Error if the
   /// chain has no position.
   std::string Position() const;
-  /// Goes on after a position, as Reader::Restore does. What was prefetched is dropped; leases
-  /// that are out stay as they are; numbers begin at 0 again, and with the first device. Throws
-  /// Error if the position is not this chain's, before anything is lost. Restore a reader of
-  /// streams before it has a feed: a feed reads at once, and what is read of a stream does not come
-  /// again.
+  /// Goes on after a position, as Reader::Restore does. Drops what was prefetched; existing leases
+  /// do not change; numbers begin at 0 again, with the first device. Throws Error if the position
+  /// is not this chain's, before anything is lost. Restore a reader of streams before it has a
+  /// feed: a feed reads at once, and what is read of a stream does not come again.
   void Restore(const std::string& position);
   /// Goes on after the first `batch` batches of the chain. As Restore.
   void SeekTo(std::uint64_t batch);
-  /// Ends the threads, waits until the copies are done (close_timeout_ms at most), and frees what
-  /// is not leased; what is leased goes with its lease. Next then fails with kCancelled. Returns
+  /// Ends the threads, waits until the copies are done (close_timeout_ms at most), and frees
+  /// everything that is not leased; a lease frees its own. Next then fails with kCancelled. Returns
   /// what could not be ended in time: it is given up, not freed. A second call changes nothing.
   Status Close();
 

@@ -45,8 +45,8 @@ class FileReader : public detail::PaddleFileOverrides<InstanceSource> {
 };
 #pragma GCC diagnostic pop
 
-/// Makes the reader of a file, which delivers instances of `slots`. Throws what the user gets as
-/// the reason why the file cannot be read.
+/// Makes the reader of a file, which delivers instances of `slots`. If the file cannot be read,
+/// throws the reason that the user gets.
 using FileReaderFactory = std::function<std::unique_ptr<FileReader>(
     const std::string& path, const std::vector<SlotSpec>& slots)>;
 

@@ -15,15 +15,15 @@
 namespace ringfeed {
 
 /// Writes records to one file or stream. A file appears under its name when Close succeeds, so that
-/// nobody reads half of it; a writer that is destroyed without Close leaves nothing behind. One
-/// thread at a time. After a failure every call returns it.
+/// no reader sees half of it; a writer that is destroyed without Close leaves no file. One thread
+/// at a time. After a failure every call returns it.
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;
   /// Appends one record; its bytes are copied or written before this returns.
   virtual Status Write(std::span<const std::byte> record) = 0;
-  /// Hands over what is buffered, in a format of chunks the chunk at hand as it is: what a reader
-  /// of a pipe waits for.
+  /// Writes out what is buffered; in a format of chunks it ends the present chunk: a reader of a
+  /// pipe waits for that.
   virtual Status Flush() = 0;
   /// Writes out what is buffered and gives the file its name.
   virtual Status Close() = 0;
@@ -40,22 +40,22 @@ struct RecordWriterResult {
 /// "recordio:go,gzip", "ofrecord", "lines", "jsonl", "csv". docs/FORMATS.md has them all. A format
 /// that can only be read is kUnsupported. Does not throw.
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format);
-/// A writer to an open descriptor (a pipe, a socket, stdout), which stays the caller's: what is
-/// written cannot be taken back. `name` is for messages. kUnsupported for formats whose header is
+/// A writer to an open descriptor (a pipe, a socket, stdout), which stays the caller's. Written
+/// bytes cannot be taken back. `name` is for messages. kUnsupported for formats whose header is
 /// written last. Writes block while the other side takes nothing; SIGPIPE is the caller's business.
 /// Else as OpenRecordWriter.
 RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,
                                           const std::string& format);
 
-/// Where a chunk of a RecordIO file stands.
+/// The place of a chunk in a RecordIO file.
 struct RecordIoChunkPlace {
   std::uint64_t offset = 0;   ///< of its header
-  std::uint64_t bytes = 0;    ///< the header and what is stored
+  std::uint64_t bytes = 0;    ///< the header and the stored bytes
   std::uint64_t records = 0;  ///< as the header counts them
 };
 
-/// The chunks of a RecordIO file, in their order, by their headers alone: no payload is read, no
-/// checksum looked at. If a header is damaged it ends with the failure and its place.
+/// The chunks of a RecordIO file, in their order, by their headers alone: it reads no payload and
+/// checks no checksum. At a damaged header it ends with the failure and its place.
 struct RecordIoIndex {
   Status status;
   std::vector<RecordIoChunkPlace> chunks;
@@ -65,7 +65,7 @@ RecordIoIndex LoadRecordIoIndex(const std::string& path);
 
 /// `count` chunks of a RecordIO file (kToEnd: the rest) from number `first` on, to be read through
 /// OpenSources; fewer, or none, if the file has no more. Throws Error if the file cannot be
-/// opened, or if damage hides which bytes these are.
+/// opened, or if damage hides their places.
 std::unique_ptr<Source> OpenRecordIoChunks(const std::string& path, std::uint64_t first,
                                            std::uint64_t count);
 
@@ -126,8 +126,8 @@ class LoDTensorBuilder {
  public:
   /// Adds a tensor. `values` are the elements, row-major, as many as `shape` has; `lod` the levels
   /// in offset form, the top one first. Both are copied. Throws Error(kInvalidArgument) if they do
-  /// not fit together, a dimension is negative, an offset form does not ascend from 0 to what it
-  /// counts, or Paddle has no tensors of the type (uint16, uint32).
+  /// not fit together, a dimension is negative, offsets do not ascend from 0 to the number of
+  /// things that they count, or Paddle has no tensors of the type (uint16, uint32).
   LoDTensorBuilder& Add(DType dtype, const Shape& shape, std::span<const std::byte> values,
                         const std::vector<std::vector<std::int64_t>>& lod = {});
   /// Adds a tensor as a reader delivers it, with its LoD; it must lie in host memory. Throws as
@@ -151,18 +151,18 @@ class InstanceBuilder {
  public:
   /// Adds the tensor of that name, UTF-8 and not empty; one that was there is dropped. `values` are
   /// the elements, row-major, as many as `shape` has; `lod` the levels in offset form, the top one
-  /// first. All are copied. Throws Error(kInvalidArgument) if they do not fit together, a
-  /// dimension is negative or an offset form does not ascend from 0 to what it counts; then nothing
-  /// has changed.
+  /// first. All are copied. Throws Error(kInvalidArgument) if they do not fit together, a dimension
+  /// is negative or offsets do not ascend from 0 to the number of things that they count; then
+  /// nothing has changed.
   InstanceBuilder& Add(std::string_view name, DType dtype, const Shape& shape,
                        std::span<const std::byte> values,
                        const std::vector<std::vector<std::int64_t>>& lod = {});
   /// Adds a tensor as a reader delivers it, with its LoD; it must lie in host memory. Throws as
   /// above.
   InstanceBuilder& Add(std::string_view name, const Tensor& tensor);
-  /// Drops what was added and goes on from a record: what no Add replaces stays in it byte for
-  /// byte, unknown fields too. (Those inside of a field that is replaced go with it.) kDamaged
-  /// if it is no Instance; then nothing has changed.
+  /// Drops all added tensors and goes on from a record: fields that no Add replaces stay in it byte
+  /// for byte, unknown fields too. (Those inside of a replaced field go with it.) kDamaged if it is
+  /// no Instance; then nothing has changed.
   Status StartFrom(std::span<const std::byte> record);
   /// The record; valid until the next call of anything. Starts over at the next Add.
   std::span<const std::byte> Finish();
@@ -177,7 +177,7 @@ class InstanceBuilder {
   bool finished_ = false;
 };
 
-/// One member of a sample: what stands after the key's dot ("jpg", "seg.png"), and its bytes.
+/// One member of a sample: the extension after the key's dot ("jpg", "seg.png"), and its bytes.
 struct TarMember {
   std::string extension;
   std::span<const std::byte> bytes;  ///< a view into the record
@@ -195,10 +195,10 @@ struct TarSample {
   const TarMember* Find(std::string_view extension) const;
 };
 
-/// Takes a record of format "tar" apart. What *sample held is replaced (its memory is used again);
-/// its bytes are views into the record and live as long as that. Members that belong to no sample
-/// (folders, links, hidden files) are left out. Fails with kDamaged if the record is no piece of
-/// a tar file. Does not block; thread safe for different samples.
+/// Splits a record of format "tar". Replaces the contents of *sample (and uses its memory again);
+/// its bytes are views into the record and live as long as the record. Members that belong to no
+/// sample (folders, links, hidden files) are left out. Fails with kDamaged if the record is no
+/// piece of a tar file. Does not block; thread safe for different samples.
 Status SplitTarSample(std::span<const std::byte> record, TarSample* sample);
 
 }  // namespace ringfeed

@@ -35,9 +35,9 @@ class FieldNames {
 /// batch, else a single record.
 ///
 /// It is used as a vector of tensors that finds fields by name, too. The memory that its tensors
-/// show is there as long as the instance or copies of the tensors are held, and is then filled
-/// again. So what shows a part of an instance that is about to go does not compile:
-/// `reader.ReadNext()[0]` needs `Instance batch = reader.ReadNext();` first.
+/// show is kept as long as the instance or copies of the tensors are held, and is then filled
+/// again. So an access to a part of a temporary instance does not compile: `reader.ReadNext()[0]`
+/// needs `Instance batch = reader.ReadNext();` first.
 ///
 /// Copies share the memory. Thread safety: that of a vector.
 class Instance {
@@ -53,7 +53,7 @@ class Instance {
   Instance(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {}  // NOLINT: implicit
   Instance(const Instance&) = default;
   Instance& operator=(const Instance&) = default;
-  /// What was moved from is empty.
+  /// A moved-from instance is empty.
   Instance(Instance&& other) noexcept
       : tensors_(std::exchange(other.tensors_, {})),
         names_(std::move(other.names_)),
@@ -88,7 +88,7 @@ class Instance {
 
   /// How many rows it has: 1 of a record; of a batch the sequences of the first tensor's top level
   /// if that is ragged, else its first dimension. So bytes of a batch without Parse do not count,
-  /// and rows do that `pad` filled up. 0 if there are no tensors.
+  /// and rows that `pad` added do. 0 if there are no tensors.
   std::int64_t Rows() const;
 
   Tensor& front() & { return tensors_.front(); }
@@ -123,13 +123,13 @@ class Instance {
     names_.reset();
     is_record_ = false;
   }
-  /// The tensors, as a vector; nothing is left here.
+  /// The tensors, as a vector; leaves this instance empty.
   std::vector<Tensor> TakeTensors() && {
     Instance taken(std::move(*this));
     return std::move(taken.tensors_);
   }
 
-  /// The fields' names; null if nobody set them. A Reader sets those of its fields.
+  /// The fields' names; null if none were set. A Reader sets those of its fields.
   const std::shared_ptr<const FieldNames>& names() const& { return names_; }
   void names() const&& = delete;
   void set_names(std::shared_ptr<const FieldNames> names) { names_ = std::move(names); }

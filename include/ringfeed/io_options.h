@@ -9,7 +9,7 @@ namespace ringfeed {
 
 /// The ways in which a file's bytes come into memory.
 enum class IoPath : std::uint8_t {
-  kAuto,   ///< chosen by file, as residency, size, passes to come and the system allow
+  kAuto,   ///< chosen for each file by residency, size, passes to come and the system
   kUring,  ///< io_uring, O_DIRECT if the file system has it, in each pass
   kPread,  ///< read calls: inline for files in the page cache, a pool of threads for cold ones
   kMmap,   ///< mapped, and kept mapped across passes
@@ -30,7 +30,7 @@ struct IoOptions {
   int retries = 3;  ///< after transient errors, with growing pauses
 };
 
-/// Which path serves one file, and why, in words for the report.
+/// The path that serves one file, and why, in words for the report.
 struct IoChoice {
   std::string file;
   IoPath path = IoPath::kPread;

@@ -12,14 +12,14 @@
 
 namespace ringfeed {
 
-/// How often a pass delivers each record, which an audit holds its journals against.
+/// How often a pass delivers each record; an audit checks its journals against it.
 enum class DeliveryRule : std::uint8_t {
   kOnce,        ///< exactly once
   kAtMostOnce,  ///< some are left out: Filter, MixSet::most_records, a file that another rank reads
   kAnyTimes,    ///< MixSet::passes other than 1, or batches over the ends of passes
 };
 
-/// What one rank's part of a run begins with.
+/// The beginning of one rank's part of a run.
 struct JournalStart {
   std::uint64_t batch = 0;  ///< number of the first batch after the position that it starts from
   std::uint64_t run = 0;    ///< a number of the program's own, e.g. of restarts; audits ignore it
@@ -30,7 +30,7 @@ struct JournalStart {
   bool drop_remainder = false;  ///< as of BatchOptions
   bool split_by_files = false;  ///< as of BatchOptions
   DeliveryRule rule = DeliveryRule::kOnce;
-  std::string data{};  ///< what tells the data set from others: journals that differ are not merged
+  std::string data{};  ///< identifies the data set: journals that differ are not merged
   /// A name that all ranks of one launch share and no other launch has; "" if there is none.
   std::string launch{};
   std::uint64_t started_ns = 0;  ///< since 1970; 0: the time at which it is written
@@ -38,7 +38,8 @@ struct JournalStart {
   std::uint64_t total_records = 0;
   /// Of each file; may be empty if they are not known, or of too many files to be listed.
   std::vector<std::uint64_t> records{};
-  /// Of the order; journals of two epochs are not merged. None: it says nothing of epochs.
+  /// The epoch of the order; journals of two epochs are not merged. None: it says nothing about
+  /// epochs.
   std::optional<std::uint64_t> epoch{};
   friend bool operator==(const JournalStart&, const JournalStart&) = default;
 };
@@ -60,13 +61,13 @@ struct JournalEntry {
   std::uint64_t damaged = 0;
 };
 
-/// Appends what one process delivered to a file: a line of text with a checksum for each entry,
-/// written by one call, so that a process that is killed loses at most the entry that it was
-/// writing. Journals of all ranks and runs together show what was delivered: `ringfeed audit`. A
-/// machine that loses its power may lose more: nothing is synced to the disk. One thread at a time.
+/// Appends the deliveries of one process to a file: a line of text with a checksum for each entry,
+/// written by one call, so that a killed process loses at most the entry that it was writing.
+/// Journals of all ranks and runs together show what was delivered: `ringfeed audit`. A machine
+/// that loses its power may lose more: nothing is synced to the disk. One thread at a time.
 class JournalWriter {
  public:
-  /// Opens or makes the file, takes off an entry that a killed process left incomplete, and begins.
+  /// Opens or makes the file, removes an entry that a killed process left incomplete, and begins.
   /// Throws Error: the file cannot be written, is no journal, or another process writes to it.
   JournalWriter(std::string path, const JournalStart& start);
   ~JournalWriter();
@@ -74,13 +75,13 @@ class JournalWriter {
   JournalWriter& operator=(const JournalWriter&) = delete;
 
   /// Notes a batch that was handed out. Call it before you save the position after that batch: then
-  /// what a position counts stands in the journal. What fails to be written whole is taken off
-  /// again.
+  /// the journal has everything that the position counts. An entry that could not be written whole
+  /// is removed again.
   Status Append(const BatchOrigin& origin);
   /// Notes that the data are at their end, after `batches` batches counted from the beginning.
   Status End(std::uint64_t batches);
   /// Notes that the run is over and reported so many damaged records or ranges (PipelineStats),
-  /// also those that no batch names: nobody could count what was lost in them.
+  /// also those that no batch names because their losses cannot be counted.
   Status Damage(std::uint64_t damaged);
 
  private:

@@ -14,15 +14,15 @@
 
 namespace ringfeed {
 
-/// Which files of a list are read in a pass and in which order: a pure function of this, the number
-/// of files and the number of the pass.
+/// Which files of a list are read in a pass and in which order: a pure function of these values,
+/// the number of files and the number of the pass.
 struct FileOrder {
   bool shuffle = false;  ///< the list is permuted anew in each pass, by draws of (seed, pass)
   std::uint64_t seed = 0;
   std::uint64_t from_pass = 0;  ///< earlier passes keep the list's order
-  /// This reader takes part `rank` of the list, permuted or not, in `ranks` consecutive parts, of
-  /// which the first ones have one file more if it does not come out even. With the same list,
-  /// seed and pass the ranks together read each file once.
+  /// This reader takes part `rank` of the list, permuted or not, in `ranks` consecutive parts; if
+  /// the division leaves a remainder, each of the first parts has one file more. With the same
+  /// list, seed and pass the ranks together read each file once.
   std::size_t rank = 0;
   std::size_t ranks = 1;
 };
@@ -31,7 +31,7 @@ struct FileOrder {
 /// beside the file, or in a folder; see `ringfeed index`.
 enum class IndexUse : std::uint8_t {
   kAsNeeded,  ///< if the order asks for it: global, blocks, Mix, several ranks, Restore, SeekTo
-  kNever,     ///< what would need it is refused at set-up, or replayed
+  kNever,     ///< what would need it is refused at set-up, or replayed by reading
 };
 
 /// How files are opened and read. Order: files, cycle, stripe_bytes, on_damage and the list of
@@ -47,31 +47,31 @@ struct OpenOptions {
   /// A stripe: the records that start within so many bytes. A multiple of 4096.
   std::size_t stripe_bytes = 1024 * 1024;
   OnDamage on_damage = OnDamage::kFail;
-  /// Under kSkip: reading fails once more than this are met. It is a guard, and no part of the
-  /// order: how soon it fails depends on how far was read ahead. It never ends well with more.
+  /// Under kSkip: reading fails after more than this are met. It is a guard, and no part of the
+  /// order: how soon it fails depends on how far was read ahead. A run with more never ends well.
   std::uint64_t max_damaged = ~std::uint64_t{0};
   /// Whether a warning (PipelineStats::warnings) is a failure: kDamaged, after the records before
   /// it, whatever on_damage says.
   bool strict = false;
   std::string format{};  ///< "": by name or first bytes; else e.g. "rows:160"
   std::size_t max_record_bytes = std::size_t{1} << 30;
-  /// Gives the order up: whichever of `cycle` open files has something comes first, and whoever is
-  /// free takes the next file. Each record comes once per pass all the same. (Ranks that share
-  /// batches keep the order, which tells them what is whose.)
+  /// Gives the order up: records come from whichever of `cycle` open files has some first, and a
+  /// free thread takes the next file. Each record comes once per pass all the same. (Ranks that
+  /// share batches keep the order, which decides each rank's rows.)
   bool unordered = false;
-  /// How often a stream is opened again after its end, for a writer that crashes and is started
-  /// again. Damage in such a stream, such as a record that was cut off, is always reported and
-  /// passed over. If the next writer comes before the end of the last was seen, its records stand
-  /// after a piece of one, and both ends count as one. Not 0 throws Error for what is no stream and
-  /// for a stream that comes once (StreamSource::ComesOnce).
+  /// How often a stream is opened again after its end, for a writer that crashes and restarts.
+  /// Damage in such a stream, such as a record that was cut off, is always reported and passed
+  /// over. If the next writer comes before the end of the last was seen, its records follow a piece
+  /// of a record, and both ends count as one. If not 0, throws Error for an input that is no stream
+  /// and for a stream that comes once (StreamSource::ComesOnce).
   std::uint64_t reopen_limit = 0;
-  /// The same without a number: once a writer has ended, the stream is opened again and again until
-  /// no byte came for so many seconds, which is its end like any other, or until Close. A writer
-  /// that pauses between its records is waited for. Not together with reopen_limit, else as that.
-  /// 0: not.
+  /// The same without a number: after a writer has ended, the stream is opened again and again
+  /// until no byte came for so many seconds, which is its end like any other, or until Close. It
+  /// waits for a writer that pauses between its records. Cannot be combined with reopen_limit, but
+  /// works like it. 0: off.
   double reopen_until = 0;
   static constexpr double kUntilClose = std::numeric_limits<double>::infinity();
-  /// What readers of a registered format deliver (RegisterFormat); for other formats that throws
+  /// The slots of a registered format's readers (RegisterFormat); for other formats that throws
   /// Error.
   std::vector<SlotSpec> slots{};
   /// Number of the first pass: draws of pass p are those of epoch first_epoch + p.
@@ -83,9 +83,10 @@ struct OpenOptions {
   static constexpr int kMostThreads = 1024;
   int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads
   /// How many records, and how many of their bytes, are taken from a generator, a queue or a stream
-  /// beyond what was handed out. What a shuffle or groups hold does not count, since the order
-  /// needs it, and a delivery that needs more gets more. What waits in a DeviceFeed was handed out.
-  /// For files one that is not 0 throws Error: arena_bytes bounds what is read ahead there.
+  /// beyond those handed out. Records held by a shuffle or by groups do not count, since the order
+  /// needs them, and a delivery that needs more gets more. Batches waiting in a DeviceFeed were
+  /// handed out. For files a value that is not 0 throws Error: arena_bytes bounds what is read
+  /// ahead there.
   ///
   /// 0 in both: from a FromInstanceSource, a FromDataset and a queue the rows of as many batches as
   /// there are beside the one in use, BatchOptions::slots less one (3 if `slots` is 0). Without
@@ -94,11 +95,11 @@ struct OpenOptions {
   std::uint64_t ahead_records = 0;
   std::uint64_t ahead_bytes = 0;
   IoOptions io{};
-  /// The format that these were tuned for: OpenFiles throws Error if its first file is of another
-  /// one. "": any.
+  /// The format that these options were tuned for: OpenFiles throws Error if its first file is of
+  /// another one. "": any.
   std::string tuned_format{};
   std::shared_ptr<PinnedArena> arena{};  ///< null: the process's own
-  /// This pipeline's quota, taken as it is opened; 0: as it is needed, about half of what was left.
+  /// This pipeline's quota, taken as it is opened; 0: as it is needed, about half of what is left.
   std::size_t arena_bytes = 0;
 };
 

@@ -17,8 +17,8 @@ namespace ringfeed {
 /// may be shared by chains and threads.
 class Parser;
 
-/// What a record that lacks a feature gets: a number for every element of a fixed one, or bytes.
-/// For a ragged one it is bytes (uint8), or the empty string for an empty row.
+/// The value for a record that lacks a feature: a number for every element of a fixed one, or
+/// bytes. For a ragged one it is bytes (uint8), or the empty string for an empty row.
 using FeatureDefault = std::variant<std::int64_t, double, std::string>;
 
 /// One feature of a tf.Example and the field that it becomes. bytes_list gives uint8 (one value per
@@ -72,8 +72,8 @@ struct CsvField {
 struct LoDTensorSpec {
   std::string name;
   DType dtype = DType::kFloat32;
-  /// As the record has it. A first dimension of -1 is any number of rows, no other may be; a tensor
-  /// without one must have exactly this shape.
+  /// The shape in the record. A first dimension of -1 is any number of rows, no other may be; a
+  /// tensor without one must have exactly this shape.
   Shape shape;
   std::size_t lod_levels = 0;  ///< how many levels of LoD it has; of a shape with -1 only
 };
@@ -88,11 +88,11 @@ struct TokensSpec {
   std::string name = "tokens";
 };
 
-/// How a CSV row is taken apart.
+/// How a CSV row is split.
 struct CsvOptions {
   static constexpr std::int64_t kAnyColumns = -1;
 
-  /// Blank (' '): columns stand after any number of blanks and tabs, also at the row's ends.
+  /// Blank (' '): any number of blanks and tabs separate columns, also at the row's ends.
   char delimiter = ',';
   bool quotes = true;  ///< false: a quote is a byte like any other
   /// The line that names the columns (ReadCsvColumns reads it); empty: they have no names.
@@ -113,16 +113,16 @@ std::shared_ptr<const Parser> RawParser();
 /// if there is no such field or conversion.
 std::shared_ptr<const Parser> TokensParser(const TokensSpec& spec = {});
 
-/// Samples of a tar file, as WebDataset has them, by the extensions of their members: what stands
-/// after the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that there is,
+/// Samples of a tar file, as WebDataset has them, by the extensions of their members: the name
+/// after the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that the sample has,
 /// "__key__" the key. ".jpg" is taken for "jpg". uint8 of shape [-1] is a member's bytes. float32,
-/// float64, int32, int64 and uint8 of shape {} or [1] are the number that its text is, blanks and
-/// line ends around it passed over. Other members are passed over too, and of several of one
-/// extension the first counts. A sample that lacks a member without a default, or has no number of
-/// that type there, is damaged: its failure names the sample and the member, and the reader's
-/// policy decides. The parser is immutable, keeps nothing of `members`, never blocks and may be
-/// used by any number of threads. Throws Error(kInvalidArgument) if there is no member, one is
-/// named twice or one cannot be such a field.
+/// float64, int32, int64 and uint8 of shape {} or [1] are the number that its text is; blanks and
+/// line ends around it are skipped. Other members are skipped too, and of several of one extension
+/// the first counts. A sample that lacks a member without a default, or has no number of that type
+/// there, is damaged: its failure names the sample and the member, and the reader's policy decides.
+/// The parser is immutable, keeps nothing of `members`, never blocks and may be used by any number
+/// of threads. Throws Error(kInvalidArgument) if there is no member, one is named twice or one
+/// cannot be such a field.
 std::shared_ptr<const Parser> TarParser(const std::vector<FeatureSpec>& members);
 
 /// Packed little-endian rows: each field directly after the one before, all of fixed shape.
@@ -161,10 +161,10 @@ std::shared_ptr<const Parser> OFRecordParser(std::vector<OFRecordFeatureSpec> fe
 /// bytes): `tensors` declares all tensors of a record in their order. Such a record is a mini-batch
 /// or an instance with a leading dimension of 1, so that Batch joins records as Paddle does: of a
 /// shape with -1 the rows of all records stand one after another, [rows, dims…], and every level of
-/// LoD goes on where it ended, [[0,2,5]] and [[0,1,3]] giving [[0,2,5,6,8]]. BatchOptions::size
-/// counts records. Tensor::lod then has exactly lod_levels levels in offset form, the top one
-/// first; the records' own bounds are gone. A fixed shape is stacked, [records, shape…]. Without
-/// Batch each record keeps its own LoD.
+/// LoD goes on from its last offset, [[0,2,5]] and [[0,1,3]] giving [[0,2,5,6,8]].
+/// BatchOptions::size counts records. Tensor::lod then has exactly lod_levels levels in offset
+/// form, the top one first; the records' own bounds are gone. A fixed shape is stacked, [records,
+/// shape…]. Without Batch each record keeps its own LoD.
 ///
 /// A record is damaged if anything that it says of itself is not so: the number of its tensors,
 /// versions other than 0, another type, shape or number of levels, offsets that do not ascend from
@@ -178,9 +178,9 @@ std::shared_ptr<const Parser> LoDTensorParser(const std::vector<LoDTensorSpec>& 
 
 /// Instances as Protobuf messages (ringfeed/instance.proto, installed in share/ringfeed/proto;
 /// docs/FORMATS.md) by their slots: each has one field, found by its name. Other names and unknown
-/// fields, wherever they stand, are passed over. dims as the record has them: a first dimension
-/// that is negative is any number of rows, no other may be, and lod_levels are of such a slot only.
-/// Batch joins records and merges their LoD as with LoDTensorParser, and stacks fixed shapes.
+/// fields, at any place, are passed over. dims as the record has them: a first dimension that is
+/// negative is any number of rows, no other may be, and lod_levels are of such a slot only. Batch
+/// joins records and merges their LoD as with LoDTensorParser, and stacks fixed shapes.
 ///
 /// A record is damaged if it is no such message, lacks a slot, has two fields of a slot's name
 /// (of other names it may), or if anything that it says of a slot is not so: another dtype,

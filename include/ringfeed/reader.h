@@ -34,23 +34,23 @@ enum class ReadResult : std::uint8_t {
   kTimeout,  ///< the deadline passed and nothing was lost: call again
 };
 
-/// How a read waits, and what it tells besides.
+/// How a read waits, and what else it returns.
 struct ReadOptions {
-  /// Filled with where the instance comes from. Of a block it has the number of the last record,
-  /// and which records there are. Not owned; may be null.
+  /// Filled with the origin of the instance. Of a block it has the number of the last record, and
+  /// the list of its records. Not owned; may be null.
   BatchOrigin* origin = nullptr;
-  /// The read gives kTimeout if nothing came until then. What is there is delivered also after the
-  /// deadline, so one that is past asks without waiting. The call that starts the chain, and one
-  /// while ReInit starts it again, may come back later: opening files and making an index are not
-  /// broken off. With a `stop` that can be requested the deadline does not count.
+  /// The read gives kTimeout if nothing came until then. An available instance is delivered even
+  /// after the deadline, so a past deadline asks without waiting. The call that starts the chain,
+  /// and one while ReInit starts it again, may come back later: opening files and making an index
+  /// are not broken off. With a `stop` that can be requested the deadline does not count.
   Deadline deadline = kNoDeadline;
   /// For a thread that hands on what it reads: the read gives kFailed soon after the request, and
-  /// the next call goes on. Such a thread waits also for what it was handed itself, for as long as
-  /// that takes, so ReserveBatches must know how many batches it keeps.
+  /// the next call goes on. Such a thread also waits for batches that it was handed itself, for as
+  /// long as that takes, so ReserveBatches must know how many batches it keeps.
   std::stop_token stop{};
 };
 
-/// What an index of the files is made for: see Reader::MakeIndex.
+/// The purpose of an index of the files: see Reader::MakeIndex.
 enum class IndexPurpose : std::uint8_t {
   kReading,   ///< the order that the chain reads in
   kCounting,  ///< records by their numbers: counts and places
@@ -60,13 +60,13 @@ enum class IndexPurpose : std::uint8_t {
 class EndOfData : public std::runtime_error {
  public:
   EndOfData() : EndOfData("there is no next record: the data are at their end") {}
-  /// With a message that says more of where.
+  /// With a message that tells the place more exactly.
   explicit EndOfData(const std::string& message) : std::runtime_error(message) {}
 };
 
 /// A run of records in the order of delivery, as views into memory that this object holds. A
 /// damaged one that was skipped is a null view at its place (RecordSpan::damaged). Move only. The
-/// block holds its memory until it is destroyed or overwritten: let go of it before you read many
+/// block holds its memory until it is destroyed or overwritten: release it before you read many
 /// more.
 class RecordBlock {
  public:
@@ -75,7 +75,7 @@ class RecordBlock {
   RecordBlock(RecordBlock&&) noexcept;
   RecordBlock& operator=(RecordBlock&&) noexcept;
 
-  /// Views of the records; valid until the block goes.
+  /// Views of the records; valid as long as the block.
   std::span<const RecordSpan> records() const { return records_; }
   /// How many there are, damaged ones counted.
   std::size_t size() const { return records_.size(); }
@@ -94,23 +94,24 @@ class RecordBlock {
 /// Thread safety: all methods may be called from several threads. On an empty handle all but
 /// fields, shapes, slots, EndPoints, ResetAll and id throw Error(kInvalidArgument).
 ///
-/// Nothing comes after a failure. What is good and stands before it in the chain's order is
-/// delivered first, in a short last batch, whatever BatchOptions::drop_remainder says: a record or
-/// a row that fails ends the order at its own place, wherever in the files that is. (After damage
-/// that hides where records begin, and after damage of a stream, nothing more is read: then what
-/// stands before it both in the files and in the order is delivered. If memory runs out, rows of
-/// groups are delivered, but none that a shuffle holds.)
+/// Nothing comes after a failure. Everything good before it in the chain's order is delivered
+/// first, in a short last batch, whatever BatchOptions::drop_remainder says: a record or a row that
+/// fails ends the order at its own place, at whatever place in the files that is. (After damage
+/// that hides the beginnings of records, and after damage of a stream, nothing more is read: then
+/// everything before it both in the files and in the order is delivered. If memory runs out, rows
+/// of groups are delivered, but none that a shuffle holds.)
 ///
-/// A child of fork has none of what batches, instances and blocks show: the memory is not copied,
-/// because devices and the kernel write to it, and touching it there is SIGSEGV. Copy before the
-/// fork what a child is to have. A child may open readers of its own; what was read throws Error.
+/// A child of fork has none of the memory of batches, instances and blocks: it is not copied,
+/// because devices and the kernel write to it, and an access to it there is SIGSEGV. Copy before
+/// the fork what a child needs. A child may open readers of its own; a reader that was read before
+/// throws Error.
 class Reader {
  public:
   /// An empty handle.
   Reader() = default;
 
-  /// Names, dtypes and shapes of what a read delivers; -1 stands for a dimension that varies. Reads
-  /// nothing. Empty of an empty handle, as the next two.
+  /// Names, dtypes and shapes of the fields that a read delivers; -1 stands for a dimension that
+  /// varies. Reads nothing. Empty for an empty handle, as the next two.
   std::vector<FieldSpec> fields() const;
   /// The shapes of fields().
   std::vector<Shape> shapes() const;
@@ -121,20 +122,20 @@ class Reader {
   /// EndOfData at the end and Error on failure. Its memory is its own as long as the instance or a
   /// copy of its tensors is held.
   Instance ReadNext();
-  /// Reads the next batch or record into *instance, whose old tensors it lets go first. Blocks as
-  /// `options` say. What data can do, and Close at any time, is a result; errors of the set-up
-  /// still throw Error at the first call. If every batch is held, so that no next one can come,
-  /// that fails with kResourceExhausted: soon if the threads that hold them wait for more
-  /// themselves, after 10 seconds in which none was let go if they do not. After one is let go the
-  /// next call goes on.
+  /// Reads the next batch or record into *instance, after dropping its old tensors. Blocks as
+  /// `options` say. Whatever data can cause, and Close at any time, is a result; errors of the
+  /// set-up still throw Error at the first call. If every batch is held, so that no next one can
+  /// come, it fails with kResourceExhausted: soon, if the threads that hold them wait for more
+  /// themselves; otherwise after 10 seconds without a release. After one is released the next call
+  /// goes on.
   ReadResult TryReadNext(Instance* instance, const ReadOptions& options = {});
   /// Reads the next records in bulk, without copying them. Only for chains without Parse, Map and
   /// Batch; on others it throws Error(kInvalidArgument). Else as TryReadNext.
   ReadResult TryReadBlock(RecordBlock* block, const ReadOptions& options = {});
-  /// Says before the first read that whoever reads holds up to `batches` batches at a time. There
-  /// are then more than that (BatchOptions::slots is raised), or reading fails. Only for a chain
-  /// that ends in Batch; on others it changes nothing. Throws Error if reading has begun, or for
-  /// more than there can be.
+  /// Says before the first read that the caller holds up to `batches` batches at a time. There are
+  /// then more than that (BatchOptions::slots is raised), or reading fails. Only for a chain that
+  /// ends in Batch; on others it changes nothing. Throws Error if reading has begun, or for more
+  /// than there can be.
   void ReserveBatches(std::size_t batches);
   /// Whether ReadNext would deliver something. Blocks until that is known. Exact for one consumer;
   /// several use TryReadNext, as another one may take it. A failure counts as true: ReadNext then
@@ -142,37 +143,37 @@ class Reader {
   /// for Position from then on.
   bool HasNext();
   /// The same until a deadline: kRecord, kEnd, or kTimeout if it is not known until then. A
-  /// deadline that is past asks without waiting; of the start of the chain ReadOptions::deadline
-  /// says more.
+  /// deadline that is past asks without waiting; ReadOptions::deadline says more about the start of
+  /// the chain.
   ReadResult TryHasNext(Deadline deadline);
   /// The pass over the data, from 0, in which the next instance begins. A pass has ended when it
   /// changes. Blocks until that is known. None at the end, if a failure comes next, and if another
   /// consumer took it. After a Shuffle of joined passes it is that of the row that comes first, or,
-  /// if records are read by number, of the one that stood there before.
+  /// if records are read by number, of the record that had that place before.
   std::optional<std::uint64_t> NextPass();
   /// The same until a deadline, as TryHasNext: *pass becomes what NextPass gives, none if this is
   /// no kRecord.
   ReadResult TryNextPass(std::optional<std::uint64_t>* pass, Deadline deadline);
-  /// Starts again at the first pass, at any time, also while other threads read: what they get next
-  /// is of the new pass. Drops what was prefetched. Throws Error if the source cannot rewind (a
-  /// stream), before anything is lost. Chains on one shared reader start again together.
+  /// Starts again at the first pass, at any time, even while other threads read: their next
+  /// instances are of the new pass. Drops what was prefetched. Throws Error if the source cannot
+  /// rewind (a stream), before anything is lost. Chains on one shared reader start again together.
   void ReInit();
-  /// Where the reader stands after what was handed out: a line of JSON of at most 1 KiB (24 bytes
-  /// more for each set of a mixture), the same on all ranks. Restore takes it. With Filter or
+  /// The reader's position after the instances handed out: a line of JSON of at most 1 KiB (24
+  /// bytes more for each set of a mixture), the same on all ranks. Restore takes it. With Filter or
   /// groups, and after SeekTo, it reads up to there first, and blocks. Throws Error if no order
   /// comes again (unordered, several streams, Share).
   std::string Position() const;
-  /// Where it stands after the batch of that origin, for whoever reads batches ahead of their use.
-  /// Else as Position().
+  /// The position after the batch of that origin, for a program that reads batches ahead of their
+  /// use. Else as Position().
   std::string Position(const BatchOrigin& origin) const;
-  /// Where it stood before anything was handed out: at the beginning, or where Restore, SeekTo or
-  /// SkipBatches went last. Else as Position().
+  /// The position before anything was handed out: at the beginning, or at the target of the last
+  /// Restore, SeekTo or SkipBatches. Else as Position().
   std::string StartPosition() const;
-  /// Waits until it is known where SeekTo, Restore or SkipBatches led: what Position and
-  /// StartPosition wait for. False: that is not known by the deadline. For a chain that can say so
-  /// at once, true. As TryHasNext.
+  /// Waits until the target of SeekTo, Restore or SkipBatches is known: Position and StartPosition
+  /// wait for that. False: it is not known by the deadline. True at once for a chain that knows it
+  /// at once. As TryHasNext.
   bool AwaitPosition(Deadline deadline) const;
-  /// Whether that is known: Position says it at once. Begins no read, and does not block.
+  /// Whether that is known: then Position returns at once. Begins no read, and does not block.
   bool KnowsPosition() const;
   /// How many records each file of the list has, damaged ones that can be counted too; of a mixture
   /// one list after the other. Takes that from the files' indexes, and makes those that are
@@ -182,8 +183,8 @@ class Reader {
   /// files once. kReading does what the first read does of a chain that is read by index alone, and
   /// nothing for other chains. kCounting does what FileRecords, Restore and SeekTo do, for every
   /// chain that can have an index. Blocks. Soon after `stop` is requested, or Close called, it
-  /// throws Error(kCancelled) and leaves nothing behind; the next call begins anew. Throws Error if
-  /// these would.
+  /// throws Error(kCancelled) and leaves no files; the next call begins anew. Throws Error if these
+  /// calls would.
   void MakeIndex(IndexPurpose purpose, const std::stop_token& stop = {});
   /// Goes on after a position of a chain like this one, at any time, as ReInit does; the position
   /// may have been saved by another number of ranks. Returns before anything is read. With an index
@@ -203,9 +204,9 @@ class Reader {
   std::vector<Reader> EndPoints() const;
   /// ReInit of all end points at once, from any reader of the graph.
   void ResetAll();
-  /// Ends the threads and wakes whoever waits. Reads then give kFailed with kCancelled. The pinned
-  /// memory goes back to the arena, for other chains: all but the batches that are held, which
-  /// follow as they are let go of; of records, as soon as no block of them is held. A second call
+  /// Ends the threads and wakes waiting threads. Reads then give kFailed with kCancelled. The
+  /// pinned memory goes back to the arena, for other chains: all but the held batches, which follow
+  /// when they are released; for records, as soon as no block of them is held. A second call
   /// changes nothing.
   void Close();
 
@@ -215,7 +216,7 @@ class Reader {
   PipelineStats Stats() const;
 
   /// Tells readers apart: equal for all handles on one reader, different for two readers that both
-  /// exist. Null of an empty handle. Not to be looked into.
+  /// exist. Null of an empty handle. Do not dereference it.
   const void* id() const { return node_.get(); }
   /// Whether the handle is not empty.
   explicit operator bool() const { return node_ != nullptr; }
@@ -246,7 +247,7 @@ class InstanceSource : private detail::PaddleOverrides {
   /// Whether the next ReadNext will not wait. Its instance may then be handed on together with
   /// those before it, which is cheaper. If it is false, nothing that was read waits for the next.
   virtual bool Ready() const { return false; }
-  /// What it delivers, for a FromInstanceSource that is not told.
+  /// Its slots, for a FromInstanceSource that gets none.
   virtual std::vector<SlotSpec> slots() const { return {}; }
   /// The reader that it reads from, if any: see DecoratedReader.
   virtual Reader input() const { return {}; }

@@ -7,8 +7,8 @@
 
 namespace ringfeed {
 
-/// One record's payload: a view into memory that whoever hands it over owns.
-/// A damaged record that was skipped keeps its place in a list with data == nullptr.
+/// One record's payload: a view into memory that its provider owns. A damaged record that was
+/// skipped keeps its place in a list with data == nullptr.
 struct RecordSpan {
   const std::byte* data = nullptr;
   std::size_t size = 0;
@@ -25,8 +25,8 @@ struct DamagedRange {
   std::string reason;
 };
 
-/// What is not as it should be about a file, though nothing is known to be lost: an archive without
-/// its end, say.
+/// Something wrong with a file, though nothing is known to be lost: an archive without its end,
+/// say.
 struct DataWarning {
   std::string file;
   std::string text;

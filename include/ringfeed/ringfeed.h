@@ -1,9 +1,9 @@
 #pragma once
 
 /// @file
-/// @details Everything that a training loop needs: write, open, parse, shuffle, batch, read, go on
-/// where one stopped, feed to devices; readers, samples and tensors of your own. docs/HEADERS.md
-/// lists what else there is, by task.
+/// @details Everything that a training loop needs: write, open, parse, shuffle, batch, read,
+/// resume, feed to devices; readers, samples and tensors of your own. docs/HEADERS.md lists all
+/// other headers, by task.
 
 #include "ringfeed/arena.h"
 #include "ringfeed/data_balance.h"

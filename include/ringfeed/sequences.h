@@ -23,13 +23,13 @@ Reader Truncate(Reader input, const std::string& field, std::size_t length);
 struct PadOptions {
   std::size_t length = 0;    ///< rows of exactly so many units
   std::size_t multiple = 0;  ///< instead: of the next multiple of so many units
-  /// What stands after a row's own units, in each element; a number that the field's type holds
+  /// The value after a row's own units, in each element; a number that the field's type holds
   /// exactly.
   double value = 0;
 };
 /// Fills rows of `field` up. With `length` it becomes a fixed field [length, …], and a longer row
-/// is damaged (put Truncate in front); with `multiple` it stays ragged. For a field x
-/// there is "x_length" then, the last field: int64, one per row, the number of its own units.
+/// is damaged (put Truncate in front); with `multiple` it stays ragged. For a field x it adds
+/// "x_length" as the last field: int64, one per row, the number of its own units.
 Reader Pad(Reader input, const std::string& field, const PadOptions& options);
 
 /// Of BucketBatch: the lengths that are alike, and how long rows are held back.
@@ -37,12 +37,12 @@ struct BucketBatchOptions {
   std::size_t size = 0;  ///< rows of a batch
   std::string field{};   ///< a ragged field
   /// Ascending: rows of up to bounds[0] units are batched among themselves, so are those of more
-  /// and up to bounds[1], and those of more than all of them.
+  /// and up to bounds[1], and those of more than the last bound.
   std::vector<std::uint64_t> bounds{};
   /// So many records, damaged ones counted, are grouped among themselves; 0: 64 batches' rows. At
   /// their end no row is held back.
   std::size_t segment = 0;
-  bool drop_remainder = false;  ///< drop what is left in the buckets instead of short batches
+  bool drop_remainder = false;  ///< drop the rest of the buckets instead of short batches
   std::size_t slots = 0;        ///< as BatchOptions::slots
 };
 /// Batches whose rows are alike in length. A batch leaves as soon as its bucket is full; at the end
@@ -72,12 +72,12 @@ struct PackOptions {
   std::size_t rows = 0;    ///< packed rows of a batch
   /// So many records, damaged ones counted, are packed among themselves; 0: 256 batches' rows.
   std::size_t segment = 0;
-  double pad_value = 0;         ///< as PadOptions::value, in what stays empty
+  double pad_value = 0;         ///< as PadOptions::value, in the empty places
   bool drop_remainder = false;  ///< drop a segment's last batch if it is short
   std::size_t slots = 0;        ///< as of BatchOptions
 };
-/// Records packed into rows of `length` units, first fit: each goes after what stands in the first
-/// row of its segment that has room for it. Of a longer record the first `length` units are taken
+/// Records packed into rows of `length` units, first fit: each goes to the end of the first row of
+/// its segment that has room for it. Of a longer record the first `length` units are taken
 /// (PipelineStats::truncated_records); one without units is left out. At the end of a segment its
 /// rows leave in the order in which they were begun, and its last batch is short. Of a field x the
 /// batch has these:

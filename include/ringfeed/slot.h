@@ -10,9 +10,9 @@
 
 namespace ringfeed {
 
-/// What one tensor of an instance looks like as a whole: what Paddle's readers declare by shapes,
-/// dtypes and lod_levels. Batch joins such instances along their first dimension and merges their
-/// LoD. A FieldSpec, in contrast, is a row, and rows are stacked.
+/// Describes one tensor of an instance as a whole, as Paddle's readers declare it by shapes, dtypes
+/// and lod_levels. Batch joins such instances along their first dimension and merges their LoD. A
+/// FieldSpec, in contrast, is a row, and rows are stacked.
 struct SlotSpec {
   std::string name;
   DType dtype = DType::kFloat32;

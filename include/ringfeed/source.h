@@ -31,8 +31,8 @@ class Source {
 inline constexpr std::uint64_t kToEnd = ~std::uint64_t{0};
 
 /// `bytes` of a file from `offset` on (kToEnd: to its end), read by pread. Offsets in reports count
-/// from there; the name says where that is. Thread safe. Throws Error if the file cannot be
-/// opened or does not have them.
+/// from there; the name tells that offset. Thread safe. Throws Error if the file cannot be opened
+/// or does not have them.
 std::unique_ptr<Source> OpenFileRange(const std::string& path, std::uint64_t offset,
                                       std::uint64_t bytes);
 
@@ -47,23 +47,23 @@ class StreamSource {
   /// kCancelled soon after `stop` is requested.
   virtual Status Read(std::span<std::byte> buffer, std::size_t* bytes_read,
                       std::stop_token stop) = 0;
-  /// Opens it again after its end, at what a next writer sends. Waits until that can be read, or
-  /// `stop` is requested (kCancelled). kUnsupported if it comes just once.
+  /// Opens it again after its end, for the bytes of the next writer. Waits until they can be read,
+  /// or `stop` is requested (kCancelled). kUnsupported if it comes just once.
   virtual Status Reopen(std::stop_token stop);
-  /// Gives back what it holds, such as a descriptor. The reader was closed: no Read or Reopen
-  /// follows. What it throws is dropped.
+  /// Gives back its resources, such as a descriptor. The reader was closed: no Read or Reopen
+  /// follows. Exceptions are dropped.
   virtual void Close() {}
-  /// Whether it is known that Reopen cannot do it. Then reopen_limit and reopen_until are refused.
+  /// Whether it is known that Reopen cannot work. Then reopen_limit and reopen_until are refused.
   virtual bool ComesOnce() const { return false; }
 };
 
-/// The end of a descriptor that the caller owns (a pipe, a socket, stdin) as a stream; closes it
-/// when `owns` is set. Short reads are passed on at once.
+/// A descriptor that the caller owns (a pipe, a socket, stdin) as a stream; closes it at the end if
+/// `owns` is set. Short reads are passed on at once.
 std::unique_ptr<StreamSource> OpenDescriptor(int descriptor, std::string name, bool owns);
 
 /// stdin ("-", "/dev/stdin"), a FIFO, "unix:PATH" or "tcp:HOST:PORT" as a stream; waits for a
 /// FIFO's writer when first read. All but stdin can be opened again, a socket by trying to connect
-/// until somebody listens. Throws Error if the name cannot be opened.
+/// until a server listens. Throws Error if the name cannot be opened.
 std::unique_ptr<StreamSource> OpenStream(const std::string& name);
 
 /// True if OpenStream, not a file, is the way to read `name`.

@@ -11,12 +11,12 @@
 
 namespace ringfeed {
 
-/// Where one stage's time went, summed over its threads, in seconds of wall clock.
+/// The time of one stage, summed over its threads, in seconds of wall clock.
 struct StageStats {
   std::string name;       ///< as docs/METRICS.md lists them: "read", "frame", …
   double busy_s = 0;      ///< doing this stage's work
   double wait_s = 0;      ///< waiting for what this stage needs
-  std::string waits_for;  ///< what the waiting was for: "the medium", "a free slot", "a batch"
+  std::string waits_for;  ///< "the medium", "a free slot", "a batch"
 };
 
 /// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
@@ -33,42 +33,42 @@ struct PipelineStats {
   std::uint64_t damaged_records = 0;
   std::uint64_t lost_ranges = 0;     ///< of damaged_records: ranges of which no record is known
   std::vector<DamagedRange> damage;  ///< the first 1,000, by file and place
-  /// What is odd about files that were read to their end, each once; the first 1,000. See
+  /// Oddities of files that were read to their end, each once; the first 1,000. See
   /// OpenOptions::strict.
   std::vector<DataWarning> warnings;
   std::uint64_t dropped_records = 0;  ///< the rest of a pass that Batch was told to drop
-  /// Different files and stores of this process's share: read, also empty ones; refused, since they
-  /// could not be opened or are of no format that is known; missing. One that was read once and
-  /// could not be later is counted by both. Streams are none.
+  /// Different files and stores of this process's share: read (also empty ones); refused (they
+  /// could not be opened, or their format is not known); missing. One that was read once and later
+  /// could not be is counted by both. Streams do not count.
   std::uint64_t files_read = 0;
   std::uint64_t files_refused = 0;
   std::uint64_t files_missing = 0;
   std::uint64_t read_bytes = 0;  ///< asked of the medium or the page cache
-  /// read_bytes for each of payload_bytes; 0 if there are none. More than about 1 is read along
-  /// with what is wanted, or read again.
+  /// read_bytes for each of payload_bytes; 0 if there are none. More than about 1: unneeded bytes
+  /// are read along, or bytes are read again.
   double read_per_byte = 0;
   double first_batch_s = 0;  ///< from the first read call to the first batch
   double wall_s = 0;         ///< from the first read call to the end, or now
   std::vector<StageStats> stages;
   std::string bottleneck;  ///< the stage that the others waited for, and why in words
-  std::string advice;      ///< what that means, and what would move it: a sentence
+  std::string advice;      ///< what that means and what would change it: a sentence
   /// One per file in order of opening, the latest choice; at most 10,000.
   std::vector<IoChoice> io;
   std::size_t arena_bytes = 0;
   std::size_t arena_peak_bytes = 0;
   std::string pages;  ///< "huge", or why not
-  /// Of the order of files, if they are shuffled, then of each shuffle: with the same seeds a
-  /// run comes in the same order again.
+  /// Of the order of files, if they are shuffled, then of each shuffle: a run with the same seeds
+  /// has the same order.
   std::vector<std::uint64_t> seeds;
-  std::string order;     ///< "as files are read", or "by index: " and how those were come by
-  std::string restored;  ///< how Restore or SeekTo came there; "" without one
+  std::string order;     ///< "as files are read", or "by index: " and the indexes' origin
+  std::string restored;  ///< how Restore or SeekTo got there; "" without one
   std::string ranks;     ///< "rank 3 of 8 by torchrun"; "" if there is one
   std::uint64_t filtered_records = 0;  ///< dropped by Filter
-  /// Rows of which Truncate or Pack took the beginning; of Truncate in front of Map not counted.
+  /// Rows that Truncate or Pack shortened; not counted for Truncate in front of Map.
   std::uint64_t truncated_records = 0;
   std::uint64_t grown_batches = 0;  ///< batches that outgrew their slot and were moved
-  /// So often a thread slept though there was something for it to do, and a consumer that waited
-  /// for a second woke it. Not 0: a defect of ringfeed, please report it.
+  /// How often a thread slept though there was work for it, and a consumer that waited for a second
+  /// woke it. Not 0: a defect of ringfeed, please report it.
   std::uint64_t late_wakes = 0;
 };
 

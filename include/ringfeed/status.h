@@ -29,7 +29,7 @@ enum class StatusCode : std::uint8_t {
 /// The name of a code in lower case with underscores, e.g. "damaged". Never fails.
 std::string_view StatusCodeName(StatusCode code);
 
-/// Where in the input a failure stands. Unknown parts keep their defaults.
+/// The place of a failure in the input. Unknown parts keep their defaults.
 struct DataPlace {
   std::string file;
   std::int64_t offset = -1;  ///< bytes from the start of the file
@@ -53,7 +53,7 @@ class [[nodiscard]] Status {
   /// "damaged: a.tfrecord: offset 12: record 3: ...", or "ok".
   std::string ToString() const;
 
-  /// This failure with the place filled in if that was unknown. OK stays OK.
+  /// This failure, with the place filled in if it was unknown. OK stays OK.
   Status WithPlace(const DataPlace& place) const;
 
  private:
@@ -61,8 +61,8 @@ class [[nodiscard]] Status {
   std::shared_ptr<const Rep> rep_;
 };
 
-/// A Status from an errno value: `what` says which operation on what, e.g. "open a.tfrecord".
-/// The one place where errno becomes a Status.
+/// A Status from an errno value: `what` names the operation, e.g. "open a.tfrecord". Only here
+/// errno becomes a Status.
 Status StatusFromErrno(int error_number, std::string_view what);
 
 /// Thrown by set-up and by the calls whose contract says so (ReadNext); carries the Status.

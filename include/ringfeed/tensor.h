@@ -51,9 +51,9 @@ std::string_view DTypeName(DType dtype) noexcept;
 /// The type of that name; none if there is no such type.
 std::optional<DType> DTypeOfName(std::string_view name) noexcept;
 
-/// The dtype that T's values have by themselves: bool is kBool; std::byte, char and unsigned char
-/// are kUInt8; other integers go by their size and sign, float and double by their size. Other
-/// types do not compile.
+/// The natural dtype of T's values: bool is kBool; std::byte, char and unsigned char are kUInt8;
+/// other integers go by their size and sign, float and double by their size. Other types do not
+/// compile.
 template <typename T>
 constexpr DType DTypeOf() {
   using Value = std::remove_cv_t<T>;
@@ -88,14 +88,14 @@ std::string ShapeToString(const Shape& shape);
 /// Product of the dimensions, at most INT64_MAX; 1 for a scalar. None may be negative.
 std::int64_t ShapeElements(const Shape& shape);
 
-/// What kind of memory an array lies in.
+/// The kind of memory that an array lies in.
 enum class DeviceType : std::uint8_t {
   kCpu,       ///< host memory
   kCuda,      ///< memory of a CUDA device: the host must not touch it
   kEmulated,  ///< memory of an emulated device: host memory that only the device's work may touch
 };
 
-/// Where an array lies.
+/// The memory that an array lies in, by its device.
 struct Place {
   DeviceType type = DeviceType::kCpu;
   int device = 0;  ///< of the kind's, from 0; 0 of the CPU
@@ -107,7 +107,7 @@ std::string PlaceName(Place place);
 /// The place of that name, exactly as PlaceName writes it; none if there is no such place.
 std::optional<Place> PlaceOfName(std::string_view name) noexcept;
 
-/// Throws Error(kInvalidArgument), which names both: elements of `found` are no elements of
+/// Throws Error(kInvalidArgument), which names both: elements of `found` cannot be taken as
 /// `asked`.
 [[noreturn]] void RefuseDType(DType found, DType asked);
 
@@ -130,9 +130,9 @@ struct Tensor {
   std::shared_ptr<const void> owner;
   Place place{};
 
-  /// The values as T, all of them in one piece. They are there as long as this tensor or a copy of
-  /// it is held, so a tensor that is about to go does not compile: give it a name. Throws
-  /// Error(kInvalidArgument) with both names if T is no element of `dtype` (IsElementOf).
+  /// The values as T, all in one piece. They are kept as long as this tensor or a copy of it is
+  /// held, so a temporary tensor does not compile: give it a name. Throws Error(kInvalidArgument)
+  /// with both names if T is no element of `dtype` (IsElementOf).
   template <typename T>
   std::span<const T> Values() const& {
     if (!IsElementOf<T>(dtype)) RefuseDType(dtype, DTypeOf<T>());
@@ -143,10 +143,10 @@ struct Tensor {
 };
 
 /// @file
-/// @details MakeTensor and the functions beside it make tensors of values of your own, for a reader
+/// @details MakeTensor and the functions below it make tensors of values of your own, for a reader
 /// of your own (InstanceSource) or for a queue. These own their values, which are moved there, not
 /// copied, and lie in host memory. T is a number type, bool, char or std::byte; the dtype is
-/// DTypeOf<T>(). What does not fit together throws Error(kInvalidArgument) with both numbers.
+/// DTypeOf<T>(). Values that do not fit together throw Error(kInvalidArgument) with both numbers.
 /// Thread safe.
 
 /// A tensor over memory that `owner` keeps: `elements` of `dtype`, in `shape`. Throws if the shape
@@ -167,7 +167,7 @@ template <typename T>
 Tensor MakeTensor(DType dtype, Shape shape, std::vector<T> values) {
   if (!IsElementOf<T>(dtype)) RefuseDType(dtype, DTypeOf<T>());
   if constexpr (std::is_same_v<T, bool>) {
-    // std::vector<bool> has no bools that could be pointed at.
+    // std::vector<bool> has no bools to point at.
     const std::size_t count = values.size();
     std::shared_ptr<bool[]> bools(new bool[count]);
     for (std::size_t at = 0; at < count; ++at) bools[at] = values[at];
@@ -211,7 +211,7 @@ Tensor MakeRagged(std::vector<T> values, const std::vector<std::int64_t>& row_le
   Tensor tensor = MakeTensor(std::move(shape), std::move(values));
   return WithLoD(std::move(tensor), {std::move(offsets)});
 }
-/// The same of a vector for each row: their elements are copied.
+/// The same from a vector for each row: their elements are copied.
 template <typename T>
 Tensor MakeRagged(const std::vector<std::vector<T>>& rows) {
   std::vector<T> values;

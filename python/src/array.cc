@@ -40,7 +40,7 @@ void DeleteUnused(PyObject* capsule) {
   }
 }
 
-// The consumer's stream waits for a device's array, and the memory later for that stream. Host
+// Makes the consumer's stream wait for a device's array, and later the memory for that stream. Host
 // memory has no streams: None, or -1 for no wait.
 void MakeReadyOn(nb::handle stream, const Array& array) {
   std::int64_t number = 0;
@@ -60,7 +60,7 @@ void MakeReadyOn(nb::handle stream, const Array& array) {
 }
 
 // What the consumer's work must come after; see SharedLease::InterfaceStream. None: the data are
-// ready, and stay.
+// ready, and do not change.
 std::optional<std::uintptr_t> InterfaceStream(const Array& array) {
   if (array.lease() == nullptr || array.tensor().place.type != DeviceType::kCuda) {
     return std::nullopt;
@@ -69,7 +69,7 @@ std::optional<std::uintptr_t> InterfaceStream(const Array& array) {
   return static_cast<std::uintptr_t>(array.lease()->InterfaceStream(array.told_stream()));
 }
 
-// Who asks whether an array has it (hasattr) is told no, and nothing is raised.
+// A check whether an array has it (hasattr) gets no, without an exception.
 nb::dict ArrayInterface(const Array& array) {
   const Tensor& tensor = array.tensor();
   nb::dict interface;
@@ -85,7 +85,8 @@ nb::dict ArrayInterface(const Array& array) {
   return interface;
 }
 
-// NumPy comes here last. Without it, it would take what it cannot read for one Python object.
+// NumPy tries this last. Without it, NumPy would take an array that it cannot read for one Python
+// object.
 nb::object ArrayOfNumpy(nb::handle self, nb::handle dtype, nb::handle copy) {
   const auto& array = nb::cast<const Array&>(self);
   array.NeedHost();
@@ -135,20 +136,20 @@ constexpr const char* kForked =
     "this process was forked, and the memory of the batch is its parent's: hand over a copy "
     "(array.copy())";
 
-// What a Py_buffer points to.
+// The arrays that a Py_buffer points to.
 struct BufferShape {
   std::vector<Py_ssize_t> shape;
   std::vector<Py_ssize_t> strides;
 };
 
-// Whether the last dimension may as well be the slowest: no two have several elements.
+// Whether C order and Fortran order are the same: at most one dimension has several elements.
 bool IsInEitherOrder(const Shape& shape) {
   const auto several = [](std::int64_t dim) { return dim != 1; };
   return ShapeElements(shape) == 0 || std::ranges::count_if(shape, several) <= 1;
 }
 
 int GetBuffer(PyObject* self, Py_buffer* view, int flags) {
-  view->obj = nullptr;  // of a failure
+  view->obj = nullptr;  // for a failure
   const Array* array = nullptr;
   if (!nb::try_cast(nb::handle(self), array) || array == nullptr) {
     PyErr_SetString(PyExc_BufferError, "this Array was not made yet");
@@ -208,7 +209,7 @@ bool InCOrder(const nb::ndarray<>& array) {
   return true;
 }
 
-// Its elements one behind the other, in C order.
+// Its elements one after another, in C order.
 void CopyStrided(const nb::ndarray<>& array, std::size_t dim, const std::byte* from,
                  std::size_t item, std::byte** to) {
   const std::int64_t step = array.stride(dim) * static_cast<std::int64_t>(item);
@@ -253,7 +254,7 @@ bool LacksStrides(nb::handle source) {
 // Read-only memory (bytes, a frozen array) is taken for reading only.
 nb::ndarray<> InputOf(nb::handle source, bool* writable) {
   nb::ndarray<nb::device::cpu> array;
-  // None: nanobind takes it for an array that is not there.
+  // None: nanobind takes it for a missing array.
   const bool is_no_array = source.is_none() || LacksStrides(source);
   *writable = !is_no_array && nb::try_cast(source, array, false);
   if (*writable) return nb::ndarray<>(array);
@@ -264,7 +265,7 @@ nb::ndarray<> InputOf(nb::handle source, bool* writable) {
   return nb::ndarray<>(frozen);
 }
 
-// How others take an Array.
+// How other libraries take an Array.
 void BindExchange(nb::class_<Array>* array) {
   array
       ->def(
@@ -431,7 +432,7 @@ Tensor TensorOf(nb::handle source, CopyInput copy, const Allocate& allocate) {
   Tensor tensor = DescribeInput(input);
   const bool in_order = InCOrder(input);
   if (copy != CopyInput::kAlways && in_order && writable) {
-    // Who lets go of it last need not hold the lock.
+    // The thread that drops the last reference need not hold the lock.
     tensor.owner = std::shared_ptr<const void>(new nb::ndarray<>(input), [](const void* held) {
       if (!Py_IsInitialized()) return;
       const GilHeld lock;

@@ -46,7 +46,7 @@ float OfBFloat16(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
-// Calls `use` with the element there, as a bool, an integer or a floating-point number.
+// Calls `use` with the element at `from`, as a bool, an integer or a floating-point number.
 template <typename Use>
 auto WithElement(DType dtype, const std::byte* from, const Use& use) {
   switch (dtype) {
@@ -104,7 +104,7 @@ std::string ElementText(DType dtype, const std::byte* from) {
   });
 }
 
-// Nested lists of the dimensions from `dim` on; `*from` moves on by what they hold.
+// Nested lists of the dimensions from `dim` on; Moves `*from` past their elements.
 nb::object ListOf(const Tensor& tensor, std::size_t dim, const std::byte** from) {
   if (dim == tensor.shape.size()) {
     nb::object element = ElementAt(tensor.dtype, *from);
@@ -122,7 +122,7 @@ nb::object ToList(const Array& array) {
   return ListOf(array.tensor(), 0, &from);
 }
 
-// The elements as nested lists have them, and "…" for those after the first `*left`.
+// The elements as nested lists, and "…" for those after the first `*left`.
 std::string ElementsText(const Tensor& tensor, std::size_t dim, const std::byte** from, int* left) {
   if (dim == tensor.shape.size()) {
     const std::byte* const element = *from;
@@ -241,7 +241,7 @@ State StateOf(const Array& array) {
           LevelsOf(tensor)};
 }
 
-// Throws InvalidArgument where the parts do not fit together.
+// Throws InvalidArgument if the parts do not fit together.
 Array ArrayOf(const State& state) {
   const auto& [name, shape, content, levels] = state;
   const DType dtype = DTypeNamed(name);

@@ -63,8 +63,8 @@ nb::tuple ArraysOf(Instance instance) {
   return nb::tuple(arrays);
 }
 
-// PyReader that tells Python's producer where one pass ends and the next begins: whoever starts the
-// chain again, on whichever thread.
+// PyReader that tells Python's producer the end of one pass and the begin of the next: on any
+// thread that starts the chain again.
 class PassedReader final : public InstanceSource {
  public:
   /// `passes` has methods end() and begin().
@@ -90,7 +90,7 @@ class PassedReader final : public InstanceSource {
       reader_.ReInit();
       Tell("begin");
     } else {
-      reader_.ReInit();  // takes the queue that the owner put in place, and fills
+      reader_.ReInit();  // takes the owner's new queue, and fills it
     }
     begun_ = holder_->GetQueue();
     return true;
@@ -109,7 +109,7 @@ class PassedReader final : public InstanceSource {
   std::shared_ptr<HeldObject> passes_;
   std::shared_ptr<ThrownKeeper> keeper_;
   bool read_ = false;             // since the last ReInit
-  std::shared_ptr<Queue> begun_;  // of the last ReInit behind a read
+  std::shared_ptr<Queue> begun_;  // of the last ReInit after a read
 };
 
 class QueueHandle {
@@ -208,13 +208,13 @@ class QueueHandle {
     options.ahead_bytes = ahead_bytes;
     const auto open = [&] { return FromInstanceSource(std::move(source), options); };
     ReaderHandle reader(Unlocked(open), {keeper_});
-    reader.set_endless(passes.is_none());  // nobody puts again what a new start drops
+    reader.set_endless(passes.is_none());  // what a new start drops is not put again
     return reader;
   }
 
   QueueParts Parts() const { return {holder_.Shared(), keeper_}; }
 
-  // Whoever re-opens it lets go of what was in it, which may need the Python lock.
+  // Releases the Python lock: a thread that re-opens the holder may need it to drop old instances.
   std::shared_ptr<Queue> Get() const {
     LoDTensorBlockingQueueHolder& holder = holder_.Get();
     const GilReleased unlocked;

@@ -10,15 +10,15 @@
 
 namespace ringfeed::python {
 
-/// What a LoDTensorBlockingQueue of Python's is made of.
+/// The parts of Python's LoDTensorBlockingQueue.
 struct QueueParts {
   std::shared_ptr<LoDTensorBlockingQueueHolder> holder;
   std::shared_ptr<ThrownKeeper> keeper;
 };
-/// None where `object` is none. Throws in a forked child.
+/// None if `object` is not such a queue. Throws in a forked child.
 std::optional<QueueParts> QueuePartsOf(nanobind::handle object);
 
-/// LoDTensorBlockingQueue: what Python pushes and chains of C++ readers take, or the other way.
+/// LoDTensorBlockingQueue: Python pushes and chains of C++ readers take, or the other way.
 void BindBlockingQueue(nanobind::module_& module);
 
 }  // namespace ringfeed::python

@@ -26,7 +26,7 @@ std::shared_ptr<std::byte> BufferPool::Take(std::size_t bytes) {
   });
 }
 
-// Not one of more than twice the size: few small arrays would hold much memory.
+// Never one of more than twice the size: then a few small arrays would hold much memory.
 BufferPool::Buffer BufferPool::TakeFree(std::size_t bytes) {
   const std::scoped_lock lock(mutex_);
   for (std::size_t i = free_.size(); i-- > 0;) {

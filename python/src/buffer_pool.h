@@ -7,11 +7,11 @@
 
 namespace ringfeed::python {
 
-/// Memory for copies that is used again: fresh memory costs several times the copy. What is taken
-/// comes back by itself when its last owner goes, also behind the pool's end. Thread safe.
+/// Reused memory for copies: fresh memory costs several times the copy. A buffer comes back by
+/// itself when its last owner drops it, even after the pool's end. Thread safe.
 class BufferPool : public std::enable_shared_from_this<BufferPool> {
  public:
-  /// Keeps up to `most_free` buffers that nobody uses.
+  /// Keeps up to `most_free` unused buffers.
   explicit BufferPool(std::size_t most_free) : most_free_(most_free) {}
 
   /// At least `bytes`, aligned to 64; not initialised.
@@ -31,7 +31,7 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   const std::size_t most_free_;
   std::mutex mutex_;
-  std::vector<Buffer> free_;  // the last one was used last
+  std::vector<Buffer> free_;  // the last one was used most recently
 };
 
 }  // namespace ringfeed::python

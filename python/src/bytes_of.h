@@ -7,11 +7,11 @@
 
 namespace ringfeed::python {
 
-/// The bytes of whatever exports a buffer in C order, which it keeps alive and as it is. Made and
-/// destroyed with the lock.
+/// The bytes of an object that exports a buffer in C order; keeps the object alive and unchanged.
+/// Create and destroy it with the lock held.
 class BytesOf {
  public:
-  /// Throws what Python raises where it exports none: TypeError, BufferError.
+  /// Throws Python's exception if it exports none: TypeError, BufferError.
   explicit BytesOf(nanobind::handle source) {
     if (PyObject_GetBuffer(source.ptr(), &view_, PyBUF_SIMPLE) != 0) {
       throw nanobind::python_error();

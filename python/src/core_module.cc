@@ -1,5 +1,5 @@
-// ringfeed._core: the library as Python's side of the package uses it. What users call is in the
-// package's Python files; names here follow the C++ ones, in Python's spelling.
+// ringfeed._core: the library for the Python side of the package. Users call the package's Python
+// files; names here follow the C++ ones, in Python's spelling.
 
 #include <nanobind/nanobind.h>
 
@@ -21,9 +21,8 @@
 
 namespace {
 
-// What daemon threads hold at the interpreter's end is never freed, so that nanobind's report of
-// leaks, which is on by default, speaks of programs that are in order. Who looks for leaks asks by
-// `python -X dev`.
+// Objects that daemon threads hold at the interpreter's end are never freed, so nanobind's report
+// of leaks, which is on by default, would blame correct programs. `python -X dev` turns it on.
 bool ReportsLeaks() {
   return nanobind::cast<bool>(nanobind::module_::import_("sys").attr("flags").attr("dev_mode"));
 }

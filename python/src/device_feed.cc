@@ -36,7 +36,7 @@ using NormalizeTuple = std::tuple<std::size_t, std::string, std::vector<float>, 
 using WidenTuple = std::tuple<std::size_t, std::string>;
 using PadTuple = std::tuple<std::size_t, std::size_t, nb::bytes>;
 
-/// As Batch names its own: which rows of a padded last step count.
+/// The name that Batch uses, too: which rows of a padded last step count.
 constexpr const char* kMaskName = "mask";
 
 std::vector<FieldTransform> TransformsOf(const std::vector<NormalizeTuple>& normalize,
@@ -106,7 +106,7 @@ CostsByName LoadCosts(const std::string& path) {
   return by_name;
 }
 
-// Returns why, of "auto".
+// Returns the reason for "auto".
 std::string OpenBackend(const std::string& kind, FeedOptions* options) {
   const GilReleased unlocked;  // a driver may be loaded
   if (kind != "auto") {
@@ -209,7 +209,7 @@ std::vector<SlotTuple> SlotsOf(const DeviceFeedHandle& handle) {
   return slots;
 }
 
-// Where it stands, and going elsewhere.
+// Position and moves to other positions.
 void BindPlaces(nb::class_<DeviceFeedHandle>* type) {
   type->def("reset", &DeviceFeedHandle::Reset, "Starts again at the first pass.")
       .def("position", &DeviceFeedHandle::Position,

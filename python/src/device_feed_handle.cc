@@ -15,7 +15,7 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-// A call that may run beside others of its kind.
+// A call that may run at the same time as others of its kind.
 class Inside {
  public:
   explicit Inside(FeedGate* gate, Deadline limit = kNoDeadline)
@@ -41,7 +41,7 @@ FeedOptions CountedWhenTold(FeedOptions options) {
   return options;
 }
 
-// Keeps on asking in short stays until the deadline.
+// Asks again in short stays until the deadline.
 template <typename Ask>
 bool AskInside(FeedGate* gate, Deadline deadline, Ask&& ask) {
   do {
@@ -144,7 +144,7 @@ std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
   try {
     ticket.lease = SharedLease::Of(std::move(lease), stream_);
   } catch (const Error& error) {
-    // The batch is as good as before where the stream alone was refused: it was captured, say.
+    // If only the stream was refused, because it is captured, say, the batch is still good.
     const bool is_lost = error.status().code() == StatusCode::kDeviceLost;
     if (stream_ && !is_lost) SetAside(device_index, std::move(*taken));
     taken.reset();
@@ -174,7 +174,8 @@ std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeSetAside(
     from->pop_front();
     return first;
   };
-  // One for all devices in their turn may be this one's, too: HasNext asks so for loops of one.
+  // A batch taken for all devices in turn may be this device's, too: HasNext asks so for loops of
+  // one.
   if (auto taken = take(&set_aside_[std::nullopt])) return taken;
   return take(&set_aside_[device_index]);
 }
@@ -294,7 +295,7 @@ std::string DeviceFeedHandle::Position() {
   DeviceFeed* started = Started();
   Reader& reader = input_.reader();
   input_.MakeIndex(IndexPurpose::kReading);
-  // A read begins, and it is for the feed to say how.
+  // A read would begin, and the feed decides how.
   const bool known = Unlocked([&] { return reader.KnowsPosition(); });
   if (started == nullptr && !known) started = &feed();
   WaitUnlocked([&](Deadline deadline) {

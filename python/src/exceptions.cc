@@ -19,7 +19,7 @@ namespace {
 // Relaxed: the lock orders it.
 std::atomic<bool> ends{false};
 
-// A copy that was never raised, as Python's own module makes one; null where the type allows none.
+// A copy that was never raised, as Python's copy module makes one; null if the type allows none.
 nb::object CopyOf(const nb::object& exception) {
   try {
     nb::object copy = nb::module_::import_("copy").attr("copy")(exception);
@@ -95,7 +95,7 @@ Error ThrownKeeper::Keep(nb::python_error&& thrown) {
 void ThrownKeeper::RaiseAgain(const Status& status) {
   const Thrown all = TakeAll();
   for (const auto& [text, exception] : all) {
-    if (!status.message().ends_with(text)) continue;  // Map says in front of it what threw
+    if (!status.message().ends_with(text)) continue;  // Map names the function before it
     if (nb::object copy = CopyOf(exception.value); copy.is_valid()) {
       if (exception.traceback.is_valid()) {
         PyException_SetTraceback(copy.ptr(), exception.traceback.ptr());

@@ -10,23 +10,23 @@
 
 namespace ringfeed::python {
 
-/// Raises the exception of ringfeed.errors that says what `status` says, with its code, file,
-/// offset and record as attributes. Needs the lock. What was cancelled by the end of the
-/// interpreter ends the thread without a word (SystemExit): see NoteExit.
+/// Raises the exception of ringfeed.errors for `status`, with its code, file, offset and record as
+/// attributes. Needs the lock. A cancellation by the end of the interpreter ends the thread
+/// silently (SystemExit): see NoteExit.
 [[noreturn]] void Raise(const Status& status);
-/// The interpreter ends: what is cancelled from now on is, in other threads than the main one,
-/// since these are daemons then, which nobody waits for.
+/// The interpreter ends: from now on a cancellation in other threads than the main one counts as
+/// caused by that, because they are daemons, which no thread waits for.
 void NoteExit();
 
-/// Makes ringfeed's exceptions those of ringfeed.errors: Error, EndOfData (StopIteration).
+/// Maps ringfeed's exceptions to those of ringfeed.errors: Error, EndOfData (StopIteration).
 void BindExceptions(nanobind::module_& module);
 
-/// What a user's Python function threw on threads of ringfeed's, kept for whoever reads the chain:
-/// it gets that exception itself, with its traceback. Several threads may throw, and what is first
-/// in time need not be the failure that comes first in the chain's order: that one's text tells.
-/// Who reads the chain again behind that gets a copy, of the same type: an exception that was
-/// raised holds the loop's frames, which hold the chain, so it is not kept. Shared by the readers
-/// of a chain. Thread safe; exceptions are dropped with the lock held.
+/// What a user's Python function threw on threads of ringfeed's, kept for the reader of the chain,
+/// which gets that exception itself, with its traceback. Several threads may throw, and the first
+/// in time need not be the first failure in the chain's order: the failure's text tells which it
+/// is. A later read gets a copy of the same type: a raised exception holds the loop's frames, which
+/// hold the chain, so it is not kept. Shared by the readers of a chain. Thread safe; exceptions are
+/// dropped with the lock held.
 class ThrownKeeper {
  public:
   ThrownKeeper() = default;
@@ -34,24 +34,24 @@ class ThrownKeeper {
   ThrownKeeper(const ThrownKeeper&) = delete;
   ThrownKeeper& operator=(const ThrownKeeper&) = delete;
 
-  /// Keeps it, and gives the Error that goes on in its place. Needs the lock.
+  /// Keeps it, and returns the Error to throw in its place. Needs the lock.
   Error Keep(nanobind::python_error&& thrown);
-  /// Raises what goes on as `status`; returns where that is not here. Needs the lock.
+  /// Raises the exception kept for `status`; returns if there is none here. Needs the lock.
   void RaiseAgain(const Status& status);
-  /// A new start. Needs the lock.
+  /// For a new start. Needs the lock.
   void Forget();
 
  private:
   struct Exception {
     nanobind::object value;
-    nanobind::object traceback;  // of the thread that threw it alone; null: none
+    nanobind::object traceback;  // of the throwing thread alone; null: none
   };
-  // By the text of the Error that went on. Not more than there are records under way.
+  // By the text of the Error thrown in its place. No more than there are records in flight.
   using Thrown = std::unordered_map<std::string, Exception>;
 
   Thrown TakeAll();
 
-  std::mutex mutex_;  // nothing of Python's is called while it is held
+  std::mutex mutex_;  // never held while Python is called
   Thrown thrown_;
 };
 

@@ -7,11 +7,11 @@
 
 namespace ringfeed::python {
 
-/// Keeps the calls of a device feed that may run side by side apart from those that start it again.
-/// To be waited at without Python's lock. Thread safe.
+/// Separates the calls of a device feed that may run side by side from those that start it again.
+/// Wait at it without Python's lock. Thread safe.
 class FeedGate {
  public:
-  /// Waits while somebody is alone in there or wants to be. False where that lasts until `limit`.
+  /// Waits while a thread is alone inside or wants to be. False if that lasts until `limit`.
   bool Enter(Deadline limit) {
     std::unique_lock lock(mutex_);
     if (!WaitUntil(lock, limit, [&] { return alone_ == 0; })) return false;
@@ -23,8 +23,8 @@ class FeedGate {
     if (--inside_ == 0) changed_.notify_all();
   }
 
-  /// Keeps others from entering and waits until they have left. False where that lasts until
-  /// `limit`: they may enter again then.
+  /// Keeps others from entering and waits until they have left. False if that lasts until `limit`:
+  /// then they may enter again.
   bool EnterAlone(Deadline limit) {
     std::unique_lock lock(mutex_);
     ++alone_;
@@ -54,7 +54,7 @@ class FeedGate {
   std::mutex mutex_;
   std::condition_variable changed_;
   int inside_ = 0;
-  int alone_ = 0;  // threads that are alone in there, or wait for it
+  int alone_ = 0;  // threads that are alone inside, or wait for that
   bool taken_ = false;
 };
 

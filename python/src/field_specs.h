@@ -17,7 +17,7 @@ using FieldTuple = std::tuple<std::string, std::string, Shape, nanobind::object>
 /// A slot: name, dtype's name, dims, levels of LoD.
 using SlotTuple = std::tuple<std::string, std::string, Shape, std::size_t>;
 
-/// Throws Error(kInvalidArgument) for a name that is no dtype's.
+/// Throws Error(kInvalidArgument) if no dtype has that name.
 DType DTypeNamed(const std::string& name);
 std::vector<FieldSpec> FieldSpecs(const std::vector<FieldTuple>& fields);
 std::vector<FeatureSpec> FeatureSpecs(const std::vector<FieldTuple>& fields);

@@ -8,19 +8,19 @@ namespace ringfeed::python {
 // A process that forks has ringfeed's objects twice and its threads once. The child may not use
 // what it inherited, and must not wait for threads that it does not have.
 
-/// Notes forks from now on. Once, at import.
+/// Notes forks from now on. Call once, at import.
 void WatchForks();
 
-/// How often this process's line was forked since WatchForks.
+/// The number of forks in this process's line of descent since WatchForks.
 int ForkCount() noexcept;
 
-/// Throws std::runtime_error where the process forked since `count` was taken.
+/// Throws std::runtime_error if the process was forked since `count` was taken.
 void CheckNotForked(int count);
 
-/// What a process has one of: made by the first Get, never destroyed, since it outlasts whatever
-/// ends at exit. A forked child makes one of its own and leaves its parent's alone: threads that
-/// the child does not have may have been changing that, or held its locks. For static objects.
-/// Thread safe.
+/// One object for each process: the first Get makes it, and it is never destroyed, since it
+/// outlives everything that ends at exit. A forked child makes its own and leaves its parent's
+/// alone, because threads that the child does not have may have been changing it, or held its
+/// locks. For static objects. Thread safe.
 template <typename T>
 class OneInProcess {
  public:

@@ -5,8 +5,8 @@
 namespace ringfeed::python {
 namespace {
 
-// Python takes threads that come for the lock at its end apart by pthread_exit, which unwinds to
-// here. There is nothing left for them to do.
+// At its end, Python ends threads that come for the lock by pthread_exit, which unwinds to here.
+// They have nothing left to do.
 template <typename Take>
 auto TakeOrSleep(Take&& take) noexcept {
   try {

@@ -5,12 +5,12 @@
 
 namespace ringfeed::python {
 
-/// The calling thread is without Python's lock while this lives: around everything that waits or
-/// works.
+/// The calling thread does not hold Python's lock while this lives. Use it around everything that
+/// waits or works.
 ///
-/// Where the interpreter ends meanwhile, the thread does not come back: it sleeps until the process
-/// ends, as Python does by itself from 3.14 on. Before, Python unwinds such a thread by force,
-/// which ends in std::terminate at the first destructor: nanobind's guards have none of this.
+/// If the interpreter ends meanwhile, the thread does not come back: it sleeps until the process
+/// ends, as Python itself does from 3.14 on. Earlier versions unwind such a thread by force, which
+/// ends in std::terminate at the first destructor. nanobind's guards do not handle that.
 class GilReleased {
  public:
   GilReleased() : thread_(PyEval_SaveThread()) {}
@@ -22,8 +22,8 @@ class GilReleased {
   PyThreadState* thread_;
 };
 
-/// The calling thread, which may be none of Python's, has the lock while this lives. At the end of
-/// the interpreter as GilReleased.
+/// The calling thread, which need not be one of Python's, holds the lock while this lives. At the
+/// end of the interpreter as GilReleased.
 class GilHeld {
  public:
   GilHeld();
@@ -35,12 +35,13 @@ class GilHeld {
   PyGILState_STATE state_;
 };
 
-/// Until the process ends.
+/// Sleeps until the process ends.
 [[noreturn]] void SleepForever() noexcept;
 
-/// What `call` returns, which calls Python's functions with the lock. These give the lock away and
-/// come back for it, and are unwound by force where the interpreter ends meanwhile: around each
-/// such call, so that no destructor runs without the lock. As GilReleased, the thread sleeps then.
+/// Returns the result of `call`, which calls Python's functions with the lock. These release the
+/// lock and take it again, and are unwound by force if the interpreter ends meanwhile. Use it
+/// around each such call, so that no destructor runs without the lock. The thread then sleeps, as
+/// with GilReleased.
 template <typename Call>
 auto InPython(Call&& call) {
   try {
@@ -50,14 +51,14 @@ auto InPython(Call&& call) {
   }
 }
 
-/// What `function` returns, called without the lock.
+/// Returns the result of `function`, called without the lock.
 template <typename Function>
 auto Unlocked(Function&& function) {
   const GilReleased unlocked;
   return function();
 }
 
-/// A shared_ptr's deleter, for what joins threads that may wait for the lock.
+/// A shared_ptr's deleter, for objects that join threads that may wait for the lock.
 template <typename Owner>
 void DeleteUnlocked(Owner* owner) {
   if (!Py_IsInitialized() || PyGILState_Check() == 0) {

@@ -24,11 +24,11 @@ nb::object Called(nb::handle function, const nb::object& batch) {
   if (result.is_valid()) return result;
   nb::python_error raised;
   if (!raised.matches(PyExc_StopIteration)) throw raised;
-  // The reader's alone is the end of the data.
+  // Only the reader's own StopIteration is the end of the data.
   nb::raise_from(raised, PyExc_RuntimeError, "the function of map= raised StopIteration");
 }
 
-// Adds the time of its life, also where that ends by an exception.
+// Adds the time of its life, even if an exception ends it.
 class Timed {
  public:
   explicit Timed(std::atomic<std::int64_t>* total_ns) : total_ns_(total_ns) {}

@@ -15,17 +15,17 @@
 
 namespace ringfeed::python {
 
-/// What the caller gets of a batch, which comes as a tuple of Arrays.
+/// The form in which the caller gets a batch, which comes as a tuple of Arrays.
 class BatchForm {
  public:
-  /// `names`: a dict by these, a tuple of one for each field; none or null: the tuple. `map` and,
-  /// behind it, `convert` are functions that are called with it; none or null: nothing is. The time
-  /// that `map` takes is added to *map_ns, if that is not null.
+  /// `names`: a dict by these, a tuple of one for each field; none or null: the tuple. `map`, and
+  /// after it `convert`, are functions that are called with it; none or null: none is called. The
+  /// time of `map` is added to *map_ns, if that is not null.
   explicit BatchForm(nanobind::handle names = {}, nanobind::handle map = {},
                      nanobind::handle convert = {}, std::atomic<std::int64_t>* map_ns = nullptr)
       : names_(names), map_(map), convert_(convert), map_ns_(map_ns) {}
 
-  /// Raises what a function raises, ValueError where there is not one name for each field.
+  /// Raises what a function raises, and ValueError if there is not one name for each field.
   /// *in_function: whether a function raised.
   nanobind::object Of(const nanobind::tuple& arrays, bool* in_function) const;
 
@@ -36,14 +36,14 @@ class BatchForm {
   std::atomic<std::int64_t>* map_ns_;
 };
 
-/// Raises what a signal's handler raises, if there is a signal that waits for its handler.
+/// If a signal waits for its handler, raises what the handler raises.
 void RaiseSignals();
-/// Whether an exception in a function that gets a batch is that function's answer: not where the
+/// Whether an exception in a function that gets a batch is that function's answer: not if the
 /// program was interrupted in it (KeyboardInterrupt, SystemExit).
 bool IsAnswer(const nanobind::python_error& raised);
 
 /// Batches that were taken from a chain and did not reach the caller, in their order. Each has a
-/// ticket, by which it is noted as handed out. Thread safe.
+/// ticket, which notes it as handed out. Thread safe.
 template <typename Ticket>
 class KeptBatches {
  public:
@@ -64,13 +64,13 @@ class KeptBatches {
     const std::scoped_lock lock(mutex_);
     return batches_.size();
   }
-  /// Of the first; none where there is none.
+  /// The first batch's ticket; none if there is none.
   std::optional<Ticket> first() const {
     const std::scoped_lock lock(mutex_);
     return batches_.empty() ? std::nullopt : std::optional(batches_.front().ticket);
   }
-  /// While it lives a batch may be on its way to the caller: taken, and not counted yet. It is
-  /// stale where the chain was sent elsewhere since it was taken: by a handler of signals, say.
+  /// While it lives a batch may be on its way to the caller: taken, and not counted yet. The batch
+  /// is stale if the chain was sent to another place since it was taken, by a signal handler, say.
   class UnderWay {
    public:
     explicit UnderWay(KeptBatches* kept) : kept_(kept) { Enter(); }
@@ -83,13 +83,13 @@ class KeptBatches {
 
     /// The batch was taken just now.
     void Take() {
-      if (IsStale()) Enter();  // sent elsewhere while it was waited for
+      if (IsStale()) Enter();  // sent to another place during the wait
     }
     bool IsStale() const {
       const std::scoped_lock lock(kept_->mutex_);
       return start_ != kept_->starts_;
     }
-    /// For the next call; a stale one is let go of.
+    /// Keeps it for the next call; drops a stale one.
     void Keep(const nanobind::tuple& arrays, Ticket ticket) {
       Batch batch{Hold(arrays), std::move(ticket)};
       const std::scoped_lock lock(kept_->mutex_);
@@ -106,22 +106,22 @@ class KeptBatches {
     KeptBatches* const kept_;
     std::uint64_t start_ = 0;
   };
-  /// Whether some are kept, or may be under way: then not all that was taken counts.
+  /// Whether some are kept, or may be in flight: then not all that was taken counts.
   bool any_uncounted() const {
     const std::scoped_lock lock(mutex_);
     return under_way_ > 0 || !batches_.empty();
   }
-  /// Whether a call goes on that may have taken one.
+  /// Whether a call is running that may have taken one.
   bool any_under_way() const {
     const std::scoped_lock lock(mutex_);
     return under_way_ > 0;
   }
   void Drop() {
-    std::deque<Batch> dropped;  // outside of the mutex: that takes Python's lock
+    std::deque<Batch> dropped;  // destroyed outside of the mutex: that takes Python's lock
     const std::scoped_lock lock(mutex_);
     dropped.swap(batches_);
   }
-  /// The chain was sent elsewhere: those that are kept go, and those under way are stale.
+  /// The chain was sent to another place: drops the kept batches and makes those in flight stale.
   void BeginAnew() {
     std::deque<Batch> dropped;  // outside of the mutex, as above
     const std::scoped_lock lock(mutex_);
@@ -137,10 +137,10 @@ class KeptBatches {
   std::uint64_t starts_ = 0;   // how often it did
 };
 
-/// Hands a batch to the caller in `form`: the first that is kept, else what `take()` gives, an
-/// optional pair of a tuple of Arrays and its ticket, none at the end. `count(ticket)` is called
-/// where nothing can come between any more; where something did, a signal's handler above all, the
-/// batch is kept for the next call. What a function of `form` raises stands for its batch, which
+/// Hands a batch to the caller in `form`: the first kept one, else the result of `take()`, an
+/// optional pair of a tuple of Arrays and its ticket, none at the end. Calls `count(ticket)` when
+/// nothing can interrupt any more. If something did, a signal handler above all, the batch is kept
+/// for the next call. If a function of `form` raises, that is its answer for the batch, which
 /// counts. A batch that is stale by then neither counts nor is kept. Null at the end.
 template <typename Ticket, typename Take, typename Count>
 nanobind::object HandOver(KeptBatches<Ticket>* kept, const BatchForm& form, Take&& take,

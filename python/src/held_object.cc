@@ -32,7 +32,7 @@ nb::object HeldObject::Get() {
 }
 
 void HeldObject::Drop() {
-  nb::object dropped;  // outside of the mutex: its destructor may run anything
+  nb::object dropped;  // destroyed outside of the mutex: may run any code
   const std::scoped_lock lock(mutex_);
   dropped = nb::steal(std::exchange(object_, nullptr));
 }

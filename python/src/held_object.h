@@ -7,9 +7,9 @@
 
 namespace ringfeed::python {
 
-/// Keeps a Python object for code that runs without the lock: whoever lets go of it last takes the
-/// lock for that. Python's collector does not see it, so what refers to itself by it stays until
-/// DropHeldObjects. Thread safe.
+/// Keeps a Python object for code that runs without the lock: the thread that drops the last
+/// reference takes the lock for that. Python's collector does not see it, so a cycle through it
+/// stays until DropHeldObjects. Thread safe.
 class HeldObject {
  public:
   /// Takes a reference. Needs the lock.
@@ -18,7 +18,7 @@ class HeldObject {
   HeldObject(const HeldObject&) = delete;
   HeldObject& operator=(const HeldObject&) = delete;
 
-  /// Needs the lock. Throws std::runtime_error behind DropHeldObjects.
+  /// Needs the lock. Throws std::runtime_error after DropHeldObjects.
   nanobind::object Get();
   /// Needs the lock.
   void Drop();
@@ -28,10 +28,10 @@ class HeldObject {
   PyObject* object_;
 };
 
-/// To be made with the lock.
+/// Call it with the lock.
 std::shared_ptr<HeldObject> Hold(nanobind::handle object);
 
-/// At exit, when nobody calls them any more: lets go of all of them. Needs the lock.
+/// At exit, after the last call of them: drops all of them. Needs the lock.
 void DropHeldObjects();
 
 }  // namespace ringfeed::python

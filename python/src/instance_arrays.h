@@ -11,9 +11,10 @@
 
 namespace ringfeed::python {
 
-/// An instance as Python gets it: an Array per field. `lease`: whose tensors they are, of a device.
+/// An instance as Python gets it: an Array per field. `lease`: the owner of the tensors, for a
+/// device.
 nanobind::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease = nullptr);
-/// None for none.
+/// Returns None for none.
 nanobind::object OriginDict(const std::optional<BatchOrigin>& origin);
 
 }  // namespace ringfeed::python

@@ -64,7 +64,7 @@ void AddLod(Levels levels, Tensor* tensor) {
   tensor->owner = std::move(owner);
 }
 
-// A copy of an Array's values has lost its levels.
+// A copy of an Array's values does not have its levels.
 Tensor ArrayOf(nb::handle item, CopyInput copy, const Allocate& allocate) {
   Tensor tensor = TensorOf(item, copy, allocate);
   const Array* array = nullptr;

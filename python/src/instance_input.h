@@ -9,9 +9,9 @@
 
 namespace ringfeed::python {
 
-/// An instance of Python's arrays: for each slot what TensorOf takes, or a tuple of that and its
-/// LoD, the offsets of each level as a list or an array. Throws as TensorOf, naming the slot;
-/// whether the instance is as declared is for CheckInstance.
+/// An instance from Python's arrays: for each slot anything that TensorOf takes, or a tuple of that
+/// and its LoD, the offsets of each level as a list or an array. Throws as TensorOf, naming the
+/// slot. CheckInstance checks whether the instance is as declared.
 Instance InstanceOf(std::span<const SlotSpec> slots, nanobind::handle arrays, CopyInput copy,
                     const Allocate& allocate = NewBytes);
 

@@ -10,8 +10,8 @@
 
 namespace ringfeed::python {
 
-/// How long a wait may go on before signals are looked at. Their handlers run in the main thread
-/// alone: others need not wake up for them.
+/// How long a wait may go on before it checks for signals. Their handlers run only in the main
+/// thread: other threads need not wake up for them.
 inline QueueClock::duration WaitSlice() {
   using std::chrono::milliseconds;
   return getpid() == gettid() ? milliseconds(50) : milliseconds(10000);
@@ -19,9 +19,8 @@ inline QueueClock::duration WaitSlice() {
 
 /// Waits without the lock, and lets Python's signal handlers run meanwhile: Ctrl-C ends it with
 /// KeyboardInterrupt, thrown as nb::python_error. `wait(deadline)` returns whether it is done;
-/// false says that the deadline came first and nothing is lost. It is asked with one that is past
-/// first, so what is there costs no look at the clock. Returns false where nothing came until
-/// `limit`.
+/// false says that the deadline came first and nothing is lost. The first call has a past deadline,
+/// so an available result costs no look at the clock. Returns false if nothing came until `limit`.
 template <typename Wait>
 bool WaitUnlocked(Wait&& wait, Deadline limit = kNoDeadline) {
   {

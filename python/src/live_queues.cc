@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 constexpr milliseconds kLongest{1000};
 constexpr milliseconds kStep{1};
 
-// Calls that wait, of this process: a forked child has none of its parent's.
+// Waiting calls of this process: a forked child has none of its parent's.
 std::atomic<int>& Calls() {
   static constinit OneInProcess<std::atomic<int>> calls;
   return calls.Get();
@@ -34,7 +34,7 @@ void NoteQueue(const std::shared_ptr<LoDTensorBlockingQueueHolder>& queue) {
 }
 
 void CloseQueues() {
-  // Not Close: who reads must not take this for the end of the data.
+  // Kill, not Close: a reader must not take this for the end of the data.
   const Status ends(StatusCode::kCancelled, "the program ends");
   TheLive().TakeEach([&](LoDTensorBlockingQueueHolder& queue) { queue.GetQueue()->Kill(ends); });
 }
@@ -48,7 +48,8 @@ void AwaitQueueCalls() {
 }
 
 QueueCall::QueueCall() : calls_(&Calls()) { calls_->fetch_add(1, std::memory_order_relaxed); }
-// Order: release pairs with the acquire in AwaitQueueCalls: who left is done with Python's objects.
+// Order: release pairs with the acquire in AwaitQueueCalls: a thread that left no longer uses
+// Python's objects.
 QueueCall::~QueueCall() { calls_->fetch_sub(1, std::memory_order_release); }
 
 }  // namespace ringfeed::python

@@ -21,14 +21,14 @@ WeakList<Reader>& TheLive() {
   return live.Get();
 }
 
-// What was given to a decorator cannot be closed itself.
+// A reader that was given to a decorator cannot be closed itself.
 void CloseEnds(const Reader& reader) {
   for (Reader& end : reader.EndPoints()) end.Close();
 }
 
 void CloseAll() {
   NoteExit();
-  std::exception_ptr failure;  // of one, which keeps none of the others open
+  std::exception_ptr failure;  // of one; the others are closed all the same
   Unlocked([&] {
     CloseQueues();  // first: threads of readers may wait at one
     const auto close = [&](const Reader& reader) {

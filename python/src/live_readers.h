@@ -8,10 +8,10 @@
 
 namespace ringfeed::python {
 
-// Threads of ringfeed's may call Python, so none may be left when the interpreter ends: all readers
-// that are still there are closed by atexit.
+// Threads of ringfeed's may call Python, so none may be left when the interpreter ends: atexit
+// closes all readers that still exist.
 
-/// From now on it is closed at exit, if it is there then. Thread safe.
+/// From now on the reader is closed at exit, if it still exists then. Thread safe.
 void NoteReader(const std::shared_ptr<Reader>& reader);
 
 /// `close_all`, which the package registers with atexit.

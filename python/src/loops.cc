@@ -15,8 +15,8 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-// What the Python classes have in common with this file: these attributes. Made once, and never
-// freed, as the interpreter's own names.
+// The attributes that the Python classes share with this file. Made once, and never freed, like the
+// interpreter's own names.
 struct Names {
   PyObject* reader = Name("_reader");
   PyObject* names = Name("_names");
@@ -59,7 +59,7 @@ struct LoaderLoop {
   std::atomic<std::int64_t> map_ns{0};
 };
 
-// The next batch of a Loader, of all its devices or of one, as its loop gets it.
+// The next batch of a Loader, for all its devices or for one, as its loop gets it.
 nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
   const nb::object as_tuple = Get(loader, Known().as_tuple);
   const nb::object names = as_tuple.is(Py_True) ? nb::none() : NamesOf(loader);
@@ -77,7 +77,7 @@ nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
     batch = nb::cast<DeviceFeedHandle&>(source).NextAs(device, form);
   }
   if (batch.is_valid()) return batch;
-  const nb::object ended_loops = Get(loader, Known().ended_loops);  // before any handler of signals
+  const nb::object ended_loops = Get(loader, Known().ended_loops);  // before any signal handler
   const nb::object note_end = Get(loader, Known().note_end);
   const nb::object noted = nb::steal(InPython([&] {
     return PyObject_CallFunctionObjArgs(note_end.ptr(), index.ptr(), ended_loops.ptr(), nullptr);
@@ -88,7 +88,7 @@ nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
 
 nb::object LoaderNext(nb::handle self) { return NextOf(self, nb::none(), {}); }
 
-// A loop over an epoch ends with it, also where the loader is in the next one by now.
+// A loop over an epoch ends with it, even if the loader is in the next one by now.
 void CheckTurn(nb::handle loop, nb::handle loader) {
   const nb::object turn = Get(loop, Known().turn);
   if (turn.is_none() || turn.is(Get(loader, Known().turn))) return;
@@ -107,12 +107,12 @@ nb::object LoopNext(nb::handle self) {
   return NextOf(loader, index, convert);
 }
 
-// A lock of Python's threading.
+// Holds a lock of Python's threading.
 class Locked {
  public:
   explicit Locked(nb::object lock) : lock_(std::move(lock)) { CallMethod(lock_, "acquire"); }
   ~Locked() {
-    const nb::error_scope raised;  // what is under way stays so
+    const nb::error_scope raised;  // a pending exception stays pending
     const nb::object released = nb::steal(PyObject_CallMethod(lock_.ptr(), "release", nullptr));
     if (!released.is_valid()) PyErr_WriteUnraisable(lock_.ptr());
   }

@@ -22,13 +22,13 @@ void BindPrograms(nanobind::module_& module);
 void BindRecordBuilders(nanobind::module_& module);
 /// JournalWriter, the file of ringfeed.Journal.
 void BindJournal(nanobind::module_& module);
-/// The iterators of the package's classes: LoaderNext, LoopNext, PyReaderNext. Native ones, since
-/// between a batch that was taken and the loop that gets it no step of Python's may lie, where
-/// Ctrl-C would lose it.
+/// The iterators of the package's classes: LoaderNext, LoopNext, PyReaderNext. They are native
+/// because no Python step may come between taking a batch and giving it to the loop: Ctrl-C would
+/// lose it there.
 void BindLoops(nanobind::module_& module);
-/// Has calls of the module's functions and methods whose arguments fit no signature say so as
-/// ringfeed.signatures does, in place of nanobind's list of types. A function whose argument turns
-/// out to be of another type throws nb::next_overload for the same text. To be called once, behind
+/// Makes calls of the module's functions and methods with arguments that fit no signature fail with
+/// the text of ringfeed.signatures, in place of nanobind's list of types. A function whose argument
+/// turns out to be of another type throws nb::next_overload for the same text. Call it once, after
 /// all bindings.
 void TellRefusedCalls(const nanobind::module_& module);
 

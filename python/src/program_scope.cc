@@ -34,8 +34,8 @@ nb::list InstancesOf(const std::vector<Instance>& instances) {
   return arrays;
 }
 
-// Tensors are what a program reads: an array of any kind takes the place of one, elsewhere it is an
-// object like others.
+// Programs read tensors. If the variable is a tensor, an array of any kind replaces its value; for
+// another variable, a foreign array is an object like others.
 void SetObject(Scope* scope, const std::string& name, nb::handle value) {
   const Array* array = nullptr;
   if (auto* tensor = scope->Find<Tensor>(name)) {

@@ -14,21 +14,21 @@
 namespace ringfeed::python {
 
 /// The variables of programs, as Python has them: readers, queues, tensors as Arrays, counters,
-/// conditions, texts, and whatever else as the object that it is. Thread safe.
+/// conditions, texts, and any other objects as they are. Thread safe.
 class ScopeHandle {
  public:
   ScopeHandle();
 
   /// Throws in a forked child.
   Scope& scope() const { return scope_.Get(); }
-  /// Raises KeyError where there is none.
+  /// Raises KeyError if there is none.
   nanobind::object Get(const std::string& name) const;
   /// A variable keeps its type; Error(kInvalidArgument) for a value of another one.
   void Set(const std::string& name, nanobind::handle value);
   bool Has(const std::string& name) const { return scope().Has(name); }
   std::vector<std::string> Names() const { return scope().Names(); }
 
-  /// Raises what a Python function of the scope's readers threw that goes on as `status`.
+  /// If a Python function of the scope's readers threw the failure `status`, raises its exception.
   void RaiseThrown(const Status& status) const;
 
  private:

@@ -42,7 +42,7 @@ class ProgramHandle {
   }
 
   void RunMain(nb::handle scope) {
-    // A handler of a signal may raise.
+    // A signal handler may raise.
     const auto look_at_signals = [this] {
       CallUser(*keeper_, [] {
         if (PyErr_CheckSignals() != 0) throw nb::python_error();
@@ -61,7 +61,7 @@ class ProgramHandle {
   }
 
  private:
-  // One call at a time, of one thread.
+  // One call at a time, by one thread.
   class Turn {
    public:
     explicit Turn(ProgramHandle* program) : program_(program) {
@@ -118,7 +118,7 @@ class ProgramHandle {
 
   OwnedHere<FeedProgram> program_;
   std::shared_ptr<ThrownKeeper> keeper_ = std::make_shared<ThrownKeeper>();
-  nb::object scope_;  // of the run that goes on
+  nb::object scope_;  // of the running run
   std::mutex mutex_;
   bool running_ = false;
 };

@@ -24,8 +24,8 @@ namespace ringfeed::python {
 
 namespace {
 
-// A thread that takes none of the process's signals but the faults that are its own: signals are a
-// matter of the program's threads.
+// A thread that takes none of the process's signals except its own faults: signals are a matter for
+// the program's threads.
 template <typename Function>
 std::jthread ThreadWithoutSignals(Function&& function) {
   struct Masked {
@@ -44,7 +44,7 @@ std::jthread ThreadWithoutSignals(Function&& function) {
   return std::jthread(std::forward<Function>(function));
 }
 
-// Says in the traceback which record a user's function failed at, from Python 3.11 on.
+// From Python 3.11 on, adds to the traceback the record at which a user's function failed.
 void NotePlace(const nb::python_error& thrown, const DataPlace& place) {
   const nb::handle exception = thrown.value();
   if (place.file.empty() || !nb::hasattr(exception, "add_note")) return;
@@ -130,10 +130,10 @@ nb::object ReaderHandle::NextAs(const BatchForm& form) const {
 std::string ReaderHandle::Position() const {
   Reader& reader = reader_.Get();
   MakeIndex(IndexPurpose::kReading);
-  // Asked by a signal's handler, or by another thread, in the middle of a call of next().
+  // A signal handler, or another thread, may ask in the middle of a call of next().
   const bool some_are_kept = last_->kept.any_uncounted();
   const std::optional<BatchOrigin> last = LastOrigin();
-  // Of the origin of a batch all is known.
+  // The origin of a batch says everything.
   if (!some_are_kept || !last) {
     WaitUnlocked([&](Deadline deadline) { return reader.AwaitPosition(deadline); });
   }
@@ -145,7 +145,7 @@ std::string ReaderHandle::Position() const {
 
 void ReaderHandle::SkipBatches(std::uint64_t batches) const {
   MakeIndex(IndexPurpose::kCounting);
-  if (last_->kept.any_under_way()) {  // asked in the middle of a call, as Position may be
+  if (last_->kept.any_under_way()) {  // called in the middle of a call, as Position may be
     const std::string position = Position();
     Restart([&](Reader& reader) {
       reader.Restore(position);
@@ -154,7 +154,7 @@ void ReaderHandle::SkipBatches(std::uint64_t batches) const {
     return;
   }
   const std::uint64_t kept = last_->kept.size();
-  if (batches < kept) {  // they were read, and come first
+  if (batches < kept) {  // they were read before, and come first
     for (; batches > 0; --batches) {
       if (auto left_out = last_->kept.Take()) NoteHandedOut(std::move(left_out->ticket));
     }

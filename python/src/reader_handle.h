@@ -18,47 +18,47 @@
 
 namespace ringfeed::python {
 
-/// A chain of readers as Python holds it, and what its Python functions threw. Copies are the same
-/// reader. Waits are made without the lock, and end when a signal's handler throws (Ctrl-C).
+/// A chain of readers as Python holds it, and the exceptions of its Python functions. Copies are
+/// the same reader. Waits are made without the lock, and end when a signal handler throws (Ctrl-C).
 class ReaderHandle {
  public:
   using Keepers = std::vector<std::shared_ptr<ThrownKeeper>>;
 
   explicit ReaderHandle(Reader reader, Keepers keepers = {});
-  /// The reader of a decorator built on this one: its functions' exceptions come here too.
+  /// The reader of a decorator built on this one: exceptions of its functions are kept here too.
   ReaderHandle On(Reader reader, const std::shared_ptr<ThrownKeeper>& keeper = {}) const;
 
   /// Throws in a forked child.
   Reader& reader() const { return reader_.Get(); }
   const Keepers& keepers() const { return keepers_; }
 
-  /// Reader::MakeIndex, which Ctrl-C breaks off: in front of calls that would make the index.
+  /// Reader::MakeIndex, which Ctrl-C can break off. Call it before calls that would make the index.
   void MakeIndex(IndexPurpose purpose) const;
-  /// The next instance in `form`; raises what the chain failed of. Null at the end. It counts as
-  /// handed out when this returns it: where that is interrupted, the next call gives it.
+  /// The next instance in `form`; raises the chain's failure. Null at the end. It counts as handed
+  /// out when this returns it; if the call is interrupted, the next call returns it.
   nanobind::object NextAs(const BatchForm& form) const;
-  /// Where the last one that was handed out came from; none at the beginning and behind Restart.
+  /// The origin of the last instance handed out; none at the beginning and after Restart.
   std::optional<BatchOrigin> LastOrigin() const;
-  /// Reader::Position behind what was handed out.
+  /// Reader::Position after the instances handed out.
   std::string Position() const;
-  /// Reader::SkipBatches, from there.
+  /// Reader::SkipBatches, from that position.
   void SkipBatches(std::uint64_t batches) const;
   /// Reader::NextPass.
   std::optional<std::uint64_t> NextPass() const;
   /// Reader::HasNext.
   bool HasNext() const;
   /// Whether its data have no end and no beginning to go back to (MultiPass(…, 0), a queue), and so
-  /// those of what is built on it.
+  /// the data of readers built on it.
   bool endless() const { return endless_; }
   void set_endless(bool endless) { endless_ = endless; }
-  /// Ends all threads. Nothing in a forked child.
+  /// Ends all threads. Does nothing in a forked child.
   void Close() const;
-  /// The same for the ends of all chains that this reader is part of, wherever it stands in them.
+  /// The same for the ends of all chains that this reader is part of, at any place in them.
   void CloseEnds() const;
-  /// Raises the chain's failure: what a Python function of it threw, else an Error.
+  /// Raises the chain's failure: the exception of its Python function, else an Error.
   [[noreturn]] void RaiseFailure() const;
-  /// Calls `restart` without the lock, and forgets what was thrown before. What a Python function
-  /// throws meanwhile is raised.
+  /// Calls `restart` without the lock, and forgets earlier exceptions. Raises what a Python
+  /// function throws meanwhile.
   template <typename Function>
   void Restart(Function&& restart) const {
     Reader& reader = reader_.Get();
@@ -74,7 +74,7 @@ class ReaderHandle {
   }
 
  private:
-  /// What of a reader was read. Of one handle and its copies.
+  /// What was read of a reader. One for a handle and its copies.
   struct LastRead {
     const void* reader = nullptr;  ///< Reader::id
     KeptBatches<BatchOrigin> kept;
@@ -88,9 +88,10 @@ class ReaderHandle {
   bool Began() const;
   bool Next(Instance* instance, BatchOrigin* origin) const;
   void NoteHandedOut(BatchOrigin origin) const;
-  /// All that start together with this one begin anew: nothing of them is handed out or kept.
+  /// All readers that start together with this one begin anew: nothing of them counts as handed out
+  /// or is kept.
   void ForgetRead() const;
-  /// Raises what a Python function threw that goes on as `status`, if one did.
+  /// If a Python function threw the failure `status`, raises its exception.
   void RaiseThrown(const Status& status) const;
 
   OwnedHere<Reader> reader_;

@@ -56,12 +56,12 @@ IoPath PathNamed(const std::string& name) {
   throw nb::value_error("io is \"auto\", \"uring\", \"pread\" or \"mmap\"");
 }
 
-// ringfeed/chains.py names the options and refuses others.
+// ringfeed/chains.py names the options and rejects others.
 OpenOptions OpenOptionsOf(const nb::dict& from) {
   OpenOptions options;
   std::string tuned;
   Take(from, "tuned", &tuned);
-  // First, so that what is given beside it wins.
+  // First, so that options given along with it override it.
   if (!tuned.empty()) options = Unlocked([&] { return OpenOptions::Tuned(tuned); });
   Take(from, "format", &options.format);
   Take(from, "cycle", &options.cycle);
@@ -190,7 +190,7 @@ std::vector<SlotTuple> SlotsOf(const ReaderHandle& handle) {
   return slots;
 }
 
-// Where it stands, and going elsewhere.
+// Position and moves to other positions.
 void BindPlaces(nb::class_<ReaderHandle>* type) {
   type->def(
           "reset", [](const ReaderHandle& h) { h.Restart([](Reader& r) { r.ReInit(); }); },

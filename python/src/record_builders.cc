@@ -23,10 +23,10 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-// Of fewer bytes a record is made before another thread would have the lock.
+// A record of fewer bytes is made before another thread would have the lock.
 constexpr std::size_t kUnlockedBytes = std::size_t{64} << 10;
 
-// Values of a list of bytes, and what keeps them.
+// Values of a list of bytes, and the objects that keep them.
 struct BytesList {
   std::vector<std::span<const std::byte>> values;
   std::vector<nb::object> objects;
@@ -34,10 +34,10 @@ struct BytesList {
   Tensor array;
 };
 
-// As the lists of an OFRecord have them.
+// The types of an OFRecord's lists.
 using Values = std::variant<BytesList, std::vector<float>, std::vector<double>,
                             std::vector<std::int32_t>, std::vector<std::int64_t>>;
-// As those of a tf.Example have them: floats and integers are of one size each.
+// The types of a tf.Example's lists: floats and integers have one size each.
 using ExampleValues = std::variant<BytesList, std::vector<float>, std::vector<std::int64_t>>;
 
 template <typename Stored>
@@ -103,7 +103,7 @@ std::variant<std::int64_t, double> NumberOf(nb::handle value) {
   RefuseType("a list holds numbers, or bytes and text, not " + TypeNameOf(value));
 }
 
-// Integers where all are, else floating-point numbers.
+// Integers if all are, else floating-point numbers.
 Values NumbersOf(nb::handle list) {
   std::vector<std::int64_t> integers;
   std::vector<double> numbers;
@@ -153,7 +153,7 @@ std::vector<To> Converted(const Tensor& tensor) {
   return converted;
 }
 
-// A uint8 array is bytes, as the parsers have it; a scalar is a number.
+// A uint8 array is bytes, as in the parsers; a scalar is a number.
 Values ArrayOf(nb::handle array) {
   if (!PyObject_CheckBuffer(array.ptr()) && !nb::hasattr(array, "__dlpack__")) {
     RefuseType("a feature is bytes, text, a number, a list of them or an array, not " +
@@ -219,7 +219,8 @@ std::vector<float> Narrowed(const std::vector<double>& values) {
   return floats;
 }
 
-// Stored's lists of these values, which are all of an OFRecord's, or wider ones of a tf.Example.
+// Converts the values to Stored's lists: all kinds of an OFRecord's, or the wider ones of a
+// tf.Example.
 template <typename Stored>
 Stored StoredAs(Values values) {
   return std::visit(
@@ -294,7 +295,7 @@ struct AddToOFRecord {
   void operator()(const std::vector<std::int64_t>& values) const { builder->AddInts(name, values); }
 };
 
-// What build() gives, a record of so many bytes, about.
+// The result of build(), a record of about so many bytes.
 template <typename Build>
 nb::bytes Built(std::size_t bytes, Build&& build) {
   const std::span<const std::byte> record = bytes < kUnlockedBytes ? build() : Unlocked(build);

@@ -18,8 +18,9 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-// A compiled function gets bare places, so that it wrote to one shows in the place alone: both ends
-// are filled with a mark before the call. What is written may happen to be one mark, not both.
+// A compiled function gets bare addresses, so only the memory shows whether it was written: both
+// ends are filled with a mark before the call. Written bytes may happen to equal one mark, not
+// both.
 constexpr unsigned char kMarks[] = {0xA7, 0x58};
 constexpr std::size_t kMarkedBytes = 8;  // at each end
 
@@ -54,8 +55,8 @@ class MapCall {
     }
   }
 
-  // The number of an output that the function leaves as it is; none where it writes all. Throws
-  // where the function fails.
+  // The number of an output that the function does not write; none if it writes all. Throws if the
+  // function fails.
   std::optional<std::size_t> Run(CompiledMap function) {
     RunMarked(function, kMarks[0]);
     unwritten_.clear();
@@ -89,8 +90,8 @@ class MapCall {
   std::vector<std::size_t> unwritten_;
 };
 
-// Calls `function` of the record's bytes, with the lock, and makes of its result what `convert`
-// does.
+// Calls `function` with the record's bytes, with the lock held, and converts its result by
+// `convert`.
 template <typename Convert>
 auto CallPython(HeldObject& function, ThrownKeeper& keeper, const RecordSpan& record,
                 Convert&& convert) {

@@ -12,8 +12,8 @@
 
 namespace ringfeed::python {
 
-// Functions of the user's that are called for each record, on threads of ringfeed's. Compiled ones
-// are an address, called without the lock; `keep` is the Python object that their code belongs to.
+// The user's functions that are called for each record, on threads of ringfeed's. A compiled one is
+// an address, called without the lock; `keep` is the Python object that its code belongs to.
 
 /// Returns 0, or a number that is the record's failure. `inputs` and `input_bytes` are the parsed
 /// fields, or the record alone; `outputs` the places of the declared fields in the batch.
@@ -24,14 +24,14 @@ using CompiledFilter = std::int32_t (*)(const void* record, std::int64_t bytes);
 /// The record's group.
 using CompiledGroup = std::int64_t (*)(const void* record, std::int64_t bytes);
 
-/// `outputs` are the declared fields' names. A function that leaves one of their places as it was
-/// is called once more, to be sure, and then fails the row.
+/// `outputs` are the declared fields' names. If a function leaves one of their places unchanged, it
+/// is called once more, to be sure, and then the row fails.
 MapFunction MapBy(std::uintptr_t address, nanobind::handle keep, std::vector<std::string> outputs);
 FilterFunction FilterBy(std::uintptr_t address, nanobind::handle keep);
 GroupFunction GroupBy(std::uintptr_t address, nanobind::handle keep);
 
-/// Python functions of the record's bytes. Each call takes the lock; where the interpreter has
-/// none, or gives it up in the middle, several run at once. What one throws is kept by `keeper`.
+/// Python functions of the record's bytes. Each call takes the lock; if the interpreter has none,
+/// or releases it in the middle, several run at once. `keeper` keeps what one throws.
 FilterFunction FilterByPython(nanobind::handle function, std::shared_ptr<ThrownKeeper> keeper);
 GroupFunction GroupByPython(nanobind::handle function, std::shared_ptr<ThrownKeeper> keeper);
 

@@ -40,7 +40,7 @@ class Output {
     const std::scoped_lock lock(mutex_);
     return writer_ == nullptr ? over_ : writer_->Flush();
   }
-  /// Nothing where it is closed already. What failed is discarded.
+  /// Does nothing if it is closed already. Discards the output on failure.
   Status Close() {
     const std::scoped_lock lock(mutex_);
     if (writer_ == nullptr) return {};
@@ -48,7 +48,7 @@ class Output {
     writer_.reset();
     return status;
   }
-  /// Whether there was something to discard; `over` is what calls return from now on.
+  /// Whether there was something to discard; later calls return `over`.
   bool Discard(Status over) {
     const std::scoped_lock lock(mutex_);
     if (writer_ == nullptr) return false;
@@ -78,9 +78,9 @@ WeakList<Output>& TheOpen() {
   return open.Get();
 }
 
-// Without an exception: where nobody could catch it.
+// Throws no exception, since nothing could catch it.
 void WarnOfDiscarded(const std::string& path) {
-  const nb::error_scope raised;  // what is under way stays so
+  const nb::error_scope raised;  // a pending exception stays pending
   const std::string text = std::string(ReadableText(path).c_str()) +
                            ": the writer was not closed, so there is no file; use it by \"with\", "
                            "or call close()";

@@ -4,7 +4,7 @@
 
 namespace ringfeed::python {
 
-/// At exit: discards what writers that are still open wrote, with a warning for each. Needs the
+/// At exit: discards the output of writers that are still open, with a warning for each. Needs the
 /// lock.
 void DropWriters();
 

@@ -14,13 +14,14 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-// nanobind calls its functions by one of a few dispatchers, whose address each function has where
-// Python's vectorcall protocol looks for it. It has no hook for the text of a refusal, so that
-// Told<n> is put there, which calls dispatcher n. Written at the import alone.
+// nanobind calls its functions by one of a few dispatchers; each function holds the dispatcher's
+// address at the place that Python's vectorcall protocol reads. nanobind has no hook for the text
+// of a refusal, so Told<n> is put there, which calls dispatcher n. Written only at the import.
 constexpr std::size_t kMostDispatchers = 8;
 std::array<vectorcallfunc, kMostDispatchers> dispatchers{};
 
-// Above a call's number of arguments stand flags: Python's, and nanobind's own for constructors.
+// A call's number of arguments has flags in its upper bits: Python's, and nanobind's own for
+// constructors.
 constexpr std::size_t kFlagBits = 8;
 constexpr std::size_t kCountMask = ~std::size_t{0} >> kFlagBits;
 
@@ -36,7 +37,7 @@ nb::object PlainText(const nb::str& refusal, PyObject* const* arguments, std::si
   return nb::module_::import_("ringfeed.signatures").attr("refusal")(refusal, given, named);
 }
 
-// With an exception set, which stays where it is none of nanobind's refusals of this function.
+// Call it with an exception set, which stays if it is not nanobind's refusal of this function.
 void TellPlainly(PyObject* function, PyObject* const* arguments, std::size_t count,
                  PyObject* names) {
   nb::python_error raised;

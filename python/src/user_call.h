@@ -9,7 +9,7 @@
 
 namespace ringfeed::python {
 
-/// What object.name() returns.
+/// The result of object.name().
 inline nanobind::object CallMethod(nanobind::handle object, const char* name) {
   auto result =
       nanobind::steal(InPython([&] { return PyObject_CallMethod(object.ptr(), name, nullptr); }));
@@ -17,7 +17,7 @@ inline nanobind::object CallMethod(nanobind::handle object, const char* name) {
   return result;
 }
 
-/// Calls `function` with the lock, from any thread; what Python throws there goes on as the chain's
+/// Calls `function` with the lock, from any thread; a Python exception there becomes the chain's
 /// failure.
 template <typename Function>
 auto CallUser(ThrownKeeper& keeper, Function&& function) {

@@ -48,7 +48,7 @@ class PythonDataset final : public Dataset {
                     [&] { return CallMethod(object_->Get(), "reset").ptr() != Py_False; });
   }
 
-  // Its next may wait for anything.
+  // Its next() may wait for anything.
   bool Ready() const override { return false; }
 
  private:
@@ -56,7 +56,7 @@ class PythonDataset final : public Dataset {
   SharedKeeper keeper_;
 };
 
-// `row_of` gives a tuple of buffers, one for each field.
+// `row_of` returns a tuple of buffers, one for each field.
 class PythonParser final : public SampleParser {
  public:
   PythonParser(nb::handle row_of, std::vector<FieldSpec> fields, SharedKeeper keeper)

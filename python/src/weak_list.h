@@ -6,8 +6,7 @@
 
 namespace ringfeed::python {
 
-/// Objects that something is done with at exit or at other times, where they are there then. Thread
-/// safe.
+/// Objects to be handled at exit or at other times, if they still exist then. Thread safe.
 template <typename T>
 class WeakList {
  public:
@@ -20,7 +19,7 @@ class WeakList {
     objects_.push_back(object);
   }
 
-  /// Those that are there, one by one.
+  /// Calls it for each that still exists.
   template <typename Function>
   void ForEach(Function&& function) {
     std::vector<std::weak_ptr<T>> objects;
@@ -33,7 +32,7 @@ class WeakList {
     }
   }
 
-  /// The same; the list is empty behind it.
+  /// The same; empties the list.
   template <typename Function>
   void TakeEach(Function&& function) {
     std::vector<std::weak_ptr<T>> objects;
@@ -49,7 +48,7 @@ class WeakList {
  private:
   std::mutex mutex_;
   std::vector<std::weak_ptr<T>> objects_;
-  std::size_t sweep_at_ = 64;  // entries, before those that are gone are dropped
+  std::size_t sweep_at_ = 64;  // entries, before those that ended are dropped
 };
 
 }  // namespace ringfeed::python

@@ -22,7 +22,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// A table of more passes tells nobody anything: those that are not as they should be are named.
+// A table of more passes helps no one: then only the passes with findings are named.
 constexpr std::size_t kPassesShown = 20;
 
 std::string PassTable(const AuditReport& report) {
@@ -135,7 +135,7 @@ Reader OpenToCount(std::span<const std::string> files, const std::string& format
                {.size = 1024, .empty_batches = true});
 }
 
-// A file that is not there, or is of no known format, is no damage that could be skipped.
+// A file that is missing, or has no known format, is no damage that could be skipped.
 void RefuseUnreadable(const std::string& file, const std::string& format) {
   Reader reader = OpenToCount({&file, 1}, format, OnDamage::kFail);
   Instance batch;
@@ -164,7 +164,7 @@ FileCount CountAlone(const std::string& file, const std::string& format) {
   return count;
 }
 
-// By one reader. False if something is the matter with one of them: each alone tells with which.
+// By one reader. False if there is any finding: then each file alone tells which one it is.
 bool CountTogether(std::span<const std::string> files, const std::string& format,
                    std::span<FileCount> counts) {
   try {
@@ -177,7 +177,7 @@ bool CountTogether(std::span<const std::string> files, const std::string& format
   }
 }
 
-// A reader for each would take most of the time for its threads.
+// A reader for each would spend most of the time on its threads.
 std::vector<FileCount> CountRecords(std::span<const std::string> files, const std::string& format) {
   constexpr std::size_t kTogether = 1024;
   std::vector<FileCount> all;

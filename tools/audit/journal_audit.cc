@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::size_t kNamed = 10;
 constexpr std::uint64_t kEmptyListed = 100;
-// A journal's numbers are not to make an audit without end.
+// A journal's numbers must not cause an endless audit.
 constexpr std::uint64_t kMostOfBatch = std::uint64_t{1} << 31;
 constexpr std::uint64_t kMostPasses = std::uint64_t{1} << 24;
 
-// A journal's numbers may be any: a product that cannot be counted is the largest number.
+// A journal may hold any numbers: a product that overflows becomes the largest number.
 std::uint64_t Times(std::uint64_t count, std::uint64_t each) {
   std::uint64_t product = 0;
   return __builtin_mul_overflow(count, each, &product) ? ~std::uint64_t{0} : product;
@@ -44,7 +44,7 @@ struct PassTally {
   std::uint64_t deliveries = 0;
   std::uint64_t repeated = 0;
   std::uint64_t damaged = 0;
-  /// Of batches that are known to be complete.
+  /// Places of the batches known to be complete.
   std::uint64_t places = 0;
   std::uint64_t first_batch = ~std::uint64_t{0};
 };
@@ -107,8 +107,8 @@ class Audit {
   }
 
  private:
-  // Batches below are audited where their pass is not finished. Without the number of records the
-  // last one may be a pass's short rest.
+  // Batches below are audited if their pass is not finished. If the number of records is unknown,
+  // the last one may be a pass's short rest.
   std::uint64_t Audited() const {
     return pass_batches_ > 0 || complete_ == 0 ? complete_ : complete_ - 1;
   }
@@ -123,7 +123,7 @@ class Audit {
     while (reader.Next(&entry) == ReadResult::kRecord) {
       if (entry.kind == JournalEntry::Kind::kStart) section += begun ? 1 : 0;
       begun = true;
-      // What was appended since the runs were read is no matter of this audit.
+      // Entries appended after the runs were read do not belong to this audit.
       if (section == runs_.sections().end() || section->journal != journal) return;
       const bool is_batch =
           entry.kind == JournalEntry::Kind::kBatch || entry.kind == JournalEntry::Kind::kCut;
@@ -189,7 +189,7 @@ class Audit {
   // All passes before were delivered to their ends by all ranks.
   std::uint64_t FinishedPasses() const {
     if (report_.ended && any_) {
-      // Passes of which nothing was delivered came to their ends, too.
+      // Passes without any delivery came to their ends, too.
       const std::uint64_t whole = pass_batches_ > 0 ? complete_ / pass_batches_ : 0;
       return std::max(tallies_.rbegin()->first + 1, whole);
     }
@@ -215,8 +215,8 @@ class Audit {
     AddPasses(audit, 1);
   }
 
-  // Passes of which nothing was delivered, `next` to `end`. Journals may tell of any number: of
-  // many the first ones are listed.
+  // Passes without any delivery, `next` to `end`. Journals may claim any number of passes: only the
+  // first ones are listed.
   void ConcludeEmpty(std::uint64_t next, std::uint64_t end) {
     if (!report_.missing_checked || next >= end) return;
     PassAudit audit;
@@ -249,7 +249,7 @@ class Audit {
     if (RoomForFindings() > 0) report_.findings.push_back(std::move(finding));
   }
 
-  // Of each file the records that there are, as far as anybody knows.
+  // The number of records of each file, as far as it is known.
   void CountFiles() {
     for (std::size_t file = 0; file < records_.size(); ++file) {
       ends_.emplace_hint(ends_.end(), static_cast<std::uint32_t>(file), records_[file]);
@@ -289,7 +289,7 @@ class Audit {
       absent -= std::min({absent, ends_.at(file), there});
       present += there;
     }
-    // Behind the last of a file that was ever delivered there may be more.
+    // There may be more after the last record of a file that was ever delivered.
     if (total_ > 0) absent = std::max(absent, total_ - std::min(total_, present));
     audit->before = std::min(absent, Before(audit->pass));
     audit->dropped = std::min(absent - audit->before, MayBeDropped());
@@ -316,7 +316,7 @@ class Audit {
     }
   }
 
-  // Of a pass that goes on, its batches that all ranks have delivered, by their number of rows.
+  // For an unfinished pass: its batches that all ranks have delivered, by their number of rows.
   void CountOpen(const PassTally& tally, PassAudit* audit) {
     const JournalStart& shared = runs_.shared();
     if (shared.split_by_files || shared.batch_rows == 0) return;

@@ -16,11 +16,12 @@ struct PassAudit {
   std::uint64_t repeated = 0;  ///< deliveries beyond a record's first
   std::uint64_t damaged = 0;
   std::uint64_t dropped = 0;  ///< as drop_remainder asks for
-  /// Places before the batch that the first of the runs started from: no journal tells of them.
+  /// Places before the batch that the first of the runs started from: no journal has entries for
+  /// them.
   std::uint64_t before = 0;
 };
 
-/// What the journals of any number of runs and ranks come to.
+/// The result for the journals of any number of runs and ranks.
 struct AuditReport {
   std::uint64_t records = 0;  ///< delivered, without what was rolled back
   std::uint64_t missing = 0;
@@ -28,14 +29,14 @@ struct AuditReport {
   std::uint64_t rolled_back = 0;
   std::uint64_t damaged = 0;
   std::uint64_t dropped = 0;
-  std::uint64_t complete_batches = 0;  ///< that all ranks have delivered
+  std::uint64_t complete_batches = 0;  ///< delivered by all ranks
   std::vector<PassAudit> passes;
-  bool missing_checked = true;   ///< false where the chain may leave records out
-  bool repeated_checked = true;  ///< false where it may deliver them several times
-  bool records_known = true;     ///< else only gaps between records that were delivered are missing
+  bool missing_checked = true;   ///< false if the chain may leave records out
+  bool repeated_checked = true;  ///< false if it may deliver them several times
+  bool records_known = true;     ///< else only gaps between delivered records count as missing
   bool ended = false;            ///< all ranks came to the end of the data
   std::size_t journals = 0;
-  std::size_t cut_journals = 0;    ///< whose last entry is incomplete
+  std::size_t cut_journals = 0;    ///< with an incomplete last entry
   std::size_t empty_journals = 0;  ///< without any entry, as of a run killed before it began
   std::size_t runs = 0;
   /// Whether files or clocks contradict the order of the runs: there may have been another one.
@@ -44,7 +45,7 @@ struct AuditReport {
 
   std::uint64_t reported = 0;  ///< damaged records and ranges, by all runs, rolled back or not
 
-  /// Where nobody knows how many records there are, nobody knows what was lost in damage.
+  /// If the number of records is unknown, so is the number lost in damage.
   bool loss_known() const { return records_known || reported == 0; }
   /// Without any run nothing is proven.
   bool exact() const {
@@ -52,16 +53,17 @@ struct AuditReport {
   }
 };
 
-/// What was counted in a file.
+/// The counts of one file.
 struct FileCount {
   std::uint64_t records = 0;  ///< damaged ones too
-  /// Whether there is damage of which no record is known. A run that may not skip it ends at the
-  /// first of that, which takes the place of one record, and has other numbers for those behind it.
+  /// Whether there is damage with no known record in it. A run that may not skip it ends at the
+  /// first such damage, which takes the place of one record and shifts the numbers of the records
+  /// after it.
   bool lost_ranges = false;
 };
 
-/// Merges journals. `files`, where it is not empty, says what each file has. Throws Error where a
-/// journal cannot be read or does not belong to the others.
+/// Merges journals. `files`, if not empty, has the counts of each file. Throws Error if a journal
+/// cannot be read or does not belong to the others.
 AuditReport AuditJournals(const std::vector<std::string>& paths,
                           const std::vector<FileCount>& files = {});
 

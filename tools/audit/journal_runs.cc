@@ -33,7 +33,7 @@ void JournalRuns::Read(std::size_t journal) {
       section.journal = journal;
       section.next_batch = section.next_seen = section.start.batch;
       Join(section);
-      // Its memory too: each start may list as many files.
+      // Frees its memory too: each start may list as many files.
       section.start.records = std::vector<std::uint64_t>();
       sections_.push_back(std::move(section));
       continue;
@@ -88,8 +88,8 @@ void JournalRuns::Join(const JournalSection& section) {
 
 void JournalRuns::RollBack(const std::vector<std::vector<std::size_t>>& runs) {
   constexpr std::uint64_t kNone = ~std::uint64_t{0};
-  std::uint64_t later = kNone;  // the smallest start of all runs behind those that start alike
-  std::set<int> ranks;          // of those that start alike, behind this one
+  std::uint64_t later = kNone;  // the smallest start of all runs after those that start alike
+  std::set<int> ranks;          // of the later ones that start alike
   const JournalSection* behind = nullptr;
   for (auto run = runs.rbegin(); run != runs.rend(); ++run) {
     const JournalSection& first = sections_[run->front()];

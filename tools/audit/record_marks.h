@@ -10,15 +10,15 @@
 
 namespace ringfeed::tools {
 
-/// A set of record numbers in a bit each, in pages that are made where they are needed.
+/// A set of record numbers in a bit each, in pages that are made when needed.
 class RecordMarks {
  public:
-  /// Marks `count` records from `first` on. Calls `again`, where there is one, for each that was
-  /// marked before. Returns how many were.
+  /// Marks `count` records from `first` on. Calls `again`, if it is set, for each that was marked
+  /// before. Returns their number.
   std::uint64_t Mark(std::uint64_t first, std::uint64_t count,
                      const std::function<void(std::uint64_t record)>& again = nullptr);
   std::uint64_t marked() const { return marked_; }
-  /// One more than the largest number that was marked; 0 where there is none.
+  /// One more than the largest number that was marked; 0 if there is none.
   std::uint64_t end() const { return end_; }
   bool Has(std::uint64_t record) const;
   /// How many are in both.

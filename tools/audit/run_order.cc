@@ -18,20 +18,20 @@ auto Likeness(const JournalSection& section) {
 
 std::uint64_t Between(std::uint64_t a, std::uint64_t b) { return a > b ? a - b : b - a; }
 
-// Sections that start alike and are not in a run yet. Those of each rank by their clock: in a file
-// its times only grow.
+// Sections that start alike and are not in a run yet. Each rank's are ordered by their clock,
+// because within a file times only grow.
 struct Alike {
   std::uint64_t batch = 0;
   std::map<int, std::deque<std::size_t>> waiting;  // by rank
-  std::size_t in_front = 0;                        // that are the next of their files
+  std::size_t in_front = 0;                        // sections that are next in their files
 };
 
-// What the next run could be.
+// A possible next run.
 struct Candidate {
   Alike* alike = nullptr;
-  std::vector<int> ranks;   // that can be in it
-  bool lacks_rank = false;  // one more is to be in it, and other runs stand before it in its file
-  bool reached = false;     // the runs before got to where it starts
+  std::vector<int> ranks;   // the ranks that can be in it
+  bool lacks_rank = false;  // one more belongs to it, with other runs first in its file
+  bool reached = false;     // earlier runs got to its start
   std::uint64_t clock = ~std::uint64_t{0};
 
   auto Preference() const { return std::tuple(lacks_rank, !reached, clock); }
@@ -110,7 +110,7 @@ class Ordering {
         candidate.ranks.push_back(rank);
         candidate.clock = std::min(candidate.clock, Clock(first));
       }
-      // A rank of fewer such runs may have missed this one.
+      // A rank with fewer such runs may have missed this one.
       candidate.lacks_rank = most_behind >= most;
       if (!candidate.ranks.empty()) candidates.push_back(std::move(candidate));
     }
@@ -127,7 +127,7 @@ class Ordering {
     for (const int rank : run.ranks) {
       const auto& waiting = run.alike->waiting.at(rank);
       const std::uint64_t clock = Clock(waiting.front());
-      // A rank that missed a run is in the one whose time is nearest.
+      // A rank that missed a run belongs to the run with the nearest time.
       const bool later = waiting.size() < most->size() &&
                          Between(clock, Clock((*most)[1])) < Between(clock, Clock((*most)[0]));
       if (!later) taken.push_back(waiting.front());
@@ -181,7 +181,7 @@ class Ordering {
   std::vector<Alike> alikes_;
   std::set<std::size_t> front_;                // the next section of each file
   std::map<std::size_t, std::size_t> active_;  // how many of these start alike
-  std::uint64_t reach_ = ~std::uint64_t{0};    // of the runs so far, but what was rolled back
+  std::uint64_t reach_ = ~std::uint64_t{0};    // of the runs so far, without rolled back batches
   RunOrder order_;
 };
 

@@ -63,7 +63,7 @@ void MeasureRuns(std::span<const std::uint32_t> labels, const std::vector<std::u
   alike = labels.size() < 2 ? 0 : alike / (rows - 1);
   quality->mean_run = {rows / Real(runs), rows / (1 + (rows - 1) * (1 - alike))};
   quality->longest_run.measured = Real(longest);
-  // The run that is to be expected once among the starts of runs.
+  // The length of run that is expected once among the starts of runs.
   quality->longest_run.perfect =
       alike <= 0 ? 1
       : alike >= 1
@@ -98,7 +98,7 @@ void MeasureBatches(std::span<const std::uint32_t> labels, const std::vector<std
   }
   double expected_distinct = 0;
   for (const std::uint64_t count : counts) {
-    double none = 1;  // that a batch has no row of it: drawn without putting back
+    double none = 1;  // chance that a batch has no row of it, drawn without replacement
     for (std::size_t i = 0; i < size && none > 0; ++i) {
       none *= std::max(0.0, 1 - Real(count) / (rows - Real(i)));
     }

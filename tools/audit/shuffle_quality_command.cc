@@ -21,21 +21,21 @@
 namespace ringfeed::tools {
 namespace {
 
-/// Reads a pass of a chain and keeps which rows came when.
+/// Reads a pass of a chain and keeps the order of its rows.
 class DeliveredOrder {
  public:
-  /// `plan` has batches, and its deliveries say where they come from (OpenOptions::note_records).
+  /// `plan` has batches, and its deliveries have their origins (OpenOptions::note_records).
   /// `label`: a fixed field whose value is a row's class; "": none. Throws Error.
   DeliveredOrder(const FeedPlan& plan, const std::string& label);
 
-  /// Once. Throws Error where reading fails.
+  /// Call once. Throws Error if reading fails.
   void Read();
   /// What was skipped.
   PipelineStats Stats() const { return reader_.Stats(); }
   /// Ends Read soon, from any thread.
   void Stop() { reader_.Close(); }
 
-  /// Numbers of rows, those of one file behind those of the one before.
+  /// Numbers of rows; each file's numbers follow those of the file before.
   std::vector<std::uint64_t> Rows() const;
   /// The class of each: of the field, else one of `classes` equal parts of the numbers; 0: its
   /// file.
@@ -103,7 +103,7 @@ void DeliveredOrder::Add(const Instance& batch, const BatchOrigin& origin) {
   }
 }
 
-// By what was delivered: files behind the last record of which there are more count as shorter.
+// Judged by the deliveries: a file counts as ended after its last delivered record.
 std::vector<std::uint64_t> DeliveredOrder::FirstRows() const {
   std::vector<std::uint64_t> ends;
   for (const RecordRange& range : ranges_) {
@@ -195,7 +195,7 @@ class ShuffleQualityCommand : public Command {
     } else {
       std::fputs(ShuffleQualityText(quality).c_str(), stdout);
     }
-    (void)FlushOutput();  // main() sees to its failure
+    (void)FlushOutput();  // main() reports its failure
     TellSkipped(stats.damage, Status());
     if (interrupted) {
       std::fprintf(stderr, "ringfeed: interrupted: this is the order of what came until then\n");

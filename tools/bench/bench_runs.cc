@@ -50,7 +50,7 @@ std::string MostUsedPath(const PipelineStats& stats) {
   return most == files.end() ? "" : most->first;
 }
 
-// What a run had come to at some moment.
+// The state of a run at some moment.
 struct Mark {
   double wall_s = 0;
   double cpu_s = 0;
@@ -61,7 +61,7 @@ struct Mark {
 template <typename Run>
 Mark MarkOf(const Run& run, const HashSums& so_far) {
   const PipelineStats stats = run.StatsNow();
-  // What was handed out, where that is known: more is planned ahead.
+  // Bytes handed out, if that is known: more are planned ahead.
   const std::uint64_t bytes =
       stats.batch_payload_bytes > 0 ? stats.batch_payload_bytes : stats.payload_bytes;
   return {NowSeconds(), ProcessCpuSeconds(), so_far.records, bytes};
@@ -137,7 +137,7 @@ bool IsOver(const RunLimits& limits) {
 
 Status Ended() { return Status(StatusCode::kCancelled, "the run was ended before it was done"); }
 
-// False where the time was up before the end came.
+// False if the time was up before the end came.
 bool ReadToEnd(int descriptor, double end_at_s, std::string* text) {
   constexpr double kLongestWait = 3600;
   std::array<char, 4096> part;
@@ -154,8 +154,8 @@ bool ReadToEnd(int descriptor, double end_at_s, std::string* text) {
   }
 }
 
-// Measures a run from the moment on when everything is up to speed: where data come around again
-// and again, the first part only brings it there.
+// Measures a run after everything is up to speed: if the data repeat, the first part only brings it
+// there.
 class RunMeter {
  public:
   RunMeter(bool cold, double seconds)
@@ -164,7 +164,7 @@ class RunMeter {
         end_at_(start_at_ + seconds),
         started_(cold) {}
 
-  /// At each delivery; false once the time is over.
+  /// Call it at each delivery; false after the time is over.
   template <typename Run>
   bool Note(const Run& run, const HashSums& so_far) {
     const double now = NowSeconds();
@@ -176,7 +176,7 @@ class RunMeter {
     if (now < end_at_ || !started_) return true;
     if (end_.payload_bytes == 0) end_ = MarkOf(run, so_far);
     if (end_.payload_bytes > begin_.payload_bytes) return false;
-    end_ = {};  // not even one delivery took so little time
+    end_ = {};  // even one delivery took longer
     return true;
   }
   template <typename Run>
@@ -214,8 +214,8 @@ BenchFigure MeasureFeed(const FeedPlan& plan, bool cold, double seconds) {
   return meter.Figure(run, result);
 }
 
-// Makes them ready, so that no run's time is that of a driver. They are the feed's, too, if they
-// are the process's.
+// Opens the devices before any run, so that no run's time includes a driver's start. The feed uses
+// them, too, if they are the process's.
 std::vector<OwnedDevice> OpenedDevices(const DeviceOptions& options) {
   std::vector<OwnedDevice> devices = DevicesNamed(options.devices);
   for (const OwnedDevice& device : devices) {
@@ -231,7 +231,7 @@ BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& options
   DeviceFeedRun run(plan, options, false);
   RunMeter meter(cold, seconds);
   std::atomic<bool> over{false};
-  // Stop closes the feed, which waits for the loops: not from within one of them.
+  // Stop closes the feed, which waits for the loops, so no loop may call it.
   std::jthread stopper([&](const std::stop_token& stop) {
     while (!over.load(std::memory_order_relaxed) && !stop.stop_requested()) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -344,7 +344,7 @@ BenchFigure BenchRuns::Measure(const SpeedSettings& settings, bool cold, double 
   const pid_t child = fork();
   if (child < 0) throw Error(StatusFromErrno(errno, "fork"));
   if (child == 0) {
-    // Nobody is left to read what it measures once its parent is gone.
+    // Without its parent there is no one to read its measurements.
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
     const std::string line = ToLine(MeasureHere(settings, cold, seconds));
     const bool whole = write(pipe_ends[1], line.data(), line.size()) ==

@@ -22,12 +22,12 @@ class App;
 
 namespace ringfeed::tools {
 
-/// What a run came to.
+/// The result of a run.
 struct BenchFigure {
   double gb_per_s = 0;  ///< payload, by the clock
   double cpu_s_per_gb = 0;
   double records_per_s = 0;
-  std::string path;                ///< that ran for most files
+  std::string path;                ///< used for most files
   std::vector<StageStats> stages;  ///< of the whole run
   std::string bottleneck;
   std::string advice;
@@ -43,14 +43,14 @@ struct FileSample {
   std::uint64_t bytes = 0;
   std::uint64_t total_bytes = 0;  ///< of all files
 };
-/// Files of `names`, in their order, of `most_bytes` at most together, and one in any case. 0: a
-/// quarter of the memory limit, at most 4 GiB. Throws Error where one cannot be looked at.
+/// Files of `names`, in their order, of `most_bytes` at most together, but at least one. 0: a
+/// quarter of the memory limit, at most 4 GiB. Throws Error if a file cannot be examined.
 FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_bytes);
 
 /// Ends the run that is measured now, and lets none begin after it. Thread safe.
 class RunStop {
  public:
-  /// Kills the process of the run, whose figures are lost. Does not block.
+  /// Kills the run's process, whose figures are lost. Does not block.
   void Stop();
   bool stopped() const;
 
@@ -61,31 +61,31 @@ class RunStop {
   void End(pid_t child);
 
   mutable std::mutex mutex_;
-  pid_t child_ = -1;  ///< not waited for: its number is nobody else's
+  pid_t child_ = -1;  ///< not waited for, so its number is still its own
   bool stopped_ = false;
 };
 
-/// What ends a run before it has its figures: then its status is kCancelled.
+/// What can end a run before it has its figures: then its status is kCancelled.
 struct RunLimits {
-  RunStop* stop = nullptr;                                    ///< outlives the run; null: nobody
+  RunStop* stop = nullptr;                                    ///< outlives the run; null: none
   double end_at_s = std::numeric_limits<double>::infinity();  ///< by NowSeconds
 };
 
 /// Feeds a user's files with one setting after another, each in a child process of its own: a
-/// process that has had files mapped keeps them from being made cold, and has an arena that is
-/// warm. The process that calls has no other threads that hold locks, and has used no device.
+/// process that has mapped files cannot make them cold again, and has a warm arena. The calling
+/// process has no other threads that hold locks, and has used no device.
 class BenchRuns {
  public:
-  /// Reads `files` as `plan` says otherwise, onto devices where `devices` wants some. These two
-  /// outlive this.
+  /// Reads `files` as `plan` says otherwise, onto devices if `devices` names some. Both outlive
+  /// this object.
   BenchRuns(const FeedPlan& plan, const DeviceOptions& devices, std::vector<std::string> files);
 
-  /// Files in the page cache come around again and again: for so much of a run's time before it
-  /// they only bring everything to speed.
+  /// Files in the page cache are read again and again: for so much of a run's time before it they
+  /// only bring everything to speed.
   static constexpr double kWarmUpShare = 0.5;
 
-  /// A run of about `seconds`, or of a pass where the files are `cold`. What it measures in ends
-  /// with the process that calls.
+  /// A run of about `seconds`, or of one pass if the files are `cold`. The child that measures ends
+  /// with the calling process.
   BenchFigure Measure(const SpeedSettings& settings, bool cold, double seconds,
                       const RunLimits& limits = {}) const;
 

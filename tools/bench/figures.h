@@ -8,16 +8,16 @@
 
 namespace ringfeed::tools {
 
-/// Where samples lie.
+/// The spread of samples.
 struct SampleSpread {
   double median = 0;
   double min = 0;
   double max = 0;
 };
-/// Zeros where there are none.
+/// Zeros if there are none.
 SampleSpread SpreadOf(std::vector<double> samples);
 
-/// What a figure is to come to.
+/// The target of a figure.
 struct GpuTarget {
   enum class Kind : unsigned char { kNone, kAtLeast, kAtMost };
   Kind kind = Kind::kNone;
@@ -26,7 +26,7 @@ struct GpuTarget {
 inline GpuTarget AtLeast(double bound) { return {GpuTarget::Kind::kAtLeast, bound}; }
 inline GpuTarget AtMost(double bound) { return {GpuTarget::Kind::kAtMost, bound}; }
 
-/// One thing that was measured a few times.
+/// One quantity that was measured a few times.
 struct GpuFigure {
   std::string name;  ///< "efficiency at 4 MiB"
   std::string unit;  ///< "of the peak"
@@ -34,12 +34,12 @@ struct GpuFigure {
   GpuTarget target{};
 
   double Median() const;
-  /// "met", "missed", "" without a target; "not comparable" of emulated devices, whose speed is
+  /// "met", "missed", "" without a target; "not comparable" for emulated devices: their speed is
   /// that of a model and of this machine's CPU.
   std::string Verdict(bool emulated) const;
 };
 
-/// What one kind of measurement gave, or why it gave nothing.
+/// The results of one kind of measurement, or why there are none.
 struct GpuSection {
   std::string name;
   std::vector<GpuFigure> figures{};

@@ -37,7 +37,7 @@ constexpr int kTimes = 3;
 constexpr double kSupplyOverDemand = 1.25;
 constexpr double kDiskBytesPerSecond = 400e6;  // of files, for each of --seconds
 
-// "NVRM version: …" of the driver that is loaded; empty where there is none.
+// "NVRM version: …" of the loaded driver; empty if there is none.
 std::string DriverVersion() {
   std::ifstream file("/proc/driver/nvidia/version");
   std::string line;
@@ -50,7 +50,7 @@ std::string KernelRelease() {
   return uname(&names) == 0 ? names.release : "";
 }
 
-/// All measurements of one device, in order, each with what those before it found.
+/// All measurements of one device, in order; each uses the results of those before it.
 class GpuBench {
  public:
   explicit GpuBench(const GpuBenchPlan& plan)
@@ -130,7 +130,7 @@ class GpuBench {
                       {"driver", report_.emulated ? "" : DriverVersion()}};
   }
 
-  // The peak, and feeds of several sizes, in turn: a ratio is taken within one turn.
+  // The peak, and feeds of several sizes, in turn: a ratio uses values of one turn.
   void Copies(GpuSection* section) {
     GpuFigure peak{"peak of pinned copies", "GB/s", {}, {}};
     std::vector<GpuFigure> rates;
@@ -162,7 +162,7 @@ class GpuBench {
     }
   }
 
-  // What a feed chooses by (TransferCosts), and what it would choose.
+  // The costs by which a feed chooses (TransferCosts), and its choice.
   void Costs(GpuSection* section) {
     if (peak_.samples.empty()) {
       throw Error(Status(StatusCode::kUnsupported, "needs what copies could not measure"));
@@ -202,7 +202,7 @@ class GpuBench {
     add("slabs leaves rows from", planner.RulesFor(TransferPlan::kSlabs, 0).least_bytes);
   }
 
-  // Slots are overwritten before each copy, and the device takes the checksum of every batch.
+  // Slots are overwritten before each copy, and the device computes the checksum of every batch.
   void Verified(GpuSection* section) {
     for (const std::size_t bytes : kSizes) {
       const MemoryFeedResult fed =
@@ -314,7 +314,7 @@ class GpuBench {
     Count(files.checksums().size() * (kTimes + 1), verified ? 0 : 1);
   }
 
-  // Each device alone, then all at once: what links, and memory, they share.
+  // Each device alone, then all at once: shows which links, and memory, they share.
   void Together(GpuSection* section) {
     const MemoryBatches& batches = Batches(kLargeBatch);
     std::vector<GpuFigure> rates;
@@ -374,7 +374,7 @@ class GpuBench {
   const std::vector<OwnedDevice> devices_;
   const OwnedDevice device_;  ///< the first one
   const double seconds_;
-  const bool quick_;                      ///< a look whether it works, with less memory
+  const bool quick_;                      ///< a quick check, with less memory
   const std::shared_ptr<HostPins> pins_;  ///< held, so that memory is registered once
   std::map<std::size_t, std::unique_ptr<MemoryBatches>> batches_;
   std::unique_ptr<StepLoad> load_;

@@ -10,7 +10,7 @@
 
 namespace ringfeed::tools {
 
-/// `ringfeed bench --gpu`: what of a device's link, and of its time, a feed leaves unused.
+/// `ringfeed bench --gpu`: how much of a device's link, and of its time, a feed leaves unused.
 struct GpuBenchPlan {
   std::vector<OwnedDevice> devices;  ///< of one backend; all is measured of the first one
   double seconds = 10;  ///< of one run at full speed; all of them take about 27 times that
@@ -20,14 +20,14 @@ struct GpuBenchReport {
   bool emulated = false;
   Json device = Json::object();
   std::vector<GpuSection> sections{};
-  std::optional<TransferCosts> costs{};  ///< none: they could not be measured
+  std::optional<TransferCosts> costs{};  ///< none: not measured
   std::uint64_t verified_batches = 0;
   std::uint64_t wrong_batches = 0;
   double wall_s = 0;
 
   /// What was measured, in a few words: the device and this machine.
   std::string MeasuredOn() const;
-  /// Everything was measured, and every batch was what it should be. Targets may be missed.
+  /// Everything was measured, and every batch was correct. Targets may be missed.
   bool complete() const;
 };
 

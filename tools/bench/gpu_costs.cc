@@ -22,7 +22,7 @@ constexpr std::size_t kStagingBytes = std::size_t{1} << 20;
 constexpr std::size_t kCopiedRow = std::size_t{16} << 10;
 constexpr std::size_t kMembers = 256;
 
-// Rows as they stand in a file: short ones, with something between them.
+// Rows as they are in a file: short ones, with other bytes between them.
 constexpr std::size_t kGatheredRows = 1024;
 constexpr std::size_t kGatheredRow = std::size_t{2} << 10;
 constexpr std::size_t kGatheredStep = 3 * kGatheredRow / 2;
@@ -62,13 +62,14 @@ CostRows::~CostRows() { arena_->Free(run_); }
 double CostRows::CopyNsPerKib() const {
   const std::size_t in_batch = batches_.batch_bytes() / kCopiedRow;
   const std::size_t rows = in_batch * batches_.size();
-  // From batch to batch, so that no row stands behind the one before. What is written goes around.
+  // From batch to batch, so that no row comes after the one before it in memory. The target wraps
+  // around.
   const auto copy = [&](std::size_t i) {
     const std::byte* const from = batches_.batch(i % batches_.size()).front().data;
     std::memcpy(run_.data + i * kCopiedRow % kBatchBytes, from + i / batches_.size() * kCopiedRow,
                 kCopiedRow);
   };
-  for (std::size_t i = 0; i < kBatchBytes / kCopiedRow; ++i) copy(i);  // its pages are there then
+  for (std::size_t i = 0; i < kBatchBytes / kCopiedRow; ++i) copy(i);  // maps its pages
   const std::int64_t begin_ns = ThreadCpuNanos();
   for (std::size_t i = 0; i < rows; ++i) copy(i);
   const std::int64_t copy_ns = ThreadCpuNanos() - begin_ns;
@@ -80,12 +81,12 @@ double CostRows::MemberNs(std::size_t bytes, double link_ns_per_kib, double seco
   const OwnedStream stream(device_);
   std::vector<CopyPiece> pieces;
   for (std::size_t i = 0; i < kMembers; ++i) {
-    const std::size_t at = 2 * i * bytes;  // none is the neighbour of another
+    const std::size_t at = 2 * i * bytes;  // none is adjacent to another
     const std::byte* const from = batches_.batch(0).front().data + at;
     const auto parts = PinnedPieces(pins_, from, bytes, to.data() + at);
     pieces.insert(pieces.end(), parts.begin(), parts.end());
   }
-  // Few in a row: their members must find room in the stream while it is held back.
+  // Few in a row: the stream must have room for their members while it is held back.
   const WorkPlan plan{.in_row = 2, .seconds = seconds};
   const WorkTime time = MeasureWork(device_, stream, plan, [&](std::size_t) {
     Require(device_.backend->CopyBatchToDevice(stream.get(), pieces));
@@ -99,7 +100,7 @@ double CostRows::PlanNs(CopyPlan* plan, double seconds) const {
   const Instance batch{RowsOf(run_.data)};
   const auto rows = GatheredRows(run_.data, batches_.batch(0).front().data);
   const CopyPlan::Input input{.pending = rows, .left_rows = LeftRows::kTogether};
-  Require(plan->Make(batch, input));  // has memory then
+  Require(plan->Make(batch, input));  // allocates its memory
   std::int64_t plans = 0;
   const std::int64_t begin_ns = ThreadCpuNanos();
   std::int64_t plan_ns = 0;

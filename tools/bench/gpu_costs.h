@@ -12,22 +12,23 @@
 
 namespace ringfeed::tools {
 
-/// Measures what TransferCosts says of a device, but for the link: of rows that stand in batches'
-/// memory. Each call measures once, for about that long. The device is bound to the calling thread.
+/// Measures the TransferCosts of a device, except the link's, with rows in batches' memory. Each
+/// call measures once, for about that long. The device is bound to the calling thread.
 class CostRows {
  public:
-  /// `batches`: of 16 MiB at least, two or more. Throws Error where there is no memory.
+  /// `batches`: of 16 MiB at least, two or more. Throws Error if there is no memory.
   CostRows(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches);
   ~CostRows();
   CostRows(const CostRows&) = delete;
   CostRows& operator=(const CostRows&) = delete;
 
-  /// What the CPU takes to copy a KiB of rows that are in no cache to a batch: each row once.
+  /// The CPU's time to copy a KiB of rows that are in no cache to a batch: each row once.
   double CopyNsPerKib() const;
-  /// What a piece of a batched copy takes beyond its bytes on the link, of pieces of so many bytes.
+  /// The time of a piece of a batched copy beyond its bytes on the link, for pieces of `bytes`
+  /// bytes.
   double MemberNs(std::size_t bytes, double link_ns_per_kib, double seconds) const;
-  /// What a row takes that the device puts to its place: of the plan, of the launch, of the kernel.
-  /// Throws Error where the device then has other bytes than the host.
+  /// The time of a row that the device moves to its place: of the plan, of the launch, of the
+  /// kernel. Throws Error if the device then has other bytes than the host.
   double RowNs(double seconds) const;
 
  private:
@@ -37,7 +38,7 @@ class CostRows {
   HostPins* const pins_;
   const MemoryBatches& batches_;
   const std::shared_ptr<Arena> arena_;
-  const SlabRun run_;  ///< a batch, and behind it what is staged
+  const SlabRun run_;  ///< a batch, and after it the staging memory
 };
 
 }  // namespace ringfeed::tools

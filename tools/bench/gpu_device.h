@@ -33,7 +33,7 @@ class CheckedSums {
   std::size_t used_ = 0;
 };
 
-/// What a device computes while it is fed, over and over: the stand-in for a training step.
+/// The work of a device while it is fed, over and over: the stand-in for a training step.
 class StepLoad {
  public:
   virtual ~StepLoad() = default;
@@ -46,7 +46,7 @@ class StepLoad {
 };
 
 /// Matrix products by the tensor cores on CUDA's devices, checked once; else a device that is kept
-/// busy. Throws Error where the device fails, or computes wrongly.
+/// busy. Throws Error if the device fails, or computes wrongly.
 std::unique_ptr<StepLoad> NewStepLoad(const OwnedDevice& device);
 
 }  // namespace ringfeed::tools

@@ -59,7 +59,7 @@ struct FreeAligned {
   void operator()(std::byte* data) const { std::free(data); }
 };
 
-// Blocks of all files, by whoever is free.
+// Blocks of all files, taken by free threads.
 struct PlainReads {
   std::vector<OpenFile> files;
   std::uint64_t blocks_of_file = 0;

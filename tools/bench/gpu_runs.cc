@@ -79,12 +79,12 @@ class MemoryFeedLoop {
   std::uint64_t wrong_ = 0;
 };
 
-constexpr std::size_t kLoadsAhead = 8;   // enqueued at a time: the host is never what is waited for
-constexpr std::size_t kStepsAhead = 64;  // whose events are kept
+constexpr std::size_t kLoadsAhead = 8;   // enqueued at a time: no wait for the host
+constexpr std::size_t kStepsAhead = 64;  // steps with events kept
 constexpr std::uint64_t kWarmUpSteps = 16;
 constexpr std::size_t kMostSteps = std::size_t{1} << 17;
 
-/// Points in one step: before its batch is there, behind that, at its end.
+/// Points in one step: before its batch is there, after that, at its end.
 struct StepEvents {
   explicit StepEvents(const OwnedDevice& device) : begin(device), fed(device), end(device) {}
   OwnedEvent begin;
@@ -277,7 +277,7 @@ MemoryFeedResult RunMemoryFeed(const OwnedDevice& device, const MemoryBatches& b
   Require(device.backend->BindThread(device.number));
   MemoryFeedLoop loop(device, batches, plan.verify);
   for (std::size_t b = 0; b < 2 * SlotsFor(batches.batch_bytes()); ++b) loop.Take();
-  // What is on its way beyond the last batch is the same at both ends.
+  // As many batches are in flight beyond the last one at both ends.
   loop.AwaitTaken();
   const std::uint64_t warm = loop.taken();
   if (plan.running != nullptr) plan.running->store(true, std::memory_order_relaxed);

@@ -12,16 +12,16 @@
 
 namespace ringfeed::tools {
 
-/// Copies of host memory in an arena, in parts that lie within what was registered at once. Throws
-/// Error where it cannot be registered.
+/// Copies of host memory in an arena, in parts that each lie within one registration. Throws Error
+/// if it cannot be registered.
 std::vector<CopyPiece> PinnedPieces(HostPins* pins, const std::byte* from, std::size_t bytes,
                                     std::byte* to);
 
-/// How fast pinned memory comes to a device by copies alone: bytes per second, by events, the
-/// copies being enqueued before the first one may begin. `pins` is the feeds' own.
+/// How fast copies alone bring pinned memory to a device: bytes per second, by events; all copies
+/// are enqueued before the first may begin. `pins` is the feeds' own.
 double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches);
 
-/// How a feed of batches in memory is run.
+/// How to run a feed of batches in memory.
 struct MemoryFeedPlan {
   double seconds = 1;
   bool verify = false;  ///< every batch by its checksum, in slots that are overwritten before
@@ -30,15 +30,15 @@ struct MemoryFeedPlan {
   const std::atomic<bool>* stop = nullptr;  ///< ends it sooner
 };
 
-/// What it came to.
+/// Its result.
 struct MemoryFeedResult {
-  double bytes_per_s = 0;  ///< by the clock, of what came to the device within the time
+  double bytes_per_s = 0;  ///< by the clock, of the bytes that reached the device in that time
   double cpu_s_per_gb = 0;
   std::uint64_t batches = 0;
   std::uint64_t wrong = 0;  ///< batches with other bytes than the host's
 };
 
-/// As many as keep the link busy while the feed looks away, and no more.
+/// As many slots as keep the link busy between the feed's looks, and no more.
 std::size_t SlotsFor(std::size_t batch_bytes);
 
 /// Feeds the device at full speed; nothing but checksums is computed there.
@@ -62,7 +62,7 @@ struct OverlapResult {
 OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
                              const MemoryBatches& batches, double seconds);
 
-/// A training loop: each step takes a batch, looks at all of it (its checksum) and computes.
+/// A training loop: each step takes a batch, reads all of it (its checksum) and computes.
 struct StepsPlan {
   std::uint64_t loads_per_step = 1;
   double seconds = 1;
@@ -72,7 +72,7 @@ struct StepsPlan {
 struct StepsResult {
   std::uint64_t steps = 0;
   double step_s = 0;       ///< median of a step without its stall, by events
-  double stall_share = 0;  ///< of the time of all steps: their streams waiting for their batches
+  double stall_share = 0;  ///< of the time of all steps: time that their streams waited for batches
   double stall_p99_s = 0;
   double wall_per_step_s = 0;  ///< by the clock
   /// CPU time of the looping thread in Next + On + Release.
@@ -90,8 +90,8 @@ struct StepsResult {
 StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
                      const StepsPlan& plan);
 
-/// The median CPU time of a wait on a condition variable, to be had each `interval_s`: no lease
-/// that is waited for costs less.
+/// The median CPU time of a wait on a condition variable that is notified each `interval_s`: the
+/// lower bound for a lease that has to be waited for.
 double BareWaitSeconds(double interval_s);
 
 }  // namespace ringfeed::tools

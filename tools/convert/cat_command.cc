@@ -34,8 +34,8 @@ constexpr char kCatHelp[] =
 
 enum class Spelling { kSha256, kHex, kBase64, kText, kLength, kJson };
 
-// Bytes as they are, except that control characters and backslashes are escaped: a record stays on
-// its line.
+// Bytes as they are, except that control characters and backslashes are escaped, so that a record
+// stays on its line.
 void AppendEscaped(std::span<const std::byte> bytes, std::string* text) {
   for (const std::byte byte : bytes) {
     const auto c = std::to_integer<unsigned char>(byte);

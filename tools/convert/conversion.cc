@@ -23,14 +23,14 @@
 namespace ringfeed::tools {
 namespace {
 
-// Where a record comes from.
+// The origin of a record.
 struct Origin {
   const std::string& file;
   std::int64_t number = 0;  // among the records of the file that are intact
 };
 using RecordSink = std::function<Status(std::span<const std::byte>, const Origin&)>;
 
-// What a format refuses is named by its place in the input.
+// A record that the format refuses is named by its place in the input.
 Status WriteRecord(RecordWriter* writer, std::span<const std::byte> record, const Origin& origin) {
   Status status = writer->Write(record);
   if (status.code() != StatusCode::kInvalidArgument) return status;
@@ -57,7 +57,7 @@ Status CopyFile(const std::string& input, const ConversionOptions& options,
     }
     watch.progress(bytes);
   }
-  // What was skipped is told whatever ended it.
+  // Damage is reported whatever ended the run.
   const std::vector<DamagedRange> met = records.Damage().ranges;
   damage->insert(damage->end(), met.begin(), met.end());
   return read == ReadResult::kFailed ? records.status() : status;
@@ -107,12 +107,12 @@ class PartWriter {
     return part_.records == records_per_file_ ? Finish() : Status();
   }
 
-  // Once all records were written.
+  // Call it after all records were written.
   Status Close() {
     Status status = open_ ? Finish() : Status();
     if (!status.ok()) return status;
     part_.output = PartName(output_, number_);
-    // This may run on a thread: an exception would end all.
+    // This may run on a thread, and an exception would end the process.
     std::error_code failure;
     const bool there = std::filesystem::exists(part_.output, failure);
     if (failure) return StatusFromErrno(failure.value(), "look for " + part_.output);
@@ -158,7 +158,7 @@ class PartWriter {
     return {};
   }
 
-  // Left by a conversion with other options, whose parts must not be mixed with these.
+  // Left by a conversion with other options: its parts must not be mixed with these.
   Status Foreign(const std::string& how) const {
     return Status(StatusCode::kInvalidArgument,
                   part_.output + " is there already and " + how +
@@ -194,7 +194,7 @@ std::vector<std::string> OutputsInFolder(const ConversionPlan& plan) {
   return outputs;
 }
 
-// Before anything is written: no output may be what is read, under whatever name.
+// Before anything is written: no output may be an input, under whatever name.
 void RefuseInputAsOneOf(const ConversionPlan& plan, const std::vector<std::string>& outputs) {
   const std::vector<std::string> read = FilesRead(plan.inputs, plan.options.from);
   for (const std::string& output : outputs) {

@@ -12,28 +12,28 @@
 
 namespace ringfeed::tools {
 
-/// How the records of some files become those of another.
+/// How to turn the records of some files into another file's.
 struct ConversionOptions {
   std::string from;  ///< format as in OpenOptions
   std::string to;    ///< format as in OpenRecordWriter
   OnDamage on_damage = OnDamage::kFail;
-  bool force = false;           ///< also what is up to date
+  bool force = false;           ///< also files that are up to date
   std::size_t arena_bytes = 0;  ///< as in OpenOptions
 };
 
-/// What became of one output file.
+/// The result for one output file.
 struct Conversion {
   enum class Outcome : std::uint8_t { kFailed, kWritten, kUpToDate };
 
   std::string output;
   Outcome outcome = Outcome::kFailed;
-  std::uint64_t records = 0;  ///< that were written
+  std::uint64_t records = 0;  ///< written
   std::uint64_t payload_bytes = 0;
-  std::vector<DamagedRange> damage;  ///< of the inputs; what was skipped or failed at
+  std::vector<DamagedRange> damage;  ///< of the inputs, skipped or not
   Status status;                     ///< why there is no output
 };
 
-/// What a conversion tells and asks while it runs; may be called on any thread.
+/// Callbacks of a running conversion; may be called on any thread.
 struct ConversionWatch {
   std::function<void(std::uint64_t)> progress;  ///< gets the payload bytes of every block
   std::stop_token stop;
@@ -44,39 +44,39 @@ struct ConversionWatch {
 Conversion Convert(const std::vector<std::string>& inputs, const std::string& output,
                    const ConversionOptions& options, const ConversionWatch& watch);
 
-/// What became of a conversion into parts, beside the parts.
+/// The result of a conversion into parts, besides the parts.
 struct PartsResult {
   std::vector<DamagedRange> damage;  ///< of the inputs
   Status status;                     ///< why it ended before the last part
 };
 
-/// The same to PartName(output, 0), 1, …, each of `records_per_file` records but the last. Parts
-/// that are up to date are counted and left as they are; fails where those that are there cannot be
-/// of the same conversion. `done` gets each part in turn.
+/// The same to PartName(output, 0), 1, …, each of `records_per_file` records except the last. Parts
+/// that are up to date are counted and not written again; fails if existing parts cannot be of the
+/// same conversion. `done` gets each part in turn.
 PartsResult ConvertToParts(const std::vector<std::string>& inputs, const std::string& output,
                            std::uint64_t records_per_file, const ConversionOptions& options,
                            const ConversionWatch& watch,
                            const std::function<void(const Conversion&)>& done);
 
-/// What `ringfeed convert` is to do: some files into one, each into a file of its own, or all into
+/// The task of `ringfeed convert`: some files into one, each into a file of its own, or all into
 /// parts.
 struct ConversionPlan {
   std::vector<std::string> inputs;
   std::string output;                  ///< a file, or the folder that `outputs` are in
-  std::vector<std::string> outputs;    ///< one for each input; empty where the output is a file
+  std::vector<std::string> outputs;    ///< one for each input; empty if the output is a file
   std::uint64_t records_per_file = 0;  ///< of a part; 0: no parts
   ConversionOptions options;           ///< both formats checked
 
   bool into_folder() const { return !outputs.empty(); }
 };
 
-/// Completes a plan: `paths` are globs and files, the output last. Throws Error where names,
-/// formats and options do not go together.
+/// Completes a plan: `paths` are globs and files, the output last. Throws Error if names, formats
+/// and options do not fit together.
 ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t records_per_file,
                               ConversionOptions options);
 
-/// Makes the output's folder where it is missing, and removes what a killed conversion of the same
-/// plan left there. Throws Error.
+/// Makes the output's folder if it is missing, and removes the files that a killed conversion of
+/// the same plan left there. Throws Error.
 void PrepareFolder(const ConversionPlan& plan);
 
 }  // namespace ringfeed::tools

@@ -22,13 +22,13 @@
 namespace ringfeed::tools {
 namespace {
 
-/// Says what became of each output, as it is known, and of all in the end.
+/// Reports each output as it is done, and all of them at the end.
 class ConversionReport {
  public:
   ConversionReport(OnDamage on_damage, bool json) : on_damage_(on_damage), json_(json) {}
 
   void Note(const Conversion& conversion);
-  /// What no single output had its part in.
+  /// Damage and failures that belong to no single output.
   void Note(const std::vector<DamagedRange>& damage, const Status& status);
   void PrintTotal(double seconds) const;
   int exit_status() const { return exit_status_; }
@@ -84,7 +84,7 @@ void ConversionReport::Note(const Conversion& conversion) {
   } else {
     std::printf("%-10s %s\n", outcome, conversion.output.c_str());
   }
-  (void)FlushOutput();  // main() sees to its failure
+  (void)FlushOutput();  // main() reports its failure
   Note(conversion.damage, conversion.status);
 }
 
@@ -93,7 +93,7 @@ void ConversionReport::Note(const std::vector<DamagedRange>& damage, const Statu
   if (!damage.empty()) exit_status_ = std::max<int>(exit_status_, kExitData);
   if (on_damage_ == OnDamage::kSkip) TellSkipped(damage, status);
   if (status.ok()) return;
-  // Once interrupted, every output that is left says so.
+  // After an interrupt, every output not yet done would say so.
   if (status.code() == StatusCode::kCancelled && std::exchange(cancelled_, true)) return;
   exit_status_ =
       std::max(exit_status_, damage.empty() ? ExitStatusOfConversion(status) : kExitData);
@@ -197,7 +197,7 @@ class ConvertCommand : public Command {
     RunInOrder(plan.inputs.size(), share.threads, *jobs);
   }
 
-  // One job: what the caller's thread does meanwhile is to draw the bar.
+  // One job; meanwhile the caller's thread draws the bar.
   static void RunFile(const ConversionPlan& plan, const ConversionWatch& watch, ProgressBar* bar,
                       ConversionReport* report, FileJobs* jobs) {
     std::vector<Conversion> outputs;

@@ -32,7 +32,7 @@ constexpr char kDecodeHelp[] =
 
 constexpr std::size_t kFirstBytes = 65536;
 
-/// A stream whose first bytes were read already.
+/// A stream whose first bytes were already read.
 class BegunStream final : public StreamSource {
  public:
   BegunStream(std::vector<std::byte> first, std::unique_ptr<StreamSource> rest)
@@ -84,7 +84,7 @@ class DecodeCommand : public Command {
     return Print(file, &records, goes_on);
   }
 
-  // What `encode` makes of no lines is nothing at all: RecordIO without records.
+  // `encode` turns no lines into no bytes: RecordIO without records.
   int PrintStream(const std::string& file, bool* goes_on) const {
     std::unique_ptr<StreamSource> stream = OpenStream(file);
     std::vector<std::byte> first(kFirstBytes);

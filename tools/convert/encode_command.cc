@@ -32,12 +32,12 @@
 namespace ringfeed::tools {
 namespace {
 
-/// A stream of lines that may be ended from outside: then it ends behind the last line of which the
-/// end came, so that nothing that came is lost and no part of a line is taken for one. Lines are
-/// handed on as soon as they are whole. One thread reads.
+/// A stream of lines that may be ended from outside. Then it ends after the last complete line, so
+/// that no complete line is lost and no part of a line is taken for one. Lines are handed on as
+/// soon as they are whole. One thread reads.
 class LineStream final : public StreamSource {
  public:
-  /// `end` is requested, by any thread, to end it.
+  /// A stop request of `end`, from any thread, ends it.
   LineStream(std::unique_ptr<StreamSource> stream, std::stop_token end);
 
   std::string name() const override { return stream_->name(); }
@@ -50,8 +50,8 @@ class LineStream final : public StreamSource {
 
   const std::unique_ptr<StreamSource> stream_;
   const std::stop_token end_;
-  std::vector<std::byte> held_;  ///< what was read and not handed on
-  std::size_t whole_ = 0;        ///< of it, up to behind the last end of a line
+  std::vector<std::byte> held_;  ///< bytes read and not handed on
+  std::size_t whole_ = 0;        ///< of these, up to and with the last end of a line
   bool done_ = false;
 };
 
@@ -86,7 +86,7 @@ Status LineStream::ReadMore(const std::stop_token& stop) {
   held_.resize(had + got);
   if (!status.ok()) {
     if (stop.stop_requested() || !end_.stop_requested()) return status;
-    held_.resize(whole_);  // of the line at hand nobody knows how it goes on
+    held_.resize(whole_);  // the rest of the present line is unknown
     done_ = true;
     return {};
   }
@@ -146,7 +146,7 @@ class EncodeCommand : public Command {
         if (!IsStreamName(input_)) lines.Close();
       });
       status = Encode(&lines, writer.get());
-      // What came by a stream would be lost; a file can be read again, and half of it is no
+      // What came by a stream would be lost. A file can be read again, and half of it is no
       // success.
       if (interrupt.requested() && IsStreamName(input_)) {
         std::fprintf(stderr, "ringfeed: interrupted: what came until then is written\n");
@@ -179,7 +179,7 @@ class EncodeCommand : public Command {
       if (isatty(STDOUT_FILENO) == 1) {
         throw Refuse("records are no text for a terminal: name an output file, or redirect");
       }
-      // A reader that ends early is an error to be told.
+      // If the reader ends early, that must be reported as an error.
       std::signal(SIGPIPE, SIG_IGN);
       return Taken(OpenRecordStreamWriter(STDOUT_FILENO, "stdout", to_));
     }
@@ -198,7 +198,7 @@ class EncodeCommand : public Command {
   }
 
   Status Encode(FileRecords* lines, RecordWriter* writer) {
-    // A file is read when it is complete; who reads a pipe waits.
+    // A file is read after it is complete; the reader of a pipe waits.
     const bool by_age = to_stdout() && flush_ms_ > 0;
     Deadline flush_at = kNoDeadline;
     ReadResult read;
@@ -219,7 +219,7 @@ class EncodeCommand : public Command {
         flush_at = DeadlineAfter(std::chrono::milliseconds(flush_ms_));
       }
     }
-    bad_lines_ += lines->Damage().records;  // too long to be looked at
+    bad_lines_ += lines->Damage().records;  // too long to be parsed
     return read == ReadResult::kFailed ? lines->status() : Status();
   }
 

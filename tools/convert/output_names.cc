@@ -29,7 +29,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The ending of a format's files; the first one of a format is the one that is written.
+// The endings of a format's files; the first one of a format is used for output.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings = {
     {{"tfrecord", ".tfrecord"},
      {"tfrecord", ".tfrecords"},
@@ -62,7 +62,7 @@ bool NamesCompression(std::string_view format) {
   return TakeCompression(&format) != Compression::kNone;
 }
 
-// What a name's ending asks for: "+gzip", or nothing.
+// The compression that a name's ending asks for: "+gzip", or nothing.
 std::string CompressionByName(std::string_view file) {
   const Compression compression = TakeCompressedEnding(&file);
   return compression == Compression::kNone ? "" : std::string("+") + CompressionName(compression);
@@ -86,15 +86,15 @@ bool TakeNumber(std::string_view* text, std::size_t digits, std::uint64_t* numbe
   return error == std::errc() && taken >= digits;
 }
 
-// Whether the process that is called so may still write that temporary file of its.
+// Whether the process of that id may still write its temporary file of that number.
 bool IsWriting(std::uint64_t process, std::uint64_t number) {
-  // In a container a process that was killed may have had this one's number.
+  // In a container, a process that was killed may have had this process's id.
   if (process == static_cast<std::uint64_t>(getpid())) return number < NextOutputNumber();
   const auto id = static_cast<pid_t>(process);
   return kill(id, 0) == 0 || errno != ESRCH;
 }
 
-// The name of a format all of whose files begin so that it can be told from others, else nothing.
+// The name of a format if all its files begin with a mark that tells it from others, else nothing.
 std::string_view MarkOf(const Format& format) {
   constexpr std::array<std::string_view, 6> kMarked = {"tfrecord", "recordio", "ofrecord",
                                                        "tar",      "npy",      "megatron"};
@@ -102,7 +102,7 @@ std::string_view MarkOf(const Format& format) {
   return found == kMarked.end() ? std::string_view() : *found;
 }
 
-// Nothing of what cannot be read.
+// Empty if the file cannot be read.
 std::vector<std::byte> HeadOf(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(kHeadBytes, '\0');
@@ -212,7 +212,7 @@ void MakeOutOfDate(const std::string& output, const std::vector<std::string>& in
     const fs::file_time_type changed = fs::last_write_time(input, failure);
     if (!failure) newest = std::max(newest, changed);
   }
-  if (newest == fs::file_time_type::min()) return;  // streams, of which nothing is up to date
+  if (newest == fs::file_time_type::min()) return;  // streams: no output of these is up to date
   fs::last_write_time(output, newest - std::chrono::seconds(1), failure);
 }
 
@@ -224,7 +224,7 @@ void RemoveStalePartials(const std::string& folder,
   for (const fs::directory_entry& entry : fs::directory_iterator(place, failure)) {
     if (IsStalePartial(entry.path().filename().string(), is_ours)) stale.push_back(entry.path());
   }
-  for (const fs::path& path : stale) fs::remove(path, failure);  // one left over harms nobody
+  for (const fs::path& path : stale) fs::remove(path, failure);  // one left over does no harm
 }
 
 }  // namespace ringfeed::tools

@@ -7,9 +7,9 @@
 
 namespace ringfeed::tools {
 
-/// The format that an output of this name is written in: `asked`, or, where that is empty, what the
-/// name's ending says. Throws Error where it says nothing, and where it says that the file is
-/// compressed, which no writer does.
+/// The format to write an output of this name in: `asked`, or, if that is empty, the format of the
+/// name's ending. Throws Error if the ending names none, or if it asks for compression, which no
+/// writer does.
 std::string OutputFormat(const std::string& output, const std::string& asked);
 
 /// "FOLDER/train.recordio" for ("a/train.tfrecord.gz", "FOLDER", "recordio:go").
@@ -22,22 +22,22 @@ std::string PartName(const std::string& output, std::size_t part);
 /// Whether `name` is the PartName of a part of `output`; both are names without folders.
 bool IsPartName(const std::string& output, const std::string& name);
 
-/// Whether all of `outputs` are there and no older than all of `inputs`: since files appear under
-/// their names only when they are complete, there is nothing left to do. Never where an input is a
+/// Whether all of `outputs` exist and are no older than all of `inputs`: since files appear under
+/// their names only when they are complete, there is nothing left to do. Never if an input is a
 /// stream.
 bool IsUpToDate(const std::vector<std::string>& outputs, const std::vector<std::string>& inputs);
 
-/// Whether the first bytes of `output`, which is there, are none of another format than `format`, a
-/// name. Of formats without a mark of their own, such as lines or rows, only the mark of another
-/// one or a compression tells them.
+/// Whether the first bytes of `output`, which exists, are not those of another format than
+/// `format`, a name. Formats without a mark of their own, such as lines or rows, are recognised
+/// only by another format's mark or a compression.
 bool MayBeOfFormat(const std::string& output, const std::string& format);
 
-/// Dates `output` before the newest of `inputs`: something is missing in it, and nobody is to take
-/// it for up to date.
+/// Dates `output` before the newest of `inputs`: something is missing in it, so it must not count
+/// as up to date.
 void MakeOutOfDate(const std::string& output, const std::vector<std::string>& inputs);
 
-/// Removes from `folder` what writers of files whose names `is_ours` accepts left behind when they
-/// were killed: temporary files of processes that are not there any more.
+/// Removes from `folder` the temporary files that killed writers left: those of processes that no
+/// longer run, for files whose names `is_ours` accepts.
 void RemoveStalePartials(const std::string& folder,
                          const std::function<bool(const std::string& name)>& is_ours);
 

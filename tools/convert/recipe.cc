@@ -17,9 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// It is renamed with its file, and goes when another file takes the name.
+// It is renamed with its file, and is lost when another file takes the name.
 constexpr char kAttribute[] = "user.ringfeed.recipe";
-constexpr std::size_t kMostBytes = 256;  // of one that anybody wrote
+constexpr std::size_t kMostBytes = 256;  // of one that any program wrote
 
 }  // namespace
 

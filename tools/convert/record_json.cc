@@ -47,7 +47,7 @@ void AppendFloating(T value, std::string* json) {
   } else {
     const std::size_t start = json->size();
     AppendDigits(value, json);
-    // A reader that tells integers from other numbers shall take it for what it is.
+    // Readers that tell integers from other numbers must take it for a float.
     if (json->find_first_of(".e", start) == std::string::npos) *json += ".0";
   }
 }
@@ -97,8 +97,8 @@ void AppendElement(DType dtype, const std::byte* from, std::string* json) {
   }
 }
 
-// An array of `shape` as nested arrays, a number for the shape of a scalar. Moves *from past what
-// was appended.
+// An array of `shape` as nested arrays, a number for the shape of a scalar. Moves *from past the
+// appended values.
 void AppendNested(DType dtype, std::span<const std::int64_t> shape, const std::byte** from,
                   std::string* json) {
   if (shape.empty()) {
@@ -114,8 +114,8 @@ void AppendNested(DType dtype, std::span<const std::int64_t> shape, const std::b
   *json += ']';
 }
 
-// Of a tensor with LoD an array for each sequence of each level. Entries [begin, end) of what
-// stands below the levels: sequences of the next one, or rows.
+// For a tensor with LoD: an array for each sequence of each level. Entries [begin, end) of the
+// level below: sequences of the next one, or rows.
 void AppendLevel(const Tensor& tensor, std::size_t level, std::int64_t begin, std::int64_t end,
                  std::string* json) {
   const bool rows = level == tensor.lod.size();
@@ -143,7 +143,7 @@ void AppendJsonKey(std::string_view key, std::string* json) {
   *json += Json(key).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A string where the bytes are UTF-8, else {"base64": "…"}.
+// A string if the bytes are UTF-8, else {"base64": "…"}.
 void AppendJsonBytes(std::span<const std::byte> bytes, std::string* json) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   try {
@@ -159,7 +159,7 @@ using RecordBytes = std::span<const std::byte>;
 
 enum class ListKind : std::uint8_t { kBytes, kFloat, kDouble, kInt };
 
-// The list that a field of the message Feature is, by its number from 1.
+// The list kind of a field of the message Feature, by its number from 1.
 constexpr std::array kExampleLists = {ListKind::kBytes, ListKind::kFloat, ListKind::kInt};
 constexpr std::array kOFRecordLists = {ListKind::kBytes, ListKind::kFloat, ListKind::kDouble,
                                        ListKind::kInt, ListKind::kInt};
@@ -168,7 +168,7 @@ constexpr std::uint32_t Delimited(std::uint32_t field) {
   return WireTag(field, WireType::kDelimited);
 }
 
-// Before a value or an entry; none has a bracket for its last byte.
+// Before a value or an entry; neither ends with an opening bracket.
 void AppendSeparator(std::string* json) {
   if (json->back() != '[' && json->back() != '{') *json += ", ";
 }
@@ -326,8 +326,8 @@ bool AppendSequences(RecordBytes feature_lists, std::string* json) {
 }
 
 // Appends all features of a serialised tf.Example as an object of lists; of a tf.SequenceExample
-// those of its context, and under "feature_lists" a list of lists for each sequence. False where
-// the bytes are neither; *json then holds a part of it.
+// those of its context, and under "feature_lists" a list of lists for each sequence. False if the
+// bytes are neither; *json then holds a part of it.
 bool AppendExampleJson(RecordBytes record, std::string* json) {
   WireReader reader(record);
   *json += '{';
@@ -350,7 +350,7 @@ bool AppendExampleJson(RecordBytes record, std::string* json) {
   return true;
 }
 
-// The same of OneFlow's OFRecord.
+// The same for OneFlow's OFRecord.
 bool AppendOFRecordJson(RecordBytes record, std::string* json) {
   *json += '{';
   if (!AppendEntries(kOFRecordLists, AppendFeature, record, json)) return false;

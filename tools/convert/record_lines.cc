@@ -16,11 +16,11 @@ constexpr std::size_t kManyBytes = 128 * 1024;
 /// Lines to stdout, many at a time.
 class LineOutput {
  public:
-  /// To append to.
+  /// The text to append to.
   std::string* text() { return &text_; }
-  /// Writes it out where it has become long.
+  /// Writes it out if it has become long.
   Status EndLine();
-  /// Writes it out in any case, for whoever waits at the other end of a pipe.
+  /// Writes it out in any case, for a reader at the other end of a pipe.
   Status Flush();
 
  private:
@@ -33,18 +33,18 @@ Status LineOutput::Flush() {
   std::fwrite(text_.data(), 1, text_.size(), stdout);
   text_.clear();
   Status status = FlushOutput();
-  if (!status.ok()) OutputFailureIsTold();  // by whoever gets it
+  if (!status.ok()) OutputFailureIsTold();  // by the caller
   return status;
 }
 
-// What a run skipped and what it ended with, on stderr, and the exit status for it.
+// Reports on stderr what a run skipped and how it ended; returns the exit status for it.
 int TellEnd(OnDamage on_damage, const Status& status, const std::vector<DamagedRange>& damage) {
   if (on_damage == OnDamage::kSkip) TellSkipped(damage, status);
   TellFailure(status);
   return damage.empty() ? ExitStatusOf(status) : kExitData;
 }
 
-// The lines of some records, from the one of that number on.
+// The lines of some records; `first` is the number of the first one.
 Status PrintSome(std::span<const RecordSpan> some, const std::string& file, std::int64_t first,
                  OnDamage on_damage, const SpellRecord& spell, LineOutput* output,
                  std::vector<DamagedRange>* damage) {

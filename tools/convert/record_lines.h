@@ -15,12 +15,11 @@ namespace ringfeed::tools {
 /// Appends one record without a line end; a failure is damage of that record.
 using SpellRecord = std::function<Status(std::span<const std::byte> record, std::string* text)>;
 
-/// Prints a line for each intact record of `file`. What was damaged is told on stderr, also where
-/// it fails or is interrupted behind that; under kSkip also records that could not be spelled are.
-/// Returns the ExitStatus.
+/// Prints a line for each intact record of `file`. Reports damage on stderr, even if it fails or is
+/// interrupted later; under kSkip also records that could not be spelled. Returns the ExitStatus.
 int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* records,
                  const SpellRecord& spell);
-/// Prints each row as a JSON object, and what was damaged as above.
+/// Prints each row as a JSON object, and reports damage as above.
 int PrintRows(OnDamage on_damage, FileRows* rows);
 
 }  // namespace ringfeed::tools

@@ -16,10 +16,10 @@ class App;
 
 namespace ringfeed::tools {
 
-/// What `ringfeed feed` is told about devices.
+/// The options of `ringfeed feed` about devices.
 struct DeviceOptions {
   std::string devices;  ///< "emu:2", "cuda", "cuda:0,1", "auto"; "": none
-  double step_ms = 0;   ///< that a device computes for each batch
+  double step_ms = 0;   ///< compute time of a device for each batch
   std::size_t slots = 3;
   Distribution distribution = Distribution::kRoundRobin;
   LastStep last_step = LastStep::kUneven;
@@ -31,21 +31,21 @@ struct DeviceOptions {
   bool wanted() const { return !devices.empty(); }
 };
 
-/// Adds --devices and those that mean nothing without it.
+/// Adds --devices and the options that have no meaning without it.
 void AddDeviceOptions(CLI::App* app, DeviceOptions* options);
 
-/// The devices that a text stands for.
+/// The devices that a text selects.
 struct ChosenDevices {
   std::shared_ptr<DeviceBackend> backend;
   std::vector<int> numbers;
   std::string reason;  ///< of "auto": why these; else ""
 };
 
-/// Throws Error for a kind that is not known or cannot be used, with what it says, and for devices
-/// that there are not. "auto" that comes to emulated devices is told on stderr. Starts what the
+/// Throws Error for a kind that is not known or cannot be used, with its reason, and for devices
+/// that do not exist. If "auto" selects emulated devices, says so on stderr. Starts whatever the
 /// backend starts: threads, a driver.
 ChosenDevices ChooseDevices(const std::string& text);
-/// The same, each by itself, for those who work on devices without a feed.
+/// The same, each by itself, for code that uses devices without a feed.
 std::vector<OwnedDevice> DevicesNamed(const std::string& text);
 
 }  // namespace ringfeed::tools

@@ -86,7 +86,7 @@ void PrintKinds(const std::vector<DeviceKindStatus>& kinds) {
   }
 }
 
-// The first failure of all that was looked at.
+// The first failure in the topology.
 Status FirstFailure(const Topology& topology) {
   for (const DevicePlacement& device : topology.devices) {
     if (!device.status.ok()) return device.status;
@@ -129,7 +129,7 @@ class DevicesCommand : public Command {
   }
 
  private:
-  // Null where none were asked for and CUDA cannot be used.
+  // Null if none were asked for and CUDA cannot be used.
   std::shared_ptr<DeviceBackend> Open(const std::vector<DeviceKindStatus>& kinds) const {
     if (!devices_.empty()) return OpenDevices(devices_);
     const bool cuda = std::any_of(kinds.begin(), kinds.end(), [](const DeviceKindStatus& kind) {

@@ -26,8 +26,8 @@ void AddRecords(const FeedPlan& plan, const std::string& file, PayloadHasher* ha
   if (result == ReadResult::kFailed) throw Error(walk.status());
 }
 
-// Of the records that a feed finds there: none in an empty file of a format that begins with a
-// header, and none, where damage is skipped, in one that cannot be read, which the feed reports.
+// Sums of the records that a feed finds there: none in an empty file of a format that begins with a
+// header, and, if damage is skipped, none in a file that cannot be read, which the feed reports.
 HashSums SumsOfFiles(const FeedPlan& plan) {
   HashSums sums;
   PayloadHasher hasher(plan.hash);
@@ -90,7 +90,7 @@ void DeliveryLedger::Close(const HashSums& delivery) {
 }
 
 void DeliveryLedger::AddBatch(const Instance& batch) {
-  // The last field is the one of hashes, where there is one.
+  // The last field has the hashes, if there are any.
   const std::uint64_t rows = batch.empty() ? 0 : RowsOfTensor(batch.back());
   if (rows == 0) return;
   HashSums delivery;

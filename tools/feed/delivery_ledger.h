@@ -25,16 +25,17 @@ struct HashSums {
   bool operator==(const HashSums&) const = default;
 };
 
-/// Its own rows: of its top level, where it has levels.
+/// The tensor's own rows: of its top level, if it has levels.
 std::uint64_t RowsOfTensor(const Tensor& tensor);
 
-/// Keeps account of what a chain delivered, from the deliveries themselves. One thread at a time.
+/// Counts what a chain delivered, from the deliveries themselves. One thread at a time.
 class DeliveryLedger {
  public:
   /// With `keep_deliveries`, the sums of each delivery are kept for later comparison.
   DeliveryLedger(PayloadHash hash, bool keep_deliveries);
 
-  /// A batch; its last field is a HashedPayload where there is a hash. One without rows is none.
+  /// Adds a batch; its last field is a HashedPayload if there is a hash. A batch without rows does
+  /// not count.
   void AddBatch(const Instance& batch);
   void AddBlock(std::span<const RecordSpan> records);
 
@@ -42,7 +43,7 @@ class DeliveryLedger {
   /// Without a hash, payload_bytes are known for blocks only.
   const HashSums& totals() const { return totals_; }
   const std::vector<HashSums>& kept() const { return kept_; }
-  /// With kSha256: SHA-256 over the SHA-256 of each payload, in the order of delivery. Once.
+  /// With kSha256: SHA-256 over the SHA-256 of each payload, in the order of delivery. Call once.
   std::string FinishOrderDigest() { return HexText(order_.Finish()); }
   std::string Multiset() const { return multiset_.Hex(); }
 
@@ -62,16 +63,16 @@ class DeliveryLedger {
 
 /// Whether each pass delivered every record of the files exactly once.
 struct DeliveryCheck {
-  bool done = false;  ///< false where the run was too short to say
+  bool done = false;  ///< false if the run was too short to say
   bool exact = false;
-  std::uint64_t passes = 0;  ///< that were compared
+  std::uint64_t passes = 0;  ///< compared
   HashSums files;            ///< of one pass, as the files have them
   std::string what;          ///< the outcome in words
 };
 
 /// Reads the files once more by a plain loop (RecordWalk) and compares the records' number, bytes
 /// and hash sums with those of every pass that `ledger` kept; `complete`: the run came to the end
-/// of the data. Throws Error where a file cannot be read so.
+/// of the data. Throws Error if a file cannot be read so.
 DeliveryCheck CheckDeliveries(const FeedPlan& plan, const DeliveryLedger& ledger, bool complete);
 
 }  // namespace ringfeed::tools

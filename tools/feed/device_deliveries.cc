@@ -12,7 +12,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// Of one step of the first dimension.
+// Bytes of one step of the first dimension.
 std::uint64_t StepBytes(const Tensor& tensor) {
   const auto steps = tensor.shape.empty() ? 1 : static_cast<std::uint64_t>(tensor.shape[0]);
   return steps == 0 ? 0 : tensor.bytes / steps;

@@ -25,7 +25,7 @@
 namespace ringfeed::tools {
 namespace {
 
-/// An unsettled batch whose rows are expected once it is known which of them are left.
+/// An unsettled batch; its rows are expected after it is known which of them are left.
 class WatchedUnsettled final : public UnsettledBatch {
  public:
   WatchedUnsettled(std::shared_ptr<UnsettledBatch> inner, std::vector<std::uint64_t> row_digests,
@@ -48,7 +48,7 @@ class WatchedUnsettled final : public UnsettledBatch {
   DeviceDeliveries* const deliveries_;
 };
 
-/// A supply that tells what it gives, row by row, to whoever compares it with what arrives.
+/// A supply that reports its rows, one by one, to the object that compares them with the arrivals.
 class WatchedSupply final : public BatchSupply {
  public:
   /// `deliveries` outlives this.
@@ -58,7 +58,7 @@ class WatchedSupply final : public BatchSupply {
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     const SupplyResult result = inner_->Take(batch, status, stop);
     if (result != SupplyResult::kBatch) return result;
-    // The device takes what is pending from where it was read all the same.
+    // The device still takes pending bytes from the memory they were read into.
     *status = MakeCopies(batch->pending);
     if (!status->ok()) return SupplyResult::kFailed;
     std::vector<std::uint64_t> row_digests = RowDigests(batch->tensors);
@@ -90,7 +90,7 @@ constexpr std::int64_t kPatienceMs = 30'000;
 
 std::int64_t StepNanos(const DeviceOptions& options) { return std::llround(options.step_ms * 1e6); }
 
-// Rows of two passes may stand in one batch where the last batches are spread anew.
+// One batch may hold rows of two passes if the last batches are spread anew.
 DeviceDeliveries::Options DeliveriesOptions(const FeedPlan& plan, const DeviceOptions& options,
                                             bool verify) {
   return {.hashes = plan.hash != PayloadHash::kNone,
@@ -98,7 +98,7 @@ DeviceDeliveries::Options DeliveriesOptions(const FeedPlan& plan, const DeviceOp
           .row_by_row = verify && options.last_step == LastStep::kShort};
 }
 
-// What CLOCK_REALTIME is ahead of the devices' clock: the try that took the shortest.
+// How far CLOCK_REALTIME is ahead of the devices' clock: the shortest of several tries.
 std::int64_t RealtimeOffsetNanos(const DeviceBackend& backend) {
   constexpr int kTries = 8;
   std::int64_t shortest_ns = std::numeric_limits<std::int64_t>::max();
@@ -136,7 +136,7 @@ DeviceFeedRun::~DeviceFeedRun() {
 }
 
 FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
-  // A device whose step takes long is not one that nobody serves.
+  // A device with a long step is not starved.
   const auto steps_ms = static_cast<std::int64_t>(4 * options_.step_ms);
   FeedOptions feed;
   feed.backend = chosen.backend;
@@ -200,7 +200,7 @@ Status DeviceFeedRun::RunLoops() {
         const Status status = loop->Run();
         if (status.ok()) return;
         note(status);
-        // The others would wait for this device to take its batches.
+        // Otherwise the other loops would wait for this device to take its batches.
         if (!loop->feed_ended()) (void)feed_->Close();
       }));
     } catch (...) {

@@ -22,16 +22,16 @@ namespace ringfeed::tools {
 class DeviceFeedRun {
  public:
   /// With `verify`, every tensor is copied back and compared with what was read. `plan` has
-  /// batches; it and `options` outlive this. Throws Error where the chain cannot be built.
+  /// batches; it and `options` outlive this. Throws Error if the chain cannot be built.
   DeviceFeedRun(const FeedPlan& plan, const DeviceOptions& options, bool verify);
   ~DeviceFeedRun();
   DeviceFeedRun(const DeviceFeedRun&) = delete;
   DeviceFeedRun& operator=(const DeviceFeedRun&) = delete;
 
-  /// Once. `progress` is called for every batch, by one thread at a time. Throws Error for failures
-  /// of set-up.
+  /// Call once. `progress` is called for every batch, by one thread at a time. Throws Error for
+  /// failures of set-up.
   FeedResult Run(const std::function<void(const HashSums& so_far)>& progress);
-  /// Ends Run soon, from any thread: behind the steps that devices are at.
+  /// Ends Run soon, from any thread: after the devices' present steps.
   void Stop();
   DeliveryLedger& ledger() { return ledger_; }
   PipelineStats StatsNow() const { return reader_.Stats(); }
@@ -42,11 +42,11 @@ class DeviceFeedRun {
   TimelineOrigin timeline_origin() const;
 
  private:
-  /// False where it was stopped before.
+  /// False if it was stopped before.
   bool StartFeed(const ChosenDevices& chosen);
   FeedOptions FeedOptionsOf(const ChosenDevices& chosen) const;
   void MakeLoops(const DeviceLoop::Deliver& deliver);
-  /// The first failure that is not the end of the others; OK where all came to the end.
+  /// The first failure that another loop's end did not cause; OK if all came to the end.
   Status RunLoops();
   void MakeReport();
   void ReportHazards(const DeviceBackend& backend);

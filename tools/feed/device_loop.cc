@@ -94,7 +94,7 @@ Status DeviceLoop::Open() {
   return status;
 }
 
-// It is a thread's life: what is thrown, by the device or for want of memory, ends with it.
+// This is a thread's whole work, so an exception, by the device or for lack of memory, ends here.
 Status DeviceLoop::Run() {
   Status status;
   try {
@@ -157,7 +157,7 @@ Status DeviceLoop::Enqueue(DeviceLease* lease, Step* step) {
   }
   if (status.ok()) status = backend_->Record(step->end, compute_stream_);
   const std::uint64_t valid_rows = lease->valid_rows();
-  // All of a batch whose last field, the one of hashes, has other rows than the first.
+  // All rows of a batch if its last field, the hashes, has other rows than the first.
   const bool whole = valid_rows == lease->rows();
   step->delivery.records = whole && !tensors.empty() ? RowsOfTensor(tensors.back()) : valid_rows;
   if (status.ok() && options_.copy_back != CopyBack::kNothing) {
@@ -180,7 +180,7 @@ Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t 
   step->offsets.clear();
   if (Status status = PlaceCopies(tensors, step); !status.ok()) return status;
   for (std::size_t t = 0; t < tensors.size(); ++t) {
-    // The lease's offsets go with it.
+    // The lease's offsets are lost with the lease.
     for (auto& level : step->tensors[t].lod) {
       const auto& own = step->offsets.emplace_back(level.begin(), level.end());
       level = own;
@@ -256,7 +256,7 @@ void DeviceLoop::DeliverCopies(Step* step) {
   }
   const std::byte* const hashes = step->copies.back();
   const std::uint64_t bytes =
-      std::min<std::uint64_t>(step->delivery.records * sizeof(HashedPayload),  // not of repeated
+      std::min<std::uint64_t>(step->delivery.records * sizeof(HashedPayload),  // without repeats
                               step->tensors.back().bytes);
   step->delivery.hashes.assign(hashes, hashes + bytes);
   if (options_.copy_back != CopyBack::kEverything) return;

@@ -28,23 +28,23 @@ struct DeviceLoopTimes {
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;          ///< of the last step
   std::int64_t first_ready_ns = 0;  ///< when the first batch was on the device; 0: there was none
-  std::int64_t stall_ns = 0;        ///< that the device had nothing to do but to wait for a batch
+  std::int64_t stall_ns = 0;        ///< the device only waited for a batch
 };
 
-/// What came back from a device, and through which memory.
+/// The bytes that came back from a device, and through which memory.
 struct CopiedBack {
   std::uint64_t bytes = 0;
   std::uint64_t unpinned_bytes = 0;  ///< to memory that is not registered: such copies block
-  std::string unpinned_reason;       ///< why; "" where there are none
-  std::size_t memory_bytes = 0;      ///< that it came to, at most at a time
+  std::string unpinned_reason;       ///< why; "" if there are none
+  std::size_t memory_bytes = 0;      ///< most of it in use at a time
 };
 
-/// What of a batch is copied back.
+/// The part of a batch that is copied back.
 enum class CopyBack : std::uint8_t { kNothing, kHashes, kEverything };
 
-/// A training loop on one device, as one would write it, but that it computes nothing: Next, On,
-/// a step of a given length, Release. The host enqueues up to two steps ahead, so that the device
-/// never waits for the host, and waits then for the oldest.
+/// A training loop on one device, as a user would write it, except that it computes nothing: Next,
+/// On, a step of a given length, Release. The host enqueues up to two steps ahead, so that the
+/// device never waits for the host, and then waits for the oldest.
 class DeviceLoop {
  public:
   struct Options {
@@ -52,22 +52,22 @@ class DeviceLoop {
     std::size_t lane = 0;      ///< its place in the feed's list
     std::int64_t step_ns = 0;  ///< 0: no step
     CopyBack copy_back = CopyBack::kNothing;
-    /// With kEverything: the hashes are taken of the first `hashed_fields` fields of each row as
-    /// they came back; 0: they are the last field.
+    /// With kEverything: hashes the first `hashed_fields` fields of each row as they came back; 0:
+    /// the hashes are the last field.
     std::size_t hashed_fields = 0;
     PayloadHash hash = PayloadHash::kNone;
-    /// That copies come back to; null: the process's own.
+    /// For the memory that copies come back to; null: the process's own.
     std::shared_ptr<Arena> arena{};
   };
   using Deliver = std::function<void(DeviceDelivery)>;
 
-  /// Both outlive this. `deliver` is called for each batch once its step is done.
+  /// Both outlive this. `deliver` is called for each batch after its step is done.
   DeviceLoop(FeedCore* feed, Timeline* timeline, Options options, Deliver deliver);
   DeviceLoop(const DeviceLoop&) = delete;
   DeviceLoop& operator=(const DeviceLoop&) = delete;
 
-  /// To the end of the data, or a failure; what was taken before is done and delivered then. Once,
-  /// by the thread that drives the device.
+  /// Runs to the end of the data, or a failure; batches taken before are finished and delivered
+  /// then. Call once, in the thread that drives the device.
   Status Run();
   const DeviceLoopTimes& times() const { return times_; }
   const CopiedBack& copied_back() const { return copied_back_; }
@@ -76,11 +76,11 @@ class DeviceLoop {
 
  private:
   struct Step {
-    DeviceEvent ready;   ///< the batch is there, and what was before is done
+    DeviceEvent ready;   ///< the batch is there, and all earlier work is done
     DeviceEvent end;     ///< the step is done
     DeviceEvent looked;  ///< all is copied back
     DeviceDelivery delivery;
-    std::vector<Tensor> tensors;  ///< what is copied back, without their data
+    std::vector<Tensor> tensors;  ///< the ones copied back, without their data
     std::vector<std::vector<std::int64_t>> offsets;
     std::vector<std::byte*> copies;  ///< of each tensor, in `landing`
     std::unique_ptr<LandingMemory> landing;
@@ -91,7 +91,7 @@ class DeviceLoop {
   Status LoopAndFinish();
   Status Loop();
   Status FinishAll();
-  /// By the same thread: another one may not be bound to a device.
+  /// Call it in the same thread: another one may not be bound to a device.
   void Close();
   Status Enqueue(DeviceLease* lease, Step* step);
   Status EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows, Step* step);
@@ -100,7 +100,7 @@ class DeviceLoop {
   Status FinishOldest();
   Status AccountFor(const Step& step);
   void DeliverCopies(Step* step);
-  /// Takes the hashes of what came back.
+  /// Hashes the rows that came back.
   void HashRows(Step* step);
   Status WaitFor(DeviceEvent event);
 
@@ -112,18 +112,18 @@ class DeviceLoop {
   DeviceStream compute_stream_;
   DeviceStream look_stream_;
   StreamClock clock_;
-  std::shared_ptr<HostPins> pins_;  ///< where something is copied back
+  std::shared_ptr<HostPins> pins_;  ///< if something is copied back
   std::vector<std::unique_ptr<Step>> all_;
   std::deque<Step*> running_;
   std::deque<Step*> idle_;
-  bool half_enqueued_ = false;  ///< no event stands behind what was enqueued last
+  bool half_enqueued_ = false;  ///< no event follows the last enqueued work
   bool feed_ended_ = false;
   DeviceLoopTimes times_;
   CopiedBack copied_back_;
 };
 
-/// The part of the time that copies to a device ("copy" spans of its track) took during which the
-/// device computed ("step" spans). None where it computed nothing, or nothing was copied.
+/// The share of the time of copies to a device ("copy" spans of its track) in which the device
+/// computed ("step" spans). None if it computed nothing, or nothing was copied.
 std::optional<double> CopyOverlap(std::span<const TimeSpan> spans, int track);
 
 }  // namespace ringfeed::tools

@@ -31,13 +31,13 @@
 namespace ringfeed::tools {
 namespace {
 
-/// A file for a timeline: opened before a run, so that a name that cannot be written ends the run
-/// before it began.
+/// A file for a timeline. It is opened before a run, so that a name that cannot be written ends the
+/// run before it begins.
 class ChromeTraceFile {
  public:
   /// Throws Error.
   explicit ChromeTraceFile(std::string path);
-  /// Throws Error where it could not be written whole.
+  /// Throws Error if it could not be written whole.
   void Write(const Timeline& timeline, const TimelineOrigin& origin);
 
  private:
@@ -51,7 +51,7 @@ ChromeTraceFile::ChromeTraceFile(std::string path)
 }
 
 void ChromeTraceFile::Write(const Timeline& timeline, const TimelineOrigin& origin) {
-  // What stood there stays until there is something to take its place.
+  // The old contents stay until there are new ones.
   std::error_code failure;
   if (std::filesystem::is_regular_file(path_, failure)) {
     std::filesystem::resize_file(path_, 0, failure);
@@ -96,7 +96,7 @@ constexpr char kFeedHelp[] =
     "parts.\n\n"
     "Ctrl-C ends it with the report so far and exit status 0; a second one kills it.";
 
-// About how many payload bytes a run will deliver; 0 where nobody knows.
+// About how many payload bytes a run will deliver; 0 if it is not known.
 std::uint64_t ExpectedBytes(const FeedPlan& plan) {
   std::uint64_t bytes = 0;
   for (const std::string& file : ExpandNames(plan.files)) {
@@ -136,14 +136,15 @@ class FeedCommand : public Command {
     CompletePlan(speed_, &plan_);
     plan_.batching.rank = ChooseRank(ranks_);
     plan_.open.note_records = !trail_.journal.empty();
-    // All ranks end behind the same batch, also one that has no row of it: so does one alone.
+    // All ranks end after the same batch, even a rank without a row of it, and a single process
+    // likewise.
     if (!devices_.wanted()) plan_.batching.empty_batches = true;
-    // A block of records may reach over the end of a pass, a batch does not.
+    // A block of records may cross the end of a pass; a batch does not.
     const bool in_batches = verify_ || devices_.wanted() || trail_.any() || several_ranks();
     if (in_batches && !plan_.batched()) plan_.batch = kDefaultBatch;
     const bool digests = digest_ || (json_ && !no_digest_);
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
-    // What the host has hashed it has looked at: nothing would be read past it.
+    // To hash a record the host has to read it, so nothing would be read past the host.
     plan_.hash_arrived = devices_.wanted() && devices_.transfer == TransferPlan::kDirect &&
                          plan_.hash != PayloadHash::kNone && FieldsOfWholeRecords(plan_) > 0;
     RefuseToVerifyAPart();
@@ -189,7 +190,7 @@ class FeedCommand : public Command {
     for (const std::string& output : {trail_.position_out, trail_.journal, devices_.trace}) {
       RefuseInputAsOutput(files, output);
     }
-    // A position may take the place of the one before it.
+    // A position may replace the one before it.
     RefuseInputAsOutput({trail_.position_in}, trail_.journal);
     RefuseOneOutputTwice({trail_.position_out, trail_.journal, devices_.trace});
   }
@@ -252,14 +253,14 @@ class FeedCommand : public Command {
     } else {
       std::fputs(FeedReportText(plan_, report).c_str(), stdout);
     }
-    (void)FlushOutput();  // main() sees to its failure
+    (void)FlushOutput();  // main() reports its failure
     TellFailure(report.result.status);
   }
 
   static int ExitStatusOfReport(const FeedReport& report) {
     int exit_status = ExitStatusOf(report.result.status);
     const bool damaged = report.result.stats.damaged_records > 0;
-    // A mistake of the program's stays one, also where records were refused for it.
+    // A mistake of the program's keeps its status, even if records were refused because of it.
     if (damaged && exit_status == kExitFine) exit_status = kExitData;
     if (report.check && !report.check->exact) exit_status = kExitData;
     const bool hazards =

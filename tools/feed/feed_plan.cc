@@ -28,13 +28,13 @@ std::shared_ptr<const Parser> OwnParser(const FeedPlan& plan) {
 
 std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
   std::shared_ptr<const Parser> parser = OwnParser(plan);
-  // Where a batch joins records, only a field of one value a record tells how many they were.
+  // If a batch joins records, only a field with one value a record tells their number.
   const bool countable = !parser->has_lod();
   if ((plan.hash == PayloadHash::kNone || plan.hash_arrived) && countable) return parser;
   return std::make_shared<HashingParser>(std::move(parser), plan.hash);
 }
 
-// The shuffle of stripes was called so before 0.1.
+// Before 0.1 the shuffle of stripes had this name.
 std::string RenameBlocks(std::string& mode) {
   if (mode != "blocks") return {};
   std::fprintf(stderr, "ringfeed: --shuffle-mode blocks is called stripes now\n");
@@ -74,8 +74,8 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
 
 constexpr int kMostRanks = 1 << 20;
 
-// What tells one launch of a launcher from its others. torchrun's is its own choice and may come
-// again, which takes nothing away; its count of restarts is not the same on all machines.
+// What tells one launch of a launcher from its others. For torchrun that is its own choice and may
+// repeat, which does no harm; its count of restarts is not the same on all machines.
 struct LaunchVariables {
   std::string_view source;
   std::array<const char*, 3> names;
@@ -186,7 +186,7 @@ void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed) {
 
 namespace {
 
-// "-header" without names: those of the files.
+// "-header" without names: takes the names of the files.
 void ReadHeader(FeedPlan* plan) {
   constexpr std::string_view kWord = " -header ";
   const std::size_t at = (plan->parse + ' ').find(kWord);
@@ -215,7 +215,7 @@ void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
   ReadHeader(plan);
   if (speed.arena_bytes == 0) return;
   plan->open.arena = std::make_shared<PinnedArena>(speed.arena_bytes);
-  plan->open.arena_bytes = speed.arena_bytes;  // there is nobody to share it with
+  plan->open.arena_bytes = speed.arena_bytes;  // nothing else shares it
 }
 
 void AddRankOptions(CLI::App* app, RankOptions* options) {

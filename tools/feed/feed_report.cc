@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kHazardsShown = 5;
 
-// Of the loop's time; none where there was no batch.
+// Share of the loop's time; none if there was no batch.
 std::optional<double> StallOf(const DeviceLoopTimes& times) {
   const std::int64_t wall_ns = times.end_ns - times.begin_ns;
   if (wall_ns <= 0) return std::nullopt;
@@ -200,12 +200,12 @@ TableRows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
     rows.push_back({"delivered", (report.check->exact ? "" : "WRONG: ") + report.check->what});
   }
   if (result.interrupted) rows.push_back({"interrupted", "this is the report so far"});
-  // What failed is told behind the report, on standard error.
+  // Failures are told after the report, on standard error.
   if (!result.status.ok()) rows.push_back({"failed", "this is the report so far"});
   return rows;
 }
 
-// Puts it behind what is in `json`.
+// Appends it to `json`.
 void AddDeviceReport(const DeviceReport& report, Json* json) {
   Json list = Json::array();
   for (const DeviceResult& device : report.devices) {
@@ -249,7 +249,7 @@ std::string CopiedBackText(const CopiedBack& back) {
   return text + "\n";
 }
 
-// A table of the devices, and a line for each thing that is out of the ordinary.
+// A table of the devices, and a line for each unusual fact.
 std::string DeviceReportText(const DeviceReport& report) {
   TableRows rows = {{"device", "batches", "stall", "overlap", "copied", "slots", "grown"}};
   std::string text;

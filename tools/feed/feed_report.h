@@ -15,7 +15,7 @@
 
 namespace ringfeed::tools {
 
-/// What one device came to.
+/// The result of one device.
 struct DeviceResult {
   DeviceFeedStats stats;
   DeviceLoopTimes times;
@@ -23,7 +23,7 @@ struct DeviceResult {
   CopiedBack back;                ///< with --verify or digests
 };
 
-/// What `ringfeed feed --devices` says beside what `feed` says.
+/// What `ringfeed feed --devices` reports besides the report of `feed`.
 struct DeviceReport {
   std::string kind;    ///< "cuda", "emu"
   std::string reason;  ///< why these devices, of "auto"; else ""
@@ -32,10 +32,10 @@ struct DeviceReport {
   std::uint64_t repeated_rows = 0;                  ///< in the last step
   std::string pinning;                              ///< "", or why some memory is not registered
   std::optional<std::vector<std::string>> hazards;  ///< offences, of emulated devices
-  std::string difference;  ///< "", or what did not arrive on a device as it was read
+  std::string difference;                           ///< "", or what arrived on a device differently
 };
 
-/// Everything that `ringfeed feed` says at its end.
+/// The whole report of `ringfeed feed`.
 struct FeedReport {
   FeedResult result;
   bool digests =

@@ -12,7 +12,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// Without an index an audit counts them itself.
+// Without an index, an audit counts them itself.
 std::vector<std::uint64_t> FileRecordsIfKnown(const Reader& reader) {
   try {
     return reader.FileRecords();
@@ -21,7 +21,7 @@ std::vector<std::uint64_t> FileRecordsIfKnown(const Reader& reader) {
   }
 }
 
-// What a journal says of the chain; the rest is in its position.
+// The journal's description of the chain; the rest is in its position.
 JournalStart JournalStartOf(const FeedPlan& plan) {
   const BatchOptions& batching = plan.batching;
   JournalStart start;

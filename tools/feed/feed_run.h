@@ -14,7 +14,7 @@
 
 namespace ringfeed::tools {
 
-/// What a run of a chain came to.
+/// The result of a run of a chain.
 struct FeedResult {
   HashSums delivered;
   std::uint64_t batches = 0;  ///< or blocks
@@ -23,18 +23,18 @@ struct FeedResult {
   double first_batch_s = 0;
   std::uint64_t peak_rss_bytes = 0;  ///< of the process so far
   PipelineStats stats;
-  Status status;  ///< why it ended before the end of the data; OK too where it was told to stop
+  Status status;  ///< why it ended before the end of the data; OK too if it was told to stop
   bool interrupted = false;
-  std::string position;     ///< behind what was delivered; "" where the chain has none
+  std::string position;     ///< after the deliveries; "" if the chain has none
   std::string no_position;  ///< then why
 };
 
-/// The clocks of a run, from here on.
+/// The clocks of a run, from construction on.
 class FeedClock {
  public:
   FeedClock();
   double Seconds() const;
-  /// What a run came to that ended with result->status.
+  /// Fills in the result of a run that ended with result->status.
   void Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
               FeedResult* result) const;
 
@@ -43,17 +43,17 @@ class FeedClock {
   const double cpu_start_s_;
 };
 
-/// Reads a chain to its end as a training loop would, and does nothing with what comes.
+/// Reads a chain to its end as a training loop would, and drops what comes.
 class FeedRun {
  public:
-  /// Throws Error where the chain cannot be built. `plan` outlives this.
+  /// Throws Error if the chain cannot be built. `plan` outlives this.
   FeedRun(const FeedPlan& plan, bool keep_deliveries);
-  /// The same from a position, with what `trail` asks for. `plan` has batches where that follows
+  /// The same from a position, with what `trail` asks for. `plan` has batches if `trail` follows
   /// them.
   FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail);
 
-  /// Once. `progress` is called for every delivery; returns false to end there. Throws Error for
-  /// failures of set-up.
+  /// Call once. `progress` is called for every delivery; it returns false to end there. Throws
+  /// Error for failures of set-up.
   FeedResult Run(const std::function<bool(const HashSums& so_far)>& progress);
   /// Ends Run soon, from any thread.
   void Stop();
@@ -62,7 +62,7 @@ class FeedRun {
 
  private:
   ReadResult Deliver();
-  /// kEnd where the next one is not to be delivered any more.
+  /// kEnd if no more are to be delivered.
   ReadResult DeliverFollowed();
   void TakePosition(FeedResult* result) const;
 

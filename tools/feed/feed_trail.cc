@@ -91,7 +91,7 @@ FeedTrail::FeedTrail(const TrailOptions& options, JournalStart start, Position p
   position_text_ = position_();
   const PositionSummary summary = SummaryOf(position_text_);
   next_ = summary.batch;
-  // A sum beyond the largest number would begin again at 0, and end the run at once.
+  // A sum that overflows would start again at 0, and end the run at once.
   const std::uint64_t most = std::numeric_limits<std::uint64_t>::max() - next_;
   if (options_.max_batches > 0) limit_ = next_ + std::min(options_.max_batches, most);
   if (options_.journal.empty()) return;
@@ -105,7 +105,7 @@ void FeedTrail::Deliver(const BatchOrigin& origin) {
   if (journal_) {
     if (const Status status = journal_->Append(origin); !status.ok()) throw OutputError(status);
   }
-  if (IsCutShort(origin)) return;  // the failure follows, and is to be met
+  if (IsCutShort(origin)) return;  // the failure follows, and must be reached
   const std::uint64_t before = next_;
   next_ = origin.batch + 1;
   const std::uint64_t every = options_.position_every;

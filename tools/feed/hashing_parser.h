@@ -13,14 +13,14 @@
 
 namespace ringfeed::tools {
 
-/// What is computed of every payload while it is parsed.
+/// The hash to compute of every payload while it is parsed.
 enum class PayloadHash : std::uint8_t {
   kNone,
   kXxh3,    ///< XXH3-128: cheap, for counting
   kSha256,  ///< as `digest` has it
 };
 
-/// The hash of one payload with its length, as it stands in a batch.
+/// The hash of one payload with its length, as it is in a batch.
 struct HashedPayload {
   std::uint64_t bytes = 0;
   std::array<std::byte, 32> hash{};  ///< XXH3 fills the first 16
@@ -37,9 +37,9 @@ class PayloadHasher {
   Sha256 sha256_;
 };
 
-/// A parser that does what another does and puts a HashedPayload of the record into one more, last
-/// field: so a digest of what was delivered is taken from the batches themselves, whatever the
-/// parser kept of the payload, on the threads that parse.
+/// A parser that does what another one does and puts a HashedPayload of the record into an
+/// additional last field. So a digest of the deliveries is taken from the batches themselves,
+/// whatever the parser kept of the payload, on the threads that parse.
 class HashingParser : public Parser {
  public:
   HashingParser(std::shared_ptr<const Parser> inner, PayloadHash kind);

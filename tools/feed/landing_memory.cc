@@ -10,7 +10,7 @@ namespace ringfeed::tools {
 Status LandingMemory::Grow(std::size_t bytes) {
   if (bytes <= this->bytes()) return {};
   GiveBack();
-  // Ragged batches differ: a quarter more, where there is so much.
+  // Ragged batches differ: takes a quarter more, if there is so much.
   if (TakeRun(bytes + bytes / 4) || TakeRun(bytes)) {
     PinRun();
     return {};
@@ -31,7 +31,7 @@ bool LandingMemory::TakeRun(std::size_t bytes) {
   const std::size_t slab = arena_->slab_bytes();
   const std::size_t wanted = (bytes + slab - 1) / slab * slab;
   if (wanted > arena_->unreserved_bytes() / 2 || !arena_->ReserveQuota(wanted)) return false;
-  run_ = arena_->Allocate(wanted);  // of whole slabs: as long as what was set aside
+  run_ = arena_->Allocate(wanted);  // of whole slabs: as long as the reserved memory
   if (!run_) arena_->ReleaseQuota(wanted);
   return static_cast<bool>(run_);
 }

@@ -7,7 +7,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// A size as an option takes it: in the largest unit that it is whole in.
+// A size as an option takes it: in the largest unit that divides it.
 std::string SizeText(std::size_t bytes) {
   constexpr std::size_t kKiB = 1024;
   if (bytes % (kKiB * kKiB) == 0) return std::to_string(bytes / kKiB / kKiB) + "MiB";

@@ -14,8 +14,8 @@ class App;
 
 namespace ringfeed::tools {
 
-/// The options of a feed that say how fast, never what or in which order. As they are here they
-/// are the defaults.
+/// The options of a feed that set its speed, never the data or their order. By default they are the
+/// defaults.
 struct SpeedSettings {
   IoPath path = IoOptions().path;
   bool direct = IoOptions().direct;
@@ -29,13 +29,13 @@ struct SpeedSettings {
   /// As options of `feed`, those that are not the defaults; "" for none.
   std::string Options() const;
   void ApplyTo(FeedPlan* plan, DeviceOptions* devices) const;
-  /// What a tuning says of them, and the other way around; machine and format are the caller's.
+  /// Converts from and to a tuning; machine and format are the caller's.
   static SpeedSettings Of(const Tuning& tuning);
   Tuning ToTuning() const;
   bool operator==(const SpeedSettings&) const = default;
 };
 
-/// Adds --tuned, before the options that win over what a tuning says.
+/// Adds --tuned, before the options that override a tuning.
 void AddTunedOption(CLI::App* app, FeedPlan* plan, DeviceOptions* devices);
 
 }  // namespace ringfeed::tools

@@ -108,7 +108,7 @@ class DigestCommand : public Command {
  private:
   void Tell(const FileDigest& result) {
     const bool cancelled = result.status.code() == StatusCode::kCancelled;
-    // Once interrupted, every file that is left would say so.
+    // After an interrupt, every file not yet done would say so.
     if (cancelled && std::exchange(cancelled_, true) && result.damage.empty()) return;
     TellFailure(result.status);
     const int of_file = result.damage.empty() ? ExitStatusOf(result.status) : kExitData;
@@ -117,7 +117,7 @@ class DigestCommand : public Command {
       list_.push_back(FileDigestJson(result));
     } else {
       PrintFileDigest(result);
-      (void)FlushOutput();  // main() sees to its failure
+      (void)FlushOutput();  // main() reports its failure
     }
   }
 
@@ -154,7 +154,7 @@ class DigestCommand : public Command {
   std::string format_;
   OnDamage on_damage_ = OnDamage::kFail;
   bool json_ = false;
-  // Of the files so far, in their order.
+  // The entries of the files so far, in their order.
   Json list_ = Json::array();
   int exit_status_ = kExitFine;
   bool cancelled_ = false;

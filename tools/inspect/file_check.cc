@@ -17,10 +17,10 @@ namespace {
 
 using Progress = std::function<void(std::uint64_t)>;
 
-// The threads and rings of a pipeline cost more than it takes to read so much.
+// The threads and rings of a pipeline cost more than reading so much.
 constexpr std::uint64_t kSmallFile = std::uint64_t{4} << 20;
 
-// What FileRecords and RecordWalk have in common.
+// The common part for FileRecords and RecordWalk.
 template <typename Records>
 void CountRecords(Records* records, const Progress& progress, const std::stop_token& stop,
                   FileCheck* check) {
@@ -34,7 +34,7 @@ void CountRecords(Records* records, const Progress& progress, const std::stop_to
     }
     check->payload_bytes += bytes;
     progress(bytes);
-    // A small compressed file may hold hours of content, and nobody closes a walk from outside.
+    // A small compressed file may hold hours of content, and a walk cannot be closed from outside.
     if (stop.stop_requested()) {
       check->status = Status(StatusCode::kCancelled, "interrupted");
       return;
@@ -65,8 +65,8 @@ void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progres
   check->damage = std::move(damage.ranges);
 }
 
-// Up to the first damage. What stands in memory and is best copied from there needs no thread
-// that reads ahead of the one that looks.
+// Reads up to the first damage. A file that is in memory and is best copied from there needs no
+// thread that reads ahead.
 void CheckToDamage(const FileCheckOptions& options, IoPath path, bool compressed,
                    const Progress& progress, const std::stop_token& stop, FileCheck* check) {
   FileCheckOptions intact = options;
@@ -78,8 +78,8 @@ void CheckToDamage(const FileCheckOptions& options, IoPath path, bool compressed
   CheckByWalk(&walk, progress, stop, check);
 }
 
-// Most files are intact, and need no report of what was skipped, which costs as much as reading
-// many megabytes: the others are read once more.
+// Most files are intact and need no report of skipped ranges, which costs as much as reading many
+// megabytes. The others are read once more.
 void CheckLargeFile(const FileCheckOptions& options, bool compressed, const Progress& progress,
                     const std::stop_token& stop, FileCheck* check) {
   const IoPath path = PathOfOnePass(check->file);

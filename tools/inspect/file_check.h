@@ -12,7 +12,7 @@
 
 namespace ringfeed::tools {
 
-/// How a file is to be checked.
+/// How to check a file.
 struct FileCheckOptions {
   std::string format;  ///< as in OpenOptions
   OnDamage on_damage = OnDamage::kSkip;
@@ -23,10 +23,10 @@ struct FileCheckOptions {
 /// So many damaged ranges of a file are listed at most.
 inline constexpr std::size_t kMostRanges = 1000;
 
-/// What reading a whole file with every checksum came to.
+/// The result of reading a whole file with every checksum.
 struct FileCheck {
   std::string file;
-  std::string format;  ///< "" where it is not known
+  std::string format;  ///< "" if it is not known
   std::uint64_t records = 0;
   std::uint64_t payload_bytes = 0;
   std::uint64_t damaged_records = 0;
@@ -42,7 +42,7 @@ struct FileCheck {
   bool warned() const { return !warnings.empty(); }
 };
 
-/// Reads `file`, without a copy of what is in it. `progress` gets the payload bytes of every block;
+/// Reads `file`, without copying its contents. `progress` gets the payload bytes of every block;
 /// ends soon with kCancelled when a stop is requested. Never throws; thread safe.
 FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
                     const std::function<void(std::uint64_t)>& progress,

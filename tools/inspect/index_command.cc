@@ -68,7 +68,7 @@ void PrintIndexRun(const IndexRun& run) {
                 CountText(opened.index->loss().ranges).c_str());
   }
   if (!opened.why.empty()) std::printf("         %s\n", opened.why.c_str());
-  (void)FlushOutput();  // main() sees to its failure
+  (void)FlushOutput();  // main() reports its failure
   TellFailure(opened.status);
 }
 
@@ -128,7 +128,7 @@ class IndexCommand : public Command {
   void IndexOf(const IndexedFile& file, IndexRun* run) const {
     if (!check_) {
       run->opened = rebuild_ ? BuildRecordIndex(file, options_) : OpenRecordIndex(file, options_);
-      // One that is gone with this process is none.
+      // An index that ends with this process does not count.
       if (run->opened.status.ok()) run->opened.status = run->opened.kept;
       return;
     }

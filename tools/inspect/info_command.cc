@@ -31,10 +31,10 @@
 namespace ringfeed::tools {
 namespace {
 
-/// What some first records say about one feature of a tf.Example.
+/// What some first records show about one feature of a tf.Example.
 struct PeekedFeature {
   char kind = 'b';          ///< 'b' bytes, 'f' float, 'i' int64
-  std::size_t records = 0;  ///< that have it
+  std::size_t records = 0;  ///< records that have it
   std::size_t fewest_values = 0;
   std::size_t most_values = 0;
 };
@@ -48,7 +48,8 @@ struct WireField {
   WireBytes bytes;  // of a length-delimited one
 };
 
-// Walks the fields of a message; ok() turns false at the first thing that is no field, or a group.
+// Walks the fields of a message; ok() turns false at the first byte that begins no field, or at a
+// group.
 class WireWalk {
  public:
   explicit WireWalk(WireBytes message) : reader_(message) {}
@@ -153,7 +154,7 @@ bool PeekRecord(WireBytes record, std::map<std::string, PeekedFeature>* features
 // A name that --parse takes without quotes.
 bool IsPlain(const std::string& name) { return name.find_first_of(" =?[]:") == std::string::npos; }
 
-// Features by name; empty where the records are not tf.Examples.
+// Features by name; empty if the records are not tf.Examples.
 std::map<std::string, PeekedFeature> PeekExamples(std::span<const RecordSpan> records) {
   std::map<std::string, PeekedFeature> features;
   for (const RecordSpan& record : records) {
@@ -162,7 +163,7 @@ std::map<std::string, PeekedFeature> PeekExamples(std::span<const RecordSpan> re
   return features;
 }
 
-// A text for --parse that takes all of them; "" where there are none.
+// A text for --parse that takes all of them; "" if there are none.
 std::string SuggestParse(const std::map<std::string, PeekedFeature>& features,
                          std::size_t records) {
   std::string text;
@@ -251,7 +252,7 @@ class InfoCommand : public Command {
   }
 
  private:
-  // What the file's last bytes tell; what only reading it tells, verify says.
+  // Warnings from the file's last bytes; verify gives those that need reading the file.
   static std::string WarningOf(InputFile* file, const RecordWalk& walk) {
     if (file->size() == 0) return std::string(kEmptyFile);
     if (walk.compressed()) return {};
@@ -263,7 +264,7 @@ class InfoCommand : public Command {
     return got == tail.size() ? walk.format().FindEnd(tail) : "";
   }
 
-  // The outcome of looking at the first records.
+  // The result of reading the first records.
   Status Describe(const std::string& file, Json* json) const {
     const OpenInputResult opened = OpenInput(file, IoOptions());
     if (!opened.status.ok()) throw Error(opened.status);

@@ -59,7 +59,7 @@ void PrintFileCheck(const FileCheck& check) {
   if (check.damage.size() == kMostRanges) {
     std::printf("         and more: %s damaged in all\n", CountText(check.damaged_records).c_str());
   }
-  (void)FlushOutput();  // main() sees to its failure
+  (void)FlushOutput();  // main() reports its failure
 }
 
 class VerifyCommand : public Command {
@@ -113,7 +113,7 @@ class VerifyCommand : public Command {
 
   void Tell(const FileCheck& check) {
     const bool cancelled = check.status.code() == StatusCode::kCancelled;
-    // Once interrupted, every file that is left would say so.
+    // After an interrupt, every file not yet done would say so.
     if (cancelled && std::exchange(cancelled_, true) && check.damage.empty()) return;
     if (!json_) PrintFileCheck(check);
     TellFailure(check.status);

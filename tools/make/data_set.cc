@@ -146,7 +146,7 @@ class BytesMaker : public RecordMaker {
   std::vector<std::byte> record_;
 };
 
-// A maker of that kind for the file that `seed` stands for. `record_bytes` as in DataKind.
+// A maker of that kind for the file with that `seed`. `record_bytes` as in DataKind.
 std::unique_ptr<RecordMaker> NewRecordMaker(const DataKind& kind, std::size_t record_bytes,
                                             std::uint64_t seed) {
   if (kind.name == "image") return std::make_unique<ImageMaker>(record_bytes, seed);
@@ -157,7 +157,7 @@ std::unique_ptr<RecordMaker> NewRecordMaker(const DataKind& kind, std::size_t re
 
 constexpr std::chrono::milliseconds kProgressInterval{100};
 
-// A data set's writers at work: each takes the next file until none is left.
+// The writers of a data set: each takes the next file until none is left.
 class DataSetWork {
  public:
   DataSetWork(const DataSetPlan& plan, std::stop_token stop)
@@ -166,14 +166,14 @@ class DataSetWork {
   void Run(const std::function<void(std::uint64_t)>& progress) {
     const std::size_t most = std::clamp<std::size_t>(plan_.threads, 1, plan_.files);
     std::vector<std::jthread> writers;
-    std::unique_lock lock(mutex_);  // so that none has ended before it is counted
+    std::unique_lock lock(mutex_);  // so that none ends before it is counted
     try {
       while (writers.size() < most) {
         writers.push_back(StartThread("a writer's thread", [this] { WriteFiles(); }));
         ++running_;
       }
     } catch (const Error&) {
-      if (writers.empty()) throw;  // else those that there are write all
+      if (writers.empty()) throw;  // else those that run write all
     }
     while (!ended_.wait_for(lock, kProgressInterval, [this] { return running_ == 0; })) {
       progress(payload_bytes_.load(std::memory_order_relaxed));
@@ -204,12 +204,12 @@ class DataSetWork {
     if (--running_ == 0) ended_.notify_one();
   }
 
-  // The part of `total` that falls to one file: they differ by at most one.
+  // One file's part of `total`: parts differ by at most one.
   std::uint64_t Share(std::uint64_t total, std::size_t file) const {
     return total / plan_.files + (file < total % plan_.files ? 1 : 0);
   }
 
-  // An exception would end the process from a thread.
+  // An exception in a thread would end the process.
   Status TryToWriteFile(std::size_t file, DataSetTotals* totals) {
     try {
       return WriteFile(file, totals);

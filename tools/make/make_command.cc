@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kDefaultFiles = 8;
 constexpr std::uint64_t kDefaultBytes = std::uint64_t{1} << 30;
-constexpr std::uint64_t kMostRecordBytes = std::uint64_t{16} << 30;  // a record stands in memory
+constexpr std::uint64_t kMostRecordBytes = std::uint64_t{16} << 30;  // a record is in memory
 
 std::string Help() {
   std::string text = "Makes a data set of real shape, for trying things out. The kinds are:\n\n";

@@ -18,7 +18,7 @@
 namespace ringfeed::tools {
 namespace {
 
-/// The functions that programs of `ringfeed run` may call, and what they found.
+/// The functions that programs of `ringfeed run` may call, and their results.
 class ProgramFunctions {
  public:
   /// Print writes to `lines`.
@@ -68,7 +68,7 @@ void ProgramFunctions::Count(const Scope& scope, const Names& inputs) {
   ++instances_;
   if (inputs.empty()) return;
   const Tensor& tensor = scope.Get<Tensor>(inputs.front());
-  // The first dimension of ragged rows is their joined steps: the rows are what the LoD counts.
+  // The first dimension of ragged rows counts their joined steps: the LoD counts the rows.
   if (!tensor.lod.empty()) {
     rows_ += tensor.lod.front().size() - 1;
   } else if (!tensor.shape.empty()) {
@@ -103,7 +103,7 @@ constexpr char kRunHelp[] =
     "  ringfeed run --grammar > program.proto\n\n"
     "Ctrl-C ends it with the report so far; a second one kills it.";
 
-/// Does something with each reader that may be read: those with a decorator behind them refuse.
+/// Calls `function` with each reader that may be read: a reader with a decorator on it refuses.
 template <typename Function>
 void ForReadableReaders(const Scope& scope, Function function) {
   for (const std::string& name : scope.Names()) {
@@ -117,15 +117,15 @@ void ForReadableReaders(const Scope& scope, Function function) {
   }
 }
 
-/// What Ctrl-C ends a run with.
+/// Thrown by Ctrl-C to end a run.
 struct Interrupted {};
 
 /// How a run ended.
 struct Outcome {
-  Status status;  ///< OK too where Ctrl-C ended it
+  Status status;  ///< OK too if Ctrl-C ended it
   bool interrupted = false;
   std::vector<DamagedRange> damage;
-  std::uint64_t damaged = 0;   ///< records and ranges; of `damage` the first ones are listed
+  std::uint64_t damaged = 0;   ///< records and ranges; `damage` lists the first ones
   std::uint64_t reopened = 0;  ///< so often streams were opened again
 
   void Add(const PipelineStats& stats) {
@@ -165,8 +165,8 @@ class RunProgramCommand : public Command {
  private:
   static Outcome RunBoth(FeedProgram* program, Scope* scope) {
     Outcome outcome;
-    // The run looks itself: whoever closed its readers from here would miss those that it makes
-    // later.
+    // The run checks for the interrupt itself: closing its readers from here would miss those that
+    // it makes later.
     const Interrupt interrupt([] {});
     const auto look = [&interrupt] {
       if (interrupt.requested()) throw Interrupted();
@@ -193,7 +193,7 @@ class RunProgramCommand : public Command {
     } else {
       PrintText(outcome, functions);
     }
-    (void)FlushOutput();  // main() sees to its failure
+    (void)FlushOutput();  // main() reports its failure
     TellFailure(outcome.status);
   }
 

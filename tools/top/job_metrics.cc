@@ -11,7 +11,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// A job shows some ten thousand at most; a peer that is no job is not to keep `top` busy.
+// A job shows some ten thousand at most; a peer that is no job must not keep `top` busy.
 constexpr std::size_t kMostSamples = 50'000;
 constexpr std::size_t kMostNames = 256;  // of chains, devices, stages: a job shows 64
 constexpr char kTooMany[] = "these are more figures than a job shows";
@@ -23,7 +23,7 @@ bool HasAll(const MetricSample::Labels& labels, const MetricSample::Labels& want
   });
 }
 
-// Reads name="value" pairs up to the closing brace; false where they are none.
+// Reads name="value" pairs up to the closing brace; false if they are not such pairs.
 bool TakeLabels(std::string_view* rest, MetricSample::Labels* labels) {
   while (!rest->starts_with('}')) {
     const std::size_t equals = rest->find("=\"");

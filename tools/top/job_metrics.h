@@ -26,10 +26,10 @@ class JobMetrics {
   /// Longer texts are refused.
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-  /// So many bytes of what a peer sent stand in a message.
+  /// A message quotes so many bytes of a peer's text.
   static constexpr std::size_t kMostTold = 80;
 
-  /// Of an OpenMetrics text, or the older one. Throws Error for a text that is neither.
+  /// Parses an OpenMetrics text, or the older form. Throws Error for a text that is neither.
   static JobMetrics Parse(std::string_view text);
 
   /// The first figure of that name whose labels have all of these; none: there is none.
@@ -49,7 +49,7 @@ class JobMetrics {
   std::vector<MetricSample> samples_;
 };
 
-/// What the job at that address shows now; waits a few seconds at most. Throws Error where nobody
+/// What the job at that address shows now; waits a few seconds at most. Throws Error if nothing
 /// answers.
 JobMetrics AskJob(const MetricsAddress& address);
 

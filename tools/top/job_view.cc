@@ -20,7 +20,7 @@ std::string NumberText(std::optional<double> number, int decimals) {
 }
 
 std::string WholeText(double number) {
-  constexpr double kMost = 1e18;  // what another process says may be any number, or none
+  constexpr double kMost = 1e18;  // another process may send any number, or none
   return CountText(static_cast<std::uint64_t>(number > 0 ? std::min(number, kMost) : 0.0));
 }
 

@@ -9,7 +9,7 @@
 
 namespace ringfeed::tools {
 
-/// A job at two moments: what it did between them.
+/// A job at two moments: the difference between them.
 class JobView {
  public:
   /// Both must outlive it.
@@ -20,9 +20,9 @@ class JobView {
 
  private:
   using Labels = MetricSample::Labels;
-  /// What a counter rose by in a second; none where that is not known.
+  /// How much a counter rose in a second; none if that is not known.
   std::optional<double> Rate(std::string_view name, const Labels& labels) const;
-  /// Milliseconds that each of those waited.
+  /// Mean wait in milliseconds for each step.
   std::optional<double> WaitMs(std::string_view waited, const Labels& of_wait,
                                std::string_view steps, const Labels& of_steps) const;
   double Now(std::string_view name, const Labels& labels) const {

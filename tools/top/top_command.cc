@@ -40,7 +40,7 @@ constexpr std::size_t kMostCommand = 60;
 
 void Sleep(double seconds) { std::this_thread::sleep_for(std::chrono::duration<double>(seconds)); }
 
-// What it shows after `before`. Of a file the next one, if it comes.
+// The job's metrics after `before`. For a file, the next version, if it comes.
 JobMetrics NextLook(const MetricsAddress& address, const JobMetrics& before, double interval) {
   Sleep(interval);
   JobMetrics now = AskJob(address);
@@ -57,7 +57,7 @@ Json NoteJson(const JobNote& job) {
   return {{"pid", job.pid}, {"address", job.address}, {"command", job.command}};
 }
 
-// Why it is none; "" where it may be one.
+// Why the word is no process; "" if it may be one.
 std::string NoProcess(const std::string& word) {
   int pid = 0;
   const char* const last = word.data() + word.size();

@@ -11,8 +11,8 @@
 namespace ringfeed::tools {
 namespace {
 
-// Rows of a file are numbered anew: of two processes that have threads of the same number, each is
-// one.
+// Rows of a file get new numbers: threads of two processes may have the same number, and each
+// becomes one row.
 constexpr std::int64_t kThreadsOfProcess = 1'000'000;
 
 std::int64_t ThreadOf(std::int64_t process, std::int64_t thread) {

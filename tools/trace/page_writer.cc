@@ -12,7 +12,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// A trace's names come from anywhere: no text of them ends the element that they stand in.
+// A trace's names come from anywhere, so no text in them may end the element that contains it.
 std::string ScriptText(const Json& json) {
   std::string text;
   for (const char c : json.dump(-1, ' ', false, Json::error_handler_t::replace)) {
@@ -26,8 +26,8 @@ std::string ScriptText(const Json& json) {
 }
 
 // The trace is an object: a span is [row, begin, duration, name] in nanoseconds, a row [process,
-// name], a process its name. Rows and processes stand behind the spans, since a row without a name
-// is known by its first span.
+// name], a process its name. Rows and processes come after the spans, since a row without a name is
+// known only by its first span.
 class PageWriter : public TraceWriter {
  public:
   explicit PageWriter(std::string path) : file_(std::move(path)) {}

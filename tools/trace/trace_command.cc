@@ -81,7 +81,7 @@ class TraceCommand : public Command {
   }
 
  private:
-  // Something is written, and over none of what is read.
+  // There must be an output, and it must not be an input.
   void CheckNames() const {
     if (out_.empty() && page_.empty()) {
       throw Refuse(

@@ -15,7 +15,7 @@
 namespace ringfeed::tools {
 namespace {
 
-// Numbers beyond these are nobody's: sums of them do not overflow.
+// No trace has larger numbers: sums of these do not overflow.
 constexpr std::int64_t kMostId = 999'999;
 constexpr std::int64_t kMostRealtimeNs = 4'000'000'000'000'000'000;  // in the year 2096
 constexpr double kMostMicros = 1e15;                                 // 31 years
@@ -47,12 +47,12 @@ std::optional<std::int64_t> NanosOf(const Json& object, const char* key) {
   return std::llround(micros * 1e3);
 }
 
-// No object: nothing of it can be found.
+// If the text is no object, nothing can be found in the result.
 Json Parsed(const std::string& text) {
   try {
     Json json = ParseStrictJson(text);
     if (json.is_object()) return json;
-  } catch (const std::exception&) {  // it is no entry of ours
+  } catch (const std::exception&) {  // not an entry of ours
   }
   return Json::object();
 }
@@ -65,7 +65,7 @@ std::optional<TraceHeader> HeaderOf(const Json& json) {
   const auto ranks = NumberOf(*other, "ranks", kMostId);
   const auto start = NumberOf(*other, "start_realtime_ns", kMostRealtimeNs);
   if (!host || !rank || !ranks || !start || *rank >= *ranks) return std::nullopt;
-  // As a timeline writes it: it comes to a terminal.
+  // Only characters that a timeline writes: the name is printed to a terminal.
   constexpr std::string_view kPlain =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_?";
   if (host->find_first_not_of(kPlain) != std::string::npos) return std::nullopt;
@@ -73,7 +73,7 @@ std::optional<TraceHeader> HeaderOf(const Json& json) {
                      *start};
 }
 
-/// What names a process or a thread of a trace.
+/// The name of a process or a thread of a trace.
 struct TraceName {
   std::string kind;
   TraceRow row;

@@ -13,7 +13,7 @@
 
 namespace ringfeed::tools {
 
-/// Who wrote a trace, and when its time 0 was.
+/// The writer of a trace, and the time of its time 0.
 struct TraceHeader {
   std::string host;
   std::uint64_t rank = 0;
@@ -21,7 +21,7 @@ struct TraceHeader {
   std::int64_t start_realtime_ns = 0;  ///< since 1970, by the clock of that host
 };
 
-/// A row of a trace: of a device, or of the reader, one kind of spans.
+/// A row of a trace: one kind of spans of a device or of the reader.
 struct TraceRow {
   std::int64_t process = 0;
   std::int64_t thread = 0;
@@ -38,9 +38,10 @@ struct TraceEvent {
   std::int64_t duration_ns = 0;
 };
 
-/// Reads what `ringfeed feed --trace` wrote, event by event: however long the file is, a line of it
-/// is in memory. What is not exactly that is kDamaged, with file and line: another program's trace,
-/// a file that was cut off, numbers that cannot be, events that are not in the order of time.
+/// Reads what `ringfeed feed --trace` wrote, event by event: only one line of the file is in
+/// memory, however long the file is. Anything else is kDamaged, with file and line: another
+/// program's trace, a file that was cut off, impossible numbers, events that are not in the order
+/// of time.
 ///
 /// For one thread.
 class TraceFile {
@@ -56,7 +57,7 @@ class TraceFile {
   const std::vector<TraceRow>& rows() const { return rows_; }
   const std::string& path() const { return path_; }
 
-  /// The next span; none behind the last one, where the file ends as it should.
+  /// The next span; none after the last one, if the file ends as it should.
   Status Next(std::optional<TraceEvent>* event);
 
  private:
@@ -66,7 +67,7 @@ class TraceFile {
 
   Status NextLine(std::string* line);
   Status ReadHeader();
-  /// A line of the list; empty at its end, behind which nothing may stand.
+  /// A line of the list; empty at its end, after which nothing may follow.
   Status NextEntry(std::string* entry);
   Status Damaged(const std::string& what) const;
 

@@ -12,7 +12,7 @@
 namespace ringfeed::tools {
 namespace {
 
-/// A file and the event of it that is next.
+/// A file and its next event.
 struct Input {
   explicit Input(std::string path) : file(std::move(path)) {}
   TraceFile file;
@@ -21,7 +21,7 @@ struct Input {
 };
 using Inputs = std::vector<std::unique_ptr<Input>>;
 
-// Each writer gets what the others get.
+// All writers get the same.
 using Writers = std::vector<std::unique_ptr<TraceWriter>>;
 template <typename Call>
 Status ToAll(const Writers& writers, const Call& call) {
@@ -46,7 +46,7 @@ Status OpenAll(const std::vector<std::string>& files, Inputs* inputs) {
   return {};
 }
 
-// Two runs of one rank are told apart by their files.
+// The file name tells apart two runs of one rank.
 std::string ProcessName(const Inputs& inputs, const Input& input) {
   const TraceHeader& header = input.told.header;
   std::string name = "rank " + std::to_string(header.rank);
@@ -100,7 +100,7 @@ Status MergeTraces(const std::vector<std::string>& files, const Writers& writers
   Inputs inputs;
   if (Status status = OpenAll(files, &inputs); !status.ok()) return status;
   if (inputs.empty()) return Status(StatusCode::kInvalidArgument, "there is no trace to merge");
-  // A trace without a span began at no time.
+  // A trace without a span has no begin.
   std::int64_t since_ns = std::numeric_limits<std::int64_t>::max();
   for (const auto& input : inputs) {
     if (input->next) since_ns = std::min(since_ns, input->told.header.start_realtime_ns);

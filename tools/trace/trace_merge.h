@@ -12,7 +12,7 @@
 
 namespace ringfeed::tools {
 
-/// What one file gave to a merged trace.
+/// One file's part of a merged trace.
 struct MergedTrace {
   std::string file;
   TraceHeader header;
@@ -21,11 +21,11 @@ struct MergedTrace {
   std::optional<std::int64_t> offset_ns{};
 };
 
-/// Merges traces of several ranks into what each of `writers` writes: a process for each file,
+/// Merges traces of several ranks into the output of each of `writers`: a process for each file,
 /// named by rank and host, in the order of ranks; its rows are those of the file. Events are in the
-/// order of time, by the clocks of the hosts. A line of each file is in memory, whatever their
+/// order of time, by the clocks of the hosts. One line of each file is in memory, whatever their
 /// lengths. Fills *merged, in the order of ranks, only if OK is returned. Errors: kDamaged with
-/// file and line; what the system says of a file; what a writer returns.
+/// file and line; the system's error for a file; a writer's error.
 Status MergeTraces(const std::vector<std::string>& files,
                    const std::vector<std::unique_ptr<TraceWriter>>& writers,
                    std::vector<MergedTrace>* merged);

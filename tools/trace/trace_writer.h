@@ -9,14 +9,14 @@
 
 namespace ringfeed::tools {
 
-/// Where a merged trace is written to. A span comes behind all processes and rows, in the order of
-/// time. What is written appears under its name at End, and never where that is not reached. After
-/// an error only destruction is allowed. For one thread.
+/// Writes a merged trace. Spans come after all processes and rows, in the order of time. The output
+/// appears under its name at End, and never without End. After an error only destruction is
+/// allowed. For one thread.
 class TraceWriter {
  public:
   virtual ~TraceWriter() = default;
 
-  /// `since_ns`: what is time 0, since 1970.
+  /// `since_ns`: the time of time 0, since 1970.
   virtual Status Begin(std::int64_t since_ns) = 0;
   /// Processes are numbered from 1 on.
   virtual Status AddProcess(std::int64_t process, const std::string& name) = 0;

@@ -41,8 +41,8 @@ AlignedMemory Allocate(std::size_t bytes) {
   return memory;
 }
 
-// Runs step(thread), which says how many bytes it did, 0 for the end, on threads side by side, over
-// and over; bytes per second of all of them.
+// Runs step(thread), which returns how many bytes it did, 0 for the end, on several threads over
+// and over. Returns bytes per second of all of them.
 double RateOf(int threads, double seconds, const std::function<std::size_t(int)>& step) {
   std::atomic<std::uint64_t> bytes{0};
   const double begin_s = NowSeconds();
@@ -61,7 +61,7 @@ double RateOf(int threads, double seconds, const std::function<std::size_t(int)>
   return static_cast<double>(bytes.load(std::memory_order_relaxed)) / (NowSeconds() - begin_s);
 }
 
-// A thread's memory is its own from the start, and touched before the time begins.
+// Each thread has its own memory from the start, touched before the time begins.
 std::vector<AlignedMemory> MemoryOf(int threads) {
   std::vector<AlignedMemory> memory;
   for (int thread = 0; thread < threads; ++thread) memory.push_back(Allocate(kMemory));
@@ -82,7 +82,7 @@ MachineLimit CopyLimit(const LimitsPlan& plan) {
 
 MachineLimit ChecksumLimit(const LimitsPlan& plan) {
   const std::vector<AlignedMemory> memory = MemoryOf(plan.threads);
-  std::atomic<std::uint32_t> seen{0};  // so that no sum is left out
+  std::atomic<std::uint32_t> seen{0};  // keeps sums from being optimised away
   const double rate = RateOf(plan.threads, plan.seconds, [&](int thread) {
     const std::byte* const data = memory[static_cast<std::size_t>(thread)].get();
     for (std::size_t at = 0; at < kMemory; at += kBlock) {
@@ -108,7 +108,7 @@ class BlockReads {
   const Status& status() const { return status_; }
   bool direct() const { return direct_; }
 
-  /// Reads the next block into `to`; 0 at the end of cold files, or where there are none.
+  /// Reads the next block into `to`; 0 at the end of cold files, or if there are none.
   std::size_t Read(std::byte* to) {
     if (blocks_ == 0) return 0;
     const std::uint64_t turn = next_.fetch_add(1, std::memory_order_relaxed);
@@ -184,7 +184,7 @@ class LinkCopies {
   LinkCopies(const LinkCopies&) = delete;
   LinkCopies& operator=(const LinkCopies&) = delete;
 
-  /// On whatever thread is bound to the device.
+  /// Call it on a thread that is bound to the device.
   std::size_t Copy() {
     Require(device_.backend->CopyToDevice(stream_.get(), to_.data(), from_.get(), kMemory));
     stream_.Sync();

@@ -8,15 +8,15 @@
 
 namespace ringfeed::tools {
 
-/// The most that this machine does of one thing that a feed cannot do without.
+/// This machine's maximum for one thing that a feed needs.
 struct MachineLimit {
   std::string name;     ///< "read", "checksum", "copy", "link"
-  std::string what;     ///< what was measured, in words
+  std::string what;     ///< the measurement, in words
   double gb_per_s = 0;  ///< all threads together, by the clock
   Status status{};      ///< why it was not measured
 };
 
-/// What is read, and how long each measurement takes.
+/// What to read, and how long each measurement takes.
 struct LimitsPlan {
   std::vector<std::string> files;
   bool cold = false;                   ///< they are dropped from the page cache before
@@ -28,9 +28,9 @@ struct LimitsPlan {
   double seconds = 0.3;
 };
 
-/// Reads the files by plain calls; takes CRC-32C of memory; copies memory past the caches, and
-/// pinned memory to devices: what the plan says of these. Each by a plain loop for each thread or
-/// device, with nothing of the engine in it.
+/// Reads the files by plain calls; computes CRC-32C of memory; copies memory past the caches, and
+/// pinned memory to devices: those that the plan asks for. Each is a plain loop for each thread or
+/// device, without any part of the engine.
 std::vector<MachineLimit> MeasureLimits(const LimitsPlan& plan);
 
 }  // namespace ringfeed::tools

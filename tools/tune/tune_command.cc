@@ -47,7 +47,7 @@ constexpr char kTuneHelp[] =
     "Ctrl-C ends it at once with the best so far and exit status 0; a second one kills it.";
 
 constexpr char kDefaultOut[] = "ringfeed.tuned.json";
-constexpr double kColdShare = 0.5;      // files of which less is in the page cache are cold
+constexpr double kColdShare = 0.5;      // files with less in the page cache are cold
 constexpr std::uint64_t kSteps = 1000;  // of the progress bar
 constexpr double kSearchShare = 0.95;   // of the time: the machine's limits take the rest
 
@@ -59,7 +59,7 @@ void RefuseStreams(const std::vector<std::string>& names) {
   }
 }
 
-// What the format is called. Throws Error if none is found.
+// The name of the format. Throws Error if none is found.
 std::string FormatOf(const std::string& file, const FeedPlan& plan) {
   const ExaminedFile examined =
       ExamineFile(file, nullptr, plan.open.format, plan.open.stripe_bytes);
@@ -73,7 +73,7 @@ bool AreCold(const FileSample& sample) {
   return cached < kColdShare * static_cast<double>(sample.files.size());
 }
 
-// As a shell takes it.
+// Quoted for a shell.
 std::string Quoted(const std::string& word) {
   if (!word.empty() && word.find_first_of(" \t\n'\"*?$|&;<>()[]{}\\`#~") == std::string::npos) {
     return word;
@@ -114,7 +114,7 @@ class TuneCommand : public Command {
 
   int Run() override {
     RunStop stop;
-    const Interrupt interrupt([&stop] { stop.Stop(); });  // what is found by then is told
+    const Interrupt interrupt([&stop] { stop.Stop(); });  // reports what is found by then
     CompletePlan(SpeedOptions(), &plan_);
     RefuseStreams(plan_.files);
     if (devices_.wanted() && !plan_.batched()) plan_.batch = kDefaultBatch;
@@ -146,7 +146,7 @@ class TuneCommand : public Command {
   }
 
  private:
-  // Those that were tuned for; not before the search, whose runs are processes of their own.
+  // The devices to tune for. Not before the search, whose runs are processes of their own.
   std::vector<OwnedDevice> Devices(TuneReport* report) const {
     if (!devices_.wanted()) return {};
     std::vector<OwnedDevice> devices = DevicesNamed(devices_.devices);
@@ -205,7 +205,7 @@ class TuneCommand : public Command {
     return limits;
   }
 
-  // The options of the feed as they were given.
+  // The options of the feed as given.
   std::string Words() const {
     static const std::set<std::string> kOwn = {"--seconds", "--pairs",  "--cache", "--bytes",
                                                "--out",     "--report", "--json",  "FILE"};

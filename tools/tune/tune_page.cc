@@ -1,5 +1,5 @@
-// The report of `ringfeed tune` as one page of HTML. Every figure is written as a number beside its
-// mark, so that the page says the same on paper and without colours.
+// The report of `ringfeed tune` as one page of HTML. Every figure is also written as a number, so
+// that the page says the same on paper and without colours.
 
 #include <algorithm>
 #include <cstddef>

@@ -20,7 +20,7 @@ constexpr std::size_t kValuePairs = 2;
 constexpr double kLastRuns = 4;  // so much longer than the shortest ones
 constexpr double kShortestRun = 0.02;
 constexpr double kLongestRun = 2;
-// Parts of the time after which one no longer looks at values, and at several together.
+// Parts of the time after which the search no longer tries values, and several together.
 constexpr double kValuesShare = 0.6;
 constexpr double kTogetherShare = 0.75;
 
@@ -41,7 +41,7 @@ class ValueList {
   std::vector<OptionValue> values_;
 };
 
-// What `one` changes of the defaults, on top of `settings`.
+// The changes of `one` against the defaults, on top of `settings`.
 SpeedSettings With(SpeedSettings settings, const SpeedSettings& one) {
   const SpeedSettings defaults;
   const auto take = [&](auto SpeedSettings::*member) {
@@ -62,7 +62,7 @@ double MedianOf(const TriedSettings& tried) { return tried.spread().median; }
 
 bool IsFaster(const TriedSettings& a, const TriedSettings& b) { return MedianOf(a) > MedianOf(b); }
 
-// Of each option the value that was fastest, if it was faster than the defaults; the best first.
+// For each option the fastest value, if it was faster than the defaults; the best first.
 std::vector<TriedSettings> BestOfEach(const std::vector<TriedSettings>& values) {
   std::map<std::string, TriedSettings> best;
   for (const TriedSettings& tried : values) {
@@ -91,8 +91,8 @@ std::vector<TriedSettings> Combinations(const std::vector<TriedSettings>& best) 
   return list;
 }
 
-// Runs of a search, in lengths of the shortest one: of `values` values, then of the combinations,
-// then of the last pairs.
+// Length of a search in shortest runs: for `values` values, then for the combinations, then for the
+// last pairs.
 double RunsOf(std::size_t values, std::size_t pairs) {
   const double by_value = 2.0 * kValuePairs * static_cast<double>(values);
   const double together = 2.0 * kMostTogether * 3;  // halves in twice the time, three rounds
@@ -199,7 +199,7 @@ void TuneSearch::TryValues(const TuneSpace& space) {
   }
 }
 
-// Leaves the faster half. False if they differ by less than what each of them varies by.
+// Leaves the faster half. False if they differ by less than the spread of each.
 bool TuneSearch::Halve(std::vector<TriedSettings>* left) {
   std::stable_sort(left->begin(), left->end(), IsFaster);
   const SampleSpread best = left->front().spread();
@@ -221,7 +221,7 @@ void TuneSearch::TryTogether() {
       if (!HasTimeFor(seconds, kTogetherShare)) break;
       (void)Pair(&tried, seconds);
     }
-    // Without time for any of them the first is the one to compare at last.
+    // Without time for any of them, the first is compared at last.
     const bool none = !stopped_ && std::ranges::all_of(left, [](const TriedSettings& tried) {
       return tried.status.ok() && tried.ratios.empty();
     });
@@ -231,7 +231,7 @@ void TuneSearch::TryTogether() {
     });
     if (left.size() <= 1 || Elapsed() >= kTogetherShare * options_.seconds) break;
     const bool differ = Halve(&left);
-    // Nobody can tell these apart: the one that changes the least comes first.
+    // These cannot be told apart: the one with the fewest changes comes first.
     if (!differ && seconds >= kLastRuns * run_s_) break;
     seconds = std::min(2 * seconds, kLastRuns * run_s_);
   }
@@ -246,7 +246,7 @@ void TuneSearch::Accept(const TriedSettings& winner, const char* verdict) {
   result_.verdict = verdict;
 }
 
-// Of all that was faster in each of two pairs or more.
+// Of the settings that were faster in each of two pairs or more.
 const TriedSettings* TuneSearch::BestSoFar() const {
   const TriedSettings* best = nullptr;
   for (const std::vector<TriedSettings>* list : {&result_.values, &result_.together}) {
@@ -265,7 +265,7 @@ void TuneSearch::DecideWithBestSoFar(const char* verdict, const char* without) {
   result_.verdict = without;
 }
 
-// In runs as long as there is time for. Measured settings stay as they are if there is none.
+// In runs as long as time allows. Measured settings stay as they are if there is no time.
 void TuneSearch::CompareAtLast(TriedSettings* last) {
   const double left_s = options_.seconds - Elapsed();
   const double each_s = left_s / (2.0 * static_cast<double>(options_.pairs)) - start_s_;
@@ -306,7 +306,7 @@ void TuneSearch::Decide() {
                    : "it was faster than the defaults in each pair that there was time for");
 }
 
-// Finds how long runs may be by the first one, which also brings the machine to speed.
+// Finds how long runs may be from the first one, which also brings the machine to speed.
 void TuneSearch::Begin(const TuneSpace& space) {
   begin_s_ = options_.now();
   const double runs = RunsOf(ValuesOf(space).size(), options_.pairs);

@@ -23,7 +23,7 @@ inline cudaError_t CallMemcpyBatch(
                   stream);
 }
 
-/// The same as CUDA 12.8 and 12.9 declare it, which differ in where they say const.
+/// The same as CUDA 12.8 and 12.9 declare it, which differ in the places of const.
 template <class To, class From, class Bytes>
 cudaError_t CallMemcpyBatch(cudaError_t (*function)(To, From, Bytes, std::size_t,
                                                     cudaMemcpyAttributes*, std::size_t*,
@@ -40,7 +40,7 @@ cudaError_t CallMemcpyBatch(cudaError_t (*function)(To, From, Bytes, std::size_t
 
 #endif
 
-/// One call for many copies, where this CUDA has such a call; else cudaErrorNotSupported.
+/// One call for many copies, if this CUDA has such a call; else cudaErrorNotSupported.
 inline cudaError_t MemcpyBatch(void** to, void** from, std::size_t* bytes, std::size_t count,
                                cudaStream_t stream) {
 #if CUDART_VERSION >= 12080
@@ -52,17 +52,18 @@ inline cudaError_t MemcpyBatch(void** to, void** from, std::size_t* bytes, std::
 #endif
 }
 
-/// Collects copies to the device and enqueues them, many by one call where this CUDA and its driver
-/// can do that. On the stack: nothing is allocated.
+/// Collects copies to the device and enqueues them, many by one call if this CUDA and its driver
+/// can do that. It lives on the stack and allocates nothing.
 class BatchCopy {
  public:
-  /// `has_batches` is whether the driver knows such calls; cleared once it says that it does not.
+  /// `has_batches`: whether the driver knows such calls. Cleared when the driver says that it does
+  /// not.
   BatchCopy(cudaStream_t stream, std::atomic<bool>* has_batches)
       : stream_(stream), has_batches_(has_batches) {}
 
-  /// One copy more. Enqueues what was collected where there is no room for more.
+  /// Adds a copy. If there is no room for it, enqueues the collected copies first.
   cudaError_t Add(std::byte* to, const std::byte* from, std::size_t bytes);
-  /// Enqueues what was collected.
+  /// Enqueues the collected copies.
   cudaError_t Flush();
 
  private:
@@ -73,7 +74,7 @@ class BatchCopy {
   const cudaStream_t stream_;
   std::atomic<bool>* const has_batches_;
   std::size_t count_ = 0;
-  // Not initialised: 6 KiB that each batch would write twice.
+  // Not initialised: that would write 6 KiB a second time for each batch.
   std::array<void*, kMost> to_;
   std::array<void*, kMost> from_;
   std::array<std::size_t, kMost> bytes_;

@@ -12,10 +12,10 @@
 namespace ringfeed {
 namespace {
 
-// Between two looks at an event: short against a copy of a slab, long against a look.
+// Time between two looks at an event: short against a copy of a slab, long against a look.
 constexpr std::int64_t kIdleNs = 30'000;
 
-// CUDA's own error for a device that is not the current one speaks of handles.
+// CUDA's own error for a wrong current device speaks of handles.
 constexpr char kLaunch[] = "launch a kernel by a thread that the stream's device is bound to";
 
 constexpr char kRecord[] = "record an event";
@@ -24,7 +24,8 @@ constexpr char kWait[] = "wait for an event";
 cudaStream_t Cuda(DeviceStream stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t Cuda(DeviceEvent event) { return static_cast<cudaEvent_t>(event.handle); }
 
-// A stream that CUDA has on each device, under a number: the calling thread's device says on which.
+// A stream that CUDA has on each device, under a number: the calling thread's current device
+// selects which.
 bool IsOnEachDevice(DeviceStream stream) {
   return Cuda(stream) == cudaStreamLegacy || Cuda(stream) == cudaStreamPerThread;
 }
@@ -38,7 +39,8 @@ Status CheckNotNull(DeviceStream stream) {
                 "calling thread's own (as DLPack numbers them), or create one");
 }
 
-// Makes a device the thread's for as long as it lives: of such a stream the event's is meant.
+// Makes a device the thread's current one for as long as the object lives. For such a stream it is
+// the event's device.
 class OnDevice {
  public:
   static constexpr int kAny = -1;  ///< as the thread is
@@ -114,7 +116,7 @@ bool CudaBackend::IsCapturing(DeviceStream stream) {
     return status != cudaStreamCaptureStatusNone;
   }
   static_cast<void>(cudaGetLastError());
-  // The legacy stream takes no work while another one that waits for it is captured.
+  // The legacy stream takes no work while a stream that waits for it is captured.
   return error == cudaErrorStreamCaptureImplicit;
 }
 
@@ -173,7 +175,7 @@ Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
   if (error == cudaSuccess) [[likely]] {
     return {};
   }
-  // Two devices may be meant. The stream's is the broken one if the stream itself says so.
+  // Two devices may be meant. It is the stream's device if the stream reports a sticky error.
   const bool by_event = IsSticky(error) && !IsSticky(cudaStreamQuery(Cuda(stream)));
   return Finish(error, by_event ? DeviceOf(event.handle) : DeviceOf(stream, event), kWait);
 }

@@ -16,8 +16,8 @@
 
 namespace ringfeed {
 
-/// While it lives, what the calling thread does breaks no capture of a graph, neither its own nor
-/// another thread's. Threads start in a mode in which a look at an event would.
+/// While it lives, the calling thread's calls break no capture of a graph, neither its own nor
+/// another thread's. Threads start in a mode in which a look at an event would break one.
 class RelaxedCapture {
  public:
   RelaxedCapture() { Exchange(); }
@@ -35,9 +35,9 @@ class RelaxedCapture {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-/// CUDA's devices (the contract stands in ringfeed/devices/cuda_devices.h). Keeps no handles: what
-/// it remembers is which device a handle is of, which host ranges are registered and which devices
-/// are lost.
+/// CUDA's devices (ringfeed/devices/cuda_devices.h has the contract). It owns no handles: it
+/// remembers only the device of each handle, which host ranges are registered and which devices are
+/// lost.
 class CudaBackend final : public DeviceBackend {
  public:
   explicit CudaBackend(int devices, std::size_t piece_bytes = HostRegistrations::kPieceBytes)
@@ -88,18 +88,19 @@ class CudaBackend final : public DeviceBackend {
  private:
   /// Whether a call on the device may be tried.
   Status Check(int device) const;
-  /// The same of a handle's device.
+  /// The same for a handle's device.
   Status Check(DeviceStream stream) const;
   Status Check(DeviceEvent event) const;
-  /// Of the devices of both.
+  /// For the devices of both.
   Status Check(DeviceStream stream, DeviceEvent event) const;
-  /// The device of a handle; of one made elsewhere the calling thread's current one.
+  /// The device of a handle that this backend made; else the calling thread's current device.
   int DeviceOf(const void* handle) const;
-  /// The stream's device; of one made elsewhere the event's, whatever the thread's current one is.
+  /// The stream's device if this backend made the stream; else the event's, whatever the thread's
+  /// current one is.
   int DeviceOf(DeviceStream stream, DeviceEvent event) const;
   /// Whether the stream takes records and waits: kInvalidArgument while it is captured.
   Status CheckNotCaptured(DeviceStream stream);
-  /// What becomes of a call on `device` that returned `error`: remembers that the device is lost.
+  /// Turns the result of a call on `device` into a Status, and remembers if the device is lost.
   Status Finish(cudaError_t error, int device, std::string_view what, std::size_t bytes = 0);
   Status FinishOn(cudaError_t error, const void* handle, std::string_view what,
                   std::size_t bytes = 0);
@@ -112,7 +113,7 @@ class CudaBackend final : public DeviceBackend {
   HandleDevices handles_;
   HostRegistrations registrations_;
   BackendCounts counts_;
-  std::atomic<bool> has_batches_ = true;  ///< of copies; the driver may be too old for them
+  std::atomic<bool> has_batches_ = true;  ///< whether the driver takes batches of copies
 };
 
 }  // namespace ringfeed

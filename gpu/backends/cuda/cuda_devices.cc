@@ -107,8 +107,8 @@ std::shared_ptr<DeviceBackend> OpenCudaDevices(Status* why_not) {
   const Status status = ProbeCuda(&devices);
   if (why_not != nullptr) *why_not = status;
   if (!status.ok()) return nullptr;
-  // One for the process, as its registrations of host memory are: a second backend's would be
-  // refused, and end together with those of the first.
+  // One for the process, as its registrations of host memory are: CUDA would refuse a second
+  // backend's registrations, and they would end together with the first's.
   static std::mutex mutex;
   static std::weak_ptr<DeviceBackend> opened;
   const std::lock_guard lock(mutex);

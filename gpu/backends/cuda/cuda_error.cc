@@ -61,7 +61,7 @@ StatusCode CodeOf(cudaError_t error) {
   }
 }
 
-// What can be done about it, where CUDA's own text does not say.
+// What to do about it, if CUDA's own text does not say.
 std::string_view Remedy(cudaError_t error) {
   switch (error) {
     case cudaErrorInvalidDeviceFunction:
@@ -96,7 +96,7 @@ std::string_view Remedy(cudaError_t error) {
 }  // namespace
 
 bool IsSticky(cudaError_t error) {
-  switch (static_cast<int>(error)) {  // by number where toolkits of version 12.0 lack the name
+  switch (static_cast<int>(error)) {  // by number: toolkits of version 12.0 lack the name
     case cudaErrorECCUncorrectable:
     case cudaErrorNvlinkUncorrectable:
     case 226:  // cudaErrorContained

@@ -8,14 +8,14 @@
 
 namespace ringfeed {
 
-/// Whether the error stays: the device's context is broken, every later call on it fails alike, and
-/// only another process can use the device again. Its Status is kDeviceLost.
+/// Whether the error stays: the device's context is broken, every later call on it fails with the
+/// same error, and only another process can use the device again. Its Status is kDeviceLost.
 bool IsSticky(cudaError_t error);
 
-/// A Status from what a call of CUDA's returned: `what` says which operation on what, e.g.
-/// "allocate 4096 bytes on device 0". Takes the error back from the calling thread, where CUDA
-/// would report it again at a later call that has nothing to do with it (sticky ones it reports all
-/// the same). The one place where cudaError_t becomes a Status.
+/// Makes a Status of the result of a CUDA call: `what` names the operation, e.g. "allocate 4096
+/// bytes on device 0". Clears the calling thread's last error, which CUDA would otherwise report
+/// again from a later, unrelated call (CUDA keeps reporting sticky errors). Only here a cudaError_t
+/// becomes a Status.
 Status StatusFromCuda(cudaError_t error, std::string_view what);
 
 }  // namespace ringfeed

@@ -13,8 +13,8 @@
 namespace ringfeed {
 namespace {
 
-// All kernels are bound by memory: they move 16 bytes a store where the addresses allow it, and
-// stride over the grid, which is small so that they stand beside a training step.
+// All kernels are bound by memory: they move 16 bytes a store if the addresses allow it, and stride
+// over the grid, which is small so that they run beside a training step.
 
 constexpr unsigned kThreads = 256;
 constexpr std::uint64_t kMostBlocks = 1024;
@@ -25,7 +25,8 @@ __device__ std::uint64_t ThreadNumber() {
 }
 __device__ std::uint64_t ThreadCount() { return std::uint64_t{gridDim.x} * blockDim.x; }
 
-/// Work in rows: threads along x share a row, y takes rows. No division finds out where one is.
+/// Work in rows: threads along x share a row, y takes rows. No division is needed to find an
+/// element.
 struct RowShape {
   dim3 grid;
   dim3 block;
@@ -51,14 +52,14 @@ bool IsOn(const void* data, std::uint64_t boundary) {
   return reinterpret_cast<std::uintptr_t>(data) % boundary == 0;
 }
 
-/// Items that one instruction loads or stores, where they are aligned for it.
+/// Items that one instruction loads or stores, if they are aligned for it.
 template <typename T, int kCount>
 struct alignas(sizeof(T) * kCount) Pack {
   T items[kCount];
 };
 
-// The processor's conversions round as kernel_math.h's do, subnormal numbers too. They differ in
-// NaN, which finite means and scales never give.
+// The processor's conversions round as kernel_math.h's do, subnormal numbers too. They differ only
+// for NaN, which finite means and scales never give.
 struct ToFloat32 {
   using Stored = float;
   static __device__ float Of(float value) { return value; }
@@ -92,7 +93,7 @@ __device__ typename To::Stored CastOne(const CastNumbers& cast, std::uint8_t val
   return To::Of(Normalized(value, cast.mean[channel], cast.scale[channel]));
 }
 
-/// Elements in the order they stand in, `kPack` a thread.
+/// Elements in their order, `kPack` a thread.
 template <typename To, int kChannels, int kPack>
 __global__ void CastInOrder(const __grid_constant__ CastNumbers cast) {
   using Stored = typename To::Stored;
@@ -118,7 +119,7 @@ __global__ void CastInOrder(const __grid_constant__ CastNumbers cast) {
   }
 }
 
-/// The bytes of `kPack` pixels: of several, which are whole words, on a boundary of words.
+/// The bytes of `kPack` pixels. If kPack > 1 these are whole words, aligned to a word.
 template <int kChannels, int kPack>
 struct PixelPack {
   static constexpr int kBytes = kChannels * kPack;
@@ -178,8 +179,8 @@ struct CropNumbers {
   std::uint64_t planes;  ///< channels, or 1
 };
 
-/// Lines along y, `kPack` of their elements a thread along x. Mirrored or not, what is read stands
-/// on no boundary, so it comes by bytes, which neighbours share; what is written is wide.
+/// Lines along y, `kPack` of their elements a thread along x. Mirrored or not, the input is not
+/// aligned, so it is read by bytes, which neighbours share; the output is written wide.
 template <typename To, int kLineChannels, int kPack>
 __global__ void CastCropped(const __grid_constant__ CropNumbers crop) {
   using Stored = typename To::Stored;
@@ -344,7 +345,7 @@ cudaError_t Launch(const WidenTokens& kernel, cudaStream_t stream) {
                                               : LaunchWiden<std::int64_t>(kernel, stream);
 }
 
-/// In words of a size that all addresses, steps and the padding are multiples of.
+/// Works in words of a size that all addresses, steps and the padding are multiples of.
 template <typename Word>
 __global__ void Pad(const Word* input, const std::int64_t* offsets, Word* output,
                     std::uint64_t rows, std::uint64_t length, std::uint64_t input_units,
@@ -382,7 +383,8 @@ cudaError_t Launch(const RaggedToPadded& kernel, cudaStream_t stream) {
   const auto fits = [&kernel](std::uint64_t word) {
     return kernel.unit_bytes % word == 0 && IsOn(kernel.input, word) && IsOn(kernel.output, word);
   };
-  // A checked kernel fits padding_bytes at least, so that no word is smaller than its padding.
+  // In a checked kernel everything is a multiple of padding_bytes, so no word is smaller than the
+  // padding.
   if (fits(16)) return LaunchPad<ulonglong2>(kernel, stream);
   if (fits(8)) return LaunchPad<std::uint64_t>(kernel, stream);
   if (fits(4)) return LaunchPad<std::uint32_t>(kernel, stream);
@@ -390,8 +392,8 @@ cudaError_t Launch(const RaggedToPadded& kernel, cudaStream_t stream) {
   return LaunchPad<std::uint8_t>(kernel, stream);
 }
 
-/// A piece in words of one size, by the threads along x: bytes until `to` is on a word's boundary,
-/// and behind the last word.
+/// A piece in words of one size, by the threads along x. Bytes up to the first word boundary of
+/// `to`, and after the last word, are copied one by one.
 template <typename Word>
 __device__ void CopyPiece(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(to) % sizeof(Word);
@@ -406,7 +408,7 @@ __device__ void CopyPiece(std::byte* to, const std::byte* from, std::uint64_t by
   for (std::uint64_t i = tail + ThreadNumber(); i < bytes; i += ThreadCount()) to[i] = from[i];
 }
 
-/// 16 bytes of 32 that stand in registers, from byte `at` on, 1 to 15.
+/// 16 of the 32 bytes in two registers, from byte `at` on, 1 to 15.
 __device__ uint4 BytesFrom(uint4 first, uint4 second, unsigned at) {
   if ((at & 8U) != 0) {
     first = make_uint4(first.z, first.w, second.x, second.y);
@@ -422,9 +424,9 @@ __device__ uint4 BytesFrom(uint4 first, uint4 second, unsigned at) {
       __funnelshift_r(first.z, first.w, bits), __funnelshift_r(first.w, second.x, bits));
 }
 
-/// The same where both ends are on different boundaries: whole words of the input are shifted in
-/// registers. The first of them may begin before the piece, in the same 16 bytes and so in the same
-/// allocation; none ends behind it.
+/// The same if the two addresses have different alignments: shifts whole words of the input in
+/// registers. The first word may begin before the piece, in the same 16 bytes and so in the same
+/// allocation; none ends after it.
 __device__ void CopyShiftedPiece(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   std::uint64_t head =
       (kStoreBytes - reinterpret_cast<std::uintptr_t>(to) % kStoreBytes) % kStoreBytes;
@@ -444,7 +446,7 @@ __device__ void CopyShiftedPiece(std::byte* to, const std::byte* from, std::uint
   for (std::uint64_t i = tail + ThreadNumber(); i < bytes; i += ThreadCount()) to[i] = from[i];
 }
 
-/// Pieces are taken along y. Both ends of one are seldom on the same boundary.
+/// Pieces are taken along y. Source and target of a piece seldom have the same alignment.
 __global__ void Gather(const std::byte* input, std::uint64_t input_bytes,
                        const GatheredPiece* pieces, std::uint64_t count, std::byte* output,
                        std::uint64_t output_bytes) {
@@ -468,7 +470,7 @@ __global__ void Gather(const std::byte* input, std::uint64_t input_bytes,
 
 cudaError_t Launch(const GatherPieces& kernel, cudaStream_t stream) {
   if (kernel.count == 0) return cudaSuccess;
-  // Nobody but the device knows how long the pieces are. Few of them are shared by many blocks.
+  // Only the device knows how long the pieces are. If there are few, many blocks share them.
   constexpr std::uint64_t kFewestWords = 8;
   const std::uint64_t words = kernel.output_bytes / kernel.count / kStoreBytes;
   const RowShape shape = ShapeOf(kernel.count, std::max(words, kFewestWords));
@@ -487,11 +489,11 @@ static_assert(1U << kLog2Lanes == kLanes && 1U << kLog2SumWarps == kSumWarps);
 
 __constant__ Crc32cPowers sum_powers = AllCrc32cPowers();
 
-/// What four bytes do to a remainder, each by a table.
+/// Tables for the effect of four bytes on a remainder, one table for each byte.
 struct SumTables {
-  std::uint32_t behind[4][256];  ///< a byte with so many bytes of its word behind it
+  std::uint32_t behind[4][256];  ///< [n]: of a byte that n bytes of its word follow
 
-  /// One thread does a byte's.
+  /// Each thread makes the entries of one byte.
   __device__ void Make(unsigned byte) {
     std::uint32_t remainder = Crc32cOfByte(byte);
     behind[0][byte] = remainder;
@@ -508,7 +510,7 @@ struct SumTables {
     return behind[3][word & 0xFFU] ^ behind[2][word >> 8 & 0xFFU] ^ behind[1][word >> 16 & 0xFFU] ^
            behind[0][word >> 24];
   }
-  /// Four words are on their way at a time.
+  /// Four words are loaded at a time.
   __device__ std::uint32_t Add(std::uint32_t remainder, const std::byte* data,
                                const std::byte* end) const {
     constexpr std::ptrdiff_t kWord = sizeof(std::uint32_t);
@@ -528,7 +530,7 @@ struct SumTables {
   }
 };
 
-/// All lanes' remainders, of 2^log2_each bytes each: in the first lane.
+/// Joins all lanes' remainders, of 2^log2_each bytes each; the first lane gets the result.
 __device__ std::uint32_t JoinLanes(std::uint32_t sum, unsigned log2_each, unsigned log2_lanes) {
   for (unsigned level = 0; level < log2_lanes; ++level) {
     const std::uint32_t next = __shfl_down_sync(kAllLanes, sum, 1U << level);
@@ -537,7 +539,7 @@ __device__ std::uint32_t JoinLanes(std::uint32_t sum, unsigned log2_each, unsign
   return sum;
 }
 
-/// The pieces that are not long, a warp each.
+/// The pieces that are not long, one by each warp.
 __device__ void SumByWarps(const std::byte* input, std::uint64_t input_bytes,
                            const SummedPiece* pieces, std::uint64_t count, std::uint32_t* output,
                            const SumTables& tables) {
@@ -566,7 +568,7 @@ __device__ std::uint32_t SumByBlock(const std::byte* data, std::uint64_t bytes,
   std::uint32_t sum = part.before();
   if (part.begin < part.end) sum = tables.Add(sum, data + part.begin, data + part.end);
   sum = JoinLanes(sum, parts.log2_each, kLog2Lanes);
-  __syncthreads();  // what stands there was read
+  __syncthreads();  // all have read the shared memory
   if (threadIdx.x % kLanes == 0) warp_sums[threadIdx.x / kLanes] = sum;
   __syncthreads();
   if (threadIdx.x >= kLanes) return 0;
@@ -574,8 +576,8 @@ __device__ std::uint32_t SumByBlock(const std::byte* data, std::uint64_t bytes,
   return JoinLanes(sum, parts.log2_each + kLog2Lanes, kLog2SumWarps);
 }
 
-/// Each block has every gridDim.x-th piece. Its threads look for long ones together: where there
-/// are none, so many pieces are passed over at a time.
+/// Each block has every gridDim.x-th piece. Its threads look for long pieces together, so that they
+/// pass over many short pieces at a time.
 __global__ void __launch_bounds__(kSumThreads)
     SumAll(const std::byte* input, std::uint64_t input_bytes, const SummedPiece* pieces,
            std::uint64_t count, std::uint32_t* output) {
@@ -608,7 +610,7 @@ cudaError_t Launch(const SumPieces& kernel, cudaStream_t stream) {
                  kernel.pieces, kernel.count, kernel.output);
 }
 
-/// Adds up over the block and then to *output: addition modulo 2^64 gives the same in any order.
+/// Sums over the block and then into *output. Addition modulo 2^64 gives the same in any order.
 __device__ void AddToOutput(unsigned long long sum, unsigned long long* output) {
   __shared__ unsigned long long warp_sums[kThreads / 32];
   for (unsigned distance = 16; distance > 0; distance /= 2) {
@@ -622,7 +624,7 @@ __device__ void AddToOutput(unsigned long long sum, unsigned long long* output) 
   atomicAdd(output, block_sum);
 }
 
-/// Two words a load where kAligned, else a byte. *output was set to 0.
+/// Two words a load if kAligned, else a byte. *output was set to 0.
 template <bool kAligned>
 __global__ void AddUp(const std::byte* input, std::uint64_t bytes, unsigned long long* output) {
   std::uint64_t sum = ThreadNumber() == 0 ? bytes : 0;

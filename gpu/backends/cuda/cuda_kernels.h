@@ -6,22 +6,21 @@
 
 namespace ringfeed {
 
-// The device kernels on CUDA. A header for C++: no type of CUDA's is in it. Launches enqueue and
-// return; the stream's device is bound to the calling thread. They return the enqueueing's
-// cudaError_t (0: success) and leave none behind for cudaGetLastError. Thread safe.
+// The device kernels on CUDA. A header for C++: it uses no type of CUDA's. Launches enqueue and
+// return; the stream's device is bound to the calling thread. They return the cudaError_t of the
+// enqueueing (0: success) and leave no error for cudaGetLastError. Thread safe.
 
-/// What RunKernelOnHost computes, bit by bit, for a kernel that was checked. Without work nothing
-/// is enqueued.
+/// Computes what RunKernelOnHost computes, bit by bit, for a checked kernel. If there is no work,
+/// enqueues nothing.
 int LaunchOnCuda(const DeviceKernel& kernel, void* stream);
 
-/// Loads every kernel onto the calling thread's device: CUDA else loads each at its first launch,
-/// which takes milliseconds, and may wait for what the device has to do. Returns cudaError_t.
+/// Loads every kernel onto the calling thread's device. Otherwise CUDA loads each at its first
+/// launch, which takes milliseconds and may wait for the device's work. Returns cudaError_t.
 int LoadKernelsOnCuda();
 
 /// LoadKernelsOnCuda does it too.
 int LoadSpinOnCuda();
-/// Keeps one multiprocessor busy for that long. No copy waits for it but those behind it in the
-/// stream.
+/// Keeps one multiprocessor busy for that long. Only copies after it in the stream wait for it.
 int LaunchSpin(std::int64_t duration_ns, void* stream);
 
 }  // namespace ringfeed

@@ -1,5 +1,5 @@
-// What CudaBackend does outside of the running loop: devices, memory, streams and events. And its
-// ranges, in the domain "ringfeed" of whichever profiler is attached by NVTX.
+// CudaBackend outside of the running loop: devices, memory, streams and events. Also its ranges, in
+// the domain "ringfeed" of the profiler that NVTX attaches.
 
 #include <nvtx3/nvToolsExt.h>
 
@@ -54,7 +54,7 @@ Status CudaBackend::Check(int device) const {
 
 Status CudaBackend::Info(int device, DeviceInfo* info) {
   if (Status bad = Check(device); !bad.ok()) return bad;
-  // What makes no context: who only looks around must not take memory of every device.
+  // A call that makes no context: listing devices must not take memory of each.
   cudaDeviceProp properties{};
   cudaError_t error = cudaGetDeviceProperties(&properties, device);
   DeviceInfo found;
@@ -91,7 +91,8 @@ Status CudaBackend::RegisterHost(std::byte* data, std::size_t bytes) {
   if (data == nullptr || bytes == 0) {
     return Status(StatusCode::kInvalidArgument, "there is no host memory to register");
   }
-  // By a device that is in use: an unbound thread's own would be the first one, and get a context.
+  // Uses a device that is in use: an unbound thread's current device would be the first one, and
+  // get a context.
   int device = states_.FirstInUse();
   if (device < 0) device = DeviceOf(nullptr);
   if (Status bad = Check(device); !bad.ok()) return bad;
@@ -172,7 +173,7 @@ Status CudaBackend::CreateStream(int device, StreamPriority priority, DeviceStre
 Status CudaBackend::DestroyStream(DeviceStream stream) {
   counts_.Allocation();
   if (Status bad = Check(stream); !bad.ok()) {
-    // A lost device took its streams along.
+    // A lost device has lost its streams, too.
     if (bad.code() != StatusCode::kDeviceLost) return bad;
     handles_.Remove(stream.handle);
     return {};

@@ -15,11 +15,11 @@
 
 namespace ringfeed {
 
-/// From the first call on: that CUDA cannot be used, in processes that are forked from this one;
-/// else OK. Thread safe.
+/// After the first call, in a process forked from this one: the Status that CUDA cannot be used.
+/// Else OK. Thread safe.
 Status StatusAfterFork();
 
-/// Which devices are in use, and which are lost and by what. Thread safe; asking takes no lock.
+/// Which devices are in use, and which are lost and why. Thread safe; asking takes no lock.
 class CudaDeviceStates {
  public:
   explicit CudaDeviceStates(int devices);
@@ -32,11 +32,11 @@ class CudaDeviceStates {
   }
   /// The first failure of a device is kept.
   void NoteLost(int device, const Status& failure);
-  /// Whether it is worth asking for each device.
+  /// Whether any device may be lost, so that it is worth asking for each.
   bool any_lost() const { return any_lost_.load(std::memory_order_relaxed); }
-  /// The failure that the device is lost by, else OK.
+  /// The failure that lost the device, else OK.
   Status Lost(int device) const;
-  /// A device that is in use and not lost; -1 where there is none.
+  /// A device that is in use and not lost; -1 if there is none.
   int FirstInUse() const;
 
  private:
@@ -52,8 +52,8 @@ class CudaDeviceStates {
   std::atomic<bool> any_lost_ = false;
 };
 
-/// Which device the streams and events that the backend made are of: CUDA's runtime cannot be asked
-/// once a device is lost, when it matters. Thread safe.
+/// The device of each stream and event that the backend made. CUDA's runtime cannot be asked after
+/// a device is lost, which is when it matters. Thread safe.
 class HandleDevices {
  public:
   static constexpr int kUnknown = -1;
@@ -66,7 +66,7 @@ class HandleDevices {
     const std::lock_guard lock(mutex_);
     devices_.erase(handle);
   }
-  /// kUnknown for handles that were made elsewhere.
+  /// kUnknown for handles that the backend did not make.
   int Find(const void* handle) const {
     const std::lock_guard lock(mutex_);
     const auto found = devices_.find(handle);
@@ -78,11 +78,11 @@ class HandleDevices {
   std::unordered_map<const void*, int> devices_;
 };
 
-/// Host memory that CUDA has registered. A call of CUDA's takes 16 GiB at most: drivers since r580
-/// refuse 512 GiB at once, and one that took long would keep other threads out of CUDA. So larger
-/// ranges are registered in pieces, and a copy must not cross from one into the next. All borders
-/// lie at multiples of the pieces' size in the address space, so whether a copy crosses one can be
-/// told by its address, without a look at what is registered.
+/// Host memory that CUDA has registered. One CUDA call registers 16 GiB at most: drivers since r580
+/// refuse 512 GiB at once, and a long call would keep other threads out of CUDA. So larger ranges
+/// are registered in pieces, and a copy must not cross from one into the next. All borders are at
+/// multiples of the pieces' size in the address space, so a copy's address alone tells whether it
+/// crosses one.
 class HostRegistrations {
  public:
   static constexpr std::size_t kPieceBytes = std::size_t{16} << 30;
@@ -90,14 +90,14 @@ class HostRegistrations {
   /// `piece_bytes` is a power of two, a page at least.
   explicit HostRegistrations(std::size_t piece_bytes = kPieceBytes) : piece_bytes_(piece_bytes) {}
 
-  /// Registers [data, data + bytes) on the calling thread's current device, for all devices. Where
-  /// a piece fails the earlier ones are unregistered again. Ranges that overlap are refused.
+  /// Registers [data, data + bytes) on the calling thread's current device, for all devices. If a
+  /// piece fails, unregisters the earlier ones again. Refuses ranges that overlap.
   cudaError_t Register(std::byte* data, std::size_t bytes);
-  /// By the start of a registered range; cudaErrorHostMemoryNotRegistered for others. The range is
-  /// forgotten also where CUDA fails; then the first failure is returned, and every piece was
-  /// tried.
+  /// Unregisters the range that starts at `data`; cudaErrorHostMemoryNotRegistered if there is
+  /// none. Tries every piece, forgets the range even if CUDA fails, and returns the first failure.
   cudaError_t Unregister(std::byte* data);
-  /// Forgets the range without CUDA, where its devices are lost; false for no registered range.
+  /// Forgets the range without calling CUDA, for use after its devices are lost; false if it is not
+  /// registered.
   bool Forget(const std::byte* data);
 
   /// How many of `bytes` bytes at `data` come before the next border.
@@ -107,9 +107,9 @@ class HostRegistrations {
   }
 
  private:
-  /// Notes the range; false where it overlaps another one.
+  /// Notes the range; false if it overlaps another one.
   bool Reserve(const std::byte* data, std::size_t bytes);
-  /// Unregisters the pieces of [data, data + bytes); the first failure.
+  /// Unregisters the pieces of [data, data + bytes); returns the first failure.
   cudaError_t UnregisterPieces(std::byte* data, std::size_t bytes) const;
 
   const std::size_t piece_bytes_;

@@ -9,7 +9,7 @@
 namespace ringfeed {
 namespace {
 
-/// The driver's functions, by way of the runtime: nothing is linked with libcuda.
+/// The driver's functions, obtained from the runtime, so that nothing is linked with libcuda.
 struct ContextCalls {
   decltype(&cuDevicePrimaryCtxRetain) retain = nullptr;
   decltype(&cuCtxPushCurrent) push = nullptr;
@@ -49,8 +49,8 @@ const ContextCalls& Calls() {
 // Errors of the driver have the runtime's numbers.
 cudaError_t ErrorOf(CUresult result) { return static_cast<cudaError_t>(result); }
 
-// The context stays the same for as long as it is kept, so threads may find it at the same time:
-// one that is retained twice is kept all the same.
+// The context stays the same for as long as it is kept, so threads may get it at the same time: to
+// retain it twice does no harm.
 cudaError_t PrimaryContext(int device, CUcontext* context) {
   constexpr std::size_t kRemembered = 64;
   static std::array<std::atomic<CUcontext>, kRemembered> contexts{};

@@ -5,12 +5,12 @@
 namespace ringfeed {
 
 /// Makes a device the calling thread's current one for as long as the guard lives. Afterwards the
-/// thread is as it was, also one that never chose a device: cudaSetDevice could only put that one
-/// on device 0, and would make a context there, of half a gigabyte. So the device's primary context
-/// is pushed and popped, by the driver; not where it is the thread's current one already. Ask
+/// thread is as it was, even if it never chose a device: cudaSetDevice could only put such a thread
+/// on device 0, and would make a context there, of half a gigabyte. So the guard has the driver
+/// push and pop the device's primary context, unless it is the thread's current one already. Ask
 /// error() before working with the device.
 ///
-/// The primary context of each device that a guard was for is kept until the process ends.
+/// The primary context of each device that a guard was used for is kept until the process ends.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);

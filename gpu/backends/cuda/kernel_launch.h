@@ -8,8 +8,8 @@ namespace ringfeed {
 
 // For files that nvcc compiles.
 
-/// The launch's own error. What stood in the thread before stays out of it, and what a refused
-/// launch leaves there is taken away.
+/// The launch's own error. An earlier error of the thread does not change it, and the thread keeps
+/// no error of a refused launch.
 template <typename... Parameters, typename... Arguments>
 cudaError_t Enqueue(void (*kernel)(Parameters...), dim3 grid, dim3 block, cudaStream_t stream,
                     Arguments&&... arguments) {

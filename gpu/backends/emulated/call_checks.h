@@ -14,7 +14,7 @@
 
 namespace ringfeed {
 
-/// Counts calls and says which of them go wrong.
+/// Counts calls and decides which of them fail.
 ///
 /// Thread safety: all calls from any thread; of calls at the same time any may be the nth.
 class FaultPlan {
@@ -33,29 +33,28 @@ class FaultPlan {
   std::array<std::atomic<std::uint64_t>, kDeviceCalls> calls_{};
 };
 
-/// What the calling thread said of itself to one set of devices, for each of the actors that it
-/// stands for.
+/// The calling thread's state for one set of devices, for each of its actors.
 struct CallerState {
   int bound_device = -1;  ///< -1: none
   bool hot = false;       ///< must not block
 };
 
-/// A number for a set of devices that no other has or had.
+/// A number that no other set of devices has or had.
 std::uint64_t NewOwner();
-/// Stays valid until the thread asks for another.
+/// The reference stays valid until the thread asks for another.
 CallerState& StateOfCaller(std::uint64_t owner, int actor);
-/// Forgets what the calling thread said to the owner, which ends.
+/// Forgets the calling thread's state for the owner, which is about to end.
 void ForgetOwner(std::uint64_t owner);
 
-/// A number that no other handle of the process has or had, so that handles of what was destroyed,
-/// and of other devices, are recognised. None of those by which DLPack names CUDA's own streams.
+/// A number that no other handle of the process has or had, so that handles of destroyed objects,
+/// and of other devices, are recognised. It is none of DLPack's names for CUDA's own streams.
 inline std::uintptr_t NewHandle() {
   static std::atomic<std::uintptr_t> handles = 1000;
-  // Not one that could be memory: all of them are odd.
+  // All are odd, so that none could be an address of memory.
   return handles.fetch_add(2, std::memory_order_relaxed) + 1;
 }
 
-/// What the opaque handles stand for.
+/// The objects of the opaque handles.
 ///
 /// Thread safety: all calls from any thread.
 template <typename Object>

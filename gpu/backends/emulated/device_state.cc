@@ -17,9 +17,9 @@ constexpr std::align_val_t kAlign{EmulatedMemory::kAlignment};
 
 std::uintptr_t AddressOf(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-// Null where there is no memory. mimalloc 2.0.9 puts blocks of 256, 512 and 1024 bytes on half the
-// boundary that it is asked for; a byte more and it does not. (To look at what comes back is no
-// help: the compiler takes the boundary for granted.)
+// Null if there is no memory. mimalloc 2.0.9 aligns blocks of 256, 512 and 1024 bytes to only half
+// the alignment asked for; with a byte more it does not. (Checking the result does not help: the
+// compiler takes the alignment for granted.)
 std::byte* NewAligned(std::size_t bytes) {
   const std::size_t asked = std::has_single_bit(bytes) ? bytes + 1 : bytes;
   return static_cast<std::byte*>(::operator new(asked, kAlign, std::nothrow));
@@ -231,7 +231,7 @@ bool DeviceHealth::lost(int device) const {
   return devices_[static_cast<std::size_t>(device)].lost.load(std::memory_order_seq_cst);
 }
 
-// The lock is for lost devices alone: it would order the threads of healthy ones.
+// Takes the lock only for lost devices: it would order the threads of healthy ones.
 Status DeviceHealth::status(int device) const {
   if (!lost(device)) return {};
   const std::lock_guard lock(mutex_);

@@ -18,23 +18,23 @@
 
 namespace ringfeed {
 
-/// Which host memory is registered, and by whom: by one set of devices, or by those of a process.
-/// Owners are told apart by address.
+/// Which host memory is registered, and by which owner: one set of devices, or all those of the
+/// process. Owners are told apart by address.
 ///
 /// Thread safety: all calls from any thread.
 class HostRanges {
  public:
   enum class Registered : std::uint8_t { kInside, kOutside, kAcross };
 
-  /// The one of all who share.
+  /// The object that all sharing devices use.
   static std::shared_ptr<HostRanges> OfProcess();
 
-  /// False where it would overlap a registered range.
+  /// False if it would overlap a registered range.
   bool Register(const void* owner, const std::byte* data, std::size_t bytes);
   /// The size of the owner's range that starts at `data`; 0: there is none.
   std::size_t RegisteredBytes(const void* owner, const std::byte* data) const;
   void Unregister(const std::byte* data);
-  /// All of the owner's.
+  /// Unregisters all ranges of the owner.
   void UnregisterAll(const void* owner);
   Registered WhereRegistered(const std::byte* data, std::size_t bytes) const;
   std::size_t CountOf(const void* owner) const;
@@ -57,14 +57,14 @@ class HostRanges {
   std::size_t made_ = 0;
 };
 
-/// Which memory there is: what was allocated on devices and which host memory is registered.
+/// The memory there is: allocations on devices, and registered host memory.
 ///
-/// Device memory is host memory. Fresh memory holds 0xEE, memory that was freed 0xFD; it goes back
-/// to the system late, so that who reads it all the same finds that and not somebody else's data.
-/// What was freed while work used it goes back at the very end: that work still runs.
+/// Device memory is host memory. Fresh memory holds 0xEE, freed memory 0xFD. Freed memory goes back
+/// to the system late, so that a read after the free finds 0xFD and not other data. Memory that was
+/// freed while work used it goes back at the very end, because that work still runs.
 ///
 /// Thread safety: all calls from any thread. Devices' own threads call Describe alone, and only to
-/// report an offence: the lock would order what they did before what the host does next.
+/// report an offence: the lock would order their earlier work before the host's next calls.
 class EmulatedMemory {
  public:
   static constexpr std::byte kFresh{0xEE};
@@ -79,13 +79,13 @@ class EmulatedMemory {
   EmulatedMemory& operator=(const EmulatedMemory&) = delete;
   ~EmulatedMemory();
 
-  /// kResourceExhausted where the device or the machine has no more.
+  /// kResourceExhausted if the device or the machine has no more.
   Status Allocate(int device, std::size_t bytes, std::byte** data);
   /// The size of the device's allocation that starts at `data`; 0: there is none.
   std::size_t AllocationBytes(int device, const std::byte* data) const;
-  /// An allocation that there is.
+  /// Frees an existing allocation.
   void Free(std::byte* data);
-  /// The same of one that work in flight uses. Its bytes are that work's.
+  /// The same for one that work in flight uses. Leaves its bytes to that work.
   void FreeInFlight(std::byte* data);
   /// Whether all of [data, data + bytes) is in one allocation of the device.
   bool InAllocation(int device, const std::byte* data, std::size_t bytes) const;
@@ -109,7 +109,7 @@ class EmulatedMemory {
 
   std::size_t allocations() const;
   /// "allocation 2 of device 1 + 512". Numbers count from 0 in order of creation, so that the same
-  /// run has the same text wherever its memory lies.
+  /// run gives the same text whatever the addresses.
   std::string Describe(const std::byte* data) const;
 
  private:
@@ -140,25 +140,26 @@ class EmulatedMemory {
   std::vector<std::byte*> freed_in_flight_;
 };
 
-/// Which devices are lost, and by what.
+/// Which devices are lost, and why.
 ///
 /// Thread safety: all calls from any thread.
 class DeviceHealth {
  public:
   explicit DeviceHealth(std::size_t devices) : devices_(devices) {}
 
-  /// The first failure stays.
+  /// The first failure is kept.
   void Lose(int device, const Status& status);
-  /// By waiting for an event of `other`, which is lost.
+  /// Loses the device because it waits for an event of `other`, which is lost.
   void LoseByWait(int device, int other);
   bool lost(int device) const;
-  /// OK while it is not lost.
+  /// OK while the device is not lost.
   Status status(int device) const;
 
  private:
   struct Device {
-    // seq_cst, against StreamThread's busy_: a worker that is at work when the device is lost is
-    // seen by whoever sees the loss, or sees the loss itself.
+    // seq_cst, against StreamThread's busy_: of the thread that sees the loss and a worker at work
+    // at that time, one sees the other: the thread sees the worker busy, or the worker sees the
+    // loss.
     std::atomic<bool> lost = false;
     Status status;  // by mutex_
   };
@@ -167,7 +168,7 @@ class DeviceHealth {
   std::deque<Device> devices_;  // in place: atomics do not move
 };
 
-/// Where offences are collected, up to a bound: a rule that a loop breaks is broken in each round.
+/// Collects offences up to a bound, because a loop that breaks a rule breaks it in each round.
 ///
 /// Thread safety: all calls from any thread.
 class OffenceLog {

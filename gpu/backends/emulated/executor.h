@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// A stream as its executor knows it; executors derive.
+/// A stream as its executor sees it; executors derive from it.
 struct ExecutorStream {
   int number = 0;  ///< in order of creation, from 0
   int device = 0;
@@ -23,7 +23,7 @@ struct ExecutorStream {
   virtual ~ExecutorStream() = default;
 };
 
-/// An event as its executor knows it; executors derive.
+/// An event as its executor sees it; executors derive from it.
 struct ExecutorEvent {
   int number = 0;
   int device = 0;
@@ -35,26 +35,26 @@ struct ExecutorEvent {
   virtual ~ExecutorEvent() = default;
 };
 
-/// What runs the work of the streams: a simulator, or a thread for each. Calls are right: what may
-/// be wrong with them was checked. What is enqueued for a lost device, or was enqueued when it was
-/// lost, never runs, and events behind it are never done; a stream that waits for such an event of
-/// another device loses its own.
+/// Runs the work of the streams: a simulator, or a thread for each. Calls are valid: all checks
+/// were made before. Work that is enqueued for a lost device, or waits there when it is lost, never
+/// runs, and events after it are never done. A stream that waits for such an event of another
+/// device loses its own device.
 ///
-/// Streams and events belong to the executor and stay valid until it ends, so that what is
-/// enqueued may outlive their handles.
+/// Streams and events belong to the executor and stay valid until it ends, so that enqueued work
+/// may outlive their handles.
 class Executor {
  public:
   virtual ~Executor() = default;
 
   virtual ExecutorStream* AddStream(int device, StreamPriority priority) = 0;
-  /// No more is enqueued there; what is still runs.
+  /// No more work is enqueued there; what is enqueued still runs.
   virtual void EndStream(ExecutorStream* stream) = 0;
   virtual ExecutorEvent* AddEvent(int device, EventKind kind) = 0;
 
   virtual void Enqueue(ExecutorStream* stream, Work work) = 0;
   virtual void Record(ExecutorEvent* event, ExecutorStream* stream) = 0;
   virtual void Wait(ExecutorStream* stream, ExecutorEvent* event) = 0;
-  /// Never true for what is on a lost device and was not done before.
+  /// Never true for an event on a lost device that was not done before the loss.
   virtual bool Query(ExecutorEvent* event) = 0;
 
   // Return when it is done, or when the device is lost.
@@ -62,17 +62,17 @@ class Executor {
   virtual void SyncStream(ExecutorStream* stream) = 0;
   /// All streams of the device, those that ended too.
   virtual void SyncDevice(int device) = 0;
-  /// When a kTimed event was done; nothing where it was not.
+  /// When a kTimed event was done; nothing if it is not done.
   virtual std::optional<std::int64_t> DoneAt(ExecutorEvent* event) = 0;
-  /// Some work that is not done yet and touches the memory; nothing where there is none. Says
-  /// nothing about what may be read.
+  /// Some work that is not done yet and touches the memory; nothing if there is none. This does not
+  /// say that the memory may be read.
   virtual std::optional<Operation> InFlight(const std::byte* data, std::size_t bytes) = 0;
-  /// Returns when a lost device touches no more memory.
+  /// Returns after a lost device has stopped touching memory.
   virtual void AwaitQuiet(int device) = 0;
 
   virtual std::int64_t NowNanos() const = 0;
   virtual void Idle(std::int64_t until_ns) = 0;
-  /// Returns when everything that can run has.
+  /// Returns after all work that can run has run.
   virtual void Drain() = 0;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 std::uintptr_t AddressOf(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-/// Tells of each earlier access once.
+/// Reports each earlier access once.
 class Reporter {
  public:
   Reporter(const VectorClock& clock, const AccessMap::OnConflict& on_conflict)

@@ -16,8 +16,7 @@
 
 namespace ringfeed {
 
-/// How much of what each line of work did comes before a point. A line is an actor of the host's or
-/// a stream.
+/// How much of each line's work comes before a point. A line is an actor of the host's or a stream.
 class VectorClock {
  public:
   std::uint64_t At(std::size_t line) const { return line < ticks_.size() ? ticks_[line] : 0; }
@@ -26,7 +25,7 @@ class VectorClock {
     if (line >= ticks_.size()) ticks_.resize(line + 1);
     return ++ticks_[line];
   }
-  /// The point comes behind the other one too.
+  /// The point comes after the other one too.
   void Join(const VectorClock& other) {
     if (other.ticks_.size() > ticks_.size()) ticks_.resize(other.ticks_.size());
     for (std::size_t line = 0; line < other.ticks_.size(); ++line) {
@@ -50,17 +49,17 @@ struct TimedAccess {
   bool SameTime(const TimedAccess& other) const { return line == other.line && tick == other.tick; }
 };
 
-/// For each byte who wrote it last and who has read it since. Neighbouring bytes with the same
-/// history are one entry, and of readers those alone are kept that no other reader comes behind.
+/// For each byte, its last writer and its readers since. Neighbouring bytes with the same history
+/// are one entry. A reader is dropped if another reader comes after it.
 ///
 /// Thread safety: none.
 class AccessMap {
  public:
-  /// Called with an earlier access that the new one conflicts with, and an address that both
-  /// touch; once for each.
+  /// Called with an earlier access that conflicts with the new one, and an address that both touch;
+  /// once for each.
   using OnConflict = std::function<void(const TimedAccess& earlier, const std::byte* at)>;
 
-  /// An access at a point that comes behind `clock`. What is reported takes effect all the same.
+  /// An access at a point that comes after `clock`. It takes effect even if it is reported.
   void Read(const TimedAccess& access, const VectorClock& clock, const OnConflict& on_conflict);
   void Write(const TimedAccess& access, const VectorClock& clock, const OnConflict& on_conflict);
   /// The memory has no history.
@@ -84,14 +83,14 @@ class AccessMap {
   Spans spans_;
 };
 
-/// Finds accesses to the same memory that nothing puts into an order, at least one of them a write.
-/// It goes by what was enqueued and observed alone, never by what ran first, so that a wait which
-/// is missing is found in every run that comes by.
+/// Finds accesses to the same memory, at least one of them a write, that nothing orders. It judges
+/// by what was enqueued and observed, never by what ran first, so that every run that passes there
+/// finds a missing wait.
 ///
-/// What comes before what: an actor's own calls; what is enqueued, behind what the actor did
-/// before; the work of a stream; work behind a StreamWait, behind what the event stood for; an
-/// actor that saw an event or a stream done, or the device lost, behind that; who takes a token
-/// over, behind whoever handed it over.
+/// Orders: an actor's calls follow each other. Enqueued work comes after what the actor did before.
+/// The work of a stream is in order. Work after a StreamWait comes after the work that the event
+/// stands for. An actor that saw an event or a stream done, or the device lost, comes after that.
+/// An actor that takes a token over comes after the one that handed it over.
 ///
 /// Thread safety: none. Streams and events go by number.
 class HazardChecker {
@@ -99,7 +98,7 @@ class HazardChecker {
   HazardChecker(const EmulatedMemory* memory, OffenceLog* offences)
       : memory_(memory), offences_(offences) {}
 
-  /// Whose the following calls are.
+  /// Sets the actor of the following calls.
   void SetActor(int actor) { actor_ = actor; }
   void AddStream(int stream, int device) { streams_[stream].device = device; }
   void Enqueue(const Operation& operation, std::span<const MemoryAccess> accesses);
@@ -107,14 +106,14 @@ class HazardChecker {
   void Wait(int stream, int event);
   void ObserveEvent(int event);
   void ObserveStream(int stream) { Now().Join(streams_[stream].clock); }
-  /// The actor knows that no stream of the device does anything more.
+  /// The actor knows that no stream of the device does any more work.
   void ObserveLoss(int device);
   void HandOver(const void* token);
   void TakeOver(const void* token);
   void HostAccess(const char* what, const std::byte* data, std::size_t bytes, bool writes);
-  /// The memory is another from now on.
+  /// From now on the range is other memory.
   void Forget(const std::byte* data, std::size_t bytes) { accesses_.Forget(data, bytes); }
-  /// Of what was said about memory, for tests of its bounds.
+  /// Entries about memory, for tests of their bounds.
   std::size_t entries() const { return accesses_.entries(); }
 
  private:
@@ -128,7 +127,7 @@ class HazardChecker {
   };
 
   VectorClock& Now() { return actors_[actor_]; }
-  // The actor's clock goes into the stream's.
+  // Joins the actor's clock into the stream's.
   VectorClock& Pass(int stream);
   void Access(const MemoryAccess& access, const TimedAccess& timed, const VectorClock& clock);
 

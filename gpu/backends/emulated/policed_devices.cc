@@ -73,7 +73,7 @@ Status PolicedDevices::Refuse(std::string_view rule, std::string what) {
 
 Status PolicedDevices::LostStatus(int device) {
   if (!health_.lost(device)) return {};
-  // Whoever is told that the device is lost may take back what its work used.
+  // A caller that learns of the loss may take back memory that the device's work used.
   executor_->AwaitQuiet(device);
   if (hazards_ != nullptr) hazards_->ObserveLoss(device);
   return health_.status(device);
@@ -164,8 +164,8 @@ Status PolicedDevices::BindThread(int device) {
   return {};
 }
 
-// These two are of no device: what is planned for them strikes the one the caller is bound to, and
-// a device that is lost does not hinder them.
+// These two belong to no device: a fault planned for them strikes the device that the caller is
+// bound to, and a lost device does not stop them.
 Status PolicedDevices::AdmitHostMemory(DeviceCall call) {
   CheckSteady(call);
   const std::optional<FaultEffect> effect = faults_.Next(call);
@@ -184,7 +184,7 @@ Status PolicedDevices::RegisterHost(std::byte* data, std::size_t bytes) {
                   std::to_string(bytes) + " bytes at " + memory_.Describe(data));
   }
   if (hazards_ != nullptr) hazards_->Forget(data, bytes);
-  // By a device that is set up, where there is one; else by the thread's own.
+  // By a device that is set up, if there is one; else by the thread's own.
   if (SetUpDevices().empty()) NoteSetUp(std::max(Caller().bound_device, 0));
   return {};
 }
@@ -410,7 +410,7 @@ Status PolicedDevices::Elapsed(DeviceEvent begin, DeviceEvent end, double* milli
     hazards_->ObserveEvent(first->number);
     hazards_->ObserveEvent(second->number);
   }
-  // As CUDA tells it, which rounds.
+  // Rounded as CUDA's result is.
   *milliseconds = static_cast<double>(static_cast<float>(*to_ns - *from_ns) * 1e-6F);
   return {};
 }
@@ -445,7 +445,7 @@ int PolicedDevices::DeviceOfStream(DeviceStream stream) {
   return found == nullptr ? -1 : found->device;
 }
 
-// In real time threads are who they are.
+// In real time the threads themselves are the actors.
 void PolicedDevices::SetActor(int actor) {
   assert(actor >= 0);
   if (!options_.simulated) return;
@@ -471,7 +471,7 @@ void PolicedDevices::NoteDirectWrite(int device, const std::byte* data, std::siz
   if (!memory_.InAllocation(device, data, bytes)) {
     return offences_.Note("outside of an allocation", described());
   }
-  // The checker knows more: work that is done by chance, and was not seen.
+  // The checker also finds work that is done by chance but was not seen done.
   if (hazards_ != nullptr) return hazards_->HostAccess(what, data, bytes, true);
   const std::optional<Operation> in_flight = executor_->InFlight(data, bytes);
   if (!in_flight) return;

@@ -21,12 +21,12 @@
 
 namespace ringfeed {
 
-/// Every call as it arrives: it is counted, a planned fault strikes, the rules are checked, and
-/// what is right goes to an executor. Calls check in this order: the handle, the fault, whether
-/// the device is lost, the rules.
+/// Takes every call as it arrives: counts it, lets a planned fault strike, checks the rules, and
+/// gives valid calls to an executor. Calls check in this order: the handle, the fault, whether the
+/// device is lost, the rules.
 class PolicedDevices final : public EmulatedDevices {
  public:
-  /// Of options that were checked.
+  /// The options were checked.
   explicit PolicedDevices(const EmulatedOptions& options);
   ~PolicedDevices() override;
 
@@ -88,16 +88,16 @@ class PolicedDevices final : public EmulatedDevices {
   void Drain() override { executor_->Drain(); }
 
  private:
-  // What a call that enqueues work leaves for later, where that is planned.
+  // A planned failure that a call leaves for its enqueued work.
   using Doom = std::optional<Status>;
 
-  // What calls have to pass.
+  // The checks that calls have to pass.
   CallerState& Caller() const;
   Status Refuse(std::string_view rule, std::string what);
-  // OK while it is not lost; returns when a lost device touches no more memory.
+  // OK while the device is not lost; else returns after it has stopped touching memory.
   Status LostStatus(int device);
-  // The effect of a planned fault, then whether the device is lost. `doom` may be null where no
-  // fault can be for later.
+  // The effect of a planned fault, then whether the device is lost. `doom` may be null if no fault
+  // can be for later.
   Status Strike(DeviceCall call, std::optional<FaultEffect> effect, int device, Doom* doom);
   Status Admit(DeviceCall call, int device);
   Status AdmitHostMemory(DeviceCall call);
@@ -111,16 +111,16 @@ class PolicedDevices final : public EmulatedDevices {
   ExecutorStream* AdmitWork(DeviceCall call, DeviceStream stream, Doom* doom, Status* status);
 
   void NoteSetUp(int device);
-  // False, and an offence, where work in flight still uses the memory.
+  // False, with an offence noted, if work in flight still uses the memory.
   bool GiveBack(const char* what, const std::byte* data, std::size_t bytes);
   void NoteHostAccess(const std::byte* data, std::size_t bytes, const char* what, bool writes);
   Status AwaitStream(ExecutorStream* stream);
 
-  // Of work, before it is enqueued.
+  // Checks work before it is enqueued.
   Status CheckBound(const Work& work);
   Status CheckDeviceMemory(const Work& work, const std::byte* data, std::size_t bytes);
   Status CheckHostMemory(const Work& work, const std::byte* data, std::size_t bytes);
-  // *blocks is set where the host must wait for the copy.
+  // *blocks is set if the host must wait for the copy.
   Status CheckSource(const Work& work, const CopyPiece& piece, bool* blocks);
   // Pieces of a batch go in any order.
   void CheckApart(const Work& work);

@@ -1,4 +1,4 @@
-// The part of PolicedDevices that enqueues what touches memory.
+// The part of PolicedDevices that enqueues work on memory.
 
 #include <algorithm>
 #include <utility>

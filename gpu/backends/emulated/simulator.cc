@@ -10,7 +10,7 @@
 namespace ringfeed {
 namespace {
 
-// Of kPriorities: one choice in so many gives a rank anew.
+// For kPriorities: one choice in so many draws a new rank.
 constexpr std::size_t kChoicesPerChange = 16;
 
 constexpr std::size_t kMostNapNanos = 100'000;
@@ -32,7 +32,7 @@ SimStream* Schedule::HighestRanked(std::span<SimStream* const> able) {
   return highest;
 }
 
-// The starved stream is passed over while there is another.
+// Passes over the starved stream if there is another.
 SimStream* Schedule::Choose(std::span<SimStream* const> able) {
   if (able.empty()) return nullptr;
   std::vector<SimStream*> fed;
@@ -46,7 +46,7 @@ SimStream* Schedule::Choose(std::span<SimStream* const> able) {
     case SchedulePolicy::kPriorities:
       return HighestRanked(fed);
     default:
-      // The one that has been able for longest: laziness must not starve anybody.
+      // The stream that has been able for longest: laziness must not starve any stream.
       return *std::min_element(fed.begin(), fed.end(), [](const auto* one, const auto* other) {
         return one->steps.front().ready_order < other->steps.front().ready_order;
       });
@@ -109,7 +109,7 @@ ExecutorStream* Simulator::AddStream(int device, StreamPriority priority) {
   return streams_.back().get();
 }
 
-// What is enqueued still runs, and the stream stays for reports: there is nothing to do.
+// Enqueued work still runs, and the stream stays for reports: there is nothing to do.
 void Simulator::EndStream(ExecutorStream* /*stream*/) {}
 
 ExecutorEvent* Simulator::AddEvent(int device, EventKind kind) {
@@ -129,7 +129,7 @@ void Simulator::Push(ExecutorStream* stream, SimStep step) {
 
 void Simulator::Enqueue(ExecutorStream* stream, Work work) {
   SimStep step;
-  // The source must stay as it is from here on, unless earlier work still makes it.
+  // From here on the source must not change, unless earlier work still writes it.
   if (work.kind == WorkKind::kCopyToDevice && host_writes_pending_ == 0) {
     step.source_hash = SourceHash(work);
   }
@@ -310,7 +310,7 @@ void Simulator::Prepare(const SimStream& stream, SimStep* step) {
   }
 }
 
-// One chunk of a split copy, else all there is to do.
+// Does one chunk of a split copy, else all the work.
 void Simulator::DoChunk(SimStep* step) {
   if (!IsCopy(step->work)) {
     RunEffect(step->work);
@@ -381,8 +381,8 @@ void Simulator::RunAtEnqueue() {
   while (SimStream* chosen = schedule_.ChooseAtEnqueue(Able())) RunFront(chosen, now_ns_);
 }
 
-// The stream whose front step is the first of those that the point waits for. Null: there is none,
-// as the point is lost.
+// The stream whose front step comes first of those that the point waits for. Null if there is none,
+// because the point is lost.
 SimStream* Simulator::WhatHoldsUp(const SimPoint* point) const {
   for (;;) {
     SimStream* stream = point->stream;
@@ -431,7 +431,8 @@ void Simulator::Idle(std::int64_t until_ns) {
     RunFront(chosen, until_ns);
     return;
   }
-  // While there is work a host that waits with a deadline is not sent straight to it.
+  // If there is work, the clock of a host that waits with a deadline does not jump straight to the
+  // deadline.
   const std::int64_t left_ns = std::max<std::int64_t>(until_ns - now_ns_, 0);
   const std::int64_t nap_ns =
       able.empty() ? left_ns : static_cast<std::int64_t>(schedule_.Draw(kMostNapNanos) + 1);
@@ -442,7 +443,7 @@ void Simulator::Drain() {
   while (StepToward(nullptr)) {
   }
   Settle();
-  // Events are waited for as they were recorded: there is no circle.
+  // A wait refers to a record made before it, so waits cannot form a circle.
   assert(std::all_of(streams_.begin(), streams_.end(),
                      [](const auto& stream) { return stream->steps.empty(); }));
 }

@@ -18,8 +18,8 @@ namespace ringfeed {
 
 struct SimStream;
 
-/// What an event stands for between two calls of Record. Shared by the event, by the record in its
-/// stream and by those that wait for it.
+/// The state of an event from one Record to the next. Shared by the event, by the record in its
+/// stream and by the steps that wait for it.
 struct SimPoint {
   SimStream* stream = nullptr;
   bool done = false;
@@ -34,7 +34,7 @@ struct SimEvent : ExecutorEvent {
 /// An entry of a stream.
 struct SimStep {
   enum class Kind : std::uint8_t { kWork, kRecord, kWait };
-  /// A piece of a copy, and when it is there after the start, in timed runs.
+  /// A piece of a copy, and in timed runs its arrival time after the start.
   struct Chunk {
     CopyPiece piece;
     std::int64_t after_ns = 0;
@@ -62,19 +62,19 @@ struct SimStream : ExecutorStream {
   std::uint64_t rank = 0;  ///< of SchedulePolicy::kPriorities; higher goes first
 };
 
-/// Chooses which stream goes on, by policy and seed: the same answers to the same questions. Not
-/// for kTimed, where the clock decides.
+/// Chooses the stream that goes on, by policy and seed: the same answers to the same questions. Not
+/// for kTimed: there the clock decides.
 class Schedule {
  public:
   Schedule(SchedulePolicy policy, std::uint64_t seed, int starved_stream);
 
   void Admit(SimStream* stream);
 
-  /// Which of the streams that may go on does when work was just enqueued; null: none.
+  /// Which of the able streams goes on after work was enqueued; null: none.
   SimStream* ChooseAtEnqueue(std::span<SimStream* const> able);
   /// The same while the host idles.
   SimStream* ChooseInIdle(std::span<SimStream* const> able);
-  /// The same where the host waits for something: never null, but where there is none.
+  /// The same while the host waits for something: null only if no stream is able.
   SimStream* ChooseInSync(std::span<SimStream* const> able);
   /// Whether a sync runs only what it waits for.
   bool lazy() const { return policy_ == SchedulePolicy::kLazy; }
@@ -98,13 +98,13 @@ class Schedule {
 };
 
 /// Runs streams in the calling thread, in an order that a policy and a seed choose, on a clock of
-/// its own. A step is an operation or, of a copy that is split, a piece of it.
+/// its own. A step is an operation or a piece of a split copy.
 ///
-/// In timed runs each device has an engine for copies in either direction and one for the rest;
-/// each does one operation at a time, the ones of streams with high priority first, then by when
-/// they became able to run. What an operation does to memory happens when it ends. In the other
-/// policies operations run one behind the other, and each takes the time that it would alone, but
-/// Idle never goes beyond its limit; at enqueueing none takes any.
+/// In timed runs each device has an engine for copies in either direction and one for the rest.
+/// Each does one operation at a time: streams with high priority first, then in the order in which
+/// operations became able to run. An operation changes memory when it ends. In the other policies
+/// operations run one after the other, and each takes the time that it would take alone; but Idle
+/// never goes beyond its limit, and none takes time while work is enqueued.
 ///
 /// Thread safety: none, for one thread. Functions that streams run must not call it.
 class Simulator : public Executor {
@@ -137,8 +137,8 @@ class Simulator : public Executor {
   SimStream*& EngineOf(const SimStream& stream, const Work& work);
 
   void Push(ExecutorStream* stream, SimStep step);
-  // Runs what takes no time and may: waits that are over, work of lost devices that goes away, and
-  // in timed runs records. Then timed runs start what can start.
+  // Runs the steps that take no time and may run: waits that are over, the removal of lost devices'
+  // work, and in timed runs records. Then timed runs start what can start.
   void Settle();
   bool SettleFront(SimStream* stream);
   bool DropLost(SimStream* stream);
@@ -155,8 +155,8 @@ class Simulator : public Executor {
   void RunAtEnqueue();
   SimStream* WhatHoldsUp(const SimPoint* point) const;
 
-  // One step in whichever policy, on behalf of a host that waits for `point` (null: for all).
-  // False where nothing can run.
+  // Does one step, in whichever policy, on behalf of a host that waits for `point` (null: for all).
+  // False if nothing can run.
   bool StepToward(const SimPoint* point);
   void Prepare(const SimStream& stream, SimStep* step);
   void DoChunk(SimStep* step);
@@ -171,10 +171,10 @@ class Simulator : public Executor {
   Schedule schedule_;
   std::int64_t now_ns_ = 0;
   std::uint64_t ready_orders_ = 0;
-  std::size_t host_writes_pending_ = 0;  // copies to the host that are not done
+  std::size_t host_writes_pending_ = 0;  // copies to the host in flight
   std::vector<std::unique_ptr<SimStream>> streams_;
   std::vector<std::unique_ptr<SimEvent>> events_;
-  std::vector<SimStream*> engines_;  // whom each works for; kEngines of each device
+  std::vector<SimStream*> engines_;  // the stream each works for; kEngines of each device
 };
 
 }  // namespace ringfeed

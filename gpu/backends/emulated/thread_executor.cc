@@ -28,7 +28,8 @@ static_assert(std::atomic<std::uint32_t>::is_always_lock_free &&
 constexpr std::int64_t kMostSleepNanos = 2'000'000;
 constexpr std::int64_t kMostRestNanos = 1'000'000'000;
 
-// Something may happen between a host's last look and its sleep: that is then seen so much later.
+// Something may happen between a host's last look and its sleep. The host then sees it later by
+// this time.
 constexpr std::int64_t kMostIdleNanos = 100'000;
 
 }  // namespace
@@ -79,7 +80,8 @@ void StreamThread::PushLocked(Entry entry) {
   ++pushed_;
   // Release, to Run: the entry, and all that the host did before. One way: nothing is read back.
   handed_over_.store(static_cast<std::uint32_t>(pushed_), std::memory_order_release);
-  // Others change nothing that can be seen but by who asks for them, and so wakes the thread.
+  // Other entries have an effect only for a thread that asks for them, and that thread wakes this
+  // one.
   if (wakes) WakeAll(handed_over_);
 }
 
@@ -130,7 +132,7 @@ void StreamThread::End() {
 }
 
 bool StreamThread::Done(std::uint32_t record) const {
-  // Acquire, from DoRecord: what the stream did before.
+  // Acquire, from DoRecord: all that the stream did before.
   const std::uint32_t done = places_[record % kPlaces].load(std::memory_order_acquire);
   if (static_cast<std::int32_t>(done - record) > 0) return true;
   WakeAll(handed_over_);
@@ -174,7 +176,7 @@ bool StreamThread::lost() const { return surroundings_->health->lost(device); }
 void StreamThread::Run() {
   std::uint32_t taken = 0;
   for (;;) {
-    // Acquire, from PushLocked: the entry and what the host did before.
+    // Acquire, from PushLocked: the entry and all that the host did before.
     while (handed_over_.load(std::memory_order_acquire) == taken) {
       AwaitChange(handed_over_, taken, kMostRestNanos);
     }
@@ -205,13 +207,13 @@ void StreamThread::Do(Entry& entry) {
   }
 }
 
-// Not on a lost device: a host that saw the loss and then sees this thread not busy is safe from
-// it, as seq_cst puts either the flag before that look or the loss before this one.
+// Does nothing on a lost device. A host that saw the loss and then sees this thread not busy is
+// safe from it, because seq_cst puts either the flag before that look or the loss before this one.
 template <typename Function>
 void StreamThread::TouchMemory(Function function) {
   busy_.store(true, std::memory_order_seq_cst);
   if (!lost()) function();
-  // Release, to AwaitQuiet: what was done is over.
+  // Release, to AwaitQuiet: the function's accesses are over.
   busy_.store(false, std::memory_order_release);
 }
 
@@ -222,8 +224,8 @@ void StreamThread::SleepUntil(std::int64_t until_ns) const {
   }
 }
 
-// Times are the model's, so that what the system adds to each sleep does not add up: an operation
-// that was there in time starts when the one before it should have ended.
+// Times are the model's, so that the system's delays in each sleep do not add up: an operation that
+// was enqueued in time starts when the one before it should have ended.
 void StreamThread::DoWork(Work& work, std::int64_t pushed_ns) {
   if (work.kind == WorkKind::kLoss) {
     surroundings_->health->Lose(device, work.loss);
@@ -264,7 +266,7 @@ void StreamThread::DoRecord(const Entry& entry) {
   }
   times_[entry.record % kPlaces].store(at_ns, std::memory_order_relaxed);
   std::atomic<std::uint32_t>& place = places_[entry.record % kPlaces];
-  // Release, to Done: what the stream did before.
+  // Release, to Done: all that the stream did before.
   place.store(entry.record + 1, std::memory_order_release);
   WakeAll(place);
   surroundings_->activity.fetch_add(1, std::memory_order_relaxed);
@@ -295,7 +297,8 @@ ThreadExecutor::ThreadExecutor(const EmulatedOptions& options, const EmulatedMem
   surroundings_.engines.resize(devices_.size() * kEngines);
 }
 
-// First all, as one may wait for another's records; the threads use each other until they end.
+// Ends all streams first, because one may wait for another's records; the threads use each other
+// until they end.
 ThreadExecutor::~ThreadExecutor() {
   for (const auto& stream : streams_) stream->End();
   for (const auto& stream : streams_) stream->Join();

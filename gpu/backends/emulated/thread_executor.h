@@ -16,23 +16,23 @@
 
 namespace ringfeed {
 
-// Sleeping on a word. Not std::atomic::wait: its bookkeeping orders the one who wakes behind the
-// one who slept, and with that a host behind what its device did, as no device does; a race in the
-// code that runs on emulated devices would be hidden from ThreadSanitizer.
+// Sleeping on a word. Not std::atomic::wait: its bookkeeping orders the sleeper before the waker,
+// and so a host after the work of its device. No real device does that, and it would hide races in
+// the code that runs on emulated devices from ThreadSanitizer.
 
-/// Returns when the word may be another than `seen`, by WakeAll or for no reason, or after most_ns.
+/// Returns when the word may differ from `seen`, after WakeAll or for no reason, or after most_ns.
 void AwaitChange(const std::atomic<std::uint32_t>& word, std::uint32_t seen, std::int64_t most_ns);
-/// To be called after every change. Looks at nothing that a sleeper wrote.
+/// Call it after every change. It reads nothing that a sleeper wrote.
 void WakeAll(const std::atomic<std::uint32_t>& word);
 
 /// One engine of a device in real time: one stream's thread at a time has it. Relaxed throughout:
-/// that two operations had the same engine puts no order between what they did to memory.
+/// that two operations used the same engine puts no order between their accesses to memory.
 class EngineTurn {
  public:
   void Take() {
     while (taken_.exchange(1, std::memory_order_relaxed) != 0) AwaitChange(taken_, 1, kMostNanos);
   }
-  /// `free_at_ns` is when it ended by the model.
+  /// `free_at_ns` is its end by the model.
   void Give(std::int64_t free_at_ns) {
     free_at_ns_.store(free_at_ns, std::memory_order_relaxed);
     taken_.store(0, std::memory_order_relaxed);
@@ -51,8 +51,8 @@ std::int64_t RealNowNanos();
 
 class StreamThread;
 
-/// An event in real time. What it was last recorded on is the host's, by `mutex`; the thread of the
-/// stream writes the time alone.
+/// An event in real time. `mutex` guards what it was last recorded on, which belongs to the host;
+/// the stream's thread writes only the time.
 struct ThreadEvent : ExecutorEvent {
   std::mutex mutex;
   StreamThread* stream = nullptr;  ///< null: never recorded
@@ -64,7 +64,7 @@ struct ThreadEvent : ExecutorEvent {
   std::int64_t at_ns = 0;
 };
 
-/// What the threads of one set of devices share. Lives as long as they do.
+/// The state that the threads of one set of devices share. Lives as long as they do.
 struct ThreadSurroundings {
   const std::vector<EmulatedDevice>* devices = nullptr;
   const EmulatedMemory* memory = nullptr;
@@ -75,40 +75,40 @@ struct ThreadSurroundings {
   std::atomic<std::uint32_t> activity = 0;
 };
 
-/// A stream with a thread that does its work, in real time. Work is handed over one way: nothing
-/// that the thread does is ordered before what the host does later, but by the records that the
-/// host sees done (or SyncStream). So ThreadSanitizer finds hosts that do not look.
+/// A stream with a thread that does its work, in real time. Work is handed over one way: only
+/// records that the host sees done (or SyncStream) order the thread's work before the host's later
+/// work. So ThreadSanitizer finds hosts that do not look.
 ///
 /// Thread safety: all calls from any thread but the stream's own; Start, Join and JoinIfEnded by
-/// one at a time.
+/// one thread at a time.
 class StreamThread : public ExecutorStream {
  public:
   explicit StreamThread(ThreadSurroundings* surroundings) : surroundings_(surroundings) {}
   ~StreamThread() override;
 
-  /// Once, when number and device are set.
+  /// Call once, after number and device are set.
   void Start();
   void PushWork(Work work);
-  /// The record's number. `event` is null where nobody asks for the time.
+  /// Returns the record's number. `event` is null if nothing asks for the time.
   std::uint32_t PushRecord(ThreadEvent* event, std::uint64_t recording);
   void PushWait(StreamThread* other, std::uint32_t record);
-  /// No more is pushed; the thread ends when all of it is done. More than once is once.
+  /// No more is pushed; the thread ends after all of it is done. May be called again.
   void End();
 
-  /// Whether a record is done; if so, all that came before it is visible. A thread that sleeps
-  /// with nothing but records and waits to do is woken by this: until then nobody missed them, and
-  /// the host that pushed them saved a system call.
+  /// Whether a record is done; if so, all that came before it is visible. Also wakes a thread that
+  /// sleeps and has only records and waits to do: until then nothing needed them, and the host that
+  /// pushed them saved a system call.
   bool Done(std::uint32_t record) const;
-  /// Returns when it is, or the device is lost.
+  /// Returns after the record is done or the device is lost.
   void AwaitDone(std::uint32_t record) const;
-  /// The same for all that was pushed.
+  /// The same for all entries pushed.
   void Sync();
   std::optional<Operation> InFlight(const std::byte* data, std::size_t bytes);
-  /// Returns when the thread, whose device is lost, touches no more memory.
+  /// Returns after the thread, whose device is lost, has stopped touching memory.
   void AwaitQuiet() const;
-  /// Waits for the thread, after End. More than once is once.
+  /// Waits for the thread, after End. May be called again.
   void Join();
-  /// The same where it has ended already, else nothing.
+  /// The same if the thread has ended already; else nothing.
   void JoinIfEnded();
 
  private:
@@ -131,15 +131,15 @@ class StreamThread : public ExecutorStream {
     Operation operation;
     std::vector<MemoryAccess> accesses;
   };
-  // Records of one place follow each other at this distance: more can be under way.
+  // Records that share a place are this far apart: more records may be in flight.
   static constexpr std::size_t kPlaces = 512;
 
   void PushLocked(Entry entry);
   void PrunePending();
-  // Returns when the record may be done: it is, some time has passed, or for no reason.
+  // Returns when the record may be done: because it is, after some time, or for no reason.
   void Doze(std::uint32_t record) const;
 
-  // The thread's.
+  // For the thread.
   void Run();
   void Do(Entry& entry);
   void DoWork(Work& work, std::int64_t pushed_ns);
@@ -152,7 +152,7 @@ class StreamThread : public ExecutorStream {
 
   ThreadSurroundings* surroundings_;
 
-  std::mutex push_mutex_;  // of hosts among each other
+  std::mutex push_mutex_;  // between hosts only
   Node* tail_ = nullptr;
   std::uint64_t pushed_ = 0;
   std::uint32_t records_ = 0;
@@ -168,16 +168,16 @@ class StreamThread : public ExecutorStream {
   std::atomic<bool> busy_ = false;       // touches memory
   std::atomic<bool> exited_ = false;
 
-  Node* head_ = nullptr;       // the thread's: the entry that it took last
-  std::int64_t ready_ns_ = 0;  // the thread's: when what it did last ended, by the model
+  Node* head_ = nullptr;       // the thread's: the last entry taken
+  std::int64_t ready_ns_ = 0;  // the thread's: end of its last work, by the model
   std::jthread thread_;
 };
 
 /// Runs each stream in a thread of its own, in real time. Each device has an engine for copies in
 /// either direction and one for the rest.
 ///
-/// Thread safety: all calls from any thread but those of the streams. The destructor lets what is
-/// enqueued run.
+/// Thread safety: all calls from any thread but those of the streams. The destructor lets enqueued
+/// work run.
 class ThreadExecutor : public Executor {
  public:
   ThreadExecutor(const EmulatedOptions& options, const EmulatedMemory* memory, DeviceHealth* health,
@@ -214,7 +214,7 @@ class ThreadExecutor : public Executor {
 
   const std::vector<EmulatedDevice> devices_;
   ThreadSurroundings surroundings_;
-  mutable std::mutex mutex_;  // of hosts among each other
+  mutable std::mutex mutex_;  // between hosts only
   std::vector<std::unique_ptr<ThreadEvent>> events_;
   std::vector<std::unique_ptr<StreamThread>> streams_;
 };

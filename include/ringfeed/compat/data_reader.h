@@ -51,16 +51,16 @@ class DataReader {
   /// Reads the next batch into *batch; false at the end of the data. Blocks. Throws Error on
   /// failure. A batch's memory is filled again once every copy of its tensors is gone.
   bool Read(Instance* batch);
-  /// Ends the threads and wakes who waits in Read, which throws then.
+  /// Ends the threads and wakes a thread that waits in Read, which then throws.
   void Close() { batches_.Close(); }
-  /// For what else there is: ReInit, Stats, fields.
+  /// For everything else: ReInit, Stats, fields.
   const Reader& batches() const { return batches_; }
 
  private:
   Reader batches_;
 };
 
-// OneFlow's decorators of data sets, as what they are here.
+// OneFlow's decorators of data sets, under their names.
 
 /// Shuffle by a window of so many samples.
 inline Reader RandomShuffleDataset(Reader samples, std::size_t shuffle_buffer_size = 1024,

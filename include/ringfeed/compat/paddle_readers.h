@@ -15,8 +15,8 @@ namespace ringfeed {
 
 /// @file
 /// @details The readers of Paddle's C++ Data Feeding under the names that they had there: each is a
-/// handle on the chain that the function named beside it builds. docs/ANCESTORS.md says where they
-/// differ.
+/// handle on the chain that the function named beside it builds. docs/ANCESTORS.md lists the
+/// differences.
 
 /// Any reader. Not the base of one that you write, which is InstanceSource (docs/PORTING.md).
 class ReaderBase : public Reader, private detail::PaddleOverrides {
@@ -78,7 +78,7 @@ inline std::vector<Instance> ReadRecordIo(Reader reader, std::size_t count) {
   return instances;
 }
 
-/// OpenFiles: whoever is free takes the next of the files, or, in test mode, one after another in
+/// OpenFiles: each free thread takes the next of the files, or, in test mode, one after another in
 /// their order. At most thread_num files are open at a time; 0 leaves that to `options`.
 class MultipleReader : public Reader {
  public:

@@ -10,10 +10,10 @@
 
 namespace ringfeed {
 
-/// What more ranks than parts are.
+/// What happens if there are more ranks than parts.
 enum class SpareRanks : std::uint8_t {
   kError,
-  kIdle,  ///< those without a part are at their end at once
+  kIdle,  ///< ranks without a part are at their end at once
 };
 
 /// A data set in numbered parts, by the names that OneFlow's OFRecordReader has for it.
@@ -45,8 +45,9 @@ struct PartFileOptions {
 /// The paths of all parts: data_dir/part_name_prefix and the number. Throws Error if the options
 /// have no part.
 std::vector<std::string> PartFileNames(const PartFileOptions& options);
-/// Those that the rank reads in the first pass: consecutive, the first ranks have one more if it
-/// does not come out even. Throws Error for more ranks than parts, if that is one.
+/// The parts that the rank reads in the first pass: consecutive; if the division leaves a
+/// remainder, each of the first ranks has one more. Throws Error for more ranks than parts, if that
+/// is an error.
 std::vector<std::string> PartFilesOfRank(const PartFileOptions& options);
 /// Rows of a batch on one rank. Throws Error if batch_size is no multiple of the ranks.
 std::size_t LocalBatchSize(const PartFileOptions& options);

@@ -38,8 +38,8 @@ class PersistentInStream {
   /// Starts again with the first part.
   void Rewind();
 
-  /// The part that the last call read from, and where in it the next one begins. Empty and 0 before
-  /// the first call.
+  /// The part that the last call read from, and the offset in it at which the next call begins.
+  /// Empty and 0 before the first call.
   const std::string& part() const;
   std::uint64_t offset() const { return offset_ - (end_ - begin_); }
 
@@ -56,8 +56,8 @@ class PersistentInStream {
   std::vector<std::string> parts_;
   std::size_t max_line_bytes_;
   std::unique_ptr<char[]> buffer_;
-  std::size_t begin_ = 0;     ///< in the buffer: what was not taken yet
-  std::size_t end_ = 0;       ///< the same: its end
+  std::size_t begin_ = 0;     ///< start of the bytes in the buffer not taken yet
+  std::size_t end_ = 0;       ///< their end
   std::uint64_t offset_ = 0;  ///< of end_ in the part
   std::size_t next_part_ = 0;
   std::unique_ptr<Part> part_;

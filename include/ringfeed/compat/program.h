@@ -46,7 +46,7 @@ class FeedProgram {
   /// steps and while one waits for a reader's data; what it throws ends the run in the same way.
   void RunMain(Scope* scope, const std::function<void()>& tick = {});
 
-  /// What the readers that `close_reader` closed had met, in the order in which that was done.
+  /// What the readers that `close_reader` closed had met, in the order of closing.
   const std::vector<PipelineStats>& closed_readers() const;
 
  private:

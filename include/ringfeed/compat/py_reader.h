@@ -28,11 +28,11 @@ class PyReader final : public InstanceSource {
   /// holder has then; it throws Error if there is none.
   ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) override;
 
-  /// Goes on with a new queue: the old one is closed, what is left in it is discarded, and
-  /// producers start again on the holder's GetQueue(). If somebody has re-opened the holder
-  /// since the last call it takes that queue, and before the first ReadNext it does nothing: what
-  /// was pushed for the pass that starts is never lost. False without a holder. Throws Error with
-  /// the reason if the queue was killed.
+  /// Goes on with a new queue: the old one is closed, its remaining instances are discarded, and
+  /// producers start again on the holder's GetQueue(). If the holder was re-opened since the last
+  /// call, it takes that queue, and before the first ReadNext it does nothing: what was pushed for
+  /// the pass that starts is never lost. False without a holder. Throws Error with the reason if
+  /// the queue was killed.
   bool ReInit() override;
 
   bool Ready() const override;

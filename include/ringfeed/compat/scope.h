@@ -17,7 +17,7 @@ namespace ringfeed {
 /// A place in a Scope that holds one reader, or none yet. May be used by several threads.
 class ReaderHolder {
  public:
-  /// Holds `reader` from now on; the one before is let go.
+  /// Holds `reader` from now on, and drops the one before.
   void Reset(Reader reader);
   /// Holds none.
   void Clear() { Reset(Reader()); }

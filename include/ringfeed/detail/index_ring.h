@@ -15,14 +15,13 @@
 namespace ringfeed {
 
 /// A first-in, first-out ring of the numbers 0 .. n-1, each of which is in it at most once. It is
-/// lock-free in the strict sense: wherever a thread is stopped, the others go on.
+/// lock-free in the strict sense: if a thread is stopped at any point, the others go on.
 ///
 /// After SCQ (R. Nikolaev, "A Scalable, Portable, and Memory-Efficient Lock-Free FIFO Queue",
-/// DISC 2019). Both sides draw tickets. Ticket p belongs to entry p mod 2n in cycle p div 2n. Who
-/// puts and comes late finds that a taker has moved the entry to its own cycle, and draws another
-/// ticket; who takes and comes early moves the entry on. A threshold says how many takers may
-/// still fail before the ring is known to be empty: without it, both sides could chase each other
-/// for ever.
+/// DISC 2019). Both sides draw tickets. Ticket p belongs to entry p mod 2n in cycle p div 2n. A
+/// late putter finds that a taker has moved the entry to the taker's cycle, and draws another
+/// ticket; an early taker moves the entry on. A threshold says how many takers may still fail
+/// before the ring is known to be empty: without it, both sides could chase each other for ever.
 ///
 /// Three things differ from the paper. A put draws its ticket by CAS, so that a closed ring has a
 /// last ticket. The threshold leaves room for any number of takers up to Policy::kMostTakers, not
@@ -38,7 +37,7 @@ class IndexRing {
   using Word = typename Policy::template Atomic<std::uint64_t>;
 
  public:
-  /// What Take came to; `index` counts if `result` is kOk.
+  /// The result of Take; `index` counts if `result` is kOk.
   struct Taken {
     QueueResult result = QueueResult::kEmpty;
     std::uint64_t index = 0;
@@ -96,7 +95,7 @@ class IndexRing {
       // Order: partner of PutAt, which sets it anew.
       const std::int64_t left = threshold_.fetch_add(-1, Orders::kThresholdChange);
       // The puts of a closed ring end, so its takers go on to the last ticket: a put that is
-      // still under way there either came before them, or finds its entry moved on and fails.
+      // still in progress there either came before them, or finds its entry moved on and fails.
       if (none_left || (left <= 0 && !closed)) return {};
     }
   }
@@ -214,8 +213,8 @@ class IndexRing {
     std::uint64_t entry = word.load(Orders::kEntryLook);
     for (;;) {
       if (CycleOf(entry) == CycleAt(pos)) {
-        // Nobody else takes this one; the safe bit may change meanwhile, and is left as it is. The
-        // processor need not say what it was: so this is one instruction on x86.
+        // No other thread takes this one; the safe bit may change meanwhile, and is left as it is.
+        // The old value is not needed, so this is one instruction on x86.
         // Order: partner of PutAt.
         word.fetch_or(Nobody(), Orders::kEntryChange);
         taken = {QueueResult::kOk, entry & Nobody()};
@@ -224,8 +223,8 @@ class IndexRing {
       if (CycleOf(entry) > CycleAt(pos)) return false;
       const std::uint64_t next =
           IsFree(entry) ? Pack(pos, entry & SafeBit(), Nobody()) : entry & ~SafeBit();
-      // Order: partner of PutAt, which fails after it. Also if nothing changes: whoever frees
-      // the entry later and whoever then looks at it come after this, so they see the head.
+      // Order: partner of PutAt, which fails after it. Also if nothing changes: a thread that frees
+      // the entry later, and a thread that then looks at it, come after this, so they see the head.
       if (word.compare_exchange_weak(entry, next, Orders::kEntryChange, Orders::kEntryLook)) {
         return false;
       }

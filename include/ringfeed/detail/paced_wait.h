@@ -12,10 +12,10 @@
 
 namespace ringfeed {
 
-/// How a ring's consumers wait for items. If items come steadily, some tens of microseconds
-/// apart, a sleep and a wake-up for each of them cost more than most consumers do. A consumer then
-/// naps by the clock until several must be there, and takes these without another wait: producers
-/// wake nobody. Else it waits on the eventcount as usual.
+/// How a ring's consumers wait for items. If items come steadily, some tens of microseconds apart,
+/// a sleep and a wake-up for each cost more than most consumers do. A consumer then naps by the
+/// clock until several items must be there, and takes these without another wait: producers wake no
+/// one. Otherwise it waits on the eventcount as usual.
 ///
 /// Only if one thread consumes: of several, none knows how much the others will take.
 ///
@@ -110,7 +110,7 @@ class PacedWait {
     ended_ns_.store(now, std::memory_order_relaxed);
   }
 
-  /// Its address stands for the thread.
+  /// Its address identifies the thread.
   static inline thread_local char this_thread = 0;
 
   const std::int64_t nap_items_;

@@ -14,7 +14,7 @@ namespace ringfeed::detail {
 struct OverrideReadNextOfInstanceSourceInstead {};  // with Instance*, std::stop_token, Status*
 struct ReturnKEndFromReadNextInstead {};            // in place of HasNext
 struct OverrideReInitInstead {};                    // bool()
-struct EndInTheDestructorInstead {};                // a reader that is shut down goes
+struct EndInTheDestructorInstead {};                // shutting down a reader is destroying it
 
 // The same for a reader of a file.
 struct OverrideReadNextImplOfFileReaderInstead  // bool(Instance*)
@@ -23,7 +23,7 @@ struct ReturnFalseFromReadNextImplInstead : ReturnKEndFromReadNextInstead {};
 struct OverrideReInitImplInstead : OverrideReInitInstead {};  // bool()
 
 // A class that derives from these has methods of the same names and other parameters, and hides
-// these on purpose. (g++ says so of the method that is hidden, clang++ of the one that hides it.)
+// these on purpose. (g++ warns at the hidden method, clang++ at the hiding one.)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"
 

@@ -14,8 +14,8 @@ namespace ringfeed {
 /// adjacent-line prefetcher of x86 fetches them in pairs, and one line of 128 on some Arm cores.
 inline constexpr std::size_t kQueueLineBytes = 128;
 
-/// The memory order of every non-relaxed access of the queues. docs/MEMORY_ORDER.md says for each
-/// who its partner is and what breaks without it; a test weakens each one and must see it break.
+/// The memory order of every non-relaxed access of the queues. docs/MEMORY_ORDER.md names the
+/// partner of each and what breaks without it; a test weakens each one and must see it break.
 struct QueueOrders {
   /// Look at a slot. Partner: kPublish, kPublishBulk.
   static constexpr std::memory_order kObserve = std::memory_order_acquire;
@@ -59,16 +59,16 @@ struct QueueOrders {
 /// Why a futex wait ended.
 enum class FutexResult : std::uint8_t { kWoken, kChanged, kTimedOut };
 
-/// As the time that a wait polls before it sleeps: what the waits before it show to be worth it,
-/// between 250 ns and 20 us.
+/// The time that a wait polls before it sleeps adapts to the waits before it, between 250 ns and 20
+/// us.
 inline constexpr std::int64_t kAdaptiveSpin = -1;
 
 /// How many nanoseconds a wait polls before it sleeps: kAdaptiveSpin, or 0 if this process may
 /// use one CPU only (the affinity mask at the first call). Thread-safe.
 std::int64_t DefaultSpinNanos() noexcept;
 
-/// What the queues stand on: atomics, the clock, the futex. A model checker brings its own policy
-/// and so runs the very code that ships.
+/// The base of the queues: atomics, the clock, the futex. A model checker brings its own policy and
+/// so runs the very code that ships.
 struct NativeQueuePolicy {
   template <typename U>
   using Atomic = std::atomic<U>;
@@ -80,7 +80,7 @@ struct NativeQueuePolicy {
 
   /// Cells stand packed: padding gains nothing at 8-byte items and costs a fifth at 64 bytes.
   static constexpr std::size_t kCellAlign = 1;
-  /// Over how many eventcounts a SequencedRing spreads those who wait for room.
+  /// Over how many eventcounts a SequencedRing spreads the threads that wait for room.
   static constexpr std::size_t kRooms = 4;
   /// More threads than are ever inside one MpmcRing at once.
   static constexpr std::int64_t kMostTakers = 1 << 16;

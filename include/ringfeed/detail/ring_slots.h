@@ -14,10 +14,10 @@
 
 namespace ringfeed {
 
-/// The slots that both rings are made of: an array of {sequence, item}, where position p stands
-/// in slot p mod capacity. A slot is empty for position p when its sequence is FreeFor(p), and
-/// holds the item of position p when it is ReadyAt(p). Who may change a slot next is decided by
-/// the ring; writing the sequence hands the slot over.
+/// The slots that both rings are made of: an array of {sequence, item}, with position p in slot p
+/// mod capacity. A slot is empty for position p when its sequence is FreeFor(p), and holds the item
+/// of position p when it is ReadyAt(p). The ring decides which thread may change a slot next;
+/// writing the sequence hands the slot over.
 ///
 /// One allocation, at construction. Any capacity from 1 works; a power of two saves a division
 /// per access. Positions never wrap: 2^63 of them last for centuries.

@@ -18,17 +18,16 @@ namespace ringfeed {
 Status CudaStatus();
 
 /// NVIDIA's devices, numbered as CUDA numbers them (CUDA_VISIBLE_DEVICES chooses and orders them).
-/// As long as somebody holds them, all calls return the same backend: what is registered and what
-/// is lost are the process's. Null if CUDA cannot be used; *why_not, which may be null, says why
-/// then, else it is OK.
+/// As long as the backend is held, all calls return the same one: registrations and lost devices
+/// belong to the process. Null if CUDA cannot be used; *why_not, which may be null, says why then,
+/// else it is OK.
 ///
 /// Handles are CUDA's own: DeviceStream a cudaStream_t, DeviceEvent a cudaEvent_t, device memory
-/// that of cudaMalloc, in each device's primary context. So they mix with what the rest of the
-/// program does with CUDA, by whichever copy of its runtime: streams that were made elsewhere can
-/// be given to every call. CUDA's handles 1 and 2, which stand for the legacy and the per-thread
-/// stream of a device, are taken by Record and StreamWait, as those of the event's device.
-/// A failure that breaks a device's context (kDeviceLost) is for the whole
-/// process: only a new one can use that device again.
+/// that of cudaMalloc, in each device's primary context. So they mix with the rest of the program's
+/// use of CUDA, by whichever copy of its runtime: every call takes streams that other code made.
+/// Record and StreamWait take CUDA's handles 1 and 2, the legacy and the per-thread stream of a
+/// device, as those of the event's device. A failure that breaks a device's context (kDeviceLost)
+/// is for the whole process: only a new one can use that device again.
 ///
 /// A call that names a device leaves the calling thread's current device as it was. A thread that
 /// never chose a device is on device 0, and being put back there makes a context on it: bind

@@ -33,7 +33,7 @@ enum class StreamPriority : std::uint8_t { kNormal, kHigh };
 /// kTimed events can be asked for Elapsed, the others are cheaper.
 enum class EventKind : std::uint8_t { kPlain, kTimed };
 
-/// What there is to know of one device.
+/// The facts about one device.
 struct DeviceInfo {
   std::string name;
   std::string pci_address;  ///< "0000:65:00.0"; empty if it has none
@@ -51,7 +51,7 @@ struct CopyPiece {
   std::size_t bytes = 0;
 };
 
-/// How often what was called, over all threads, failed calls too.
+/// Number of calls by kind, over all threads, failed calls too.
 struct BackendCounters {
   std::uint64_t copies = 0;  ///< pieces
   std::uint64_t copied_bytes = 0;
@@ -100,19 +100,19 @@ class DeviceBackend {
   /// what one registers the other cannot register, and need not.
   virtual const void* Registrations() const { return this; }
   /// Ends the registration of the range that starts at `data`. The caller has seen all copies from
-  /// there done.
+  /// it done.
   virtual Status UnregisterHost(std::byte* data) = 0;
   /// Allocates `bytes` of the device's memory, on a boundary of at least 256 bytes, into *data.
   virtual Status AllocDevice(int device, std::size_t bytes, std::byte** data) = 0;
-  /// Frees what AllocDevice gave. The caller has seen all work done that uses it: some devices
+  /// Frees memory from AllocDevice. The caller has seen all work done that uses it: some devices
   /// wait for their work here, others do not. On a lost device it gives kDeviceLost, and the memory
   /// is gone.
   virtual Status FreeDevice(int device, std::byte* data) = 0;
   /// Makes a stream that does not wait for the legacy stream. The caller destroys it.
   virtual Status CreateStream(int device, StreamPriority priority, DeviceStream* stream) = 0;
-  /// Brings the kernels onto the device, which else the first launch of each does.
+  /// Brings the kernels onto the device; otherwise the first launch of each does.
   virtual Status LoadKernels(int /*device*/) { return {}; }
-  /// Ends a stream; what is enqueued on it still runs.
+  /// Ends a stream; work enqueued on it still runs.
   virtual Status DestroyStream(DeviceStream stream) = 0;
   /// Makes an event, which was never recorded. The caller destroys it.
   virtual Status CreateEvent(int device, EventKind kind, DeviceEvent* event) = 0;
@@ -133,7 +133,7 @@ class DeviceBackend {
   /// whichever device. An event never recorded stands for nothing.
   virtual Status StreamWait(DeviceStream stream, DeviceEvent event) = 0;
   /// Whether a graph is being made of what is enqueued on `stream` (CUDA's stream capture): then
-  /// Record and StreamWait refuse it, since nothing of what they say would happen now.
+  /// Record and StreamWait refuse it, since their effect would not happen now.
   virtual bool IsCapturing(DeviceStream /*stream*/) { return false; }
   /// The device that a stream is of; -1 if that cannot be told.
   virtual int DeviceOfStream(DeviceStream /*stream*/) { return -1; }
@@ -165,9 +165,9 @@ class DeviceBackend {
   virtual Status SyncStream(DeviceStream stream) = 0;
   /// The time between two kTimed events that are done.
   virtual Status Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) = 0;
-  /// The failure that the device is lost by, else OK. Does not touch the device.
+  /// The failure that lost the device, else OK. Does not touch the device.
   virtual Status DeviceStatus(int device) = 0;
-  /// What was called so far.
+  /// The calls so far.
   virtual BackendCounters Counters() const = 0;
 
   // Time as the devices have it. A loop that waits asks NowNanos, and Idle between two looks:
@@ -185,7 +185,7 @@ class DeviceBackend {
                             const char* /*what*/) {}
   virtual void NoteHostWrite(const std::byte* /*data*/, std::size_t /*bytes*/,
                              const char* /*what*/) {}
-  /// The calling thread hands on what it did, under a token; whoever takes that token over comes
+  /// The calling thread hands its work on, under a token; a thread that takes that token over comes
   /// after it. A host thread's release and acquire.
   virtual void NoteHandOver(const void* /*token*/) {}
   virtual void NoteTakeOver(const void* /*token*/) {}

@@ -11,8 +11,8 @@
 namespace ringfeed {
 
 /// @file
-/// @details What a device does to a batch after the copy, so that fewer bytes cross the link.
-/// Pointers are device memory, on boundaries of their element type; inputs and outputs do not
+/// @details Kernels that a device runs on a batch after the copy, so that fewer bytes cross the
+/// link. Pointers are device memory, on boundaries of their element type; inputs and outputs do not
 /// overlap.
 
 /// Images as numbers: u8 → f32, f16 or bf16, output = (input - mean[c]) * scale[c], computed in f32
@@ -20,8 +20,8 @@ namespace ringfeed {
 /// channels]; output [rows, output_height(), output_width(), channels], or with channels_first
 /// [rows, channels, output_height(), output_width()].
 ///
-/// With crop_height or crop_width a part of each image is taken. Where it stands is what `crops`
-/// says of the row: a device draws nothing. A part that would stand beyond an edge is moved to it,
+/// With crop_height or crop_width a part of each image is taken. `crops` gives its place in each
+/// row: a device draws nothing at random. A part that would reach beyond an edge is moved to it,
 /// since a device cannot fail: no place leads out of the image.
 struct CastNormalize {
   static constexpr std::size_t kMostChannels = 4;
@@ -39,9 +39,9 @@ struct CastNormalize {
   std::array<float, kMostChannels> scale{1, 1, 1, 1};
   std::uint64_t crop_height = 0;  ///< of what is taken, at most `height`; 0: all of it
   std::uint64_t crop_width = 0;   ///< the same for `width`
-  /// Device memory too, [rows, 3]: top, left, and 1 to mirror what is taken, left to right (0: as
-  /// it is; other numbers mirror, too). Null: from the middle, (height - crop_height) / 2 and
-  /// (width - crop_width) / 2, rounded down, as it is.
+  /// In device memory too, [rows, 3]: top, left, and 1 to mirror the crop, left to right (0: as it
+  /// is; other numbers mirror, too). Null: from the middle, (height - crop_height) / 2 and (width -
+  /// crop_width) / 2, rounded down, not mirrored.
   const std::int32_t* crops = nullptr;
 
   std::uint64_t output_height() const { return crop_height == 0 ? height : crop_height; }
@@ -76,15 +76,15 @@ struct RaggedToPadded {
   std::array<std::byte, 8> padding{};  ///< the first padding_bytes of it, over and over
 };
 
-/// A piece of memory, and where it goes.
+/// A piece of memory and its target.
 struct GatheredPiece {
   std::uint64_t from = 0;  ///< offset in the input
   std::uint64_t to = 0;    ///< offset in the output
   std::uint64_t bytes = 0;
 };
 
-/// Pieces of the input to their places in the output, which do not overlap each other. What of a
-/// piece would stand beyond the input or the output is not copied.
+/// Copies pieces of the input to their places in the output, which do not overlap each other.
+/// Leaves out the part of a piece beyond the input or the output.
 struct GatherPieces {
   const std::byte* input = nullptr;
   std::uint64_t input_bytes = 0;
@@ -100,8 +100,8 @@ struct SummedPiece {
   std::uint64_t bytes = 0;
 };
 
-/// The CRC-32C of each piece of the input, to output[i] for piece i; of nothing it is 0. What of a
-/// piece would stand beyond the input is left out.
+/// The CRC-32C of each piece of the input, to output[i] for piece i; of nothing it is 0. Leaves out
+/// the part of a piece beyond the input.
 struct SumPieces {
   const std::byte* input = nullptr;
   std::uint64_t input_bytes = 0;
@@ -123,9 +123,9 @@ struct Checksum {
 using DeviceKernel =
     std::variant<CastNormalize, WidenTokens, RaggedToPadded, GatherPieces, SumPieces, Checksum>;
 
-/// Whether the kernel's numbers make sense, without a look at memory: kInvalidArgument names what
-/// does not (a pointer that is null with work to do, off its boundary or into what another one is
-/// for, a dtype it cannot give, sizes that overflow).
+/// Whether the kernel's numbers make sense, without a look at memory: kInvalidArgument names the
+/// wrong one (a pointer that is null with work to do, misaligned or into another one's memory, a
+/// dtype it cannot give, sizes that overflow).
 Status CheckKernel(const DeviceKernel& kernel);
 
 /// The kernel's CPU twin, on host memory: what every device computes, bit by bit. The kernel was

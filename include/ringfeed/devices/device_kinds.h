@@ -17,8 +17,8 @@ struct DeviceKindStatus {
   int devices = 0;   ///< that there are; of emulated ones any number can be made, this is 0
 };
 
-/// Opens the devices of a kind. `argument` is what stood after the name and a colon, or empty.
-/// Throws Error if it cannot.
+/// Opens the devices of a kind. `argument` is the text after the name and a colon, or empty. Throws
+/// Error if it cannot.
 using DeviceOpener = std::function<std::shared_ptr<DeviceBackend>(const std::string& argument)>;
 /// Whether the kind can be used here, and how many devices there are. Does not throw.
 using DeviceProbe = std::function<Status(int* devices)>;
@@ -35,13 +35,13 @@ std::vector<DeviceKindStatus> DeviceKinds();
 
 /// Opens devices by a text, as an option of a command has it: "cuda", "emu" (one emulated device),
 /// "emu:N". Throws Error: kNotFound for a kind that is not known, naming those that are,
-/// kInvalidArgument for an argument that makes no sense, else with what the kind says. Nothing is
-/// opened in place of what was asked for: if CUDA cannot be used, "cuda" is an error.
+/// kInvalidArgument for an argument that makes no sense, else with what the kind says. It never
+/// opens other devices instead: if CUDA cannot be used, "cuda" is an error.
 std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind);
 
-/// What kind a device is of, by its backend's name and its own: "emu", "cuda: NVIDIA H200". What
-/// was tuned for one kind (Tuning::devices) says little of another. The backend's name alone if the
-/// device does not tell. Thread safe; as DeviceBackend::Info it may wait for the driver.
+/// The kind of a device, from its backend's name and its own: "emu", "cuda: NVIDIA H200". A tuning
+/// for one kind (Tuning::devices) says little about another. The backend's name alone if the device
+/// does not tell. Thread safe; as DeviceBackend::Info it may wait for the driver.
 std::string DeviceKindOf(DeviceBackend& backend, int device);
 
 /// What OpenAutoDevices took.

@@ -12,7 +12,7 @@
 
 namespace ringfeed {
 
-/// How a simulator chooses what runs next of what may run.
+/// How a simulator chooses the next of the operations that may run.
 enum class SchedulePolicy : std::uint8_t {
   kTimed,       ///< as the link and the engines are modelled: the clock decides
   kEager,       ///< everything at once, when it is enqueued
@@ -109,7 +109,7 @@ struct Offence {
   std::string ToString() const;
 };
 
-/// What was made and not given back.
+/// Objects that were made and not given back.
 struct DeviceLeaks {
   std::size_t allocations = 0;
   std::size_t registrations = 0;
@@ -147,7 +147,7 @@ class EmulatedDevices : public DeviceBackend {
   /// How often that call was made so far: which faults a run could meet.
   virtual std::uint64_t CallsOf(DeviceCall call) const = 0;
   /// The devices that a driver would have set up by now, in order: threads were bound to them, or
-  /// memory, streams, events or kernels are theirs. Of CUDA each has taken half a gigabyte then.
+  /// memory, streams, events or kernels are theirs. CUDA would have taken half a gigabyte for each.
   virtual std::vector<int> SetUpDevices() const = 0;
 
   // What the policing is told.
@@ -156,9 +156,9 @@ class EmulatedDevices : public DeviceBackend {
   virtual void SetHotPath(bool hot) = 0;
   /// From here on allocations, registrations, streams and events made or given back are offences.
   virtual void SetSteadyState(bool steady) = 0;
-  /// Something else than the device's streams writes device memory now, for the calling thread: a
-  /// disk, whose reads go there (cuFile). An offence if it is no allocation of the device, and if
-  /// work that was enqueued, and is not done or not seen, uses it. `what` is a literal.
+  /// Something other than the device's streams writes device memory now, for the calling thread: a
+  /// disk that reads into it (cuFile). An offence if it is no allocation of the device, or if
+  /// enqueued work that is not done, or not seen done, uses it. `what` is a literal.
   virtual void NoteDirectWrite(int device, const std::byte* data, std::size_t bytes,
                                const char* what) = 0;
   /// As if a graph were captured from the stream: an event of it, and a wait there, are offences
@@ -167,9 +167,9 @@ class EmulatedDevices : public DeviceBackend {
 
   // Of the simulator.
 
-  /// Whom the host's accesses and calls are of from now on: 0 is the calling thread itself, others
-  /// stand for other threads (a reader, the kernel's reads). What a thread says of itself
-  /// (BindThread, SetHotPath) an actor says of itself.
+  /// The actor of the host's accesses and calls from now on: 0 is the calling thread itself, others
+  /// stand for other threads (a reader, the kernel's reads). BindThread and SetHotPath then apply
+  /// to the actor, not to the thread.
   virtual void SetActor(int actor) = 0;
   /// Lets everything that is enqueued run.
   virtual void Drain() = 0;

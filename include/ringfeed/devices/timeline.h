@@ -8,7 +8,7 @@
 
 namespace ringfeed {
 
-/// A stretch of time that something took.
+/// The time that something took.
 struct TimeSpan {
   const char* what = "";     ///< a literal: "read", "copy", "lease", "wait"
   int track = 0;             ///< the place of a device in a feed's list; -1: the reader
@@ -17,17 +17,17 @@ struct TimeSpan {
   std::int64_t end_ns = 0;
 };
 
-/// Who made a timeline, and when by the clock that hosts have in common: so that those of several
-/// ranks can be laid beside each other.
+/// The process that made a timeline, and its time on the clock that hosts have in common, so that
+/// timelines of several ranks can be aligned.
 struct TimelineOrigin {
   std::string host;  ///< "": unknown
   std::uint64_t rank = 0;
   std::uint64_t ranks = 1;
-  /// What CLOCK_REALTIME is ahead of the clock that the spans are told by.
+  /// How far CLOCK_REALTIME is ahead of the clock of the spans.
   std::int64_t realtime_offset_ns = 0;
 };
 
-/// What a feed did when, for a picture of it. Keeps the first `limit` spans. Thread safe.
+/// What a feed did and when, for a picture of it. Keeps the first `limit` spans. Thread safe.
 class Timeline {
  public:
   explicit Timeline(std::size_t limit = 1'000'000) : limit_(limit) {}

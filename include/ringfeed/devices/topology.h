@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// Where a device hangs.
+/// The place of a device.
 struct DevicePlacement {
   int device = 0;
   Status status;  ///< why nothing is known of it, else OK
@@ -22,9 +22,9 @@ struct DevicePlacement {
   std::string link;         ///< "32.0 GT/s x16", as it runs now; empty: unknown
 };
 
-/// Devices behind one PCI bridge: they share what its uplink can do.
+/// Devices below one PCI bridge: they share its uplink.
 struct SharedUplink {
-  std::string bridge;  ///< "0000:61:00.0"; the lowest that all of them hang behind
+  std::string bridge;  ///< "0000:61:00.0"; the lowest above all of them
   std::vector<int> devices;
 };
 
@@ -34,7 +34,7 @@ struct DiskPlacement {
   std::string pci_address;  ///< of its controller; empty if it has none
   int numa_node = -1;       ///< of its controller; -1: unknown, or one for all
   std::string link;         ///< of its controller; empty: unknown
-  // Devices on the same node, and on another. Those of which that is not known are in neither.
+  // Devices on the same node, and on another. Devices of unknown node are in neither.
   std::vector<int> near_devices;
   std::vector<int> far_devices;
 };
@@ -60,7 +60,7 @@ struct Topology {
 };
 
 /// Asks the devices (null: there are none) and the system. Set-up: it reads a few dozen small
-/// files. From any thread. `root` stands before /sys: for tests.
+/// files. From any thread. `root` is put before /sys, for tests.
 Topology FindTopology(DeviceBackend* devices, std::span<const std::string> files = {},
                       const std::string& root = "");
 

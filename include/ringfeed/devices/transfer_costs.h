@@ -6,15 +6,15 @@
 
 namespace ringfeed {
 
-/// What it costs to bring rows onto a device, in nanoseconds of the CPU and of the link alike. By
-/// these TransferPlan::kAuto chooses. Speed alone: none of it changes what comes, or in which
+/// The cost of bringing rows onto a device, in nanoseconds of the CPU and of the link alike.
+/// TransferPlan::kAuto chooses by these. Speed alone: they never change what comes, or in which
 /// order.
 ///
-/// The defaults are those of an H200 on PCIe 5.0 x16. What the link and a member take was
-/// measured there. What a copy of cold rows and a gather take was measured on the CPU of a machine
-/// without a GPU (docs/internals/FIGURES.md). Another H200 gave 109, 18.6, 496 and 54 later
-/// (docs/PERFORMANCE.md).
-/// `ringfeed bench --gpu --costs-out FILE` measures all four on a device of yours.
+/// The defaults are for an H200 on PCIe 5.0 x16: those of the link and a member were measured
+/// there. Those of a copy of cold rows and a gather come from measurements of the CPU alone, on a
+/// machine without a GPU (docs/internals/FIGURES.md). Another H200 gave 109, 18.6, 496 and 54 later
+/// (docs/PERFORMANCE.md). `ringfeed bench --gpu --costs-out FILE` measures all four on a device of
+/// yours.
 struct TransferCosts {
   /// What the CPU takes to copy a KiB of rows into a batch.
   double copy_ns_per_kib = 100;
@@ -24,7 +24,7 @@ struct TransferCosts {
   /// the link. Of "batch_to_device" the mean of 4 KiB and 16 KiB: cpu_us_per_member (401 and 408),
   /// and its bytes by gb_per_s less the same bytes by the peak (23 and 20).
   double member_ns = 425;
-  /// What each row takes that the device puts to its place: its part of the plan, its entry in the
+  /// What each row takes that the device moves to its place: its part of the plan, its entry in the
   /// table, and the kernel.
   double row_ns = 60;
 
@@ -35,7 +35,7 @@ struct TransferCosts {
   /// remedy. A feed asks when it is made.
   Status Check() const;
   /// The costs as `ringfeed bench --gpu --costs-out` writes them: JSON of a few lines.
-  /// `measured_on` is for people who read the file, and for nobody else.
+  /// `measured_on` is only for people that read the file.
   std::string Text(const std::string& measured_on) const;
   /// Reads such a file. Costs that it does not name stay the defaults. Blocks for the file.
   /// Throws Error: kNotFound and its like for a file that cannot be read; kInvalidArgument for one

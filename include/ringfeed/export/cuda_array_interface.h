@@ -29,7 +29,7 @@ struct CudaArrayInterface {
 };
 
 /// Describes a tensor on a CUDA device. `*array` is set only if OK is returned.
-/// Errors: kInvalidArgument for a tensor that lies elsewhere and for stream 0, which the interface
+/// Errors: kInvalidArgument for a tensor in other memory and for stream 0, which the interface
 /// forbids; kUnsupported for bfloat16, which it has no name for (cast it, or use DLPack).
 Status DescribeCudaArray(const Tensor& tensor, std::optional<std::uintptr_t> stream,
                          CudaArrayInterface* array);

@@ -115,12 +115,12 @@ DLDevice DeviceOf(Place place) noexcept;
 /// does not know.
 std::optional<Place> PlaceOf(const DLDevice& device) noexcept;
 
-/// What an export says of its memory.
+/// What an export says about its memory.
 struct ExportOptions {
   /// The consumer is told not to write. A consumer that takes no read-only tensors needs false, and
-  /// memory that nobody else reads.
+  /// memory that nothing else reads.
   bool read_only = true;
-  /// Of host memory: it is pinned (registered with a CUDA backend), which the consumer may use.
+  /// For host memory: it is pinned (registered with a CUDA backend), which the consumer may use.
   bool pinned = false;
 };
 
@@ -131,8 +131,8 @@ struct ExportOptions {
 /// A tensor without elements has null data. Of a ragged tensor the values are exported, its `lod`
 /// is not. The dimensions must fit tensor.bytes (asserted).
 ///
-/// Of device memory: whoever exports it sees to it that the consumer's stream comes after the copy
-/// that filled it. The deleter names no stream: the owner must know which streams read the memory.
+/// For device memory: the exporter ensures that the consumer's stream comes after the copy that
+/// filled it. The deleter names no stream: the owner must know which streams read the memory.
 DLManagedTensorVersioned* ExportVersioned(const Tensor& tensor, const ExportOptions& options = {});
 /// As ExportVersioned, for libraries from before DLPack 1.0. It cannot say that memory is
 /// read-only.

@@ -11,17 +11,18 @@
 
 namespace ringfeed {
 
-/// A lease that its tensors hold together: for batches that go on as tensors alone, and for
-/// programs that learn only later on which streams a batch is used. Bindings do: their consumers
-/// name their stream when they take a tensor. It is released when the last copy of its tensors and
-/// the last pointer to it go, after what was enqueued until then on the streams of UseOn.
+/// A lease that its tensors hold together. For batches that go on as tensors alone, and for
+/// programs that learn the streams of a batch only later, as bindings do: their consumers name
+/// their stream when they take a tensor. It is released when the last copy of its tensors and the
+/// last pointer to it are gone; the slot is written again only after the work enqueued until then
+/// on the streams of UseOn.
 ///
 /// Thread safety: all methods from any thread.
 class SharedLease : public std::enable_shared_from_this<SharedLease> {
  public:
   /// Takes the lease over. Null: waits until the copy is done, so that the tensors are ready for
   /// any stream; else makes `stream` wait for it, as UseOn. Throws Error as DeviceLease::On;
-  /// the lease is still the caller's then.
+  /// the caller then keeps the lease.
   static std::shared_ptr<SharedLease> Of(DeviceLease&& lease, DeviceStream stream = {});
 
   /// The stream that was given to Of.
@@ -53,11 +54,11 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
 
   /// For consumers that are told a stream and tell none, as those of `__cuda_array_interface__`:
   /// the number of the stream that their work must come after. It is `told`, if the program named
-  /// the consumer's stream (UseOnNumbered); else that of Of; else the legacy stream, for
-  /// which the tensors are ready. Unless it was told, the slot is written again only after what is
-  /// enqueued on the legacy stream until the release. That stream waits for all streams of the
-  /// device but those that were made not to (cudaStreamNonBlocking): what such a stream does, and
-  /// nobody named it, is not waited for. Throws Error as UseOnNumbered.
+  /// the consumer's stream (UseOnNumbered); else that of Of; else the legacy stream, for which the
+  /// tensors are ready. Without `told`, the slot is written again only after the work enqueued on
+  /// the legacy stream until the release. That stream waits for all streams of the device but those
+  /// made not to (cudaStreamNonBlocking): work on such a stream is not waited for unless the stream
+  /// was named. Throws Error as UseOnNumbered.
   std::int64_t InterfaceStream(std::optional<std::int64_t> told = std::nullopt);
 
  private:

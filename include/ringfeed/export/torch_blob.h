@@ -14,13 +14,13 @@
 
 namespace ringfeed {
 
-/// TorchBlob over any names of LibTorch's: `Names` says what is called (TorchNames, below, or a
-/// stand-in of it).
+/// TorchBlob over any names of LibTorch's: `Names` has the called functions (TorchNames, below, or
+/// a stand-in for it).
 template <typename Names>
 typename Names::Tensor TorchBlobBy(const Tensor& tensor) {
   const auto options = Names::Options(Names::ScalarTypeOf(tensor.dtype),
                                       tensor.place.type == DeviceType::kCuda, tensor.place.device);
-  // LibTorch looks up whose memory an address is, which null has no answer to.
+  // LibTorch looks up the owner of an address, and null has none.
   if (tensor.bytes == 0) return Names::Empty(tensor.shape, options);
   // It knows no tensors that must not be written to.
   return Names::FromBlob(
@@ -92,10 +92,10 @@ struct TorchNames {
 
 /// A LibTorch tensor over this tensor's memory, on its device; memory of an emulated device is host
 /// memory here. The result and all its views share `tensor.owner`; the last of them drops that, in
-/// whichever thread. Nothing keeps a consumer from writing to it: do so only if nobody else reads
+/// whichever thread. Nothing stops a consumer from writing to it: write only if nothing else reads
 /// the memory.
 ///
-/// Of device memory: the stream that works on the result must come after the copy that filled it,
+/// For device memory: the stream that works on the result must come after the copy that filled it,
 /// and the owner must know that stream, as LibTorch's allocator has no part in this.
 inline at::Tensor TorchBlob(const Tensor& tensor) { return TorchBlobBy<TorchNames>(tensor); }
 

@@ -30,11 +30,11 @@ struct BlockingQueueOptions {
   std::int64_t spin_ns = kAdaptiveSpin;
 };
 
-/// Instances between a user's producers and whoever trains: Paddle's queue of that name. Bounded,
-/// first in, first out, any number of producers and consumers. Every instance is held against the
-/// declared slots when it goes in.
+/// Instances between a user's producers and the training loop: Paddle's queue of that name.
+/// Bounded, first in, first out, any number of producers and consumers. Every instance is checked
+/// against the declared slots when it goes in.
 ///
-/// It ends as a Channel does: after Close what is in it is still popped, Kill fails at once.
+/// It ends as a Channel does: after Close its instances can still be popped, Kill fails at once.
 /// Neither can be undone; LoDTensorBlockingQueueHolder puts a new queue in its place.
 ///
 /// Instances are moved, tensors never copied: they own their memory (Tensor::owner).
@@ -69,7 +69,7 @@ class LoDTensorBlockingQueue {
   /// No more pushes. Pops deliver what is there, then the end, or `status` if it is a failure. The
   /// first call decides. Wakes all.
   void Close(Status status = {});
-  /// Ends at once with a failure; what is in it is dropped. Wakes all.
+  /// Ends at once with a failure and drops its instances. Wakes all.
   void Kill(Status status);
   /// The same with what a producer threw: the Status of an Error, else kUserError.
   void Kill(const std::exception_ptr& thrown);
@@ -80,14 +80,14 @@ class LoDTensorBlockingQueue {
   bool IsClosed() const noexcept { return channel_.IsClosed(); }
   /// True is final.
   bool IsKilled() const noexcept { return channel_.IsKilled(); }
-  /// How many instances are in it; a snapshot while others are at work.
+  /// How many instances are in it; a snapshot if other threads use it.
   std::size_t Size() const noexcept { return channel_.Size(); }
   std::size_t Cap() const noexcept { return channel_.Cap(); }
-  /// What instances are held against. Throws Error(kInvalidArgument) while dtypes are to be learnt
-  /// and nothing was pushed yet.
+  /// The slots that instances are checked against. Throws Error(kInvalidArgument) while dtypes are
+  /// to be learnt and nothing was pushed yet.
   std::vector<SlotSpec> slots() const;
   /// Waits until slots() are known. kOk; kClosed: it ended before an instance came; kTimeout;
-  /// kStopped. What does not learn knows them.
+  /// kStopped. A queue that does not learn knows them.
   QueueResult AwaitSlots(Deadline deadline, const std::stop_token& stop = {});
 
  private:
@@ -110,7 +110,7 @@ class LoDTensorBlockingQueue {
   std::vector<SlotSpec> slots_;            // constant, without a mutex, if nothing is to be learnt
   EventCount first_changed_;               // the channel notifies it too
   Channel<Instance> channel_;
-  std::shared_ptr<void> live_;  // by which it is seen from outside; goes before all else
+  std::shared_ptr<void> live_;  // lets observers see it; destroyed before all else
 };
 
 /// A place for a queue whose capacity and slots are known later, and that can be started again.
@@ -120,18 +120,18 @@ class LoDTensorBlockingQueueHolder {
   using Queue = LoDTensorBlockingQueue;
 
   /// Makes the queue. Throws Error(kInvalidArgument) on a second call and as the queue's
-  /// constructor does; a call that threw was none.
+  /// constructor does; a call that threw does not count.
   void InitOnce(std::size_t capacity, std::vector<SlotSpec> slots,
                 const BlockingQueueOptions& options = {});
 
-  /// The queue of now. Throws Error(kInvalidArgument) before InitOnce.
+  /// The present queue. Throws Error(kInvalidArgument) before InitOnce.
   std::shared_ptr<Queue> GetQueue() const;
 
   /// Puts a new, empty queue in the place of the old one and returns it. The old one is closed and
-  /// what is in it discarded; whoever waits there wakes. Throws as GetQueue, and, if the old one
-  /// was killed, Error with its status.
+  /// its instances are discarded; threads that wait there wake. Throws as GetQueue, and, if the old
+  /// one was killed, Error with its status.
   std::shared_ptr<Queue> ReOpen();
-  /// The same, unless the queue of now is another than `old` already: then returns that.
+  /// The same, unless the present queue is already another than `old`: then returns that.
   std::shared_ptr<Queue> ReOpenAfter(const std::shared_ptr<Queue>& old);
 
  private:
@@ -141,14 +141,14 @@ class LoDTensorBlockingQueueHolder {
   std::shared_ptr<Queue> queue_;
 };
 
-/// What a user writes to fill a queue: it pushes until its data are at their end or Push returns
-/// false. `stop` is requested when the producer is broken off: for waits of its own.
+/// A function of the user's that fills a queue: it pushes until its data are at their end or Push
+/// returns false. `stop` is requested when the producer has to stop: for waits of its own.
 using QueueGenerator = std::function<void(LoDTensorBlockingQueue& queue, std::stop_token stop)>;
 
-/// Runs `generate` on the calling thread and ends the queue when it returns: by Close, if it throws
-/// with that failure. So consumers get all that it pushed, then the end or its failure, and
-/// never wait for ever. What is thrown after the queue was closed by others, or after `stop`, is no
-/// failure of the data: Push may well have ended it. Returns the failure, if there was one.
+/// Runs `generate` on the calling thread and closes the queue when it returns; if it throws, with
+/// that failure. So consumers get all that it pushed, then the end or its failure, and never wait
+/// for ever. An exception after other code closed the queue, or after `stop`, is no failure of the
+/// data: Push may well have ended it. Returns the failure, if there was one.
 Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
                std::stop_token stop = {});
 
@@ -156,15 +156,15 @@ Status Produce(LoDTensorBlockingQueue& queue, const QueueGenerator& generate,
 class QueueProducer {
  public:
   /// Starts at once. Throws Error(kInvalidArgument) for a null queue or an empty generator, and
-  /// std::system_error if no thread can be had.
+  /// std::system_error if the system has no thread.
   QueueProducer(std::shared_ptr<LoDTensorBlockingQueue> queue, QueueGenerator generate);
   /// Stop. Not from the generator itself.
   ~QueueProducer() { Stop(); }
   QueueProducer(const QueueProducer&) = delete;
   QueueProducer& operator=(const QueueProducer&) = delete;
 
-  /// Breaks off: closes the queue, which wakes the generator if it is pushing, requests its stop
-  /// and waits until it has returned. What was pushed can still be popped. One thread at a time.
+  /// Stops the generator: closes the queue, which wakes it if it is pushing, requests its stop and
+  /// waits until it has returned. Pushed instances can still be popped. One thread at a time.
   void Stop();
 
  private:

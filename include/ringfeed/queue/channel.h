@@ -13,11 +13,11 @@ namespace ringfeed {
 /// A bounded blocking queue between threads of the user's, on MpmcRing: first in, first out, any
 /// number of producers and consumers, lock-free.
 ///
-/// It ends in one of two ways. Close: no more pushes, what is in it is still popped, then pops
-/// report the end (kClosed), or, if Close was given a failure, that failure (kFailed): good
-/// items that precede a failure are delivered before it. Kill: pops fail at once, what is in it
-/// is dropped. The first Close decides how the stream ends; Kill overrides it. Neither can be
-/// undone: make another channel.
+/// It ends in one of two ways. Close: no more pushes; its items can still be popped, then pops
+/// report the end (kClosed), or, if Close was given a failure, that failure (kFailed): good items
+/// that precede a failure are delivered before it. Kill: pops fail at once, and its items are
+/// dropped. The first Close decides how the stream ends; Kill overrides it. Neither can be undone:
+/// make another channel.
 ///
 /// Progress, thread safety, lifetime and requirements on T: as MpmcRing.
 template <typename T, typename Policy = NativeQueuePolicy>
@@ -70,8 +70,8 @@ class Channel {
     return Ending(ring_.TryPop(out));
   }
 
-  /// No more pushes; pops drain what is there, then report the end, or `status` if it is a
-  /// failure. Wakes all. Throws std::bad_alloc, and then has done nothing.
+  /// No more pushes; pops drain its items, then report the end, or `status` if it is a failure.
+  /// Wakes all. Throws std::bad_alloc, and then has done nothing.
   void Close(Status status = {}) {
     Record(ended_, std::move(status));
     ring_.Close();
@@ -98,7 +98,7 @@ class Channel {
   bool IsClosed() const noexcept { return ring_.IsClosed(); }
   /// After Kill. True is final.
   bool IsKilled() const noexcept { return killed_.load(Orders::kReadEnd) != nullptr; }
-  /// How many items are in it; a snapshot while others are at work.
+  /// How many items are in it; a snapshot if other threads use it.
   std::size_t Size() const noexcept { return ring_.SizeApprox(); }
   std::size_t Cap() const noexcept { return ring_.Capacity(); }
   RingStats Stats() const noexcept { return ring_.Stats(); }
@@ -107,7 +107,7 @@ class Channel {
   using Orders = typename Policy::Orders;
   using StatusPointer = typename Policy::template Atomic<const Status*>;
 
-  // The first call wins. The ring is closed afterwards, so whoever finds it ended finds the
+  // The first call wins. The ring is closed afterwards, so a thread that finds it ended finds the
   // status too.
   static void Record(StatusPointer& place, Status status) {
     auto recorded = std::make_unique<const Status>(std::move(status));

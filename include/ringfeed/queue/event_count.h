@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// What ends a wait besides its event.
+/// What else ends a wait besides its event.
 template <typename Policy>
 struct WaitLimit {
   Deadline deadline = kNoDeadline;
@@ -19,7 +19,7 @@ struct WaitLimit {
   bool Stopped() const { return stop != nullptr && stop->stop_requested(); }
 };
 
-/// What the waits on one eventcount came to so far.
+/// The results of the waits on one eventcount so far.
 struct WaitStats {
   std::uint64_t waits = 0;    ///< calls that found nothing at first
   std::uint64_t parks = 0;    ///< times that a thread went to sleep
@@ -27,7 +27,7 @@ struct WaitStats {
   std::uint64_t wait_ns = 0;  ///< time in finished waits, polling included
 };
 
-/// How an attempt inside a wait is to look.
+/// How an attempt inside a wait looks.
 enum class LookMode : std::uint8_t {
   kFull,        ///< look, and find out whether the end has come
   kSpin,        ///< look at one word only, as it is polled
@@ -44,14 +44,14 @@ enum class LookMode : std::uint8_t {
 ///     ... and look again
 /// ```
 ///
-/// Every return from CommitWait is only a reason to look again. A notifier that finds nobody
-/// waiting pays one atomic operation and no system call.
+/// Every return from CommitWait is only a reason to look again. A notifier that finds no waiter
+/// pays one atomic operation and no system call.
 ///
 /// A *claiming* eventcount: the notifier takes the waiters that it wakes off the count, so that
 /// the pushes which follow before they run need no system call.
 ///
 /// The count may be too high for a while (a futile wake), never too low. A woken thread that will
-/// not act on what it was woken for must pass the wake on: Notify(1).
+/// not act on its wake must pass the wake on: Notify(1).
 ///
 /// Progress: Notify, NotifyAll, PrepareWait and CancelWait never block (their CAS repeats only
 /// if another thread's succeeded). CommitWait, Nap and Await block.
@@ -74,7 +74,7 @@ class BasicEventCount {
   BasicEventCount& operator=(const BasicEventCount&) = delete;
 
   /// Registers the calling thread as a waiter. Exactly one CancelWait or CommitWait follows.
-  /// Whatever was written before a Notify that is not noticed here is visible afterwards.
+  /// Writes before a Notify that is not noticed here are visible afterwards.
   Key PrepareWait() noexcept {
     // Order: partner of every look for waiters. Both are accesses of one word, so either the
     // notifier sees this waiter, or this waiter sees what the notifier wrote.
@@ -104,7 +104,7 @@ class BasicEventCount {
   }
 
   /// Sleeps until then without being a waiter: no notifier wakes this thread, nor pays for it. Not
-  /// on the futex: there it could be given the wake of a thread that is a waiter.
+  /// on the futex: there it could get the wake of a thread that is a waiter.
   void Nap(Deadline until) noexcept {
     const Deadline start = Policy::Now();
     Policy::SleepUntil(until);
@@ -113,7 +113,7 @@ class BasicEventCount {
 
   /// Wakes up to `count` waiters. The condition may have been written in any order.
   void Notify(std::uint32_t count = 1) noexcept {
-    // Order: partner of PrepareWait. A read-modify-write, so that a waiter who registers later
+    // Order: partner of PrepareWait. A read-modify-write, so that a waiter that registers later
     // acquires what this thread wrote before.
     const std::uint64_t word = word_.fetch_add(0, Orders::kBulkLookup);
     if (WaitersOf(word) != 0) Claim(word, count);
@@ -122,7 +122,7 @@ class BasicEventCount {
   /// Wakes all waiters. The condition may have been written in any order.
   void NotifyAll() noexcept {
     std::uint64_t word = word_.load(std::memory_order_relaxed);
-    // Order: partner of PrepareWait; who registers later reads this value and acquires.
+    // Order: partner of PrepareWait; a thread that registers later reads this value and acquires.
     while (!word_.compare_exchange_weak(word, NextEpoch(word), Orders::kWakeAll,
                                         std::memory_order_relaxed)) {
     }
@@ -206,13 +206,13 @@ class BasicEventCount {
   template <typename Attempt>
   QueueResult ParkUntilStopped(const WaitLimit<Policy>& limit, Attempt& attempt);
   QueueResult GiveUp(QueueResult result) noexcept {
-    // This thread may have been chosen by a wake that it does not use.
+    // A wake may have chosen this thread, which does not use it.
     Notify(1);
     return result;
   }
 
   // How long to poll before a sleep. A sleep and a wake-up cost both sides together about as much
-  // as the longest; if more than that and a half goes by, polling was a waste.
+  // as the longest poll; if more than one and a half times that goes by, polling was a waste.
   static constexpr std::int64_t kFirstSpin = 2000;
   static constexpr std::int64_t kShortestSpin = 250;
   static constexpr std::int64_t kLongestSpin = 20'000;
@@ -244,15 +244,15 @@ QueueResult BasicEventCount<Policy>::Await(std::int64_t spin_ns, const WaitLimit
   }
   if (!IsFinal(result)) result = ParkUntilStopped(limit, attempt);
   const std::int64_t waited_ns = (Policy::Now() - start).count();
-  // A deadline that came soon says nothing about when something comes.
+  // A deadline that came soon says nothing about when an event comes.
   if (adaptive && (IsFinal(result) || waited_ns > kWorthPolling)) Adapt(spin_ns, waited_ns);
   Policy::Count(waits_, 1);
   Policy::Count(wait_ns_, static_cast<std::uint64_t>(waited_ns));
   return result;
 }
 
-// Threads at work on both sides of a queue find something soon, and should not sleep; one that
-// waits for what comes every 50 us should do little else.
+// Threads at work on both sides of a queue find something soon, and should not sleep; a thread that
+// waits for an event every 50 us should do little else.
 template <typename Policy>
 void BasicEventCount<Policy>::Adapt(std::int64_t polled_ns, std::int64_t waited_ns) noexcept {
   const std::int64_t next = waited_ns <= kWorthPolling

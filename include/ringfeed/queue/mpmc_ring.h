@@ -37,11 +37,11 @@ namespace ringfeed {
 /// moves the item into the cell and back. Out may be T, or anything that a T&& can be assigned to
 /// without throwing, such as std::optional<T>.
 ///
-/// Progress: try forms never block and make no system call but a wake-up. Wherever a thread is
-/// stopped or killed, the others go on; it keeps at most one cell from them, so in a ring of
-/// capacity 1 a thread that is stopped inside is felt. Blocking forms poll for spin_ns, then sleep
-/// on a futex; they end by item, close, cancel, deadline or stop token. A thread that is stopped
-/// between choosing a sleeper and waking it delays that sleeper, and nobody else.
+/// Progress: try forms never block and make no system call but a wake-up. If a thread is stopped or
+/// killed at any point, the others go on. It keeps at most one cell from them, so in a ring of
+/// capacity 1 a thread that is stopped inside has an effect. Blocking forms poll for spin_ns, then
+/// sleep on a futex; they end by item, close, cancel, deadline or stop token. A thread that is
+/// stopped between choosing a sleeper and waking it delays only that sleeper.
 /// Thread safety: every method may be called by any thread at any time; fewer than
 /// Policy::kMostTakers at once.
 /// Lifetime: must outlive every call; destroys the items that are left. Allocates in the
@@ -133,8 +133,8 @@ class MpmcRing {
     return PopUntil(out, kNoDeadline, stop);
   }
 
-  /// Waits for an item until the deadline. kOk, kClosed, kTimeout, kStopped. An item that is
-  /// there is taken also after the deadline.
+  /// Waits for an item until the deadline. kOk, kClosed, kTimeout, kStopped. An available item is
+  /// taken even after the deadline.
   template <typename Out>
   QueueResult PopUntil(Out& out, Deadline deadline, const StopToken& stop = {}) {
     const QueueResult result = PopOne(out);
@@ -150,8 +150,8 @@ class MpmcRing {
     return bulk;
   }
 
-  /// Takes what there is up to out.size() items, and waits while they are fewer than `min`.
-  /// kOk: at least `min`. kClosed, kTimeout, kStopped: fewer, `count` of them are in `out`.
+  /// Takes the available items, at most out.size(), and waits while they are fewer than `min`. kOk:
+  /// at least `min`. kClosed, kTimeout, kStopped: fewer, `count` of them are in `out`.
   BulkResult PopBulk(std::span<T> out, std::size_t min, Deadline deadline = kNoDeadline,
                      const StopToken& stop = {}) {
     BulkResult bulk;
@@ -162,8 +162,8 @@ class MpmcRing {
     return bulk;
   }
 
-  /// No more pushes; what was accepted is still popped. Idempotent, never blocks. What the
-  /// caller did before is visible to who then gets kClosed.
+  /// No more pushes; accepted items can still be popped. Idempotent, never blocks. What the caller
+  /// did before is visible to a thread that then gets kClosed.
   void Close() noexcept {
     filled_.Close();
     not_empty_.NotifyAll();
@@ -172,7 +172,8 @@ class MpmcRing {
     if (not_full_watcher_ != nullptr) not_full_watcher_->NotifyAll();
   }
 
-  /// Close, and no more pops either: what is left goes with the ring. Idempotent, never blocks.
+  /// Close, and no more pops either: the items left are destroyed with the ring. Idempotent, never
+  /// blocks.
   void Cancel() noexcept {
     filled_.Cancel();
     Close();
@@ -185,7 +186,7 @@ class MpmcRing {
   /// Whether no pop can succeed any more. True is final.
   bool IsDrained() const noexcept { return filled_.IsDrained(); }
 
-  /// Items that are in and not taken: exact when nobody else is at work, nor is stopped at it;
+  /// Items that are in and not taken: exact if no other thread uses the ring or was stopped inside;
   /// else a snapshot that may never have been true, between 0 and Capacity().
   std::size_t SizeApprox() const noexcept { return std::min(filled_.SizeApprox(), capacity_); }
 
@@ -269,9 +270,9 @@ class MpmcRing {
     return result;
   }
 
-  // Both follow a sequentially consistent write of what the waiter looks at. Nobody has to pass a
-  // wake on: whoever was woken for an item finds it or finds that another took it, because no
-  // unfinished push stands before it.
+  // Both follow a sequentially consistent write of what the waiter looks at. No thread has to pass
+  // a wake on: a thread that was woken for an item finds it or finds that another took it, because
+  // no unfinished push stands before it.
   void ItemsArrived(std::uint32_t count) noexcept {
     not_empty_.NotifyAfterSeqCst(count);
     if (not_empty_watcher_ != nullptr) [[unlikely]] {

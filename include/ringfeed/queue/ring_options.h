@@ -12,7 +12,7 @@ namespace ringfeed {
 /// As BasicRingOptions::nap_items: what suits most rings.
 inline constexpr std::size_t kAdaptiveNap = ~std::size_t{0};
 
-/// What goes with a ring besides its capacity.
+/// A ring's options besides its capacity.
 template <typename Policy>
 struct BasicRingOptions {
   /// How long a wait polls before it sleeps; kAdaptiveSpin: DefaultSpinNanos(). Give 0 if more
@@ -40,7 +40,7 @@ struct BasicRingOptions {
 /// The options of a program's rings; the template is for checks of their memory orders.
 using RingOptions = BasicRingOptions<NativeQueuePolicy>;
 
-/// What the waits on a ring came to so far; a snapshot.
+/// The results of the waits on a ring so far; a snapshot.
 struct RingStats {
   WaitStats push;  ///< producers that found it full
   WaitStats pop;   ///< consumers that found it empty

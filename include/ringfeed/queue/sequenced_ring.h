@@ -23,13 +23,13 @@ namespace ringfeed {
 /// order, consumers take them strictly in the order of their numbers. It gives order and
 /// back-pressure at once: number k has room only while k < Head() + Capacity().
 ///
-/// Each number is put at most once, by whoever was granted it. Consumers wait for the number that
-/// is due, also while later ones are there. T and Out as for MpmcRing; a put that does not return
-/// kOk leaves its argument untouched.
+/// Each number is put at most once, by the thread that was granted it. Consumers wait for the
+/// number that is due, even if later ones are there. T and Out as for MpmcRing; a put that does not
+/// return kOk leaves its argument untouched.
 ///
-/// The stream ends at a number: Close(end) says that `end` and what follows will not come. The
+/// The stream ends at a number: Close(end) says that `end` and all later numbers will not come. The
 /// smallest end counts, so a producer that fails at number k ends the stream there with Close(k),
-/// and what precedes it is still delivered. A number below the end that nobody puts makes its
+/// and all earlier items are still delivered. A number below the end that is never put makes its
 /// consumer wait: then Cancel().
 ///
 /// Progress: try forms never block. TryPut of a number that has room is wait-free but for the
@@ -121,8 +121,8 @@ class SequencedRing {
     return PopUntil(out, kNoDeadline, stop);
   }
 
-  /// Waits for the next item until the deadline. kOk, kClosed, kTimeout, kStopped. An item that is
-  /// there is taken also after the deadline.
+  /// Waits for the next item until the deadline. kOk, kClosed, kTimeout, kStopped. An available
+  /// item is taken even after the deadline.
   template <typename Out>
   QueueResult PopUntil(Out& out, Deadline deadline, const StopToken& stop = {}) {
     const QueueResult result = PopOne<LookMode::kFull>(out);
@@ -142,8 +142,8 @@ class SequencedRing {
     return bulk;
   }
 
-  /// Takes what there is up to out.size() items, and waits while they are fewer than `min`.
-  /// kOk: at least `min`. kClosed, kTimeout, kStopped: fewer, `count` of them are in `out`.
+  /// Takes the available items, at most out.size(), and waits while they are fewer than `min`. kOk:
+  /// at least `min`. kClosed, kTimeout, kStopped: fewer, `count` of them are in `out`.
   BulkResult PopBulk(std::span<T> out, std::size_t min, Deadline deadline = kNoDeadline,
                      const StopToken& stop = {}) {
     BulkResult bulk;
@@ -159,11 +159,11 @@ class SequencedRing {
 
   /// The stream ends before number `end`; the smallest of several calls counts. Items that are
   /// there beyond it are destroyed with the ring. Never blocks. What the caller did before is
-  /// visible to who then gets kClosed.
+  /// visible to a thread that then gets kClosed.
   void Close(std::uint64_t end) noexcept {
     std::uint64_t current = end_.load(std::memory_order_relaxed);
-    // Order: partner of every load of end_. A read-modify-write, so what came before an end
-    // that it replaces stays visible to who reads this one.
+    // Order: partner of every load of end_. A read-modify-write, so what came before an end that it
+    // replaces stays visible to a thread that reads this one.
     while (end < current && !end_.compare_exchange_weak(current, end, Orders::kWriteEnd,
                                                         std::memory_order_relaxed)) {
     }
@@ -205,8 +205,8 @@ class SequencedRing {
   }
 
  private:
-  // A free slot concerns one number, so all who wait for rooms must look. Spread over a few
-  // eventcounts, only a part of them is woken.
+  // A free slot concerns one number, so all threads that wait for room must look. Spread over a few
+  // eventcounts, only some of them are woken.
   static constexpr std::size_t kRooms = Policy::kRooms;
   static constexpr std::size_t kMostCounted = 16;
 
@@ -231,7 +231,7 @@ class SequencedRing {
   QueueResult PutOne(std::uint64_t number, T& item) noexcept {
     const QueueResult room = RoomFor<kMode>(number);
     if (room != QueueResult::kOk) return room;
-    auto& slot = slots_.At(number);  // granted to this caller alone, so nobody else claims it
+    auto& slot = slots_.At(number);  // granted to this caller alone, no other thread claims it
     slot.Construct(std::move(item));
     // Order: partner of the consumers' look at this slot; before the look for waiters.
     slot.sequence.store(Slots::ReadyAt(number), Orders::kPublish);
@@ -247,7 +247,7 @@ class SequencedRing {
     return paced_.Await(&not_empty_, spin_ns_, limit, pop, [this] { return ReadyFrom(Head()); });
   }
 
-  /// How many numbers from there on are there, as far as a nap cares.
+  /// How many numbers from there on are available, as far as a nap needs to know.
   std::size_t ReadyFrom(std::uint64_t pos) const noexcept {
     std::size_t ready = 0;
     while (ready < kMostCounted &&
@@ -345,12 +345,12 @@ class SequencedRing {
       return;
     }
     // Pass-on: slots may be published out of order, and the wake of a later one may have met a
-    // consumer who could not use it then. Order: partner of the producers' publish.
+    // consumer that could not use it then. Order: partner of the producers' publish.
     if (static_cast<std::int64_t>(slots_.At(next).sequence.load(Orders::kPassOnSlot) -
                                   Slots::ReadyAt(next)) >= 0) {
       not_empty_.Notify(1);
     }
-    // Last-out: who parked for a number that is beyond the end would wait for ever. Relaxed: a
+    // Last-out: a thread that parked for a number beyond the end would wait for ever. Relaxed: a
     // waiter that must be woken here registered after Close and was just seen.
     if (next >= end_.load(std::memory_order_relaxed)) not_empty_.NotifyAll();
   }
