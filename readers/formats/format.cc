@@ -112,9 +112,8 @@ std::string OfLengths(std::string_view head) {
   return {};
 }
 
-/// What a file that is of no known format is most like, by its first bytes, in a sentence for an
-/// error: a known format whose first record is damaged, text. Empty where it is like nothing.
-/// Thread safe.
+/// What a file of no known format resembles most, by its first bytes, in a sentence for an error: a
+/// known format whose first record is damaged, or text. Empty if it resembles nothing. Thread safe.
 std::string Resemblance(std::span<const std::byte> bytes) {
   constexpr std::size_t kTarMagicAt = 257;
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -137,7 +136,7 @@ constexpr std::string_view kFormatsPage = "docs/FORMATS.md";
 constexpr std::string_view kFormatOption =
     "(format=, in C++ OpenOptions::format, for the command --format)";
 
-// Formats of one name: some take parameters behind a colon.
+// Formats of one name: some take parameters after a colon.
 struct Family {
   std::string_view name;
   FormatResult (*make)(std::string_view parameters);

@@ -14,7 +14,7 @@ namespace ringfeed {
 /// The bytes that hold a record: it alone, or, in a format of chunks, others too.
 struct RecordUnit {
   std::uint64_t offset = 0;  ///< in the file
-  /// Up to the next unit, or to where its records are known to end; 0 where they are lost.
+  /// Up to the next unit, or to the known end of its records; 0 if they are lost.
   std::uint64_t bytes = 0;
   std::uint64_t first_record = 0;  ///< number of the unit's first record
   std::uint32_t records = 1;       ///< that it holds
@@ -62,10 +62,10 @@ class RecordIndex {
   /// The units of `records`, each less than records(), in their order; as many as `units` has.
   virtual Status Find(std::span<const std::uint64_t> records,
                       std::span<RecordUnit> units) const = 0;
-  /// The number of the first record of the first unit that starts at `offset` or behind it;
-  /// records() where there is none.
+  /// The number of the first record of the first unit that starts at or after `offset`; records()
+  /// if there is none.
   virtual Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const = 0;
-  /// Where all records are of one size: then nothing needs to be looked up.
+  /// The records' layout if all are of one size: then nothing needs to be looked up.
   virtual std::optional<FixedUnits> fixed() const { return std::nullopt; }
   /// What was met when the index was made, sorted, with warnings; of a file that is damaged all
   /// over not all.

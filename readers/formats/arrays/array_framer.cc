@@ -53,7 +53,7 @@ std::string CutArray(std::uint64_t left, std::uint64_t row_bytes) {
          " bytes are left where a row has " + std::to_string(row_bytes);
 }
 
-// OK where whoever reads takes the elements for what they are.
+// OK if the reader's parser accepts the elements for what they are.
 Status Misread(const FramerOptions& options, const ArrayHeader& header) {
   if (options.check_elements == nullptr || !header.elements) return {};
   return options.check_elements(*header.elements).WithPlace({options.file, -1, -1});
@@ -144,7 +144,7 @@ bool ArrayFramer::HeaderIsRead(const FrameInput& input, FrameOutput* output, Fra
   return false;
 }
 
-// Appends the whole rows from `at` on that start before the limit; the place behind them.
+// Appends the whole rows from `at` on that start before the limit. Returns the end of the last one.
 std::uint64_t ArrayFramer::AppendRows(const FrameInput& input, std::uint64_t at,
                                       FrameOutput* output) {
   const std::uint64_t end = std::min(input.offset + input.bytes.size(), DataEnd(FileEnd(input)));
@@ -235,7 +235,7 @@ bool ArrayFramer::Gathered(const FrameInput& input, FrameOutput* output, FrameRe
     ++next_record_;
   }
   layout_.column_major.clear();
-  // What stands behind the array is looked at as behind any other.
+  // What follows the array is checked as after any other array.
   result->consumed = static_cast<std::size_t>(array_end);
   if (array_end < input.limit) EndOfData(input, array_end, output, result);
   return true;
@@ -301,7 +301,7 @@ class ArrayUnitFramer final : public UnitFramer {
   const LostUnits lost_;
 };
 
-// As ArrayFramer delivers them where damage is skipped.
+// The same records that ArrayFramer delivers if it skips damage.
 FixedIndex::Layout LayOutIndex(const ArrayLayout& layout, std::uint64_t file_bytes) {
   FixedIndex::Layout fixed;
   const std::uint64_t room = file_bytes - std::min(file_bytes, layout.header_bytes);

@@ -36,7 +36,7 @@ class FixedRowsFramer final : public Framer {
   Status failed_;
 };
 
-// The first place at or after `offset` where a row starts.
+// The first place at or after `offset` at which a row starts.
 std::uint64_t FixedRowsFramer::NextRowAt(std::uint64_t offset) const {
   if (offset <= layout_.header_bytes) return layout_.header_bytes;
   const std::uint64_t into = (offset - layout_.header_bytes) % layout_.stride_bytes;
@@ -210,7 +210,7 @@ OwnIndexResult FixedRows::OwnIndex(const FramerOptions& options,
     const std::uint64_t stride = layout_.stride_bytes;
     const bool last_is_whole = left % stride >= layout_.row_bytes;
     fixed.records = left / stride + (last_is_whole ? 1 : 0);
-    // Fewer bytes than a row; padding behind the last one is none.
+    // Fewer bytes than a row are left. Padding after the last row is no record.
     const std::uint64_t at = layout_.header_bytes + fixed.records * stride;
     if (bytes > at) lose_from(at);
   }

@@ -35,7 +35,7 @@ class DictScanner {
  public:
   explicit DictScanner(std::string_view text) : text_(text) {}
 
-  /// False where it is no such dict.
+  /// Returns false if the text is no such dict.
   bool Read(Facts* facts);
 
  private:
@@ -124,7 +124,7 @@ bool DictScanner::Read(Facts* facts) {
   return text_.empty() && facts->type && facts->fortran_order && facts->shape;
 }
 
-// Bytes of one element of a type like "<f4", "|b1", "<U5", "<M8[ns]"; 0 where it is none.
+// Bytes of one element of a type like "<f4", "|b1", "<U5", "<M8[ns]"; 0 if it is no such type.
 std::uint64_t ItemBytes(std::string_view type) {
   if (type.size() < 3 || std::string_view("<>|=").find(type[0]) == std::string_view::npos) return 0;
   const char kind = type[1];

@@ -9,7 +9,7 @@
 namespace ringfeed {
 namespace {
 
-// So far back from the place where damage was noticed the next member may have begun.
+// The next member may begin at most so many bytes before the place at which damage was noticed.
 constexpr std::size_t kLookBackBytes = 32 * 1024;
 // Holds any block of zstd, which gives nothing before it has one whole.
 constexpr std::size_t kBufferBytes = kLookBackBytes + 160 * 1024;
@@ -150,7 +150,7 @@ bool DecompressedReader::FindNextMember(std::string* loss) {
 }
 
 std::size_t DecompressedReader::SwallowedMember(std::size_t begin, std::size_t bytes) {
-  // libzstd fails at the start of a block, where also what is inside may end.
+  // libzstd fails at the start of a block. A member inside the damaged one may end there too.
   if (compression_ == Compression::kZstd) return 0;
   const std::span<const std::byte> region = From(begin).first(bytes);
   std::size_t decompressed = 0;

@@ -21,8 +21,8 @@ namespace {
 // zlib counts in 32 bits.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
-/// zlib's streams (RFC 1950) with their Adler-32, by zlib itself: ISA-L 2.30 takes bytes from
-/// behind a stream and keeps them, so that another stream could not follow.
+/// zlib's streams (RFC 1950) with their Adler-32, by zlib itself: ISA-L 2.30 takes bytes that
+/// follow a stream and keeps them, so another stream could not follow.
 class ZlibDecompressor final : public Decompressor {
  public:
   ZlibDecompressor() {
@@ -120,9 +120,9 @@ ZstdFrame ReadFrame(std::span<const std::byte> header) {
   return frame;
 }
 
-/// zstd's frames by libzstd, with their checksums where they have one. A window takes as much
-/// memory: one of more than 128 MiB, which the zstd command refuses by default, is taken if half of
-/// what the process may have is enough.
+/// zstd's frames by libzstd, with their checksums if they have them. A window takes as much memory
+/// as it is large. One of more than 128 MiB, which the zstd command refuses by default, is taken if
+/// half of what the process may have is enough.
 class ZstdDecompressor final : public Decompressor {
  public:
   ZstdDecompressor() {
@@ -161,8 +161,8 @@ void ZstdDecompressor::Restart() {
   head_bytes_ = 0;
 }
 
-// libzstd takes frames of its versions before the format was fixed, where it meets their magic at
-// the start of a call: whether it does would depend on where the input is cut.
+// libzstd also takes frames of its versions before the format was fixed, if their magic is at the
+// start of a call. Whether it takes one would depend on how the input is cut.
 bool ZstdDecompressor::MayBegin(std::span<const std::byte> input) const {
   if (head_bytes_ >= kMagicBytes) return true;
   std::uint32_t magic = 0;
@@ -240,8 +240,8 @@ Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* in
   if (!problem_.empty()) return Result::kDamaged;
   while (true) {
     inside_ = inside_ || !input->empty();
-    // What it asks for, and nothing before it has written all: where a call fails, what that took
-    // and wrote is not told.
+    // Gives libzstd only what it asks for, and nothing until it has written all: if a call fails,
+    // libzstd does not tell what it took and wrote.
     const std::size_t given = holds_output_ ? 0 : std::min(input->size(), wanted_);
     if (!MayBegin(input->first(given))) return Refuse("no frame of zstd starts here");
     ZSTD_inBuffer in{input->data(), given, 0};

@@ -21,12 +21,12 @@ namespace ringfeed {
 namespace {
 
 /// Reads the header of a gzip member (RFC 1952 section 2.3) piece by piece, and checks its checksum
-/// where it has one. ISA-L 2.30 takes reserved flags, and does not see that the checksum is wrong
-/// where the header comes in pieces.
+/// if it has one. ISA-L 2.30 accepts reserved flags, and misses a wrong checksum if the header
+/// comes in pieces.
 class GzipHeader {
  public:
-  /// Takes from the front of *input as far as the header goes. False where it is wrong: problem()
-  /// says how, and nothing more can be read before Restart.
+  /// Takes the header's bytes from the front of *input. Returns false if the header is wrong:
+  /// problem() says how, and nothing more can be read before Restart.
   bool Read(std::span<const std::byte>* input);
   void Restart() { *this = {}; }
   bool complete() const { return part_ == Part::kEnd; }
@@ -36,13 +36,13 @@ class GzipHeader {
   enum class Part : std::uint8_t { kFixed, kExtraSize, kExtra, kName, kComment, kChecksum, kEnd };
   static constexpr std::size_t kFixedBytes = 10;
 
-  /// How many bytes of the input belong to the part at hand; goes on to the next part behind its
-  /// last one.
+  /// How many bytes of the input belong to the current part. After the part's last byte it goes on
+  /// to the next part.
   std::size_t Take(std::span<const std::byte> input);
   std::size_t TakeNumbers(std::span<const std::byte> input, std::size_t bytes);
   std::size_t TakeText(std::span<const std::byte> input, Part next);
   void EndNumbers();
-  /// The part, or the first one behind it that the flags announce.
+  /// Goes to `part`, or to the first one after it that the flags announce.
   void GoTo(Part part);
 
   Part part_ = Part::kFixed;
@@ -143,12 +143,12 @@ void GzipHeader::GoTo(Part part) {
 
 // ISA-L counts in 32 bits.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
-// Of deflate: no distance is too far behind so many decompressed bytes.
+// Deflate's longest distance: after so many decompressed bytes no distance reaches too far.
 constexpr std::size_t kFarthest = 32 * 1024;
-// Beyond so many bytes of the file in front of that it is not looked at what was true.
+// If the member's compressed bytes before that are more, nobody works out how many bytes are true.
 constexpr std::size_t kMostStart = 256 * 1024;
 
-/// How many bytes deflated ones, of which there are few, give before they make no sense.
+/// How many bytes a short piece of deflate gives before it makes no sense.
 std::size_t TrueBytes(std::span<const std::byte> first, std::span<const std::byte> second) {
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) throw std::bad_alloc();
@@ -173,7 +173,7 @@ class GzipDecompressor final : public Decompressor {
   void Restart() override;
 
  private:
-  /// How many of the bytes that a call wrote are true, where it found a distance too far.
+  /// How many of the bytes that a call wrote are true, if it found a distance too far.
   std::size_t TrueOf(std::span<const std::byte> input, std::size_t written) const;
   void NoteTaken(std::span<const std::byte> taken, std::size_t written);
 

@@ -50,7 +50,7 @@ std::string_view PromisedBytes(FramedBlock* block, std::size_t most) {
   return block->bytes > most ? "a snappy block that promises more than a block may hold" : "";
 }
 
-// Takes the next block off `rest`; sets *ended where none is left.
+// Takes the next block off `rest`; sets *ended if none is left.
 std::string_view NextStreamBlock(std::span<const std::byte>* rest, FramedBlock* block,
                                  bool* ended) {
   while (StartsWith(*rest, kStreamStart)) *rest = rest->subspan(kStreamStart.size());
@@ -99,7 +99,7 @@ std::string_view NextBlock(SnappyFraming framing, std::span<const std::byte>* re
                                            : NextOfficialBlock(rest, block, ended);
 }
 
-// Either stream begins with its name, also where nothing follows.
+// Either stream begins with its name, even if nothing follows.
 bool HasStart(SnappyFraming framing, std::span<const std::byte> stream) {
   return framing == SnappyFraming::kStream ? StartsWith(stream, kStreamStart)
                                            : StartsWith(stream, kOfficialStart);

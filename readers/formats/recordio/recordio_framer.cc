@@ -49,15 +49,15 @@ class RecordIoFramer final : public Framer {
   Status TakeChunk(const FrameInput& input, FrameOutput* output);
 
  private:
-  /// What was found where a chunk should start.
+  /// What was found at the place of a chunk's start.
   struct Finding {
     enum class Kind { kChunk, kDamage, kMore } kind = Kind::kDamage;
     RecordIoChunk header;
     std::string reason;
     StatusCode code = StatusCode::kDamaged;
     std::size_t need_bytes = 0;  ///< kMore: from the chunk's start
-    /// kDamage: the chunk ends so many bytes behind its start, as far as its header can be
-    /// believed; 0 where it can't.
+    /// kDamage: the chunk ends so many bytes after its start, if its header can be believed; 0 if
+    /// it can't.
     std::uint64_t extent = 0;
     std::uint64_t summed_bytes = 0;  ///< that the checksum was made of
   };
@@ -91,7 +91,7 @@ class RecordIoFramer final : public Framer {
   FrameStep Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
   void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
 
-  /// As far as it is known; the bytes at hand reach it where at_end is set.
+  /// As far as it is known; the bytes at hand reach it if at_end is set.
   std::uint64_t FileEnd(const FrameInput& input) const {
     return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
   }
@@ -104,8 +104,8 @@ class RecordIoFramer final : public Framer {
   bool searching_ = false;  // for the next intact chunk, since search_begin_
   std::uint64_t search_begin_ = 0;
   std::uint64_t search_extent_ = 0;   // of the damaged chunk, until its end was looked at
-  std::uint32_t search_records_ = 0;  // that it has, if its end is where its header says
-  std::uint64_t search_cost_ = 0;     // bytes summed of candidates that turned out to be none
+  std::uint32_t search_records_ = 0;  // that it has, if it ends at the place that its header says
+  std::uint64_t search_cost_ = 0;     // bytes summed of candidates that were no chunks
   std::uint64_t chunk_cost_ = 0;  // the same of the damaged chunk, which counts if it ends nowhere
   std::string search_reason_;
   bool no_memory_ = false;    // the last chunk was refused for want of memory
@@ -206,9 +206,9 @@ RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::si
   return finding;
 }
 
-// Whether the records of a chunk that turns out damaged keep their numbers, if it ends where its
-// header says: not where there are more than can be in it, or so many that a header which lies
-// would cost much. It goes by the header alone, for the index too.
+// Whether the records of a damaged chunk keep their numbers if it ends at the place that its header
+// says. They do not if there are more than can be in it, or so many that a lying header would cost
+// much. The header alone decides, for the index too.
 bool RecordIoFramer::Countable(const RecordIoChunk& header) const {
   const bool stored = header.compressor == static_cast<std::uint32_t>(RecordIoCompressor::kNone);
   const std::uint64_t most =
@@ -217,9 +217,9 @@ bool RecordIoFramer::Countable(const RecordIoChunk& header) const {
          kHeader + std::uint64_t{header.stored_bytes} <= kMostHeld;
 }
 
-// Whether a chunk, or the end of the file, stands at `boundary`. False where more of the file must
-// be at hand to tell. The header of a chunk that the file ends in is believed, which a stream
-// tells much later.
+// Whether a chunk, or the end of the file, is at `boundary`. False if more of the file must be at
+// hand to tell. The header of a chunk that the file ends in is believed: in a stream the end is
+// known only much later.
 bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
                               bool* believed) const {
   const auto into = static_cast<std::size_t>(boundary - input.offset);
@@ -230,10 +230,10 @@ bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
   return true;
 }
 
-// Where only units are wanted: takes the chunk at *pos by its header, if another one stands behind
-// it. Whatever its payload turns out to be, its records have numbers then. The first chunk is
-// looked at all the same: it says whether this is RecordIO; and one without records, which nobody
-// will ask for. False where more is needed.
+// For units only: takes the chunk at *pos by its header, if another chunk follows it. Whatever its
+// payload is, its records then have numbers. The first chunk is examined all the same: it tells
+// whether this is RecordIO. So is a chunk without records, for which no later read asks. False if
+// more is needed.
 bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    bool* done, FrameResult* result) const {
   const std::uint64_t at = input.offset + *pos;
@@ -253,8 +253,8 @@ bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, Fr
   return true;
 }
 
-// Whether a chunk with records is next. What was lost behind a chunk is none, or is cut; a chunk of
-// no records is in no index.
+// Whether a chunk with records is next. If bytes were lost after a chunk, they are no chunk or a
+// cut one; no index lists a chunk of no records.
 bool RecordIoFramer::HasRecords(const FrameInput& input, std::size_t pos) {
   while (input.bytes.size() - pos >= kHeader) {
     const Finding finding = Examine(input, pos);
@@ -457,9 +457,9 @@ bool RecordIoFramer::MayStart(const std::byte* header) const {
          ReadRecordIoHeader(header).stored_bytes <= options_.max_record_bytes;
 }
 
-// The next chunk is looked for where the damaged one should end, before anywhere else: its payload
-// may hold chunks too. A magic number there, or the end of the file, is believed, and then so is
-// how many records the damaged chunk has.
+// Looks for the next chunk at the end of the damaged one before any other place: the payload may
+// hold chunks too. If a magic number is there, or the end of the file, that end is believed, and so
+// is the number of records of the damaged chunk.
 FrameStep RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
                                       FrameOutput* output, FrameResult* result) {
   const std::uint64_t boundary = search_begin_ + search_extent_;

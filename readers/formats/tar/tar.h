@@ -9,8 +9,8 @@
 namespace ringfeed {
 
 /// Tar archives as WebDataset uses them: consecutive members of one key are one sample. A record is
-/// a sample as it stands in the file, from its first header to the zeros behind its last member:
-/// a piece of tar that SplitTarSample takes apart. Nothing is copied.
+/// a sample as it is in the file, from its first header to the zeros after its last member: a piece
+/// of tar that SplitTarSample takes apart. Nothing is copied.
 struct TarOptions {
   std::string extension = "bin";  ///< of what is written: one member a record
 };

@@ -12,10 +12,10 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kBlock = TarLayout::kBlockBytes;
-// What is asked for behind a member: the headers of a few small ones and of the next sample.
+// What is asked for after a member: the headers of a few small ones and of the next sample.
 constexpr std::uint64_t kAhead = 8 * kBlock;
-// How far behind a damaged header the next intact one is looked for while the sample in front of it
-// is kept back: its members, if it was one of theirs, go on there.
+// How far past a damaged header the framer looks for the next intact one while it keeps back the
+// sample in front: if the header was one of that sample's, its members go on there.
 constexpr std::uint64_t kWindow = std::uint64_t{1} << 20;
 // From this many questions for one sample on, each asks for half as much again: linear time.
 constexpr int kFewQuestions = 16;
@@ -25,7 +25,7 @@ class TarFramer final : public Framer {
   explicit TarFramer(const FramerOptions& options) : options_(options) {}
 
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
-  /// Starts at `offset`, behind a loss.
+  /// Starts at `offset`, after a loss.
   void StartBehindGap(std::uint64_t offset);
 
  private:
@@ -69,7 +69,7 @@ class TarFramer final : public Framer {
 
   /// Whether the sample at hand has a member of that extension.
   bool IsThere(std::string_view extension) const { return pending_ && members_.Has(extension); }
-  /// As far as it is known; the bytes at hand reach it where at_end is set.
+  /// As far as it is known; the bytes at hand reach it if at_end is set.
   std::uint64_t FileEnd(const FrameInput& input) const {
     return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
   }
@@ -98,7 +98,7 @@ class TarFramer final : public Framer {
   std::string key_;        // of the sample at hand
   bool pending_ = false;   // its members so far are intact
   bool dropping_ = false;  // it is damaged: what is left of it is passed over
-  /// The null span of a sample that was lost behind another one: it belongs to the stripe of at_.
+  /// The null span of a sample that was lost after another one: it belongs to the stripe of at_.
   bool lost_is_due_ = false;
   std::uint64_t begin_ = 0;  // of the sample, or of the damage
   std::uint64_t end_ = 0;    // of its last member
@@ -107,13 +107,14 @@ class TarFramer final : public Framer {
   TarExtensions usual_;      // of the last whole sample
   TarGlobals sample_globals_;
   std::string drop_reason_;
-  bool tail_ = false;  // behind the end of the archive, which starts at begin_
+  bool tail_ = false;  // after the end of the archive, which starts at begin_
   bool lost_ = false;  // loss_ was not attributed yet
   TarLoss loss_;
   bool searching_ = false;  // for the next intact header
   bool anywhere_ = false;   // which may stand between blocks
   std::uint64_t search_at_ = 0;
-  std::uint64_t boundary_ = 0;  // where the damaged header says that the next one is; 0: tried
+  std::uint64_t boundary_ = 0;  // the place that the damaged header gives for the next one; 0:
+                                // tried
   bool warned_ = false;         // of an archive without its end
   std::int64_t next_record_ = 0;
   Status failed_;
@@ -149,7 +150,7 @@ FrameStep TarFramer::NextStep(Call* call) {
   return NextUnit(call);
 }
 
-// Stops with a need of the bytes up to `target` of the file.
+// Stops, and asks for the bytes up to `target` of the file.
 FrameStep TarFramer::More(std::uint64_t target, Call* call) {
   const std::uint64_t base = Base();
   const std::uint64_t have = End(call->input) - std::min(base, End(call->input));
@@ -226,9 +227,10 @@ FrameStep TarFramer::Member(TarUnit unit, Call* call) {
   return FrameStep::kGoOn;
 }
 
-// A member of that name stands at at_. It begins another sample if its key is another one, or if
-// the sample at hand has such a member: archives that were joined may have samples of one key next
-// to each other. Behind a loss nobody knows where such a sample begins: all of the key are dropped.
+// A member of that name starts at at_. It begins another sample if its key is another one, or if
+// the sample at hand has such a member: joined archives may have samples of one key next to each
+// other. After a loss it is unknown at which member such a sample begins: all of the key are
+// dropped.
 FrameStep TarFramer::EndSampleBefore(std::string_view key, std::string_view extension, Call* call) {
   if (lost_ && Resolve(key, extension, call) == FrameStep::kStop) return FrameStep::kStop;
   if (LostIsDue(call)) return FrameStep::kStop;
@@ -288,8 +290,8 @@ void TarFramer::AddLost(std::uint64_t at, Call* call) {
   ++next_record_;
 }
 
-// True where a null span that is due must wait for the stripe that at_ lies in. Which stripe a
-// record is counted in must not depend on how much of the file is at hand.
+// True if a due null span must wait for the stripe that at_ lies in. How much of the file is at
+// hand must not change the stripe that a record is counted in.
 bool TarFramer::LostIsDue(Call* call) {
   if (!lost_is_due_) return false;
   const std::uint64_t place = LostPlace(call->input);
@@ -308,7 +310,7 @@ FrameStep TarFramer::Close(Call* call) {
   return FrameStep::kGoOn;
 }
 
-// Where global headers name or size the sample's members, it is copied behind one that does.
+// If global headers name or size the sample's members, it is copied after a header that does.
 FrameStep TarFramer::Emit(Call* call) {
   const auto bytes = From(call->input, begin_).first(static_cast<std::size_t>(end_ - begin_));
   RecordSpan record{bytes.data(), bytes.size()};
@@ -346,7 +348,7 @@ FrameStep TarFramer::AtEnd(Call* call) {
   return FrameStep::kStop;
 }
 
-// Two blocks of zeros should stand there. A file that grew has them behind what is read of it.
+// Two blocks of zeros should be there. A file that grew has them after the part that is read.
 void TarFramer::WarnOfEnd(Call* call) {
   if (lost_ || options_.has_grown || std::exchange(warned_, true)) return;
   call->output->warnings.push_back({options_.file, std::string(kTarHasNoEnd)});
@@ -374,8 +376,8 @@ FrameStep TarFramer::EndMark(Call* call) {
   return FrameStep::kGoOn;
 }
 
-// Behind the end of an archive stand zeros up to the end of the file. Another archive there, or
-// members behind a hole, must not be lost in silence.
+// After the end of an archive come zeros up to the end of the file. Another archive there, or
+// members after a hole, must not be lost in silence.
 FrameStep TarFramer::Tail(Call* call) {
   const FrameInput& input = call->input;
   while (at_ < FileEnd(input) && at_ < input.limit) {
@@ -406,7 +408,7 @@ FrameStep TarFramer::CutShort(Call* call) {
 FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t header = at_ + unit.header_at;
-  // All that there is of it may say whose it was, also where the file's size says that it is cut.
+  // As much of it as there is may say whose it was, even if the file's size says that it is cut.
   const std::uint64_t header_end = std::min(header + kBlock, FileEnd(input));
   if (header_end > End(input)) return More(header_end, call);
   if (!lost_) loss_.Begin(at_, header, unit.code, unit.reason);
@@ -466,9 +468,10 @@ bool TarFramer::Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t e
   return true;
 }
 
-// Where the damaged header says that the next one is, one may stand: then those in between are
-// either of an archive within the member, which ends in zeros, and to be passed over; or the size
-// is what is damaged, and they stand back to back. True where that decides the step.
+// Tries the place at which the damaged header puts the next one. If a header is there, the headers
+// in between are one of two things. Either they are of an archive within the member, which ends in
+// zeros: then they are passed over. Or the size is damaged, and they are back to back. True if that
+// decides the step.
 bool TarFramer::TryBoundary(Call* call, FrameStep* step) {
   const FrameInput& input = call->input;
   const std::uint64_t boundary = boundary_;
@@ -540,9 +543,9 @@ TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view aft
   return loss_.Whose(around);
 }
 
-// The first sample has none before it that says what a whole one holds; the one behind the loss, at
-// at_, says it if it holds the same. True where more of that must be at hand, which decides the
-// step.
+// For the first sample no earlier one says what a whole sample holds. The sample after the loss, at
+// at_, says it if it holds the same members. True if more of that sample must be at hand, which
+// decides the step.
 bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
   const FrameInput& input = call->input;
   TarGlobals globals = globals_;

@@ -34,7 +34,7 @@ bool Has(const TarExtensions& members, std::string_view extension) {
   return std::find(members.begin(), members.end(), extension) != members.end();
 }
 
-// The file ends behind `name`, or inside it, in front of the folders that it is in: whether it can
+// The file ends after `name` or inside it, before the field with its folders. Says whether it can
 // be a name in that sample.
 bool MayBeOf(std::string_view name, std::string_view key) {
   std::string_view own;
@@ -97,7 +97,7 @@ void TarLoss::TakeNext(std::string_view name) {
   lost_.push_back({std::string(name), false, false, {}});
 }
 
-// What a whole sample usually holds tells where one ends.
+// The members that a whole sample usually holds tell whether the sample before is complete.
 TarLoss::Options TarLoss::OwnerByMembers(const Around& around) {
   const TarExtensions& usual = *around.usual;
   const TarExtensions& before = *around.before_members;

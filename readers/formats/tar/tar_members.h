@@ -15,8 +15,8 @@ namespace ringfeed {
 /// The extensions of a sample's members in their order, as far as they are kept.
 using TarExtensions = std::vector<std::string>;
 
-/// Tells where a sample ends of which the next one has the same key: no sample has two members of
-/// one extension. Of very many members it keeps hashes alone.
+/// Tells the end of a sample if the next one has the same key: no sample has two members of one
+/// extension. If the members are very many it keeps only hashes of the later ones.
 class TarMembers {
  public:
   bool Has(std::string_view extension) const {

@@ -59,9 +59,9 @@ class CsvScanner {
  private:
   enum class State : std::uint8_t {
     kFieldStart,
-    kPlain,      // in a field that has no quotes, or behind those that it had
+    kPlain,      // in a field that has no quotes, or after its quoted part
     kQuoted,     // between quotes
-    kQuoteSeen,  // behind a quote that ends the quoted part unless another follows
+    kQuoteSeen,  // after a quote that ends the quoted part unless another follows
   };
 
   std::size_t Walk(const std::byte* row, std::size_t size);
@@ -74,7 +74,7 @@ class CsvScanner {
 std::size_t CsvScanner::FindEnd(const std::byte* row, std::size_t size) {
   if (scanned_ != 0 || state_ != State::kFieldStart || size == 0) return Walk(row, size);
 #ifdef __SSE2__
-  // Most rows are short: one look for both bytes, where two calls take longer than the row is read.
+  // Most rows are short: one look for both bytes; two calls take longer than the row is read.
   if (size >= kLookBytes) {
     const std::uint64_t ends = EqualBytes(row, '\n');
     const std::uint64_t up_to_end = ends ^ (ends - 1);
@@ -182,8 +182,8 @@ std::string HexOf(std::string_view text) {
   return hex;
 }
 
-// Takes hex digits, up to a comma or the end, from the front of `text`. False where they are none,
-// or stand for what is no row.
+// Takes hex digits, up to a comma or the end, from the front of `text`. False if they are none, or
+// do not spell a row.
 bool TakeColumns(std::string_view* text, std::string* columns) {
   const std::string_view hex = text->substr(0, text->find(','));
   if (hex.empty() || hex.size() % 2 != 0 || hex.size() / 2 > kMostColumnsBytes) return false;

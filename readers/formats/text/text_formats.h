@@ -31,13 +31,14 @@ struct CsvLayout {
 };
 
 /// "", "header", "header=HEX", "delimiter=;", "delimiter=tab,header", …: what follows "csv:" or
-/// "tsv:". HEX is CsvLayout::columns. The delimiter is one byte, or tab, space, comma. `layout`
-/// comes with what holds where the text says nothing.
+/// "tsv:". HEX is CsvLayout::columns. The delimiter is one byte, or tab, space, comma. What the
+/// text does not set keeps its value in `layout`.
 Status ParseCsvLayout(std::string_view text, CsvLayout* layout);
 
 /// Rows per RFC 4180: a record is the bytes of a row without its end (LF or CRLF), quotes and all.
-/// A field that starts with a quote may hold delimiters, line ends and doubled quotes; elsewhere a
-/// quote is a byte like any other. Empty lines are no rows, and a byte order mark at the file's
+/// A field that starts with a quote may hold delimiters, line ends and doubled quotes; in other
+/// fields a quote is a byte like any other. Empty lines are no rows, and a byte order mark at the
+/// file's
 /// start is passed over. A quote that is open at the end of the file is damage, from its row on.
 /// The first row is a record too unless the layout has a header: nothing in a file tells.
 std::shared_ptr<const Format> CsvFormat(const CsvLayout& layout);

@@ -14,7 +14,7 @@ struct TextStart {
 };
 
 /// `is_all`: nothing follows them. Knows UTF-16 by its byte order mark, or by four characters of
-/// ASCII in a row (fewer where the file has no more).
+/// ASCII in a row (fewer if the file has no more).
 TextStart LookAtTextStart(std::span<const std::byte> head, bool is_all);
 
 /// What is said of a file whose lines end in CR alone.

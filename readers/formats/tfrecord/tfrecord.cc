@@ -20,8 +20,8 @@ constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
 constexpr std::size_t kBatch = 16;
 
 constexpr std::string_view kBadPayload = kBadTfRecordPayload;
-// A header that nothing stands behind costs a checksum of what it promises: a file that is made to
-// cost more is given up for lost.
+// Each false header costs a checksum of the bytes that it promises. A file that is made to cost
+// more than this is given up for lost.
 constexpr std::uint64_t kMostSearchCost = std::uint64_t{16} << 30;
 
 // Records that lie wholly in the input, their lengths not yet believed.
@@ -40,7 +40,7 @@ class TfRecordFramer final : public Framer {
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
 
  private:
-  // Each returns kStop with *result filled in where the call ends there.
+  // Each returns kStop with *result filled in if the call ends there.
   FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameResult* result) const;
   FrameStep FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                      FrameResult* result);
@@ -243,9 +243,9 @@ std::array<bool, kBatch> TakeSums(const FrameInput& input, std::span<const Recor
   return matches;
 }
 
-// A checksum is left where its record is lost alone, as one is whose length leads to a header. What
-// stands behind the last of `good` records decides, wherever the input ends: else what is done of a
-// damaged one would depend on how the file was read.
+// A record's checksum can be left only if damage loses that record alone: if its length leads to a
+// header. So the header after the last of `good` records decides, wherever the input ends:
+// otherwise how the file is read would change what a damaged record costs.
 FrameStep TfRecordFramer::AppendBelieved(const FrameInput& input, std::size_t good,
                                          std::size_t* pos, FrameOutput* output,
                                          FrameResult* result) {
@@ -295,22 +295,22 @@ FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std:
     }
     output->records[base + i] = {};
     if (i + 1 == good) return LastIsDamaged(input, good, pos, output, result);
-    // A header stands behind it, so its length was right.
+    // A header follows it, so its length was right.
     Note(begin, begin + span.size + kFrame, std::string(kBadPayload), output);
   }
   return FrameStep::kGoOn;
 }
 
-// The last of `good` records, which were appended up to *pos, does not match its checksum. Where
-// its length leads to a header, or to the end of the file, it is lost alone; else that length is as
-// little believed as its payload, and the next record is looked for from behind its header on.
+// The last of `good` records, which were appended up to *pos, does not match its checksum. If its
+// length leads to a header, or to the end of the file, it is lost alone. Otherwise its length is
+// believed no more than its payload, and the search for the next record starts after its header.
 FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
                                         FrameOutput* output, FrameResult* result) {
   const std::size_t bytes = batch_.spans[good - 1].size + kFrame;
   const std::uint64_t begin = input.offset + *pos - bytes;
   switch (BelieveEnd(input, *pos - bytes, bytes, result)) {
     case Belief::kYes:
-      // Whoever wants units alone reads it again, and sees to it then.
+      // A reader of units alone reads it again later, and handles it then.
       if (!options_.units_only) Note(begin, begin + bytes, std::string(kBadPayload), output);
       return FrameStep::kGoOn;
     case Belief::kMore:
@@ -399,7 +399,7 @@ FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* po
     return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, result);
   }
   result->need_bytes = static_cast<std::size_t>(length) + kFrame;
-  // With the header behind it its checksum can be left.
+  // If the next header is at hand too, the checksum can be left.
   if (length >= input.leaves_sums_from && known_size() && file_left - length - kFrame >= kHeader) {
     result->need_bytes += kHeader;
   }
@@ -474,8 +474,8 @@ class TfRecordUnitFramer final : public UnitFramer {
     return {};
   }
 
-  // Behind a record stands what was lost where the index was made, or, by an index that somebody
-  // else made, a record that nobody would ask for.
+  // The bytes after a record are what was lost when the index was made. In an index that another
+  // program made they may be a record that no read would ask for.
   static bool HasRecord(std::span<const std::byte> rest) {
     std::uint64_t length = 0;
     return rest.size() >= kFrame && ReadTfRecordHeader(rest.first(kHeader), &length) &&
@@ -540,7 +540,7 @@ class TfRecord final : public Format {
   }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t /*offset*/) const override {
-    return NewFramer(options);  // it looks for a record wherever none starts
+    return NewFramer(options);  // it looks for a record if none starts there
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<TfRecordWriter>(std::move(file))};

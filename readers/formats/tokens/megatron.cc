@@ -155,8 +155,8 @@ class MegatronRecords final : public RecordIndex {
   Status WhyNotBelieved() const {
     return index_->shrunk() ? Status(StatusCode::kTruncated, MegatronIndex::kShrunk) : Status();
   }
-  // Whether each sequence begins where the one before ends, from the file's start to its end. An
-  // index of all tokens that there are is gone over in less than a second.
+  // Whether each sequence begins at the end of the one before, from the file's start to its end.
+  // Even the largest index takes less than a second.
   bool IsWhole(std::uint64_t most_bytes) const {
     std::int64_t end = 0;
     bool whole = true;

@@ -18,7 +18,8 @@
 namespace ringfeed {
 
 /// The .idx file of Megatron-LM's indexed dataset (megatron/core/datasets/indexed_dataset.py):
-/// where the sequences stand in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64 version
+/// the places of the sequences in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64
+/// version
 /// 1, u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an
 /// i64 of its first byte, an i64 for each document (not used here), and of a multimodal set an i8
 /// for each sequence (not used either). Immutable, thread safe.
@@ -26,7 +27,7 @@ class MegatronIndex {
  public:
   static constexpr std::size_t kHeaderBytes = 34;
 
-  /// Fails where the file is no such index, or too short for what its header counts.
+  /// Fails if the file is no such index, or too short for what its header counts.
   /// The file is mapped.
   static Status Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index);
   /// The same of bytes that `owner` keeps; `file` is for messages.
@@ -34,8 +35,8 @@ class MegatronIndex {
                      std::shared_ptr<const void> owner,
                      std::shared_ptr<const MegatronIndex>* index);
 
-  /// Whether the file was found shorter than it was: what was read of it before the call may be
-  /// zeros in place of numbers.
+  /// Whether the file was found shorter than it was. If so, what was read of it before the call may
+  /// be zeros in place of numbers.
   bool shrunk() const { return mapping_ != nullptr && mapping_->damaged(); }
   /// What is said of it then.
   static constexpr const char* kShrunk = "Megatron's index shrank while it was read";
@@ -44,7 +45,7 @@ class MegatronIndex {
   std::size_t element_bytes() const { return element_bytes_; }
   /// What the index says that they are.
   DType element_type() const { return element_type_; }
-  /// Of sequence i, as the index has it: negative where it is damaged.
+  /// Of sequence i, as the index has it: negative if it is damaged.
   std::int64_t begin(std::uint64_t i) const {
     return LoadOnceLe<std::int64_t>(at(kHeaderBytes + 4 * sequences_ + 8 * i));
   }
@@ -58,7 +59,7 @@ class MegatronIndex {
   Status ReadHeader(const std::string& file);
 
   std::shared_ptr<const void> owner_;
-  std::shared_ptr<const FileMapping> mapping_;  ///< null where the bytes are none
+  std::shared_ptr<const FileMapping> mapping_;  ///< null if the bytes are in no mapping
   std::span<const std::byte> bytes_;
   std::uint64_t sequences_ = 0;
   std::size_t element_bytes_ = 0;
@@ -79,7 +80,7 @@ Status ParseMegatronElement(std::string_view text, MegatronElement* element);
 
 std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element);
 
-/// OK where whoever reads takes the elements for what the index says that they are.
+/// OK if the reader accepts the elements for what the index says that they are.
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options);
 
 /// What a damaged index costs, or a .bin file of another size: its framer's damage.
@@ -90,8 +91,8 @@ struct MegatronDamage {
 MegatronDamage FindMegatronDamage(const FramerOptions& options,
                                   std::shared_ptr<const MegatronIndex> index);
 
-/// Cuts a .bin file. What a damaged index costs: a sequence is believed where it begins at the end
-/// of the one before it or behind that, and ends where the next one begins.
+/// Cuts a .bin file. If the index is damaged, a sequence is believed if it begins at or after the
+/// end of the one before it, and ends at the start of the next one.
 std::unique_ptr<Framer> NewMegatronFramer(const FramerOptions& options,
                                           std::shared_ptr<const MegatronIndex> index);
 

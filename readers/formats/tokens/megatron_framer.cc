@@ -22,7 +22,7 @@ class MegatronFramer final : public Framer {
                          FrameResult* result);
   FrameStep AtLastEnd(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                       FrameResult* result);
-  /// What is wrong with the next sequence's place in the index; empty where nothing is.
+  /// What is wrong with the next sequence's place in the index; empty if nothing is.
   std::string PlaceProblem(std::uint64_t at, std::int64_t begin, std::int64_t bytes) const;
   FrameStep SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
                          FrameResult* result);
@@ -91,7 +91,7 @@ void MegatronFramer::LoseRest(const FrameInput& input, FrameOutput* output, Fram
 FrameStep MegatronFramer::NextSequence(const FrameInput& input, std::size_t* pos,
                                        FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
-  // Empty sequences at the end of the file start nowhere before a limit.
+  // Empty sequences at the end of the file do not start before a limit.
   if (at >= input.limit && at < options_.file_bytes) return FrameStep::kStop;
   if (next_ == index_->sequences()) return AtLastEnd(input, pos, output, result);
   // The index is mapped, and may be written to: each number of it is read once.
@@ -151,7 +151,7 @@ std::string MegatronFramer::PlaceProblem(std::uint64_t at, std::int64_t begin,
   if (!last && index_->begin(next_ + 1) != begin + bytes) {
     return place + ", but the next sequence at " + std::to_string(index_->begin(next_ + 1));
   }
-  // Nothing behind it vouches for the last one: what precedes it must, or the end of the file.
+  // No later sequence vouches for the last one: the one before it must, or the end of the file.
   if (last && begin != static_cast<std::int64_t>(at) && begin + bytes != size) {
     return place + ", with bytes of no sequence on either side";
   }
@@ -172,14 +172,14 @@ FrameStep MegatronFramer::SkipSequence(std::string problem, std::uint64_t at, Fr
     lost_begin_ = at;
     lost_reason_ = std::move(problem);
   }
-  // Keeps the ordinal of those behind it.
+  // Keeps the ordinals of the later ones.
   if (!options_.units_only) output->records.emplace_back();
   ++next_;
   gap_is_noted_ = true;
   return FrameStep::kGoOn;
 }
 
-// What the sequences that were lost leave up to `end`: nothing, where only the index is wrong.
+// Notes the range that the lost sequences leave up to `end`: none if only the index is wrong.
 void MegatronFramer::NoteLost(std::uint64_t end, FrameOutput* output) {
   if (!std::exchange(lost_, false)) return;
   output->damage.push_back({options_.file, lost_begin_, end, std::move(lost_reason_)});

@@ -25,8 +25,8 @@ struct TokensVariant {
   std::uint64_t token_bytes;
 };
 
-/// The tokens of all records, back to back: where one ends is not kept. With llm.c's header its
-/// count is filled in at the end.
+/// The tokens of all records, back to back, without their ends. If the variant has llm.c's header,
+/// its count is filled in at the end.
 class TokensWriter final : public FileRecordWriter {
  public:
   TokensWriter(std::unique_ptr<OutputFile> file, const TokensVariant& variant, bool header)
