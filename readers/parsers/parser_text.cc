@@ -39,7 +39,7 @@ constexpr std::string_view kTypes =
 
 std::string_view FamilyName(std::string_view text) { return text.substr(0, text.find(':')); }
 
-// `why`, with an example of that parser behind it.
+// `why`, followed by an example of that parser.
 Status WithExample(std::string_view text, const Status& why) {
   for (const ParserFamily& family : kParserFamilies) {
     if (family.name != FamilyName(text)) continue;
@@ -317,7 +317,7 @@ std::shared_ptr<const Parser> JsonLinesFromText(std::string_view text) {
   return JsonLinesParser(std::move(features));
 }
 
-// "/2" behind the type and shape: levels of LoD.
+// "/2" after the type and shape: levels of LoD.
 std::size_t TakeLevels(std::string_view* word) {
   const std::size_t slash = word->rfind('/');
   const std::size_t name_end = word->find_last_of('=');

@@ -35,8 +35,8 @@ struct InstanceField {
   std::span<const std::byte> value;
 };
 
-/// Goes through an Instance (proto/ringfeed/instance.proto), whose unknown fields may stand
-/// anywhere. Nothing is allocated.
+/// Goes through an Instance (proto/ringfeed/instance.proto), whose unknown fields may be at any
+/// place. Allocates nothing.
 class InstanceScan {
  public:
   enum class Step {
@@ -49,7 +49,7 @@ class InstanceScan {
   explicit InstanceScan(std::span<const std::byte> record)
       : reader_(record), end_(record.data() + record.size()) {}
 
-  /// `field` is set where it finds one.
+  /// Sets `field` if it finds one.
   Step Next(InstanceField* field);
   /// What Next found, as it stands in the record; of what is damaged all from its start.
   std::span<const std::byte> bytes() const { return bytes_; }
@@ -68,7 +68,7 @@ class InstanceSlots {
   explicit InstanceSlots(std::vector<TensorField> fields);
 
   const std::vector<TensorField>& fields() const { return fields_; }
-  /// FeatureIndex::kNone where no slot has that name.
+  /// FeatureIndex::kNone if no slot has that name.
   std::uint32_t Find(std::span<const std::byte> name) const { return index_.Find(name); }
   /// The location of a slot's values; its levels' are before it.
   std::size_t ValuesOf(std::uint32_t slot) const { return values_[slot]; }

@@ -26,7 +26,7 @@ struct RowsScratch final : Parser::Scratch {
   explicit RowsScratch(std::size_t fields) : columns(fields, kStageBytes) {}
 
   StagedColumns columns;
-  std::vector<RecordSpan> checked;  // a chunk's rows where one of them does not fit
+  std::vector<RecordSpan> checked;  // a chunk's rows if one of them does not fit
 };
 
 class TypedRowsParser final : public Parser {
@@ -115,7 +115,7 @@ void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocatio
   own->columns.Finish();
 }
 
-// The rows as they are; where one is of another size than the fields take, zeros in its place.
+// The rows as they are, with zeros in place of a row of another size than the fields take.
 std::span<const RecordSpan> TypedRowsParser::Checked(std::span<const RecordSpan> rows,
                                                      std::size_t first_row, RowsScratch* scratch,
                                                      std::vector<RowFailure>* failures) const {

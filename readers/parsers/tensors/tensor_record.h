@@ -30,8 +30,8 @@ struct TensorField {
   bool ragged() const { return !shape.empty() && shape[0] < 0; }
 };
 
-/// Throws Error(kInvalidArgument), which begins with `parser` and calls a tensor `noun`, where
-/// there is none, one is named twice or one cannot be a tensor of a batch.
+/// Throws Error(kInvalidArgument), which begins with `parser` and calls a tensor `noun`, if there
+/// is none, one is named twice or one cannot be a tensor of a batch.
 std::vector<TensorField> MakeTensorFields(std::span<const SlotSpec> slots,
                                           const std::string& parser, const std::string& noun);
 
@@ -71,10 +71,9 @@ class TensorRecordReader {
   /// Always false.
   bool Fail(std::size_t at, const std::string& why, StatusCode code = StatusCode::kDamaged);
 
-  /// How many levels the record says that there are; `at` is where it does.
+  /// How many levels the record says that there are; it says so at `at`.
   bool CheckLevels(std::size_t at, std::uint64_t levels);
-  /// The next level, whose offsets are 8 bytes each, one at least; `at` is where their length
-  /// stands.
+  /// The next level, whose offsets are 8 bytes each, one at least; their length is at `at`.
   bool LocateLevel(std::size_t at, std::span<const std::byte> offsets, FieldLocation* location);
   /// `units` becomes the rows that there must be, 1 of a fixed tensor. No dtype: the record's
   /// number, `type`, stands for none.

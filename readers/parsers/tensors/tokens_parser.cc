@@ -22,10 +22,10 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 
 // How numbers of one type become those of another.
 struct Conversion {
-  /// The first of `count` numbers that the other type cannot hold; `count` where there is none.
-  /// Null where it holds all.
+  /// The first of `count` numbers that the other type cannot hold; `count` if there is none. Null
+  /// if the type holds all.
   std::size_t (*find_outside)(const std::byte* from, std::size_t count) = nullptr;
-  /// Null where they stay as they are.
+  /// Null if they stay as they are.
   void (*convert)(const std::byte* from, std::size_t count, std::byte* to) = nullptr;
 };
 
@@ -156,7 +156,7 @@ Status ArrayParser::LocateOne(const RecordSpan& row, FieldLocation* location) co
   }
   const bool ragged = fields_[0].ragged();
   if (ragged ? row.size % record_unit_bytes_ != 0 : row.size != record_unit_bytes_) {
-    // A file seldom ends with a whole block, and drops the rest only where it is told to.
+    // A file seldom ends with a whole block, and drops the rest only if it is told to.
     const bool may_be_tail = !ragged && !takes_bytes_ && row.size < record_unit_bytes_ &&
                              row.size % DTypeBytes(dtype_) == 0;
     return Status(StatusCode::kDamaged,
@@ -195,8 +195,8 @@ void ArrayParser::AppendConverted(const FieldLocation& at, ColumnStager* stager)
   }
 }
 
-// Behind a shuffle the next arrays stand anywhere. A short one is asked for some arrays ahead, and
-// what is missing of the next one comes beside this one's stores.
+// After a shuffle the next arrays may be anywhere. A short array is fetched some arrays ahead. The
+// missing part of the next one is fetched beside this one's stores.
 [[gnu::always_inline]] inline void FetchArrays(std::span<const FieldLocation> arrays) {
   constexpr std::size_t kAhead = 3;
   constexpr std::size_t kShortBytes = 4096;

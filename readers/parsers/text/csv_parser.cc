@@ -42,8 +42,8 @@ struct Cell {
 
 struct CsvScratch final : Parser::Scratch {
   StagedColumns columns;
-  LocatedStorage storage;      // where there are two phases
-  std::vector<std::byte*> to;  // where the row's fields go
+  LocatedStorage storage;      // if there are two phases
+  std::vector<std::byte*> to;  // the places of the row's fields
   std::string wrong;           // why the last row failed
 };
 
@@ -119,7 +119,7 @@ Status Failure(const RecordSpan& row, const std::string& why) {
 }
 
 // Bytes of a quoted cell with each doubled quote as one, to `to`, which has room for `bytes`. False
-// where they are not as many: the quotes were counted before, and the text may have changed.
+// if they are not as many: the quotes were counted before, and the text may have changed.
 bool Undouble(std::string_view text, std::byte* to, std::size_t bytes) {
   const std::byte* const end = to + bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -280,7 +280,7 @@ std::string CsvRowsParser::Named(std::size_t column) const {
   return named + ": ";
 }
 
-// Where the cell that starts at `at` ends; null, and why in scratch->wrong, where it is malformed.
+// The end of the cell that starts at `at`; null, and why in scratch->wrong, if it is malformed.
 const char* CsvRowsParser::ReadCell(std::size_t column, const char* at, const char* end, Cell* cell,
                                     CsvScratch* scratch) const {
   *cell = {at, end, 0, quotes_ && at != end && *at == '"'};

@@ -13,8 +13,8 @@
 
 namespace ringfeed {
 
-/// Reads a number at the front of [first, last) to `to`. Where it ends; null where there is none,
-/// or none that the type can hold.
+/// Reads a number at the front of [first, last) to `to`. Returns its end; null if there is none, or
+/// none that the type can hold.
 using ReadElement = const char* (*)(const char* first, const char* last, std::byte* to);
 
 /// Floating types take what is nearest, "inf", "infinity" and "nan" too; integers their digits.
@@ -28,8 +28,7 @@ struct TextField : FieldRow {
   bool text = false;
 };
 
-/// `what` names the parser in messages. Throws Error(kInvalidArgument) where text has no such
-/// field.
+/// `what` names the parser in messages. Throws Error(kInvalidArgument) if text has no such field.
 TextField MakeTextField(std::string_view what, const FieldSpec& spec,
                         const std::optional<FeatureDefault>& missing);
 

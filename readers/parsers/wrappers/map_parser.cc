@@ -87,10 +87,10 @@ class RowView {
   std::vector<RowFailure> failures_;
   std::shared_ptr<const FieldNames> names_;
   Instance columns_;
-  Instance instance_;  // they without levels of LoD, where there are any
+  Instance instance_;  // columns_ without levels of LoD, if it has any
 };
 
-/// Where the function's output of one row goes, and which of its fields it wrote.
+/// Takes the function's output of one row, and notes which of its fields it wrote.
 class RowPlace final : public RowWriter {
  public:
   explicit RowPlace(const std::vector<FieldSpec>& fields)
@@ -127,7 +127,7 @@ class RowPlace final : public RowWriter {
     const std::size_t rest = fields_.size() % kWordBits;
     if (rest != 0) unwritten_.back() = (std::uint64_t{1} << rest) - 1;
   }
-  /// The first field that was not written since; null where all were.
+  /// The first field that is not written yet; null if all are.
   const FieldSpec* Unwritten() const {
     for (std::size_t word = 0; word < unwritten_.size(); ++word) {
       if (unwritten_[word] == 0) continue;
@@ -241,8 +241,8 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
 void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                        std::vector<RowFailure>* failures) const {
   auto* own = static_cast<MapScratch*>(scratch);
-  // One block's rows may come in several calls between two TakeStorage: each keeps what was there.
-  // A chunk's heap memory stays where it is when the vector that holds it is moved.
+  // One block's rows may come in several calls between two TakeStorage: each call keeps the earlier
+  // results. Moving the vector does not move a chunk's heap memory.
   if (own->results == nullptr) own->results = std::make_shared<Results>();
   Results& results = *own->results;
   const std::size_t before = results.size();

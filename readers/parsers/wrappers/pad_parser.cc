@@ -96,7 +96,7 @@ class PadParser final : public Parser {
   const std::size_t unit_bytes_;
 };
 
-// Units with those that are filled in; false where there is no such row.
+// Counts the units with the padding; false if there is no such row.
 bool PadParser::Pad(std::size_t units, std::size_t* padded) const {
   *padded = length_ != 0 ? length_ : (units + multiple_ - 1) / multiple_ * multiple_;
   return units <= *padded && *padded <= std::numeric_limits<std::uint32_t>::max();
