@@ -38,7 +38,7 @@ std::uint64_t RowsOfPass(const RowLayout& layout, const OrderOptions& options, s
   return rows;
 }
 
-/// Puts rows from *row on, which is moved, before `end` behind the first *count of `rows`.
+/// Appends rows from *row up to `end` to the first *count of `rows`, and moves *row on.
 void TakeRows(RowNumber* row, RowNumber end, std::span<RowNumber> rows, std::size_t* count) {
   const auto many =
       static_cast<std::size_t>(std::min<std::uint64_t>(end - *row, rows.size() - *count));

@@ -46,11 +46,11 @@ OrderPlace JoinCursor::Find(std::uint64_t pass, std::uint64_t place) {
   if (even_) {
     const std::uint64_t each = input_->Places(0);
     std::uint64_t whole = each == 0 ? 0 : place / each;
-    // The end of the last pass, not the start of one behind it.
+    // The end of the last pass, not the start of a later one.
     if (passes_ != 0) whole = std::min(whole, passes_ - 1);
     return {at + whole, place - whole * each};
   }
-  // From where the last one was found: those who ask go on from there.
+  // From the last place that was found: callers usually go on from there.
   if (found_.pass == pass && found_.place <= place && found_.input_pass >= at) {
     at = found_.input_pass;
     place -= found_.place;

@@ -25,7 +25,7 @@ class RowLayout {
   virtual RowNumber FirstRow(std::size_t file) const = 0;
   /// Stripes of the order that the file has (docs/ORDER.md); a raw file has one.
   virtual std::uint64_t stripes(std::size_t file) const = 0;
-  /// Number of the first record that starts in that stripe or behind it: at stripe 0
+  /// Number of the first record that starts in that stripe or a later one: at stripe 0
   /// FirstRow(file), at stripes(file) FirstRow(file + 1).
   virtual Status FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const = 0;
 };

@@ -15,7 +15,7 @@ namespace ringfeed {
 /// The window shuffle's queue: what arrives i-th has the key i + W * u, u = draw / 2^32, in fixed
 /// point with 32 fractional bits, and leaves in the order of the keys, equal keys in the order of
 /// i. A key is due once i has passed it: nothing to come can precede it. So nothing is held for
-/// more than W positions, and memory is W entries, or, where less is held, that times a constant.
+/// more than W positions, and memory is W entries, or, if less is held, that times a constant.
 ///
 /// Buckets of 64 positions stand in a ring; a bucket is sorted when it is due. Arrivals are placed
 /// 64 at a time, so that the cache lines of their buckets, far apart, are fetched together. A large
@@ -29,9 +29,9 @@ class WindowBuckets {
  public:
   static constexpr std::uint32_t kBucketPositions = 64;
 
-  /// Where an arrival goes.
+  /// The place of an arrival.
   struct Target {
-    std::uint64_t bucket = 0;    ///< where there is a ring, its place there; else its number
+    std::uint64_t bucket = 0;    ///< its place in the ring if there is one; else its number
     std::uint32_t within = 0;    ///< position in its bucket, less than 64
     std::uint32_t fraction = 0;  ///< of its key
   };
@@ -63,7 +63,7 @@ class WindowBuckets {
     }
     pending_[pending_rows_++] = {target.bucket, held};
   }
-  /// Goes to the next number. True where buckets may be due.
+  /// Goes to the next number. True if buckets may be due.
   bool Arrive() {
     ++arrived_;
     if (arrived_ % kBucketPositions != 0) return false;
