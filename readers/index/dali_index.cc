@@ -37,7 +37,7 @@ struct Lines {
   IndexBuilder builder;
   std::vector<IndexDamage> too_long;  ///< the first ones
   std::uint64_t damaged = 0;          ///< all of them
-  std::uint64_t first_unlisted = 0;   ///< where the first one begins that is not in too_long
+  std::uint64_t first_unlisted = 0;   ///< the first one that is not in too_long begins here
 
   void Add(const Line& place, std::uint64_t number, const IndexedFile& file);
 };

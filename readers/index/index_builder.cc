@@ -268,7 +268,7 @@ Status Scan::Step(bool* done) {
   return status;
 }
 
-// Takes what stands in front of bytes that cannot be read, and goes on behind them.
+// Takes what is in front of bytes that cannot be read, and goes on after them.
 Status Scan::StepTo(const UnreadableRange& bad, std::span<const std::byte> window, bool* done) {
   unreadable_ = true;
   const std::uint64_t behind = std::min(bad.end, offset_ + window.size());
@@ -320,7 +320,7 @@ Status Scan::Take() {
   return {};
 }
 
-// A range is a record's where a lost unit begins in it.
+// A range belongs to a record if a lost unit begins in it.
 void Scan::NoteLoss(IndexHeader* header) {
   using LostUnit = IndexBuilder::LostUnit;
   header->damaged = damaged_ + builder_.lost().size();

@@ -21,7 +21,7 @@ namespace {
 /// Of the gaps so many are looked at, evenly: of text with empty rows each row may have one.
 constexpr std::uint64_t kGapsLookedAt = 16;
 constexpr std::size_t kFirstRead = 64 * 1024;
-/// So much behind what is left out, for the framer to tell what starts in it.
+/// So much after what is left out, for the framer to tell what starts in it.
 constexpr std::uint64_t kBehind = 4096;
 constexpr std::uint64_t kMostSearched = 1 << 20;
 
@@ -88,7 +88,7 @@ Status Search::Read(std::uint64_t offset, std::size_t bytes, FrameInput* input) 
   return status;
 }
 
-// A framer that starts behind the file's start may take the first row for one of names.
+// A framer that starts after the file's start may take the first row for one of names.
 bool Search::IsUnit(const FrameInput& input) {
   FrameOutput output;
   const auto framer = file_.format->NewUnitFramer(

@@ -68,7 +68,7 @@ std::vector<std::byte> Encoded(std::span<const IndexDamage> damage) {
   return bytes;
 }
 
-// False where they are no list of that.
+// False if the bytes are no such list.
 bool Decode(std::span<const std::byte> bytes, std::vector<IndexDamage>* damage) {
   while (!bytes.empty()) {
     if (bytes.size() < kDamageHead) return false;
@@ -175,8 +175,7 @@ Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
   return {};
 }
 
-// O_NONBLOCK, here and where other companions of data are opened: what is a FIFO is waited for by
-// nobody.
+// O_NONBLOCK, here and for other companions of data: without it opening a FIFO would wait.
 Status ReadWhole(int descriptor, std::size_t bytes, std::vector<std::byte>* memory) {
   memory->resize(bytes);
   for (std::size_t have = 0; have < bytes;) {

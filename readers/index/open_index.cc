@@ -106,7 +106,7 @@ Status ReadHead(const IndexedFile& file, std::size_t bytes, std::vector<std::byt
   return status;
 }
 
-// Where the format knows by itself. False where only a scan tells.
+// Asks the format, if it knows by itself. False if only a scan tells.
 bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
   FramerOptions options{file.name, file.bytes};
   options.max_record_bytes = file.max_record_bytes;
@@ -160,7 +160,7 @@ bool OpenKept(const IndexedFile& file, const std::string& path, bool save, Opene
       Status scanned = ScanKnown(file, known, &image, &lasts);
       if (!scanned.ok()) return scanned;
       SignIndex(file, known.identity, &image);
-      // Where it cannot be kept the next one who opens it makes it again.
+      // If it cannot be kept, the next process that opens it makes it again.
       if (save && lasts.ok()) (void)SaveIndex(path, image);
       *made = std::make_shared<const PagedIndex>(std::move(image));
       return Status();

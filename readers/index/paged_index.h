@@ -13,7 +13,7 @@
 
 namespace ringfeed {
 
-/// The bytes of an index file: mapped, or, where many are mapped already, read into memory.
+/// The bytes of an index file: mapped, or, if many are mapped already, read into memory.
 struct StoredIndex {
   std::shared_ptr<const FileMapping> mapping;  ///< null: `memory` has them
   std::vector<std::byte> memory;
@@ -45,7 +45,7 @@ class PagedIndex final : public RecordIndex {
 
   const IndexHeader& header() const { return header_; }
   std::span<const IndexGap> gaps() const { return gaps_; }
-  /// Where that unit begins; of the one behind the last, where all of them end.
+  /// The begin of that unit; of the one after the last, the end of all.
   Status OffsetOf(std::uint64_t unit, std::uint64_t* offset) const;
 
  private:
@@ -61,7 +61,7 @@ class PagedIndex final : public RecordIndex {
   /// The first page of which `before` says no; pages that it was asked about are checked.
   template <typename Before>
   Status FirstPage(const Before& before, std::uint64_t* page) const;
-  /// Begin and first record of a unit; of the one behind the last, where all of them end.
+  /// Begin and first record of a unit; of the one after the last, the end of all.
   Status Place(std::uint64_t unit, std::uint64_t* begin, std::uint64_t* record) const;
 
   const IndexHeader header_;
