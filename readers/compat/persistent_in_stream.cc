@@ -47,7 +47,7 @@ class PersistentInStream::Part {
     return {};
   }
 
-  /// At least one byte, none at the end. A failure comes behind the bytes before it.
+  /// At least one byte, none at the end. A failure comes after the bytes before it.
   Status Read(std::span<std::byte> to, std::size_t* got) {
     *got = 0;
     return decompressed_ ? decompressed_->Read(to, got) : ReadFile(to, got);

@@ -62,8 +62,8 @@ using ProgramFunctions = std::map<std::string, FeedProgram::Function>;
 
 /// Whether main can run on `scope`: its readers are there and have as many tensors as their
 /// outputs, its functions are known, and each variable is in the scope or set by a step before.
-/// (Steps of loops and branches count as done for those behind them; where they were not, the step
-/// that needs the variable fails.) Throws Error at the first step that cannot. Walks the steps in
+/// (Steps of loops and branches count as done for later steps. If they were not done, the step that
+/// needs the variable fails.) Throws Error at the first step that cannot. Walks the steps in
 /// their order and gathers what is set.
 class MainCheck {
  public:
@@ -150,7 +150,7 @@ class MainCheck {
   std::set<std::string> set_;
 };
 
-/// Creates the reader where `scope` does not hold it yet.
+/// Creates the reader if `scope` does not hold it yet.
 void Create(const Creation& creation, Scope* scope, MadeReaders* made) {
   const auto* present = scope->Find<ReaderHolder>(creation.name);
   if (present != nullptr && !present->empty()) return;
@@ -227,7 +227,7 @@ class MainRun {
         read.push_back(std::move(instance));
       }
     } catch (...) {
-      if (!read.empty()) give();  // what is good is there, though the step fails behind it
+      if (!read.empty()) give();  // good rows are kept, though the step fails
       throw;
     }
     give();

@@ -16,7 +16,7 @@ class Grammar {
 
   /// The message that a program is. Valid as long as this object.
   const google::protobuf::Descriptor* program() const { return program_; }
-  /// The message of that full name; null where there is none.
+  /// The message of that full name; null if there is none.
   const google::protobuf::Descriptor* Find(const std::string& name) const {
     return pool_.FindMessageTypeByName(name);
   }

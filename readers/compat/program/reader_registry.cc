@@ -124,7 +124,7 @@ OnDamage OnDamageOf(const std::string& text) {
   Refuse("on_damage is \"fail\" or \"skip\", not \"" + text + "\"");
 }
 
-/// `records` taken apart as `text` says; as they are where it is empty.
+/// `records` parsed as `text` says; as they are if it is empty.
 Reader ParsedAs(Reader records, const std::string& text) {
   if (text.empty()) return records;
   ParserResult parser = ParserFromText(text);
@@ -163,8 +163,8 @@ void CheckCount(const std::string& name, std::size_t entries, std::size_t slots)
          " slots");
 }
 
-/// Slots as Paddle's readers declare them: shapes [2, 3, 4] and [5, 6] stand behind each other,
-/// with the ranks [3, 2]; dtypes and levels of LoD by slot, float32 and 0 where they are left out.
+/// Slots as Paddle's readers declare them: shapes [2, 3, 4] and [5, 6] in one list, with the ranks
+/// [3, 2]; dtypes and levels of LoD by slot, float32 and 0 if they are left out.
 std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
   const std::vector<std::int64_t>& dims = attributes.Integers("shape_concat");
   const std::vector<std::int64_t>& ranks = attributes.Integers("ranks");
@@ -353,7 +353,7 @@ void CheckName(std::string_view what, const std::string& name) {
   }
 }
 
-/// A value as `type`, whole numbers as numbers; false where it is of another type.
+/// A value as `type`, whole numbers as numbers; false if it is of another type.
 bool ConvertTo(AttributeType type, AttributeValue* value) {
   const auto* whole = std::get_if<std::int64_t>(value);
   if (type == AttributeType::kNumber && whole != nullptr) *value = static_cast<double>(*whole);
@@ -492,7 +492,7 @@ Reader CreateReader(const std::string& name, const Attributes& attributes,
   }
   Reader reader = found.factory(complete, inputs, scope);
   if (!reader) Refuse(name + ": the factory made no reader");
-  (void)reader.slots();  // throws where the chain cannot work
+  (void)reader.slots();  // throws if the chain cannot work
   return reader;
 }
 
