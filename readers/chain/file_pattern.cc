@@ -137,7 +137,7 @@ bool WriteOut(const std::string& text, std::size_t begin, std::vector<std::strin
   return true;
 }
 
-// kNotFound where nothing matches.
+// kNotFound if nothing matches.
 Status Match(const std::string& pattern, std::vector<std::string>* names) {
   glob_t found{};
   const int result = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);

@@ -26,7 +26,7 @@ struct ChainCounts {
   std::string source;  ///< its first file, or what it reads
 };
 
-/// The chains of this process that were read, where somebody looks: see IsWatched.
+/// The chains of this process that were read, if they are watched: see IsWatched.
 LiveList<ChainCounts>& LiveChains();
 
 /// What the chain reads: its first file as it was named, "a stream", "a reader".

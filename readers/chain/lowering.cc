@@ -17,7 +17,7 @@ namespace {
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-/// Nodes from the source, or from where a shared reader is taken from, to the last.
+/// Nodes from the source, or from the Share that begins the chain, to the last.
 std::vector<const GraphNode*> ChainOf(const GraphNode& last) {
   std::vector<const GraphNode*> chain = {&last};
   while (!chain.back()->begins_chain()) chain.push_back(chain.back()->input().get());

@@ -212,7 +212,7 @@ void ReaderSession::BeginReading() {
 
 void ReaderSession::EndReading() {
   const std::lock_guard lock(mutex_);
-  // One that came to nothing, as where its devices have no memory, has read nothing.
+  // A reader that failed to start, as for want of device memory, has read nothing.
   if (--reading_ahead_ == 0 && run_ == nullptr) begun_ = false;
 }
 
@@ -434,7 +434,7 @@ bool ReaderSession::TakeRow(Instance* instance) {
   } else {
     instance->push_back(CopyOf(rows_records_[row_]));
     instance->set_is_record(true);
-    // Looked at behind the copy: what was read before came from the file as it was.
+    // Checked after the copy: what was copied before the check came from the file as it was.
     const auto row = static_cast<std::uint32_t>(row_);
     if (rows_source_.delivery->ShrunkAt(row)) {
       instance->clear();
@@ -556,7 +556,7 @@ void ReaderSession::Resume() {
   paused_ = false;
   resumed_.notify_all();  // they wait for mutex_
   if (closed_) return;
-  // Gone also where the source refuses: who starts again later asks for the beginning.
+  // The aim is dropped even if the source refuses: a later restart asks for the beginning.
   std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
   const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
   ForgetRead();
@@ -604,7 +604,7 @@ void ReaderSession::Close() {
   std::deque<Taken> unread;
   {
     const std::lock_guard lock(mutex_);
-    // Not before the run was stopped: what comes behind it could still be taken.
+    // Only after the run was stopped: before that a thread could still take a later delivery.
     given_up_ = true;
     unread = turn_.TakeAllFound();
   }
@@ -697,7 +697,7 @@ void AddStages(const std::vector<StageStats>& more, std::vector<StageStats>* sta
   }
 }
 
-// What is taken back where a record turns out damaged is not seen to fall.
+// Keeps counts from falling: a record that turns out damaged is taken back.
 void KeepGrowing(const PipelineStats& before, PipelineStats* now) {
   now->records = std::max(now->records, before.records);
   now->payload_bytes = std::max(now->payload_bytes, before.payload_bytes);

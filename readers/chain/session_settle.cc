@@ -14,8 +14,8 @@
 
 namespace ringfeed {
 
-/// What ReadNext does of a batch behind the taking of it, put off. One that is never settled may
-/// outlive the session.
+/// What ReadNext does with a batch after taking it, put off until the batch is settled. One that is
+/// never settled may outlive the session.
 class ReaderSession::Unsettled final : public UnsettledBatch {
  public:
   Unsettled(ReaderSession* session, Taken taken, BatchBuffer* slot,
@@ -114,7 +114,7 @@ void ReaderSession::FailBehind(Run& run, const BatchBuffer& slot) {
     const std::lock_guard lock(mutex_);
     if (run_.get() != &run || (failed_at_ && *failed_at_ <= slot.sequence)) return;
     failed_at_ = slot.sequence;
-    failure_ = slot.status;  // whatever failed behind it
+    failure_ = slot.status;  // replaces the failure of a later batch
     passed_.reset();
     turn_.Fail();
   }

@@ -34,7 +34,7 @@ constexpr const char* kMakeRoom =
 bool ReaderSession::HoldsAllSlots(const Run& run) {
   const std::size_t most = run.most_batches();
   if (most == 0 || run.holders().HeldBy(std::this_thread::get_id()) < most) return false;
-  // Not final: releasing a batch and reading again goes on where this left off.
+  // Not final: after it releases a batch the thread may read on from here.
   const std::lock_guard lock(mutex_);
   failure_ =
       Status(StatusCode::kResourceExhausted, "this thread holds all " + std::to_string(most) +
@@ -48,7 +48,7 @@ bool ReaderSession::SeesItselfStarve(const Run& run) {
   const Deadline now = QueueClock::now();
   const std::lock_guard lock(mutex_);
   if (!how) {
-    // Of those that are at work a look in vain (LateWakes) is no news.
+    // While holders are at work, a look that finds nothing (LateWakes asks for it) is no news.
     if (starved_ && starved_->how.all_ask) starved_.reset();
     return false;
   }
@@ -56,7 +56,7 @@ bool ReaderSession::SeesItselfStarve(const Run& run) {
   const bool goes_on = starved_ && starved_->how == *how && now - starved_->seen < kSeldom;
   if (!goes_on) starved_ = {now, now, *how};
   starved_->seen = now;
-  // Those who hold what all wait for are told, and so let something go.
+  // If all ask, only threads that hold something are told, and so let it go.
   if (how->all_ask && !holds) return false;
   return now - starved_->since >= (how->all_ask ? kAWhile : run.held_silence());
 }
@@ -162,7 +162,7 @@ bool ReaderSession::IsHidden(const Delivery& delivery) const {
 }
 
 // All rows of the batch were skipped, or are other ranks': it is given back at once. It counts once
-// something behind it is seen, so that looking ahead moves no position on.
+// something after it is seen, so that looking ahead moves no position on.
 void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery) {
   const OrderSpan span = delivery.batch->span;
   const std::vector<std::uint64_t> damaged = delivery.batch->damaged_numbers;

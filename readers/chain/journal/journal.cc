@@ -38,7 +38,7 @@ int OpenToAppend(const std::string& path) {
   return descriptor;
 }
 
-// Reads all of `to`, or up to the file's end: goes on where a read was interrupted or came short.
+// Reads all of `to`, or up to the file's end: goes on after an interrupted or short read.
 std::size_t ReadAt(int descriptor, std::int64_t offset, std::span<char> to,
                    const std::string& path) {
   std::size_t have = 0;

@@ -87,7 +87,7 @@ void AppendRanges(const std::vector<RecordRange>& ranges, std::string* line) {
   }
 }
 
-// Takes a line apart from the front. What is missing makes everything behind it missing too.
+// Takes a line apart from the front. After a missing word all later ones are missing too.
 class LineWords {
  public:
   explicit LineWords(std::string_view rest) : rest_(rest) {}

@@ -17,9 +17,10 @@ inline constexpr std::size_t kMostJournalLine = std::size_t{1} << 28;
 
 // Entries as lines, a newline and a checksum included:
 //
-//   ringfeed-journal 1 batch=0 run=0 rank=0 ranks=2 rows=64 … total=7012 records=1000*7,12
-//   *1f00aa3c b 17 0 3:100+5 3:7 ! 3:105 *90c1b2d3     batch, pass, file:first+count …, damaged
-//   ones behind ! e 157 *77fe0213 d 2 *11fe0213     damaged records and ranges that were reported
+//   ringfeed-journal 1 batch=0 run=0 rank=0 ranks=2 … records=1000*7,12 *1f00aa3c
+//   b 17 0 3:100+5 3:7 ! 3:105 *90c1b2d3     batch, pass, file:first+count …, ! damaged ones
+//   e 157 *77fe0213
+//   d 2 *11fe0213     damaged records and ranges that were reported
 //   c 18 0 3:112+2 *90c1b2d3     a batch that a failure cut short: as b
 //
 // Texts have %XX for blanks, control characters, % and bytes that are no ASCII.
