@@ -13,8 +13,8 @@
 
 namespace ringfeed {
 
-/// Why the records of a plan cannot be read into a device's memory, where nobody but the device can
-/// look at them; empty if they can. `indexed`: null if records are read as files come.
+/// Why the records of a plan cannot be read into a device's memory, which only the device can read;
+/// empty if they can. `indexed`: null if records are read as files come.
 std::string WhyNotDirect(const ExecutionPlan& plan, const IndexedSource* indexed);
 
 /// The device memory of a run whose reads go there, and how much of it batches keep. Keep and LetGo

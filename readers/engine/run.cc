@@ -113,9 +113,9 @@ void Run::WorkOnce(Worker& worker) {
 }
 
 // Rows get their places in the order of turns. While a worker writes between the parts of its turn,
-// nobody behind it gets on. So it frames all of the turn, and then writes: its own rows, which are
-// in its cache, and others' where it has nothing to frame. A worker alone writes what is hot, and
-// so does one with a user's reader of files.
+// no later turn gets on. So it frames all of the turn, and then writes: its own rows, which are in
+// its cache, and others' if it has nothing to frame. A worker alone writes what is hot, and so does
+// one with a user's reader of files.
 bool Run::FrameTurn(Worker& worker) {
   if (!worker.frames_turn || pool_.writers() == 1 || plan_.source.file_readers != nullptr) {
     return false;
@@ -309,16 +309,16 @@ void Run::Publish(Worker& worker, LaneState& lane) {
   RequestPlan(&worker);
 }
 
-// How nobody sleeps for ever.
+// Why no thread sleeps for ever.
 //
-// A worker sleeps while HasWork is false, by the protocol of its Sleeper: who changes what HasWork
-// looks at writes first, then calls Wake. Who changes it in the worker's own thread wakes nobody:
-// that thread looks again before it rests (WorkerPool::IsCurrent).
+// A worker sleeps while HasWork is false, by the protocol of its Sleeper: a thread that changes
+// what HasWork reads writes first, then calls Wake. A change in the worker's own thread wakes
+// nobody: that thread looks again before it rests (WorkerPool::IsCurrent).
 //
-//   HasWork looks at        made true by                       who then wakes
+//   HasWork looks at        made true by                       which then wakes
 //   stop_                   Stop                               all workers
 //   ended_                  End                                all workers
-//   PlanTurn::IsAsked       AskForPlan: a slot, memory or      worker 0, and an idle one where
+//   PlanTurn::IsAsked       AskForPlan: a slot, memory or      worker 0, and an idle one if
 //                           room for a delivery came back      worker 0 is at work (WakeAny)
 //   tasks, overflow_        Submit                             the writer that has the task, or
 //                                                              WakeAny
@@ -327,20 +327,20 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //                           NoteAsking                         holds back (WakeLanes)
 //   of a lane that fills a block:
 //     nothing in flight     its own thread                     nobody
-//     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), where
+//     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), if
 //                                                              a lane was told to wait
 //
 // done, filling, in_flight and frames_hot are the worker's own. Without an order no lane is due,
-// and nothing limits what is framed ahead but credits: a lane in whose turn all others wait, the
-// last of a pass, must never be kept back by what its worker framed of the next one.
+// and only credits limit what is framed ahead: if all others wait for a lane's turn, the last of a
+// pass, what its worker framed of the next pass must never keep that lane back.
 //
-// The plan sleeps, too: where it returns without having used up what there is. What it waits for:
+// The plan sleeps, too, if it returns before it has used up what there is. What it waits for:
 //
 //   a block of the due lane   Publish, which runs the plan itself (RequestPlan)
 //   a batch slot              ReleaseDelivery: AskForPlan
 //   memory for a block        MemoryBudget::NoteFreed (RecycleBlock), ReleaseDelivery and
 //                             BatchDone: AskForPlan
-//   room for a delivery       whoever takes one (Outbox): AskForPlan
+//   room for a delivery       a consumer that takes one (Outbox): AskForPlan
 //
 // Should this have a gap, LateWakes finds it.
 bool Run::HasWork(const Worker& worker) const {
@@ -476,8 +476,8 @@ void Run::Drop(Block* block, std::uint32_t rows) {
 
 void Run::Deliver(std::uint64_t number, Delivery delivery) {
   if (delivery.records != nullptr) ++plan_steps_;  // the plan alone delivers these
-  // What stands behind a failure is nobody's, though it may be written: of several consumers
-  // another one could take it before this batch is looked at.
+  // Nothing after a failed batch is delivered. Another consumer could otherwise see batch n + 1
+  // before the failure of batch n.
   if (delivery.batch != nullptr && !delivery.batch->status.ok()) {
     EndAt(number + 1, delivery.batch->status, true);
   }
@@ -683,8 +683,8 @@ std::optional<Starvation> Run::StarvedBy() const {
   // Of those at work a wake for nothing says nothing.
   if (!starvation.all_ask) starvation.mark = taken + holders_.given_back();
   if (plan_turn_.IsBusy()) return std::nullopt;
-  // A stream's own thread may be in its source's call for as long as that likes. That matters where
-  // it may come next.
+  // A stream's own thread may stay in its source's call for any time. That matters only if its lane
+  // may come next.
   const std::size_t due = read_ahead_.WorkerOf(read_ahead_.due());
   for (std::size_t i = 0; i < pool_.size(); ++i) {
     const bool counts = unordered_ || pool_.TakesTasks(i) || i == due;

@@ -26,10 +26,10 @@ constexpr std::size_t kAheadBytes = 512 * 1024;
 constexpr std::size_t kLanesPerWriter = 4;
 /// Of what is read into a device's memory: these have enough in flight, and each takes some of it.
 constexpr std::size_t kMostDirectLanes = 16;
-/// Records per delivery where nobody asked for batches.
+/// Records per delivery if the chain has no Batch.
 constexpr std::size_t kInternalBatchRows = 32;
 constexpr std::size_t kRowsPerDelivery = 1024;  ///< the same of records that are not parsed
-/// What is taken ahead of a user's code, if he does not say: without batches so many records, or
+/// What is taken ahead of a user's code, if it does not say: without batches so many records, or
 /// instances that are delivered as they are, each perhaps a batch.
 constexpr std::uint64_t kRecordsAhead = 64;
 constexpr std::uint64_t kInstancesAhead = 4;
@@ -46,15 +46,15 @@ RingOptions DeliveryOptions(const ExecutionPlan& plan) {
   // What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
   // two threads at work on a queue are worth took 3 % of all the processor's time.
   options.spin_ns = DefaultSpinNanos() == 0 ? 0 : 2000;
-  // Small batches are collected in a nap, where there are slots for more than these.
+  // Small batches are collected in a nap, if there are slots for more than these.
   constexpr std::size_t kNapBatches = 8;
   options.nap_items = plan.batch.slots == 0 ? kNapBatches : plan.batch.slots / 4;
   return options;
 }
 
 /// How many of the stages the order by index has already: all that look into no record. But a
-/// window behind kStripes is left to the plan, where that can be: stripes are then read whole, not
-/// record by record. It takes the order's beginning, all of its rows, and memory to hold a window.
+/// window after kStripes is left to the plan, if possible: stripes are then read whole, not record
+/// by record. That takes the order's beginning, all of its rows, and memory to hold a window.
 std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
                           const IndexedSource& indexed, std::size_t memory_bytes) {
   const std::span<const OrderStage> stages = plan.order_stages();
@@ -69,7 +69,7 @@ std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
   return fits ? 1 : stages.size();
 }
 
-/// What a lane may have at a time: two stripes, in the parts that they are read in, or more where
+/// What a lane may have at a time: two stripes, in the parts that they are read in, or more if
 /// lanes are fewer than threads.
 std::size_t PartsOfLane(const OpenOptions& options, const Arena& arena, bool in_parts,
                         std::size_t lanes, std::size_t writers) {
@@ -84,7 +84,7 @@ ExecutionPlan BehindOrder(ExecutionPlan plan, std::size_t stages) {
   return plan;
 }
 
-/// What a pipeline reads, to those who ask who holds the memory.
+/// What a pipeline reads, for messages about the holders of memory.
 std::string NameOf(const SourceNode& source) {
   const std::size_t files = source.names.size() + source.sources.size();
   std::string name = !source.names.empty()       ? source.names.front()

@@ -18,14 +18,14 @@
 
 namespace ringfeed {
 
-/// What came to the end of the plan in front of a batch, or of all.
+/// What came to the end of the plan before a batch, or before the end of all.
 struct PlannedSums {
   std::uint64_t rows = 0;     ///< good ones, with those that are dropped
   std::uint64_t bytes = 0;    ///< of their records
   std::uint64_t dropped = 0;  ///< rows
 };
 
-/// Whose PendingSum it is.
+/// The row that a PendingSum belongs to.
 struct SumRow {
   Block* block = nullptr;
   std::uint32_t src_row = 0;
@@ -39,11 +39,11 @@ struct MissingRows {
 };
 
 /// A batch on its way: planned by the planner, filled by writers, handed out, reused. The last
-/// extent becomes its memory; earlier ones are moved there by whoever finishes it.
+/// extent becomes its memory; the finisher moves earlier ones there.
 struct BatchBuffer {
-  /// Where the columns of a batch stand in its one piece of memory: fixed columns first, then the
+  /// The places of a batch's columns in its one piece of memory: fixed columns first, then the
   /// offsets of the ragged ones, then their values, each on a boundary of 256 bytes (what GPUs like
-  /// best). A level of LoD has its 0 on the boundary, and its values behind that.
+  /// best). A level of LoD has its 0 on the boundary, and its values after that.
   class Layout {
    public:
     struct Column {
@@ -60,7 +60,7 @@ struct BatchBuffer {
 
     Layout() = default;
     /// For `rows` rows; unit_capacity[f] units of each ragged field f (ignored for fixed ones).
-    /// `masked`: one byte more for each row, behind the fixed columns.
+    /// `masked`: one byte more for each row, after the fixed columns.
     Layout(const Parser& parser, std::size_t rows, std::span<const std::uint64_t> unit_capacity,
            bool masked = false);
 
@@ -72,7 +72,7 @@ struct BatchBuffer {
 
     /// Sets the zeros that offsets and levels start with, in memory that is laid out so.
     void SetStarts(std::byte* memory) const;
-    /// Takes row `row` of `row_count` out of a level's sums: all that follow lose the units that it
+    /// Takes row `row` of `row_count` out of a level's sums: all later rows lose the units that it
     /// has in the next column. Call it before either column loses the row.
     void RebaseLevel(std::size_t column, std::size_t row_count, std::size_t row,
                      std::byte* memory) const;
@@ -103,25 +103,25 @@ struct BatchBuffer {
   std::uint64_t record_bytes = 0;    ///< of them; only if asked for
   std::vector<std::uint64_t> units;  ///< per field, planned
   std::vector<std::unique_ptr<Extent>> extents;
-  /// A rest that nobody is to see. It is written all the same: what fails in it is a failure, and
-  /// what is good before that is a short last batch.
+  /// A rest that is not handed out. It is written all the same: what fails in it is a failure, and
+  /// the good rows before that are a short last batch.
   bool dropped = false;
   Status status;  ///< follows the rows; set by the planner or the finisher
 
-  /// Whose it is: the run's, or the consumer's that it was handed to, or nobody's, with no memory.
+  /// Its owner: the run, the consumer that it was handed to, or nobody, with no memory.
   enum class Hands : std::uint8_t { kRun, kConsumer, kNobody };
   /// See BatchPool::LetGo.
   std::atomic<Hands> hands{Hands::kRun};
 
-  /// Writes to come, and one for the planner until the batch is closed. Dropped with acq_rel: who
-  /// drops the last sees every row written.
+  /// Writes to come, and one for the planner until the batch is closed. Dropped with acq_rel: the
+  /// thread that drops the last sees every row written.
   std::atomic<std::uint32_t> pending{0};
 
   /// Of the records of rows that were written, failed ones aside. Relaxed: `pending` orders it.
   std::atomic<std::uint64_t> payload_bytes{0};
 
-  /// Bytes that its writers left where they stand, and the blocks whose memory is kept for them,
-  /// one entry for each LetGo that is owed. Sorted by place once it is finished.
+  /// Bytes that its writers left in their blocks, and the blocks whose memory is kept for them, one
+  /// entry for each LetGo that is owed. Sorted by place once it is finished.
   std::vector<PendingCopy> pending_copies;
   std::vector<Block*> kept;
 
@@ -130,13 +130,13 @@ struct BatchBuffer {
   std::vector<SumRow> sum_rows;          ///< of each of these
   std::vector<std::uint64_t> row_bytes;  ///< of each row's record
   PlannedSums before;                    ///< in front of its first row
-  /// The pass of the record that it ends in front of, whose checksum was found not to match after
-  /// what comes after it was planned.
+  /// The pass of the record that the batch ends in front of: its checksum was found not to match
+  /// only after later records were planned.
   std::optional<std::uint64_t> failed_payload_pass;
 
-  std::mutex failures_mutex;  ///< rows that fail are rare; guards also what is left where it stands
+  std::mutex failures_mutex;  ///< rows that fail are rare; guards also what is left in blocks
   std::vector<RowFailure> failures;
-  /// Rows that the parser refused, up to the first that it did not, if there is one: only if they
+  /// Rows that the parser refused, up to the first one that it took, if there is one. Only if they
   /// are asked for.
   std::vector<RefusedRow> refused;
   bool all_refused = true;           ///< there is no other row
@@ -172,7 +172,7 @@ struct WriteTask {
   Block* block = nullptr;  ///< rows [src_row, src_row + rows) of it, or, if null, refs
   std::uint32_t src_row = 0;
   std::vector<RowRef> refs;
-  std::vector<std::uint64_t> unit_begin;  ///< per field: where the rows start in the batch
+  std::vector<std::uint64_t> unit_begin;  ///< per field: the rows' begin in the batch
   std::vector<std::uint64_t> unit_end;
 };
 

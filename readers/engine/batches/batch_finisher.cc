@@ -102,7 +102,7 @@ void BatchFinisher::LosePayloads(std::span<const std::uint32_t> sums, BatchBuffe
     return;
   }
   if (slot->failures.empty()) return;
-  // What follows the batch comes behind what fails within it.
+  // What follows the batch comes after what fails within it.
   const Status behind = std::exchange(slot->status, Status());
   SettleFailures(slot);
   if (slot->status.ok()) slot->status = behind;
@@ -200,7 +200,7 @@ void BatchFinisher::EndInFrontOf(const RowFailure& failure, BatchBuffer* slot) c
   slot->span.end = slot->span.before;
   slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
   if (failure.of_payload) NoteFailedPayload(failure, slot);
-  EndAt(slot, failure.row);  // where the failure may stand
+  EndAt(slot, failure.row);  // the failure may be at this row
 }
 
 void BatchFinisher::EndAt(BatchBuffer* slot, std::size_t row) const {
@@ -241,8 +241,8 @@ std::int64_t BatchFinisher::CutUnits(const BatchBuffer::Extent& extent,
 
 namespace {
 
-/// Calls move(first, rows, to) for each run of rows that stay behind the first that goes, in their
-/// order, and returns how many stay in all.
+/// Calls move(first, rows, to) for each run of rows that stay after the first row that goes, in
+/// their order. Returns how many stay in all.
 template <typename Move>
 std::size_t ForEachRun(std::size_t rows, std::span<const RowFailure> gone, Move move) {
   std::size_t to = gone.empty() ? rows : gone.front().row;

@@ -17,7 +17,7 @@ namespace ringfeed {
 
 class PackParser;
 
-/// What all who fill a batch keep to.
+/// The rules for all code that fills a batch.
 struct BatchRules {
   OnDamage on_damage = OnDamage::kFail;
   /// Every batch has a row for each place of its slice: zeros if none is there. A last tensor
@@ -51,10 +51,10 @@ class BatchFinisher {
   void FinishOne(BatchBuffer* slot) const;
   /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
   void EndBefore(const BatchBuffer& slot) const;
-  /// Copies what was left where it stands, and lets those blocks go. By who holds the batch.
-  /// Fails if a device's memory cannot be read.
+  /// Copies what was left in blocks, and lets those blocks go. Called by the batch's holder. Fails
+  /// if a device's memory cannot be read.
   Status CopyPending(BatchBuffer* slot) const;
-  /// As BatchSink. By who holds the batch.
+  /// As BatchSink. Called by the batch's holder.
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const;
 
  private:

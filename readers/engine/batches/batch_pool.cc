@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-/// Read-ahead of batches: slots by default, more where batches are small.
+/// Read-ahead of batches: slots by default, more if batches are small.
 constexpr std::size_t kMinSlots = 4;
 constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
@@ -244,8 +244,8 @@ void BatchPool::Release(BatchBuffer* slot) {
   slot->hands.store(BatchBuffer::Hands::kRun, std::memory_order_release);
   BatchBuffer* const released = slot;
   (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
-  // Order: acq_rel, here and in LetGo: who releases comes first, and LetGo finds the slot, or
-  // second, and frees it himself.
+  // Order: acq_rel, here and in LetGo. If Release is first, LetGo finds the slot; if it is second,
+  // Release frees the slot itself.
   if (let_go_.fetch_add(0, std::memory_order_acq_rel) != 0) FreeUnlessHeld(released);
 }
 

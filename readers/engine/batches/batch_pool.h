@@ -66,13 +66,13 @@ class BatchPool {
   static bool Claim(BatchBuffer* slot);
   /// The consumer has let go of the batch.
   void Release(BatchBuffer* slot);
-  /// Nothing of the batch stands in blocks any more. By who holds the batch.
+  /// Nothing of the batch is in blocks any more. Called by the batch's holder.
   void LetGoOfBlocks(BatchBuffer* slot);
-  /// Nobody but consumers is at work any more: gives back the memory of all slots that no consumer
-  /// has, and from now on of each one that is released.
+  /// Only consumers are at work any more: gives back the memory of all slots that no consumer has,
+  /// and from now on of each one that is released.
   void LetGo();
-  /// A batch is off the writers' hands. Release: what was done for it is seen by who finds that
-  /// none HasIncomplete.
+  /// A batch is done with the writers. Release: a thread that finds no HasIncomplete sees what was
+  /// done for it.
   void NoteComplete() { incomplete_.fetch_sub(1, std::memory_order_release); }
   bool HasIncomplete() const {
     // Order: partner of NoteComplete, which follows the drops of that batch's blocks.

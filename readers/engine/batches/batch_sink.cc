@@ -160,8 +160,8 @@ void BatchSink::OnRefs(std::span<const RowRef> rows) {
     AddRefs(rows.first(run));
     rows = rows.subspan(run);
   }
-  // Rows that nobody batched: their places are told from the first one's, and the next call's may
-  // stand elsewhere.
+  // Rows without a Batch: the first one's place tells theirs, and the next call's rows may have
+  // other places.
   if (options_.close_at_block_end && clock_->kept()) CloseRest(false);
 }
 

@@ -137,7 +137,7 @@ class BatchSink final : public PlanSink {
     std::vector<std::uint64_t> units;
     std::vector<WriteTask*> tasks;        ///< waiting for a slot
     std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
-    std::vector<std::uint32_t> row_ends;  ///< of packed rows: where they end in refs
+    std::vector<std::uint32_t> row_ends;  ///< of packed rows: their ends in refs
     std::vector<MissingRows> missing;
     BatchBuffer* slot = nullptr;
   };

@@ -200,9 +200,9 @@ void BatchWriter::CheckSums(const LeavableRows& rows, std::size_t begin, std::si
   }
 }
 
-// Asks for so many short rows from the first on together, and into L2, where they have room: each
-// stands elsewhere in memory, which takes as long for one as for many. Longer ones the parser and
-// the processor fetch as they are written.
+// Asks for so many short rows from the first on together, and into L2, which has room for them:
+// each is in another part of memory, and fetching one takes as long as fetching many. The parser
+// and the processor fetch longer ones as they are written.
 std::size_t BatchWriter::FetchedRows(std::span<const RecordSpan> rows) {
   constexpr std::size_t kTogetherBytes = 128 * 1024;
   constexpr std::size_t kMostFetched = 512;
@@ -308,7 +308,7 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
   }
 }
 
-// Nobody reads these rows any more, but where they end is known to what joins a batch.
+// Nobody reads these rows any more, but joining a batch needs their ends.
 void BatchWriter::GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                              WriterScratch* scratch) const {
   scratch->failures.push_back({begin, WorkerStop::Why()});

@@ -22,7 +22,7 @@ struct WriterScratch {
   std::unique_ptr<Parser::Scratch> parser;
   std::vector<RecordSpan> records;
   std::vector<std::byte> brought;           ///< bytes of rows that stood in a device's memory
-  std::vector<RecordSpan> brought_records;  ///< these rows; empty: they stand where they were read
+  std::vector<RecordSpan> brought_records;  ///< these rows; empty: they are in their blocks
   std::vector<FieldLocation> locations;
   std::vector<ColumnTarget> targets;
   std::vector<ColumnTarget> piece_targets;  ///< the same, of the rows that come next
@@ -33,12 +33,12 @@ struct WriterScratch {
   std::vector<std::uint32_t> crcs;           ///< of these
   std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
   std::vector<Block*> touched;
-  LeftCopies left;      ///< of fields that are left where they stand
+  LeftCopies left;      ///< of fields that are left in their blocks
   bool leaves = false;  ///< there are some
 };
 
-/// Has the parser write the rows of a task into their places in a batch, and lets go of the blocks
-/// that they stood in. Several threads at once, each with a scratch of its own; knows no order.
+/// Has the parser write the rows of a task into their places in a batch, and lets go of their
+/// blocks. Several threads at once, each with a scratch of its own; knows no order.
 class BatchWriter {
  public:
   BatchWriter(const BatchRules& rules, const Parser* parser, BatchPool* pool,
@@ -67,10 +67,10 @@ class BatchWriter {
   /// Brings rows that only a device can read into memory of this thread's, and finds their fields
   /// there. Throws Error if the device gives nothing any more.
   const FieldLocation* BringRows(const WriteTask& task, WriterScratch* scratch) const;
-  /// As LocationsOf, once the rows can be written: long fields are left, and what is far brought.
+  /// As LocationsOf, once the rows can be written: leaves long fields, and brings far ones.
   const FieldLocation* PrepareFields(const WriteTask& task, WriterScratch* scratch) const;
-  /// Leaves long fields where they stand, of rows whose fields are `located`, or null. Gives where
-  /// they are then; null if none is left.
+  /// Leaves long fields in their blocks, of rows whose fields are `located`, or null. Returns their
+  /// locations then; null if none is left.
   const FieldLocation* LeaveFields(const LeavableRows& rows, const FieldLocation* located,
                                    WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;

@@ -160,7 +160,7 @@ std::size_t LeftFields::MeanBytes(const LeavableRows& rows, const FieldLocation*
 
 namespace {
 
-/// The slab of the block that the bytes stand in; null where that is none.
+/// The slab of the block that holds the bytes; null if none does.
 const std::byte* SlabOf(const Block& block, std::span<const std::byte> bytes) {
   constexpr std::less_equal<const std::byte*> kNotBehind;
   for (const SlabRun& run : block.runs) {

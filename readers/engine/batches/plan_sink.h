@@ -20,7 +20,7 @@ struct RowTally {
   std::uint64_t left_out = 0;   ///< stand before the place that the run goes on from
   std::uint64_t of_others = 0;  ///< other ranks write them
   std::uint64_t delivered_bytes = 0;  ///< of the records of delivered, if they are counted
-  /// Of the records of all others: what was counted of them with their blocks, in vain.
+  /// Bytes counted with their blocks for records that are not delivered here.
   std::uint64_t lost_bytes = 0;
   std::uint64_t passes = 0;  ///< so many ends of passes came through
 
@@ -91,11 +91,11 @@ class PlanSink : public PlanStage {
     virtual void NoteLostPayload(const DamagedRange& /*range*/, std::size_t /*bytes*/) {}
     /// So many of these were of a rest that is dropped.
     virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
-    /// All that the run leaves out at its start is planned: what a position behind it says.
+    /// All that the run leaves out at its start is planned: the position after it.
     virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
     /// Payload bytes of all blocks that were planned; none if nobody asks.
     virtual std::optional<std::uint64_t> PlannedBytes() { return std::nullopt; }
-    /// A batch is off the writers' hands.
+    /// A batch is done with the writers.
     virtual void BatchDone() = 0;
     /// Whether number `number` has room yet.
     virtual bool HasRoom(std::uint64_t number) = 0;
@@ -142,7 +142,7 @@ class PlanSink : public PlanStage {
   }
 
  protected:
-  /// At the end, if delivered_bytes are counted: what stages hold back goes nowhere.
+  /// Called at the end, if delivered_bytes are counted: rows that stages still hold are lost.
   void TallyHeld() {
     const std::optional<std::uint64_t> planned = host_->PlannedBytes();
     if (planned) tally_.lost_bytes = *planned - tally_.delivered_bytes;

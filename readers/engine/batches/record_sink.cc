@@ -90,7 +90,7 @@ void RecordSink::OnRefs(std::span<const RowRef> rows) {
     clock_->Advance(1);
     if (open_->refs.size() >= rows_per_delivery_) FlushRefs();
   }
-  // The next call's rows may stand elsewhere.
+  // The next call's rows may have other places.
   if (clock_->kept()) FlushRefs();
 }
 

@@ -178,7 +178,7 @@ bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place)
   return false;
 }
 
-// The block's records that begin at the decompressed byte `place` or behind it.
+// The block's records that begin at or after the decompressed byte `place`.
 std::uint64_t CountFrom(const Block& block, std::uint64_t place) {
   const std::span<const RecordSpan> records = block.frame.records;
   const bool all = block.framed.empty() || place <= block.framed.front().offset;

@@ -45,7 +45,7 @@ class Refusals {
  private:
   Status Mistake(const std::string& which);
 
-  std::atomic<bool> open_;  ///< a moment old is new enough: what is noted in vain is not looked at
+  std::atomic<bool> open_;  ///< may be a moment old: nobody looks at what is noted too late
   std::size_t refused_ = 0;
   RefusedRow first_;
 };

@@ -89,7 +89,7 @@ class FileSchedule {
   struct Pass {
     std::vector<std::size_t> files;  ///< indices in the list, in the order of this pass
     std::size_t next_file = 0;       ///< index in `files`
-    /// Per lane: turns that are taken; where it is open, so many at least.
+    /// Per lane: turns that are taken; if it is open, at least so many.
     std::vector<std::uint64_t> free_at;
     std::vector<bool> open;                         ///< per lane: its last file has unknown stripes
     std::vector<std::uint64_t> started;             ///< per lane: free_at before its last file
@@ -98,7 +98,7 @@ class FileSchedule {
   };
 
   std::unique_ptr<Pass> NewPass(std::uint64_t number) const;
-  /// Assigns until the lane has `count` files or is done. False where an open lane is in the way.
+  /// Assigns until the lane has `count` files or is done. False if an open lane is in the way.
   bool ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
   void Assign(Pass& pass, std::uint64_t number, std::size_t lane);
   const ExaminedFile& Examine(std::size_t file);

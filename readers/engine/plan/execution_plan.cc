@@ -136,8 +136,8 @@ std::string ShortOrder(const std::string& text) {
 
 std::string ExecutionPlan::OrderText() const {
   std::string text = Text(source);
-  // What is no list of files has an epoch for the stages alone. Texts of before do not name it, so
-  // it is left out where nothing draws.
+  // Sources other than files have an epoch for the stages alone. Older texts do not name it, so it
+  // is left out if nothing draws.
   if (!IsOfFiles(source) && std::ranges::any_of(stages, Draws)) text += EpochText(source);
   for (const Stage& stage : order_stages()) text += "; " + Text(stage);
   for (const ContentStep& step : content) text += "; " + step.text;

@@ -87,9 +87,8 @@ std::string ShortOrder(const std::string& text);
 /// The last tensor of a padded batch: which of its rows are there.
 inline constexpr const char* kMaskName = "mask";
 
-/// A chain put in the form that a run executes: where records come from, which plan stages order
-/// them, how they end up. What LowerChain
-/// makes of the nodes that a user builds.
+/// A chain in the form that a run executes: the source of its records, the plan stages that order
+/// them, the form in which they are delivered. LowerChain makes it of the nodes that a user builds.
 struct ExecutionPlan {
   using Stage = OrderStage;
 

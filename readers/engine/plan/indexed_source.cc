@@ -41,7 +41,7 @@ struct BatchCut {
       : batches(places / rows + (drop_remainder || places % rows == 0 ? 0 : 1)),
         drops(drop_remainder && places % rows != 0) {}
 
-  /// Whether the place behind so many of its batches is in it. That in front of a rest that is
+  /// Whether the place after so many of its batches is in it. The place before a rest that is
   /// dropped is: what fails in the rest fails again.
   bool Has(std::uint64_t behind) const { return behind < batches || (drops && behind == batches); }
 
@@ -83,7 +83,7 @@ Status WithoutNumbers(std::span<const RecordSet::File* const> files, std::size_t
   return Status(first.code(), std::move(text), first.place());
 }
 
-/// Throws Error where a file has none.
+/// Throws Error if a file has none.
 void CheckNumbers(const std::vector<std::shared_ptr<const RecordSet>>& sets,
                   const std::stop_token& stop) {
   std::vector<const RecordSet::File*> without;
@@ -133,7 +133,7 @@ std::vector<std::uint64_t> WeightsOf(const MixSource& mix) {
   return IntegerWeights(weights);
 }
 
-/// How far behind a place the stages look for what stands there.
+/// How far before a place the stages look for its rows.
 std::uint64_t LookBack(std::span<const OrderStage> stages) {
   std::uint64_t rows = 0;
   for (const OrderStage& stage : stages) {
@@ -419,7 +419,7 @@ FileFacts FileFactsOf(const std::string& name, const std::shared_ptr<Source>& st
   const bool stays =
       status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPermissionDenied ||
       status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kUnsupported;
-  // A medium that is damaged where it is looked at stays so, too, and is passed over.
+  // A medium that is damaged at the bytes that are sampled stays so, too, and is passed over.
   const bool opened = known.identity.bytes > 0 && !IsRefusal(status);
   const bool passed_over = opened && options.on_damage == OnDamage::kSkip;
   if (!stays && !passed_over) throw Error(status);

@@ -50,13 +50,13 @@ class IndexedSource {
   /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error if it
   /// is of another mixture.
   std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
-  /// Throws Error if that is of another mixture, or one of other weights in a place where they do
-  /// not change. `mark`: where the batches after it start.
+  /// Throws Error if that is of another mixture, or of one with other weights at a place at which
+  /// they do not change. `mark`: the start of the batches after it.
   void CheckMix(const std::string& mix, const std::optional<PlanPosition>& mark) const;
   /// Passes of that cursor; 0: without end.
   std::uint64_t passes(std::size_t stages) const;
-  /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only if batches
-  /// do not depend on what is in the records.
+  /// The begin of batch number `batch` (of `rows` places each), over all passes. Only if batches do
+  /// not depend on what is in the records.
   PlanPosition PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
   /// The same number, or that of the end if there are not so many batches.
   std::uint64_t BatchOrEnd(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
@@ -109,7 +109,7 @@ class IndexedSource {
 
   std::mutex mutex_;  ///< guards what follows
   std::unique_ptr<RowCursor> counting_;
-  std::string mix_begin_;  ///< where mix_ began
+  std::string mix_begin_;  ///< the begin of mix_
   MixChain mix_;
 };
 

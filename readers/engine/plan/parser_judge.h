@@ -13,9 +13,9 @@
 
 namespace ringfeed {
 
-/// Has Refusals hear of a run's records in their order, wherever they are parsed: rows that are
-/// located as their block comes, by the planner; rows that are written without that in the order of
-/// their batches, so that batches done before their turn wait here.
+/// Tells Refusals of a run's records in their order, whichever thread parses them. Rows that are
+/// located as their block comes: by the planner. Rows that are written without that: in the order
+/// of their batches, so that batches done before their turn wait here.
 class ParserJudge {
  public:
   struct Options {

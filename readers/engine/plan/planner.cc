@@ -19,7 +19,7 @@ namespace ringfeed {
 
 namespace {
 
-/// For so many rows that come behind it a row may wait in the plan's stages.
+/// A row may wait in the plan's stages until so many later rows have come.
 std::uint64_t MostHeld(const ExecutionPlan& plan) {
   // Windows take out what is due once for so many rows.
   constexpr std::uint64_t kLate = 2 * std::uint64_t{WindowBuckets<RowRef>::kBucketPositions};
@@ -30,8 +30,8 @@ std::uint64_t MostHeld(const ExecutionPlan& plan) {
   return most;
 }
 
-/// So many rows in turn the ends of segments may drop though later ones are kept: where a segment
-/// ends in a pass differs from pass to pass, and a shuffle gives it other rows each time.
+/// The ends of segments may drop so many rows in turn though later ones are kept: the end of a
+/// segment differs from pass to pass, and a shuffle gives it other rows each time.
 std::uint64_t MostDropped(const ExecutionPlan& plan) {
   constexpr std::uint64_t kSegments = 1000;
   std::uint64_t most = 0;
@@ -72,7 +72,7 @@ void Planner::GoOn() {
 bool Planner::PlanNext() {
   const bool backlogged = sink_->Continue();
   host_->NoteBacklog(backlogged);
-  // What is held back behind a failure is let go of.
+  // What was held back after a failure is let go of.
   if (failure_stage_ != nullptr && failure_stage_->ended()) Finish(Status());
   if (backlogged || ended_) return false;
   if (const Status failure = host_->WorkerFailure(); !failure.ok()) {
@@ -240,8 +240,8 @@ Status Planner::CheckSums(std::uint64_t passes_seen) const {
         all ? input_.indexed->RowsOf(pass, input_.stages_by_index) : std::nullopt;
     if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
   }
-  // Stages may hold rows back where the end of a pass is none to those behind them: then the end of
-  // all tells.
+  // Stages may hold rows back if the end of a pass is none to later stages: then the end of all
+  // tells.
   if (sink_->tally().passes == passes_seen) return {};
   return Ledger::Check(pass, rows_taken_, sink_->tally());
 }

@@ -1,10 +1,10 @@
-// The plan of a run: which block is next, and where the run ends.
+// The plan of a run: which block is next, and at which point the run ends.
 //
 // The run makes it before its threads start, and calls GoOn when there may be something to plan:
 // on the worker that finds that, never on two at once. Other threads may ask for passes_ended and
 // fails_in_order. What holds: GoOn does not wait. When it returns, there is nothing to plan, or
-// something must come back first, and whoever brings that asks for the plan again. The planner
-// touches no record's bytes and knows no thread.
+// something must come back first, and the thread that brings it asks for the plan again. The
+// planner touches no record's bytes and knows no thread.
 
 #pragma once
 
@@ -30,8 +30,8 @@
 
 namespace ringfeed {
 
-/// Whose block is planned next: lanes in turn, in a pass those that still have some of it. The
-/// planner's alone.
+/// Which lane's block is planned next: lanes in turn, in a pass those that still have some of it.
+/// Only the planner uses it.
 class LaneTurns {
  public:
   explicit LaneTurns(std::size_t lanes) : in_pass_(lanes, true) {}
@@ -43,7 +43,7 @@ class LaneTurns {
     while (!in_pass_[due_]) due_ = Next(due_);
     return due_;
   }
-  /// Without turns: where a look at all lanes begins.
+  /// Without turns: a look at all lanes begins here.
   std::size_t first_look() const { return due_; }
   /// The turn goes to the lane after this one.
   void EndTurn(std::size_t lane) { due_ = Next(lane); }
@@ -65,11 +65,11 @@ class LaneTurns {
   std::size_t due_ = 0;
 };
 
-/// The stages of a run's plan, each linked to the next, and the clock that they share. The
-/// planner's alone once it runs.
+/// The stages of a run's plan, each linked to the next, and the clock that they share. Only the
+/// planner uses it once it runs.
 class PlanStages {
  public:
-  /// Those that order rows; SetSink adds the last one. `start`: where the clock begins.
+  /// Those that order rows; SetSink adds the last one. `start`: the clock begins there.
   PlanStages(const ExecutionPlan& plan, const PlanPosition& start);
 
   void SetSink(std::unique_ptr<PlanSink> sink);
@@ -90,13 +90,13 @@ class PlanStages {
 };
 
 /// Decides which block is next, and hands its rows to the stages: takes turns with the lanes, ends
-/// passes, counts what it sees, and finds out where the run ends and why. It owns the stages and
-/// the account of the pass, and knows neither threads nor memory.
+/// passes, counts what it sees, and finds out when the run ends and why. It owns the stages and the
+/// account of the pass, and knows neither threads nor memory.
 ///
-/// Whichever thread finds something to plan calls it, one at a time (PlanTurn): a worker that
-/// published a block, or that was asked because a slot, memory or room for a delivery came back.
-/// It never waits: if it cannot go on it returns, and whoever changes that asks again
-/// (docs/internals/WAITING.md says who).
+/// A thread that finds something to plan calls it, one at a time (PlanTurn): a worker that
+/// published a block, or one that was asked because a slot, memory or room for a delivery came
+/// back. It never waits: if it cannot go on it returns, and the thread that changes that asks again
+/// (docs/internals/WAITING.md says which).
 class Planner {
  public:
   /// What it needs of the run around it, beside what its last stage needs. All calls come
@@ -106,9 +106,9 @@ class Planner {
     virtual bool stopping() const = 0;
     /// Whether NoteLeftOut was called.
     virtual bool HasLeftOut() const = 0;
-    /// Why a worker reads no more, which ends the run after what is planned; else OK.
+    /// Why a worker has stopped reading, which ends the run after what is planned; else OK.
     virtual Status WorkerFailure() const = 0;
-    /// The next block of the lane whose turn it is. Where there is none the lane's worker is told.
+    /// The next block of the lane whose turn it is. If there is none the lane's worker is told.
     virtual bool TakeDue(std::size_t lane, Block** block) = 0;
     /// The next block of any lane, if they have no turns.
     virtual bool TakeAny(std::size_t lane, Block** block) = 0;
@@ -125,7 +125,7 @@ class Planner {
   struct Input {
     const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
     std::size_t stages_by_index = 0;         ///< so many of these
-    RunStart start{};                        ///< where the run begins
+    RunStart start{};                        ///< the start of the run
     const IndexedSource* indexed = nullptr;  ///< null if records are read as files come
     ChunkPlan* chunks = nullptr;             ///< of `indexed`
     FileSchedule* schedule = nullptr;        ///< of files in their order
@@ -193,7 +193,7 @@ class Planner {
   };
   void Follow(const BlockEnds& ends);
   void NoteWarnings(std::span<const DataWarning> warnings);
-  /// Of a strict run, the warning that ends it behind that block: its own, or at the end of a pass
+  /// Of a strict run, the warning that ends it after that block: its own, or at the end of a pass
   /// that of a file without a block.
   Status WhyNotStrict(const BlockEnds& ends) const;
   /// Enters what a block brings into the ledger.
@@ -201,12 +201,12 @@ class Planner {
   /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
   /// plan, if it saw that end: before, it had seen `passes_seen`.
   Status CheckSums(std::uint64_t passes_seen) const;
-  /// What no place of the order by index stands for, at the beginning of each pass.
+  /// Notes losses that have no place in the order by index, at the beginning of each pass.
   void NoteLosses();
-  /// Damage in `file` was met in what a run leaves out that goes on from a chain of another policy.
+  /// Damage in `file` was met in what a run leaves out that continues a chain of another policy.
   void NoteOtherOrder(const std::string& file);
   void EndPass();
-  /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
+  /// Why further passes over these data, which have no end, would bring nothing; or OK.
   Status WhyPassesAreVain();
   /// The same of a pass without a row for this rank, or whose rows all came to nothing.
   Status WhyNoRowCame() const;
@@ -216,7 +216,7 @@ class Planner {
     RowTally since{};                        ///< of the sink, as it began: at the end of a pass
     std::uint64_t kept = 0;                  ///< as PlanSink::Settled, then
     std::uint64_t from = 0;                  ///< rows_kept_ then
-    std::optional<std::uint64_t> a_pass{};   ///< rows_kept_ behind the first pass of it
+    std::optional<std::uint64_t> a_pass{};   ///< rows_kept_ after its first pass
     std::optional<std::uint64_t> to_come{};  ///< RowTally::rows once all of that pass came
   };
   /// At the end of each pass: whether all of a pass came to its end, and none of its rows is

@@ -25,7 +25,7 @@ class AsyncStripes final : public StripeReader {
  private:
   enum class Step : std::uint8_t { kDone, kAgain, kWait };
 
-  /// Room behind a stripe for the record that straddles its end.
+  /// Room after a stripe for the record that straddles its end.
   static constexpr std::size_t kRoomBytes = 256 * 1024;
 
   bool RequestBuffers(Block* block);
@@ -163,7 +163,7 @@ AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need
   return Step::kAgain;
 }
 
-// What stands in memory already is moved, and the rest is read behind it.
+// Moves what is in memory already, and reads the rest after it.
 AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t need_end) {
   if (next_ != nullptr && !next_->complete()) return Step::kWait;
   if (next_ != nullptr) Mend(next_.get());
@@ -188,7 +188,7 @@ AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t n
     context_->arena->Free(current_->run);
   }
   current_ = std::move(large);
-  // What it has behind this record comes next.
+  // What it has after this record comes next.
   if (next_ != nullptr && next_->end <= end) LetGoOfNext();
   return Step::kAgain;
 }

@@ -16,8 +16,8 @@ namespace ringfeed {
 /// Brings the cold files of a table into the page cache, one after the other, while pieces of them
 /// are read past it: each byte that is read brings kLoadedPerByte more. So most of a first pass in
 /// any order comes from the cache already, and all of the later ones. Nothing is loaded if there is
-/// no room for all files. Called by those who read, any number of threads: one of them at a time
-/// asks the kernel for some, and none waits for another.
+/// no room for all files. Reading threads call it, any number of them: one at a time asks the
+/// kernel for some, and none waits for another.
 class CacheLoader {
  public:
   struct Loaded {

@@ -134,7 +134,7 @@ bool IndexedLane::Fill(Block* block) {
     return true;
   }
   ReadAhead();
-  assert(!parts_.empty());  // behind the end nobody asks
+  assert(!parts_.empty());  // nobody asks after the end
   Part* const part = parts_.front().get();
   if (!part->fetch.Finish(&part->needed)) return false;
   FillFrom(part, block);

@@ -13,12 +13,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What is handed on together, where nothing is waited for in between.
+// So much is handed on together, if there is no wait in between.
 constexpr std::size_t kMostInstances = 64;
 constexpr std::size_t kMostRecords = 4096;
 constexpr std::size_t kMostBytes = 256 * 1024;
 constexpr std::chrono::milliseconds kLongest{1};
-// The clock is looked at so often.
+// How many records pass between looks at the clock.
 constexpr std::size_t kRecordsPerLook = 16;
 
 constexpr const char* kReader = "the reader";
@@ -41,7 +41,7 @@ ReadResult Checked(const std::string& name, ReadResult result, Status* status) {
   return ReadResult::kFailed;
 }
 
-// What Ready throws is a failure behind the rows before it.
+// What Ready throws is a failure after the rows before it.
 template <typename User>
 bool IsReady(const std::string& name, const User& user, Block* block) {
   bool ready = false;
@@ -182,8 +182,8 @@ bool FileLane::Fill(Block* block) {
   return true;
 }
 
-// A file whose turns are known takes as many, also where it has become another one since they were
-// counted: what other lanes read, and what they wait for, was decided by them.
+// A file with a known number of turns takes that many, even if another file has its name since they
+// were counted: other lanes' reads and waits depend on the number.
 void FileLane::EndTurn(bool file_ends, Block* block) {
   if (tells_turns_) {
     schedule_->EndTurn(index_, file_ends);

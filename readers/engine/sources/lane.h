@@ -139,11 +139,11 @@ class StreamLane final : public Lane {
   void StartDecompressing(Compression compression);
   bool ReadSome(Block* block);
   bool NoteFailure(const Status& status, Block* block);
-  /// With what follows a loss, if anything does; *loss then says where.
+  /// Goes on with what follows a loss, if anything does; *loss then tells the place.
   void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
-  /// Of a stream that is opened again damage is skipped whatever is asked for: if the next
-  /// writer comes before the end of the last one was seen, a record that was cut looks like that.
+  /// For a stream that is opened again damage is skipped, whatever is asked for: if the next writer
+  /// comes before the end of the last one was seen, a record that was cut looks like that.
   OnDamage on_damage() const { return reopens_ ? OnDamage::kSkip : context_->options->on_damage; }
   void FrameSome(Block* block);
   /// The block gets what was framed; the rest is kept.

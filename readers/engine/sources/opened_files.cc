@@ -41,7 +41,7 @@ std::size_t MostOpen() {
   return static_cast<std::size_t>(std::clamp(limit.rlim_cur / 2, kLeast, kMost));
 }
 
-// An index says where the records of one file are, and nothing of another one under its name.
+// An index tells the places of records in one file, and nothing about another one of that name.
 OpenInputResult Known(const DataFile& data, OpenInputResult opened) {
   if (!opened.status.ok()) return opened;
   Status status = CheckOpened(data, *opened.file);

@@ -63,15 +63,15 @@ class OpenedFiles {
               std::shared_ptr<DirectReads> direct = nullptr);
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
-  /// The file that holds a row of the table, and where its rows start.
+  /// The file that holds a row of the table, and the number of its first row.
   std::size_t FileOf(RowNumber row) const { return rows_.FileOf(row); }
   RowNumber FirstRow(std::size_t file) const { return rows_.FirstRow(file); }
   /// Null, with `status` set, if it cannot be opened; the next call tries again. If the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
-  /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane.
-  /// Whether its reads, at this rate, come to more than it has: it is the lanes' sum that counts,
-  /// as of many small files each lane reads little.
+  /// For a file, `wanted` bytes are needed and `planned` are read for them, by whichever lane.
+  /// Whether its reads, at this rate, come to more than it has: the lanes' sum counts, since of
+  /// many small files each lane reads little.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// So many bytes of a file are about to be read past the page cache. If later passes will read
   /// all files again, and memory has room for them, that brings more of them there: what was

@@ -99,7 +99,7 @@ bool RowFramer::Fail(const NeededUnit& unit, const Status& status, Block* block)
   block->status = status.WithPlace({file.data->name, static_cast<std::int64_t>(unit.unit.offset),
                                     static_cast<std::int64_t>(unit.record)});
   if (!block->fails_in_order) return false;
-  // The rows behind it may stand before it in the order.
+  // The rows after it may come before it in the order.
   block->FailBehindRows();
   block->status = Status();
   return true;
@@ -149,7 +149,7 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   input.limit = input.offset + unit.bytes;
   input.at_end = true;
   input.memory = &memory_;
-  // What the index lost behind this unit cuts its range.
+  // What the index lost after this unit cuts its range.
   const bool left = (context_->leaves_sums_of_slabs || !file->mapping.empty()) &&
                     unit.unit.records == 1 &&
                     file->data->index->DamageOf(IndexDamage::kNoRecord).empty();

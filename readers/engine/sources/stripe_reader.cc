@@ -14,12 +14,12 @@ namespace ringfeed {
 
 namespace {
 
-// Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
+// Whether all that is framed after a damaged record is the same wherever parts end. A sample of a
 // tar file is put together of members, some of which were taken before the damaged one.
 bool RecordsStandAlone(const Format& format) { return format.name() != "tar"; }
 
-// Whether where a record stands follows from its number, and from nothing in front of it but the
-// file's head: then bytes that cannot be read cost the records that they are part of.
+// Whether a record's number alone, with the file's head, gives its place: then bytes that cannot be
+// read cost only the records that they are part of.
 bool HasFixedPlaces(const Format& format) {
   const std::string_view name = format.name();
   return name.starts_with("rows") || name == "npy" || name == "tokens" || name == "megatron" ||
@@ -34,8 +34,8 @@ bool LeftMost(const FrameOutput& frame, std::size_t first) {
   return 2 * static_cast<std::size_t>(left) > frame.records.size() - first;
 }
 
-// Where damage fails in another order than that of the file, a record that fails must not change
-// how those behind it are framed: its checksum is taken by itself, however the file is read.
+// If damage fails in another order than that of the file, a record that fails must not change how
+// later ones are framed: its checksum is taken by itself, however the file is read.
 std::size_t LeavesSumsFrom(const LaneContext& context, Compression compression,
                            const InputFile& file) {
   const bool left =
@@ -181,7 +181,7 @@ void StripeReader::LoseUnreadable(Block* block, std::size_t first_row,
                                   std::span<const std::byte> bytes, std::uint64_t offset) {
   std::vector<RecordSpan>& records = block->frame.records;
   const std::span<const UnreadableRange> bad = careful_.ranges();
-  // Rows of an array that is gathered stand elsewhere: each has bytes of all of it.
+  // Rows of an array that is gathered are in other memory: each has bytes of all of it.
   const auto stands_here = [bytes](const RecordSpan& record) {
     return !std::less<>()(record.data, bytes.data()) &&
            !std::less<>()(bytes.data() + bytes.size(), record.data + record.size);
@@ -223,8 +223,8 @@ void StripeReader::SortDamage(Block* block) {
                    [](const DamagedRange& a, const DamagedRange& b) { return a.begin < b.begin; });
 }
 
-// What stands behind a record that fails may stand before it in the order. It is framed where the
-// format's records stand for themselves, and it is known where this one begins.
+// Records after one that fails may come before it in the order. They are framed if the format's
+// records are independent of each other, and the begin of the failed one is known.
 bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
                                 std::span<const std::byte> bytes, const Status& failure) const {
   if (!block.fails_in_order || !failure_.ok() || memory_.exhausted()) return false;
@@ -235,7 +235,7 @@ bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
   if (before > bytes.size()) return false;
   if (!RecordsStandAlone(*format_)) return false;
   if (block.rows() > first_row) {
-    // What was decompressed of a chunk in front of it stands elsewhere.
+    // What was decompressed of a chunk in front of it is in other memory.
     const std::byte* const last = block.frame.records.back().data;
     if (last >= bytes.data() + before && last < bytes.data() + bytes.size()) return false;
   }
@@ -316,7 +316,7 @@ void StripeReader::FinishPart(Block* block) {
   block->file_name = file_->name();
   block->first_record = records_;
   records_ += block->rows();
-  // Held blocks must not keep descriptors: thousands of them may wait behind a shuffle.
+  // Held blocks must not keep descriptors: thousands of them may wait in a shuffle.
   if (!file_->mapping().empty() && block->files.empty()) block->files.push_back(file_);
   block->turn_ends = position_ >= limit() || !block->status.ok();
   if (block->turn_ends) ++stripe_;

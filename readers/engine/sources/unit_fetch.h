@@ -20,8 +20,7 @@ namespace ringfeed {
 
 inline constexpr std::uint32_t kNoFile = ~std::uint32_t{0};
 
-/// The unit that a row is taken out of: where it stands in its file, then where it stands in
-/// memory.
+/// The unit that a row is taken out of: its place in its file, then its place in memory.
 struct NeededUnit {
   std::uint32_t file = kNoFile;  ///< kNoFile: the place holds no row
   std::uint32_t loss = 0;        ///< 1 + index of why it cannot be had; 0: it can
@@ -40,8 +39,8 @@ struct UnitLoss {
 /// The units of rows and what became of those that cannot be had. One thread.
 class NeededUnits {
  public:
-  /// Asks the indexes of all rows at once where they stand, and has their units in place of those
-  /// before. Units that an index cannot give are lost for good.
+  /// Asks the indexes for the places of all rows at once, and replaces the old units by theirs.
+  /// Units that an index cannot give are lost for good.
   void Find(const OpenedFiles& files, std::span<const RowNumber> rows);
   void Lose(NeededUnit* unit, const Status& status, bool fatal = false) {
     losses.push_back({status, fatal});
@@ -113,14 +112,14 @@ class UnitFetch {
   void GiveUp() { reads_.clear(); }
   /// Submits what engines take.
   void Pump();
-  /// Reads what is read inline, and says of each unit where it stands or why it cannot be had.
+  /// Reads what is read inline, and gives each unit its place in memory, or why it cannot be had.
   /// False if an engine has not delivered yet.
   bool Finish(NeededUnits* needed);
 
   /// The files that were read, and what was read of them.
   const std::vector<std::shared_ptr<InputFile>>& inputs() const { return inputs_; }
   const std::vector<Block::Framed>& pieces() const { return pieces_; }
-  /// The memory that units stand in, from now on the caller's to free.
+  /// The memory of the units, from now on the caller's to free.
   std::vector<SlabRun> TakeRuns();
 
  private:

@@ -45,7 +45,7 @@ struct ReadBuffer {
   SlabRun run;
   // Of a contiguous piece of one file.
   std::uint64_t begin = 0;      ///< file offset of run.data[0]
-  std::uint64_t end = 0;        ///< file offset where the requested region ends
+  std::uint64_t end = 0;        ///< file offset of the end of the requested region
   std::uint64_t valid_end = 0;  ///< once complete: up to here the bytes are the file's
   std::vector<Part> parts;
   std::size_t parts_done = 0;
@@ -54,7 +54,7 @@ struct ReadBuffer {
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
-  /// Once complete, by its parts: up to where it is valid, and the first failure.
+  /// Once complete, by its parts: the end of the valid bytes, and the first failure.
   void Conclude();
   /// By the reads that are done.
   std::uint64_t BytesRead() const {

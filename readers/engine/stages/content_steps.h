@@ -162,7 +162,7 @@ class GroupBatchStage final : public PlanStage {
     std::vector<RowRef> rows;
   };
 
-  /// Takes over where the rows of this call stand, from a keeper in front.
+  /// Takes over the places of this call's rows from a keeper in front.
   void BeginCall();
   void Add(RowRef row);
   void NextOrdinal();
@@ -183,7 +183,7 @@ class GroupBatchStage final : public PlanStage {
 using RowWeight = std::function<std::uint64_t(const Block& block, std::uint32_t row)>;
 
 /// Cuts batches in front of the row with which they would weigh more than `limit`, or have more
-/// than `most_rows` rows. Holds nothing back, so that a batch begins where the one before ends.
+/// than `most_rows` rows. Holds nothing back, so a batch begins at the end of the one before.
 /// Damaged rows weigh nothing, and count as rows.
 class TokenBatchStage final : public PlanStage {
  public:

@@ -24,19 +24,19 @@ class PlanStage {
   /// Rows in an order that is no block's, holes among them.
   virtual void OnRefs(std::span<const RowRef> rows) = 0;
   /// So many rows of a block that came this far go no further and take no place: the last stage
-  /// drops their holds. `bytes`: Block::PayloadOf of them; 0 behind OnEnd.
+  /// drops their holds. `bytes`: Block::PayloadOf of them; 0 after OnEnd.
   virtual void OnLost(Block* block, std::uint32_t rows, std::uint64_t bytes) {
     next_->OnLost(block, rows, bytes);
   }
   /// One row of several that Pack puts together, none of them a hole.
   virtual void OnPacked(std::span<const RowRef> rows) { next_->OnPacked(rows); }
-  /// A pass is over: whatever is held back goes on first.
+  /// A pass is over: rows that are held back go on first.
   virtual void OnPassEnd() = 0;
   /// Rows that follow are in no batch with those before. From the stage in front of the last alone.
   virtual void OnCut() {}
-  /// A failure comes: what is begun is delivered before it, also if rests are dropped, and
-  /// counts in no position. Rows may follow that would have come elsewhere in the order, had there
-  /// been more.
+  /// A failure comes: what is begun is delivered before it, even if rests are dropped, and counts
+  /// in no position. Rows may follow that would have had other places in the order, had there been
+  /// more.
   virtual void OnFailing() {
     if (next_ != nullptr) next_->OnFailing();
   }

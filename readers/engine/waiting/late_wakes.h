@@ -12,12 +12,12 @@
 
 namespace ringfeed {
 
-/// Finds out that everybody sleeps although somebody has something to do: a gap in the protocol of
-/// waiting (docs/internals/WAITING.md), which is to cost a job a second and not its life. A
-/// consumer that waits in vain notes it. If that is so twice, and all workers slept throughout,
-/// they all look once more; what is found then is counted: a defect, in a build of any kind. It is
-/// not counted if a thread of the process got no processor meanwhile: that one may be about to
-/// wake somebody, or be the one who was woken.
+/// Finds out that all threads sleep although one has something to do: a gap in the protocol of
+/// waiting (docs/internals/WAITING.md). It must cost a job a second, not its life. A consumer notes
+/// it if nothing comes. If that happens twice, and all workers slept throughout, they all look once
+/// more. What they find then is counted: a defect, in a build of any kind. It is not counted if a
+/// thread of the process got no processor meanwhile: that one may be about to wake another, or be
+/// the one that was woken.
 ///
 /// `Pool` is a WorkerPool. Any thread.
 class LateWakes {

@@ -12,7 +12,7 @@ namespace ringfeed {
 
 namespace {
 
-/// Which pipelines of the process hold how much of an arena by quota, for those who get none.
+/// Which pipelines of the process hold how much of an arena by quota, for messages to the others.
 /// Thread safe.
 class QuotaHolders {
  public:
@@ -25,7 +25,7 @@ class QuotaHolders {
 
   /// `holder` holds so much now; 0: nothing more. `name` says what it reads.
   void Note(const Arena& arena, const void* holder, std::size_t bytes, const std::string& name);
-  /// "3 pipelines of a.tfrecord hold 125829120 bytes, …": those that hold most; "" where there are
+  /// "3 pipelines of a.tfrecord hold 125829120 bytes, …": those that hold most; "" if there are
   /// none.
   std::string Describe(const Arena& arena);
 
@@ -134,7 +134,7 @@ bool MemoryBudget::Hold(std::size_t bytes) {
 bool MemoryBudget::Cover(std::size_t held_limit, std::size_t batches) {
   if (held_limit > MostHeld()) return false;
   const std::size_t wanted = std::min(reading_ + held_limit + batches, limit_);
-  // What is kept comes back by itself: where the arena has no more, it is used until then.
+  // What is kept comes back by itself: if the arena has no more, it is used until then.
   const std::size_t with_kept = wanted + kept_.load(std::memory_order_relaxed);
   const bool covered = with_kept <= reserved_ || (with_kept <= limit_ && Hold(with_kept));
   if (!covered && wanted > reserved_ && !Hold(wanted)) return false;

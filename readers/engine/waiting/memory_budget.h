@@ -16,12 +16,12 @@ namespace ringfeed {
 /// so that many chains may stand open beside each other. It hands out no memory itself.
 ///
 /// Thread safety: NoteHeld, NoteFreed, held_bytes, Keep and LetGo may be called by any thread;
-/// MayHold, WhyNot, GrantBatches, AllowKept and GrowKept by who runs the plan; the others while no
-/// thread of the run exists. None waits.
+/// MayHold, WhyNot, GrantBatches, AllowKept and GrowKept by the thread that runs the plan; the
+/// others while no thread of the run exists. None waits.
 class MemoryBudget {
  public:
   /// `asked`: so many bytes are the chain's, from the beginning; 0: as many as it needs, of half of
-  /// what is free now. `name`: what the chain reads, for the messages of those who get nothing.
+  /// what is free now. `name`: what the chain reads, for messages to chains that get nothing.
   MemoryBudget(std::shared_ptr<Arena> arena, std::size_t asked, std::string name);
   ~MemoryBudget() { Release(); }
   MemoryBudget(const MemoryBudget&) = delete;
@@ -30,8 +30,8 @@ class MemoryBudget {
   /// What a chain may have that is given so much: see the constructor.
   static std::size_t LimitOf(std::size_t asked, const Arena& arena);
 
-  /// Takes the part for reading and the least of the others. Throws Error, saying who holds the
-  /// arena, if there is not that much.
+  /// Takes the part for reading and the least of the others. Throws Error, which names the holders
+  /// of the arena, if there is not that much.
   void Reserve(std::size_t reading_bytes);
   /// Gives all of it back. What is handed out lives on in the arena.
   void Release();

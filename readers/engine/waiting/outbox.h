@@ -18,7 +18,7 @@ namespace ringfeed {
 /// What the plan hands to consumers: deliveries by number, which come out in order, how many of
 /// them are out, and the end.
 ///
-/// Thread safety: HasRoom is called by who runs the plan; all others may be called by any thread.
+/// Thread safety: the thread that runs the plan calls HasRoom; any thread may call the others.
 /// None but TakeUntil waits.
 template <typename Policy, typename T>
 class BasicOutbox {

@@ -50,7 +50,7 @@ class BasicPlanTurn {
   template <typename U>
   using Atomic = typename Policy::template Atomic<U>;
 
-  /// Requests that were not served yet; who raises it from 0 serves them.
+  /// Requests that were not served yet; the thread that raises it from 0 serves them.
   Atomic<std::uint64_t> requests_{0};
   Atomic<bool> asked_{false};
 };

@@ -13,11 +13,11 @@ namespace ringfeed {
 /// limit. A lane may begin a block if it has a credit and, if bytes are limited, if its worker
 /// has not framed that much ahead, or the lane is the one that is due.
 ///
-/// Each function that changes what MayBegin looks at says who is to be woken for it: nothing else
+/// Each function that changes what MayBegin looks at says which worker to wake for it: nothing else
 /// can change it. The parts of MayBegin that are joined by "and" each wake by themselves.
 ///
-/// Thread safety: Begin and Publish are called by the lane's worker, SetDue and MissDue by who runs
-/// the plan, the others by any thread. None waits.
+/// Thread safety: the lane's worker calls Begin and Publish, the thread that runs the plan SetDue
+/// and MissDue, any thread the others. None waits.
 template <typename Policy>
 class BasicReadAhead {
  public:

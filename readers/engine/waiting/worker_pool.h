@@ -73,7 +73,7 @@ class WorkerPool {
   const Sleeper& sleeper(std::size_t worker) const { return workers_[worker]->sleeper; }
 
   /// Whether the calling thread is that worker, and takes tasks. It looks again before it rests, so
-  /// who makes work for itself needs no wake.
+  /// it needs no wake for work that it makes for itself.
   bool IsCurrent(std::size_t worker) const { return current == workers_[worker].get(); }
   /// The same of any of them.
   bool IsAnyCurrent() const {
@@ -91,8 +91,8 @@ class WorkerPool {
   void WakeAll() {
     for (std::size_t i = 0; i < workers_.size(); ++i) Wake(i);
   }
-  /// After something was written that all who take tasks look at: somebody who has nothing to do,
-  /// and that one.
+  /// Call after a write of something that all task takers look at: wakes one that has nothing to
+  /// do, and that one.
   void WakeAny(std::size_t preferred) {
     if (!sleeper(preferred).IsIdle()) {
       for (std::size_t i = 0; i < writers_; ++i) {
@@ -178,7 +178,7 @@ class WorkerPool {
     std::thread thread;
   };
 
-  /// The worker that takes tasks whose thread this is, null elsewhere.
+  /// The worker that takes tasks whose thread this is, null in other threads.
   static inline thread_local const void* current = nullptr;
 
   const Hooks hooks_;
