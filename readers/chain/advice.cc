@@ -161,7 +161,7 @@ void ExplainSpeed(const ChainFacts& facts, PipelineStats* stats) {
       std::max_element(causes.begin(), causes.end(),
                        [](const Cause& a, const Cause& b) { return a.seconds < b.seconds; });
   if (worst == causes.end() || worst->seconds <= 0) return;
-  // Batches that nobody takes fill the slots: those of a loop that seldom waits.
+  // Batches that are not taken fill the slots: the loop is slow if it seldom waits.
   const bool of_slots = worst->seconds <= slots_s;
   if (of_slots && loop.waited_s < kHalf * loop.all_s) return say(OfConsumer(loop));
   if (worst->seconds < kLittle * loop.waited_s) return say(Unexplained());

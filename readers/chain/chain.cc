@@ -106,7 +106,7 @@ void CheckReopens(const StreamInput& input) {
          "\" comes just once; a FIFO or a socket, opened by its name, can be opened again");
 }
 
-/// Where the files are of a registered format: all of them are of the same.
+/// Sets file_readers if the files are of a registered format: all must be of the same one.
 void UseFileReaders(SourceNode* node) {
   node->file_readers = nullptr;
   node->slots.clear();

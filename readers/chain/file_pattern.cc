@@ -91,7 +91,7 @@ std::vector<std::string> PartsOf(std::string_view inside) {
   return parts;
 }
 
-// Where the brace that begins at `open` ends; npos if it does not.
+// The end of the brace that begins at `open`; npos if it does not end.
 std::size_t CloseOf(const std::string& text, std::size_t open) {
   int depth = 0;
   for (std::size_t at = open; at < text.size(); ++at) {

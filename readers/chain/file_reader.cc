@@ -20,7 +20,7 @@ struct Registration {
   const Registration* before = nullptr;
 };
 
-/// All formats that were registered, the last one first. None ever goes, and nobody takes a lock: a
+/// All formats that were registered, the last one first. None ever goes, and no lock is taken: a
 /// child of fork would wait for ever for one that a thread of its parent held.
 constinit std::atomic<const Registration*> last_registration{nullptr};
 

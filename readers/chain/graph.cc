@@ -160,7 +160,7 @@ void CheckRewindable(const std::vector<std::shared_ptr<ReaderSession>>& sessions
   }
 }
 
-// Ends first, so that nobody reads from one that stands; then from the sources on.
+// Pauses the ends first, so that none reads from a paused chain; then resumes from the sources on.
 void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
   CheckRewindable(sessions);
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->Pause();

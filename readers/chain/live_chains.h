@@ -14,8 +14,8 @@
 
 namespace ringfeed {
 
-/// What a chain counts, for whoever looks from outside. No list that grows with the files is in it,
-/// so that looking is cheap.
+/// What a chain counts, for a look from outside. It has no list that grows with the files, so that
+/// looking is cheap.
 struct ChainCounts {
   /// As Reader::Stats, but over all starts of the chain in the stages too. Without lists of files
   /// and damage, and without words. What is in it never falls.

@@ -147,7 +147,7 @@ class Lowering {
       stages.insert(stages.end() - content,
                     {ExecutionPlan::Stage::Kind::kMultiPass, node.passes, 0});
     }
-    // Behind Batch the rest of every pass stays a batch of its own: nothing joins the passes.
+    // After Batch the rest of every pass stays a batch of its own: nothing joins the passes.
   }
   void operator()(const DoubleBufferNode& node) {
     // In front of Batch, too: what a chain delivers is ready before it is asked for, anyway.

@@ -428,7 +428,7 @@ bool ReaderSession::TakeRow(Instance* instance) {
   if (plan_.parser != nullptr) {
     CopyParsedRow(instance);
   } else if (plan_.passes_instances()) {
-    // Nobody else sees this row: it was handed to this session.
+    // No other code sees this row: it was handed to this session.
     *instance =
         std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
   } else {
@@ -598,7 +598,7 @@ void ReaderSession::Close() {
   }
   if (run != nullptr) run->Stop();
   {
-    const std::lock_guard rows_lock(rows_mutex_);  // whoever waited with it was woken
+    const std::lock_guard rows_lock(rows_mutex_);  // threads that waited with it were woken
     DropRows();
   }
   std::deque<Taken> unread;
@@ -616,7 +616,7 @@ void ReaderSession::Close() {
     live = std::move(live_);
   }
   live.Leave();
-  // Nobody reads them any more: a writer on the other side is to know.
+  // They are not read any more: a writer on the other side must know.
   for (const StreamInput& input : plan_.source.streams) input.stream->Close();
 }
 
@@ -678,7 +678,7 @@ PipelineStats ReaderSession::Stats() const {
   stats.arena_bytes = arena.bytes;
   stats.arena_peak_bytes = arena.peak_in_use_bytes;
   stats.pages = arena.pages;
-  // Where nothing came before a failure nothing was slow.
+  // If nothing came before a failure, nothing was slow.
   if (stats.batches > 0 || !failed) ExplainSpeed(FactsOf(*run), &stats);
   return stats;
 }

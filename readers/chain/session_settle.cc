@@ -1,9 +1,9 @@
-// Batches whose checksums are taken by whoever copies their bytes.
+// Batches whose checksums are taken by the code that copies their bytes.
 //
 // A feed reads batches ahead, has its device take the checksums, and settles the batches in their
-// order, on its feeding thread, while its reading thread reads on. What a read does of a batch
-// once it has it (its origin, the chain's position, the counts) is done as it is settled. So what
-// is found then is seen as if framing had found it. docs/internals/DEVICES.md says why.
+// order, on its feeding thread, while its reading thread reads on. What a read does once it has a
+// batch (its origin, the chain's position, the counts) is done when it is settled. So what is found
+// then looks as if framing had found it. docs/internals/DEVICES.md says why.
 
 #include <memory>
 #include <numeric>
@@ -67,7 +67,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     return settled;
   }
 
-  /// Behind the last one what was passed over counts, if the end was seen meanwhile.
+  /// After the last one, what was passed over counts, if the end was seen meanwhile.
   void NoteSettled() {
     {
       const std::lock_guard lock(session_->mutex_);

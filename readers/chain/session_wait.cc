@@ -23,7 +23,7 @@ namespace {
 constexpr std::chrono::milliseconds kAWhile{20};
 /// After so long a silence one that holds nothing looks whether others are.
 constexpr std::chrono::milliseconds kLook{250};
-/// Who has not looked for so long, however little processor it gets, does not wait any more.
+/// A thread that has not looked for so long does not wait any more, however slowly it runs.
 constexpr std::chrono::seconds kSeldom{5};
 
 constexpr const char* kMakeRoom =
@@ -52,7 +52,7 @@ bool ReaderSession::SeesItselfStarve(const Run& run) {
     if (starved_ && starved_->how.all_ask) starved_.reset();
     return false;
   }
-  // Who asks seldom does not know what was between.
+  // After a long time without a look it is not known what happened between.
   const bool goes_on = starved_ && starved_->how == *how && now - starved_->seen < kSeldom;
   if (!goes_on) starved_ = {now, now, *how};
   starved_->seen = now;
@@ -106,8 +106,9 @@ void ReaderSession::FailBecauseHeld(const Run& run) {
 
 bool ReaderSession::WaitHeld(Run& run, Delivery* delivery, const ReadLimits& limits,
                              QueueResult* result) {
-  // What it holds may be what everything waits for: seen so again after a while, it is so. By calls
-  // whose deadlines are shorter than that, too. Who can be told to stop is not told, but seen.
+  // This thread may hold what everything waits for. That is so if looks see it for a while, even in
+  // several calls with shorter deadlines. A thread that can be told to stop does not fail, but is
+  // seen to starve.
   const bool stops = limits.stop.stop_possible();
   const Deadline end = stops ? kNoDeadline : limits.deadline;
   while (true) {
@@ -128,8 +129,8 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
                                              const std::function<bool(Deadline)>& await) {
   const auto has_come = [&] { return await(Deadline::min()); };
   while (!has_come()) {
-    // What it holds may be what those wait for that it waits for: see WaitHeld. Who can be told to
-    // stop waits for that, too.
+    // This thread may hold what the threads that it waits for wait for: see WaitHeld. A thread that
+    // can be told to stop waits for that instead.
     const bool is_told = !limits.stop.stop_possible();
     const bool holds = run.holders().NoteAsking(std::this_thread::get_id()) && is_told;
     if (holds) {

@@ -15,7 +15,7 @@ struct SettledBatch {
   enum class Kind : std::uint8_t {
     kWhole,   ///< it is what it was
     kOther,   ///< rows of it are lost, or nothing is pending any more: `tensors` has what is left
-    kNothing  ///< nobody is to see it: nothing of it is left
+    kNothing  ///< nothing of it is left, so it is not handed out
   };
   Kind kind = Kind::kWhole;
   Instance tensors;    ///< of kOther
@@ -23,9 +23,9 @@ struct SettledBatch {
   Status failure;      ///< not OK: what follows it, and nothing else ever does
 };
 
-/// A batch that was read, whose checksums are not all taken: before anybody sees it, it is settled.
-/// Batches are settled in the order that they were read in, by one thread at a time, while the
-/// chain that they are of lives and reads on. Whoever drops one without that has not read it.
+/// A batch that was read, whose checksums are not all taken: it is settled before it is handed out.
+/// One thread at a time settles batches, in the order that they were read in, while their chain
+/// lives and reads on. A batch that is dropped without that counts as not read.
 class UnsettledBatch {
  public:
   virtual ~UnsettledBatch() = default;

@@ -103,8 +103,8 @@ void Run::WorkOnce(Worker& worker) {
   // Order: pairs with the release in End.
   if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) LetGoOfLanes(worker);
   if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
-  // A user's reader of files may wait for somebody to have what it gave before. Another worker may
-  // have planned that, and this one's rows are then its to write.
+  // A user's reader of files may wait until what it gave before is taken. Another worker may have
+  // planned that, and its rows are then this one's to write.
   const Tasks first = plan_.source.file_readers != nullptr ? Tasks::kAny : Tasks::kOwn;
   if (FrameTurn(worker) || WriteRows(worker, first)) return;
   worker.frames_turn = true;
@@ -409,7 +409,7 @@ bool Run::RequestPlan(Worker* worker) {
       planner_->GoOn();
       if (taken_ahead_.limited()) NotePlannedAhead(*worker);
     } catch (...) {
-      // Nobody would get the turn again.
+      // No thread would get the turn again.
       End(out_.taken(), StatusOfThrown("the plan cannot go on"));
     }
     got_further = got_further || plan_steps_ != steps;
@@ -548,7 +548,7 @@ void Run::EndAt(std::uint64_t number, const Status& status, bool within) {
   out_.NoteEnd(number, status, within);
   judge_.NoteEnd(number);
   out_.Close(number);
-  // What the lanes were still to read nobody wants. Order: pairs with the acquire in WorkOnce.
+  // What the lanes had still to read is not needed. Order: pairs with the acquire in WorkOnce.
   ended_.store(true, std::memory_order_release);
   pool_.WakeAll();
 }
@@ -558,7 +558,7 @@ Status Run::failure() const {
   return failure_;
 }
 
-// Whoever is told of the end was handed all batches: what their writers met is counted.
+// A consumer that is told of the end was handed all batches: what their writers met is counted.
 Status Run::end_status() const {
   const Status why = out_.status();
   return why.ok() ? planner_->WhyTooMuchDamage() : why;
@@ -589,7 +589,7 @@ void Run::LetGo(Block* block) { DropKeep(block, 1); }
 
 void Run::DropKeep(Block* block, std::uint32_t keep) {
   const std::size_t bytes = block->slab_bytes();
-  // Order: as of holds. Who drops the last reason sees all that read the block done.
+  // Order: as of holds. The thread that drops the last reason sees all reads of the block done.
   const std::uint32_t left = block->keeps.fetch_sub(keep, std::memory_order_acq_rel) - keep;
   if (keep != Block::kHeld && (left & ~Block::kHeld) == 0) LetGoOfBytes(bytes);
   if (left == 0) blocks_.GiveBack(block);
@@ -673,14 +673,14 @@ QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_to
   }
 }
 
-// ---- Who holds what ----
+// ---- Holders of deliveries ----
 
 std::optional<Starvation> Run::StarvedBy() const {
-  // Who has taken a delivery and does not hold it yet may let it go next.
+  // A thread that has taken a delivery and does not hold it yet may let it go next.
   const std::uint64_t taken = out_.taken();
   if (holders_.seen() != taken || holders_.held() == 0) return std::nullopt;
   Starvation starvation{holders_.AllAsk(), pool_.wakes()};
-  // Of those at work a wake for nothing says nothing.
+  // While some holders are at work, a wake for nothing is no news.
   if (!starvation.all_ask) starvation.mark = taken + holders_.given_back();
   if (plan_turn_.IsBusy()) return std::nullopt;
   // A stream's own thread may stay in its source's call for any time. That matters only if its lane

@@ -26,7 +26,7 @@ Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
   return source->ReadAt(0, head, got);
 }
 
-/// What the format is told by. If it cannot be read, then nobody knows what the file is: its name
+/// The bytes that tell the format. If they cannot be read, the format is unknown: the file's name
 /// may say less than its bytes do.
 Status ReadHead(const ReadFront& read, std::vector<std::byte>* head) {
   const auto fill = [&](std::size_t bytes) {

@@ -132,7 +132,7 @@ std::string Resemblance(std::span<const std::byte> bytes) {
 }
 
 constexpr std::string_view kFormatsPage = "docs/FORMATS.md";
-// Where a format is named.
+// The options that name a format.
 constexpr std::string_view kFormatOption =
     "(format=, in C++ OpenOptions::format, for the command --format)";
 
@@ -289,7 +289,7 @@ std::shared_ptr<const Format> FindByName(std::string_view file_name) {
   return found == formats.end() ? nullptr : *found;
 }
 
-// What is compressed in a way that is not read is no text, whoever says so.
+// Data compressed in a way that is not read are no text, even if the caller says so.
 Status RefuseCompressed(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const Stranger* const stranger = FindStranger(text);

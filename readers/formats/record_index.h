@@ -51,9 +51,9 @@ struct IndexLoss {
   std::uint64_t first_offset = 0;  ///< of the first of them
 };
 
-/// Where the records of one file stand, by their numbers from 0. Damaged records that the index
-/// could count have numbers too. Immutable; thread safe; calls do not block but for pages of the
-/// index that are not in memory.
+/// The places of the records of one file, by their numbers from 0. Damaged records that the index
+/// could count have numbers too. Immutable; thread safe; calls block only for pages of the index
+/// that are not in memory.
 class RecordIndex {
  public:
   virtual ~RecordIndex() = default;

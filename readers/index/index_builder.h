@@ -16,7 +16,7 @@ namespace ringfeed {
 /// Makes an index of units in the order of their file. One thread.
 class IndexBuilder {
  public:
-  /// Damage beyond so many ranges counts as lost to all records; nobody looks for a record that has
+  /// Damage beyond so many ranges counts as lost to all records, without a look for one that has
   /// it.
   static constexpr std::size_t kMostRanges = 1 << 16;
 

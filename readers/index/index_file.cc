@@ -202,7 +202,7 @@ Status ReadFile(const std::string& path, StoredIndex* stored, std::int64_t* writ
     *written_ns = FileState::Of(facts).modified_ns;
     const bool maps = FileMapping::Count() < FileMapping::kMostKept;
     if (maps) stored->mapping = FileMapping::Open(descriptor, facts, &status);
-    // The system may have none left, whoever has them.
+    // The system may have no mappings left.
     if (stored->mapping == nullptr) {
       status = ReadWhole(descriptor, static_cast<std::size_t>(facts.st_size), &stored->memory);
     }

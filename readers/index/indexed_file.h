@@ -32,8 +32,8 @@ struct KnownFile {
 };
 
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
-/// file all of it. Blocks for these reads. changed_ns and inode are for whoever asks on the same
-/// machine alone: a copy of the file has others.
+/// file all of it. Blocks for these reads. changed_ns and inode hold on the same machine alone: a
+/// copy of the file has others.
 Status IdentifyFile(const IndexedFile& file, KnownFile* known);
 
 /// Whether the file of that name, opened in the state `now`, is still the one that is known. Reads

@@ -35,7 +35,7 @@ bool AwaitNextTick(const KnownFile& known, const std::stop_token& stop) {
   const std::int64_t last = by_change ? identity.changed_ns : identity.modified_ns;
   const bool rounded = last % kSecondNs == 0 && identity.modified_ns % kSecondNs == 0;
   const std::int64_t settled = last + (by_change && !rounded ? 0 : kCoarseStepNs);
-  // A time of modification in the future was set by somebody, and a write takes it away.
+  // Some program set a time of modification in the future; a write takes it away.
   if (last > NowOfFiles() + kCoarseStepNs) return !by_change;
   while (NowOfFiles() <= settled && !stop.stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

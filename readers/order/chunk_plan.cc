@@ -143,7 +143,7 @@ ChunkPlan::Wanted ChunkPlan::NextWanted(std::uint64_t at) const {
   if (slice.batch == 0) return {at, places_end_};
   const std::uint64_t share = slice.batch / slice.ranks;
   std::uint64_t batch_begin = at / slice.batch * slice.batch;
-  // Behind this rank's part of the batch: the next batch, if there is one.
+  // After this rank's part of the batch: the next batch, if there is one.
   if (at - batch_begin >= (slice.rank + 1) * share) {
     if (places_end_ - batch_begin <= slice.batch) return {places_end_, places_end_};
     batch_begin += slice.batch;

@@ -20,7 +20,7 @@ namespace ringfeed {
 
 namespace {
 
-// Somebody else may have written the index.
+// Another program may have written the index.
 Status NoOrder() {
   return Status(StatusCode::kDamaged,
                 "a stripe ends before it begins, by its file's index: build that anew (ringfeed "

@@ -37,8 +37,8 @@ struct OrderOptions {
   std::uint32_t first_epoch = 0;
 };
 
-/// A step that orders records without looking into them, or joins passes. Behind all of these stand
-/// those that do look, kContent, of which the program has what they do.
+/// A step that orders records without looking into them, or joins passes. After all of these come
+/// those that do look, kContent; the program has what they do.
 struct OrderStage {
   enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kContent, kStripes, kGlobal };
   Kind kind = Kind::kWindow;

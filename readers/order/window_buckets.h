@@ -46,7 +46,7 @@ class WindowBuckets {
   /// The number of the next arrival.
   std::uint64_t arrived() const { return arrived_; }
 
-  /// Where the next arrival goes, by its draw.
+  /// The target of the next arrival, by its draw.
   Target At(std::uint32_t draw) const {
     const std::uint64_t low = (window_ & 0xFFFFFFFFu) * draw;
     const std::uint64_t position = arrived_ + (window_ >> 32) * draw + (low >> 32);

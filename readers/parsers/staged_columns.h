@@ -150,7 +150,7 @@ class StagedColumns {
   void Start(const Fields& fields, std::span<const ColumnTarget> targets) {
     for (std::size_t f = 0; f < stagers_.size(); ++f) {
       if (targets[f].data == nullptr) {
-        stagers_[f].Start(nullptr);  // what a call that threw left there is nobody's
+        stagers_[f].Start(nullptr);  // drops what a call that threw left there
         continue;
       }
       const bool ragged = targets[f].offsets != nullptr;

@@ -54,7 +54,7 @@ std::size_t ReadAt(int descriptor, std::int64_t offset, std::span<char> to,
   return have;
 }
 
-// Where the last whole line ends; 0 if there is none. Throws Error if it cannot be known: what
+// The end of the last whole line; 0 if there is none. Throws Error if it cannot be known: what
 // cannot be read may be whole lines.
 std::int64_t EndOfLines(int descriptor, std::int64_t size, const std::string& path) {
   std::array<char, 65536> piece;

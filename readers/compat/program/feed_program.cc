@@ -240,7 +240,7 @@ class MainRun {
     ReaderOf(step.reader).Clear();
     ForgetInputs(step.reader);
   }
-  // What it was made of, too, which nobody else can read: the next startup makes all of it again.
+  // Forgets what it was made of, too, which is only its own: the next startup makes that again.
   // But not what the program found in the scope: others may read that, and no startup makes it.
   void ForgetInputs(const std::string& name) {
     for (const Creation& creation : program_.startup) {

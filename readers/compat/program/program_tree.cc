@@ -195,7 +195,7 @@ class FirstTextError : public google::protobuf::io::ErrorCollector {
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 
  private:
-  /// Where a line and a column, both from 0, are in the text.
+  /// The offset of a line and a column, both from 0, in the text.
   std::size_t OffsetOf(int line, int column) const;
   /// "FILE:LINE:COLUMN: ".
   std::string PlaceOf(std::size_t offset) const;

@@ -442,7 +442,7 @@ class ReaderRegistry {
     }
   }
 
-  /// A copy, so that nobody holds the lock while a factory runs.
+  /// A copy, so that the lock is not held while a factory runs.
   ReaderEntry Find(const std::string& name) const {
     const std::lock_guard lock(mutex_);
     const auto found = readers_.find(name);

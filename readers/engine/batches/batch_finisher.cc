@@ -13,7 +13,7 @@
 namespace ringfeed {
 
 void BatchFinisher::FinishOne(BatchBuffer* slot) const {
-  // acq_rel: releases this thread's rows to, and acquires the others' for, whoever comes last.
+  // acq_rel: releases this thread's rows to the last thread, which acquires those of all.
   if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   try {
     Finish(slot);

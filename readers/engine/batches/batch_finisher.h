@@ -28,15 +28,15 @@ struct BatchRules {
   const Refusals* refusals = nullptr;
   /// The parser, if its rows come packed: of OnPacked alone.
   const PackParser* packer = nullptr;
-  /// Framing left checksums, which whoever writes a row takes, or whoever copies its fields.
+  /// Framing left checksums to the writer of a row, or to the copier of its fields.
   bool late_sums = false;
-  /// Fields that whoever takes the batch copies.
+  /// Fields that the taker of the batch copies.
   LeftFieldRules left_fields{};
 };
 
 /// Makes one batch of what several writers wrote, and delivers it: joins its pieces, takes rows
-/// that failed out of it, or ends it at one, and fills up what is padded. Whoever drops the last
-/// hold on the batch finishes it, alone.
+/// that failed out of it, or ends it at one, and fills up what is padded. The thread that drops the
+/// last hold on the batch finishes it, alone.
 class BatchFinisher {
  public:
   BatchFinisher(const BatchRules& rules, const Parser* parser, std::shared_ptr<Arena> arena,

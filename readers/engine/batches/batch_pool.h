@@ -31,7 +31,7 @@ class BatchPool {
  public:
   static constexpr std::size_t kMaxSlots = 64;
   static constexpr std::size_t kLeastSlots = 2;
-  /// If nobody says how many: more if batches are small, 8 MiB of them.
+  /// If the chain does not say how many: more if batches are small, 8 MiB of them.
   static std::size_t DefaultSlots(std::size_t batch_bytes);
   struct Options {
     std::size_t rows = 1;                   ///< of a batch, at most

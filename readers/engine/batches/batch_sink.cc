@@ -90,7 +90,7 @@ void BatchSink::TallyPayload(bool written, std::uint64_t bytes) {
 }
 
 BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
-  // Rows that nobody batched are told by pass.
+  // A delivery without a Batch has rows of one pass only.
   if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.data_pass) {
     CloseRest(false);
   }

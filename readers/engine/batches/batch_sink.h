@@ -48,7 +48,7 @@ class BatchSink final : public PlanSink {
     std::size_t rows = 1;  ///< places of a batch
     bool drop_remainder = false;
     bool close_at_block_end =
-        false;  ///< internal batches, whose size nobody sees: short rather than late
+        false;  ///< internal batches, whose size does not show: short rather than late
     bool whole_tensors = true;  ///< false: MakeInstance gives a tensor for each field, also levels
     std::size_t slots = 0;      ///< 0: chosen by the size of a batch
     std::size_t least_slots = kLeastSlots;  ///< without these nothing works
@@ -188,7 +188,7 @@ class BatchSink final : public PlanSink {
   bool GiveSlot(PlannedBatch& batch);
   void Dispatch(PlannedBatch& batch, WriteTask* task);
   Tensor MakeMask(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
-  /// Of rows that nobody batched: so many are not delivered.
+  /// For rows without a Batch: leaves so many out.
   void LeaveOut(std::size_t rows);
 
   const Options options_;

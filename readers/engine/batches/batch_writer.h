@@ -62,7 +62,7 @@ class BatchWriter {
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
   static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
   void CountBytes(const WriteTask& task, const WriterScratch& scratch) const;
-  /// Where the fields of the task's rows were found; null if the parser finds them as it writes.
+  /// The locations of the task's rows; null if the parser finds the fields as it writes.
   const FieldLocation* LocationsOf(const WriteTask& task, const WriterScratch& scratch) const;
   /// Brings rows that only a device can read into memory of this thread's, and finds their fields
   /// there. Throws Error if the device gives nothing any more.

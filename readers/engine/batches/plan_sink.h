@@ -93,7 +93,7 @@ class PlanSink : public PlanStage {
     virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
     /// All that the run leaves out at its start is planned: the position after it.
     virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
-    /// Payload bytes of all blocks that were planned; none if nobody asks.
+    /// Payload bytes of all blocks that were planned; none if they are not counted.
     virtual std::optional<std::uint64_t> PlannedBytes() { return std::nullopt; }
     /// A batch is done with the writers.
     virtual void BatchDone() = 0;
@@ -133,8 +133,8 @@ class PlanSink : public PlanStage {
   virtual Planned planned() const = 0;
   /// What became of the rows so far. The planner's call.
   const RowTally& tally() const { return tally_; }
-  /// Tells the host what the tally has more than it was told. Before each delivery and the end:
-  /// whoever has them finds their rows in the statistics. The planner's call.
+  /// Tells the host what the tally has more than it was told. Called before each delivery and the
+  /// end: a consumer that has a delivery then finds its rows in the statistics. The planner's call.
   void EnterTally() {
     if (tally_ == entered_) return;
     host_->NoteRows(entered_, tally_);

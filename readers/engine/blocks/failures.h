@@ -45,7 +45,7 @@ class Refusals {
  private:
   Status Mistake(const std::string& which);
 
-  std::atomic<bool> open_;  ///< may be a moment old: nobody looks at what is noted too late
+  std::atomic<bool> open_;  ///< may be a moment old: what is noted too late is not used
   std::size_t refused_ = 0;
   RefusedRow first_;
 };

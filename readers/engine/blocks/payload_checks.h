@@ -9,8 +9,9 @@
 
 namespace ringfeed {
 
-// Checksums of payloads that framing left to whoever touches the bytes (FrameInput::leaves_sums).
-// What is said of a row that does not match is what framing would have said.
+// Checksums of payloads that framing left to the code that reads the bytes
+// (FrameInput::leaves_sums). A row that does not match gets the failure that framing would have
+// given it.
 
 /// The row's, with nothing taken off it.
 PendingSum SumOf(const Block& block, std::uint32_t row);

@@ -43,8 +43,8 @@ struct Assignment {
 /// in the first lane. Thread safe; files are examined (stat, first bytes) when their turn to be
 /// assigned comes.
 ///
-/// Where the stripes of a file are not known before it was read, the file that comes next in
-/// another lane may not be known either: that lane waits until the turns that were read decide it.
+/// If the stripes of a file are not known before it is read, the next file of another lane may not
+/// be known either: that lane waits until the turns that were read decide it.
 /// The lane whose turn is due never waits, since all turns before its own were read.
 class FileSchedule {
  public:

@@ -139,7 +139,7 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
   }
   open_some();
   others.clear();
-  // Where the system refused, several at a time were too many.
+  // If the system refused, several at a time were too many.
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (IsRefusal(files_[i].status)) files_[i] = open_one(i);
   }

@@ -130,7 +130,7 @@ std::string ShortOrder(const std::string& text) {
       text.begin(), text.end(), std::uint64_t{0xCBF29CE484222325}, [](std::uint64_t sum, char c) {
         return (sum ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3};  // FNV-1a
       });
-  // Where this cuts a character apart, a position has a mark in its place.
+  // If this cuts a character apart, a position has a mark in its place.
   return TextInPosition(text.substr(0, kMostText - 40)) + "… " + std::to_string(hash);
 }
 

@@ -20,7 +20,7 @@
 
 namespace ringfeed {
 
-/// Where records come from that are made in memory, one after another. Used by one thread.
+/// Gives records that are made in memory, one after another. Used by one thread.
 class RecordProvider {
  public:
   virtual ~RecordProvider() = default;
@@ -53,7 +53,7 @@ struct StreamInput {
   double reopen_until = 0;  ///< seconds without a byte; in place of the limit, if not 0
   bool reopens() const { return reopen_limit > 0 || reopen_until > 0; }
 };
-/// Where a chain's records come from: one of names, sources, streams, instances and records.
+/// The source of a chain's records: one of names, sources, streams, instances and records.
 struct SourceNode {
   std::vector<std::string> names;
   std::vector<std::shared_ptr<Source>> sources;
@@ -132,7 +132,7 @@ struct ExecutionPlan {
   /// them: a record that turns out damaged later could not be what it is now. Empty if they are
   /// left. Of a plan without the stages that its index has done.
   std::string WhySumsAreEarly() const;
-  /// The same of checksums that the writers of rows take, whoever asks.
+  /// The same for checksums that the writers of rows take, whatever the readers ask for.
   std::string WhySumsAreFramed() const;
   /// Of the order of files and of the shuffles, in the chain's order.
   std::vector<std::uint64_t> Seeds() const;

@@ -271,7 +271,7 @@ MixChain IndexedSource::NewMix(const std::string& mix) const {
                     "the weights of a mixture can change only while nothing is held back: "
                     "shuffle its sets in front of Mix, not the mixture");
   }
-  // Where the pass stands was counted by the weights of before: at the very start nothing was.
+  // The old weights counted the place in the pass: at the very start they had counted nothing.
   const bool began = state.pass > 0 || state.place() > 0;
   if (status.ok() && other_weights && began && JoinsByWeights(source, stages)) {
     status = Status(StatusCode::kInvalidArgument,

@@ -25,7 +25,7 @@ namespace ringfeed {
 /// Empty if a chain's source is not such a decorator.
 using RewindInput = std::function<bool()>;
 
-/// Where a run of a chain begins.
+/// The start of a run of a chain.
 struct RunStart {
   std::uint64_t batch = 0;  ///< over all runs, of this one's batch number 0
   PlanPosition mark{};      ///< only by index anything but the beginning, but for its outputs
@@ -60,7 +60,7 @@ class IndexedSource {
   PlanPosition PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
   /// The same number, or that of the end if there are not so many batches.
   std::uint64_t BatchOrEnd(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
-  /// Where a run of a mixture that began at `begin`, in the state `mix`, stands `batches` later.
+  /// The place `batches` later of a run of a mixture that began at `begin`, in the state `mix`.
   PlanPosition PlaceBehind(const PlanPosition& begin, const std::string& mix, std::uint64_t batches,
                            std::uint64_t rows, bool drop_remainder);
   /// The state (MixState) that a mixture which began at `begin` goes on from at that place, as text
@@ -87,7 +87,7 @@ class IndexedSource {
   /// Rows of that pass by the files' indexes; of a mixture, and of passes without end that are
   /// joined into one, none.
   std::optional<std::uint64_t> RowsOf(std::uint64_t pass, std::size_t stages) const;
-  /// Whether the files are dealt out anew in each pass, and any has a row, whoever reads it: a pass
+  /// Whether the files are dealt out anew in each pass, and any rank's have a row: then a pass
   /// without one tells nothing of the others.
   bool HasOtherFilesInEachPass() const;
   /// Of rows by their numbers.

@@ -307,7 +307,7 @@ Status Planner::WhyNoRowCame() const {
 bool Planner::BringsNothing() {
   const RowTally& now = sink_->tally();
   const PlanSink::Settled settled = sink_->settled();
-  // Behind the end of a pass that the sink sees nothing is held back.
+  // After the end of a pass that the sink sees nothing is held back.
   const bool is_apart = now.passes > pass_.before.passes;
   const bool is_quiet = pass_.is_whole && settled.kept == quiet_.kept &&
                         now.left_out == quiet_.since.left_out &&

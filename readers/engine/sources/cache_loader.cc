@@ -78,7 +78,7 @@ bool CacheLoader::Begin(std::size_t number) {
   if (data.source != nullptr || data.bytes == 0) return false;
   descriptor_ = open(data.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat stat {};
-  // Whoever reads it says what is wrong.
+  // The lane that reads it says what is wrong.
   if (descriptor_ < 0 || fstat(descriptor_, &stat) != 0 || !S_ISREG(stat.st_mode)) {
     End();
     return false;

@@ -150,7 +150,7 @@ class StreamLane final : public Lane {
   void TakeFramed(std::size_t bytes, Block* block);
   /// Makes run_ so large, at least. False if there is no memory: then the block has a failure.
   bool MakeRoom(std::size_t bytes, Block* block);
-  /// Reads from the stream itself. If nobody sends again, that is its end.
+  /// Reads from the stream itself. If no writer comes again, that is its end.
   Status ReadStream(std::span<std::byte> buffer, std::size_t* got);
   /// At the end: whether the stream was opened once more. What was left of a record is damage.
   bool Reopen(Block* block);

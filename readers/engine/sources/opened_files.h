@@ -26,7 +26,7 @@
 
 namespace ringfeed {
 
-/// Who is told what becomes of a run's files. Called by any thread; each may be empty.
+/// Called with news of a run's files. By any thread; each may be empty.
 struct FileNews {
   std::function<void(const InputFile&)> opened{};
   /// Of a file that takes no opening: an empty one, or one that a reader of the user's own opened.
@@ -51,8 +51,8 @@ class KeptMappings {
 };
 
 /// The opened files of a table, shared by a run's lanes: each is opened when a row of it is first
-/// needed. Those that were not asked for longest are let go of when there are many; whoever still
-/// reads one keeps it open. Thread safe.
+/// needed. If there are many, those that were not asked for longest are let go of; a lane that
+/// still reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
   /// `rereads`: how often they are read. `most`: 0 for half of the descriptors that the process may

@@ -199,7 +199,7 @@ bool RowFramer::AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* b
   const bool listed = number < framed.frame.records.size();
   if (!listed && !framed.frame.rest_lost) return Fail(unit, framed.status, block);
   block->frame.records.push_back(listed ? framed.frame.records[number] : RecordSpan());
-  // Once for the unit, whoever reads its other records: the first that is damaged tells.
+  // Once for the unit, even if other blocks have its other records: the first damaged one tells.
   if (number == framed.teller) {
     block->frame.damage.insert(block->frame.damage.end(), framed.frame.damage.begin(),
                                framed.frame.damage.end());
@@ -243,7 +243,7 @@ std::size_t RowFramer::PointAt(std::span<const RowNumber> rows, Block* block) {
     }
     records.push_back({place.data + (rows[i] - place.begin) * place.stride, place.bytes});
     bytes += place.bytes;
-    // Of short ones many are fetched together, by whoever writes them.
+    // Short ones are fetched many together, when they are written.
     if (context_->written && place.bytes > kFetchBytes) FetchHead(records.back().data);
   }
   block->row_numbers.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(i));

@@ -28,7 +28,7 @@ class RowFramer {
   /// Points at as many of `rows`, from the first on, in the empty block as suit one part; their
   /// number. 0, and the block is as it was, if one of them is not of such a file.
   std::size_t PointAt(std::span<const RowNumber> rows, Block* block);
-  /// Where a row stands, if it is of such a file, which a row before was too; else empty.
+  /// The bytes of a row of such a file, which a row before was of, too; else empty.
   std::span<const std::byte> Find(RowNumber row) const;
 
   /// One record for each row, a null span if there is none or it is damaged; under kFail those
@@ -45,7 +45,7 @@ class RowFramer {
     std::size_t teller = 0;  ///< the record that is reported together with the unit's damage
   };
 
-  /// Where the rows of a file stand that is pointed at.
+  /// The rows of a file that is pointed at.
   struct Place {
     RowNumber begin = 0;
     RowNumber end = 0;

@@ -216,7 +216,7 @@ void StreamLane::FrameSome(Block* block) {
 void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
   const std::span<const std::byte> rest = carry().subspan(bytes);
   carried_ = rest.size();
-  if (block->rows() == 0) {  // the bytes that were consumed are nobody's
+  if (block->rows() == 0) {  // no record has the consumed bytes
     std::copy(rest.begin(), rest.end(), run_.data);
     return;
   }

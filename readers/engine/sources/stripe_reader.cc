@@ -399,7 +399,7 @@ void MappedStripes::FrameAgain(Block* block, const Part& part) {
     NoteShortFile(block, part.start);
     return;
   }
-  if (HasFixedPlaces(*format_) && part.start > 0) return;  // whoever writes the rows looks
+  if (HasFixedPlaces(*format_) && part.start > 0) return;  // the writer of the rows looks
   // Framing it again may touch more of them.
   for (std::size_t pages = file_->unreadable().size(); pages != known_;
        pages = file_->unreadable().size()) {

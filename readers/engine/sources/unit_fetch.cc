@@ -110,7 +110,7 @@ constexpr std::uint32_t kEngineAlignment = 4096;
 constexpr std::uint64_t kInlineGap = 4 * 1024;
 /// A unit is longer than its record's limit by headers, checksums and padding.
 constexpr std::uint64_t kUnitSlack = 64 * 1024;
-/// Where a unit without bytes stands: framers get no null pointers.
+/// The address of a unit without bytes: framers get no null pointers.
 constexpr std::byte kNothing[1] = {};
 
 }  // namespace

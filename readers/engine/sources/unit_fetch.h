@@ -58,7 +58,7 @@ class NeededUnits {
   std::vector<RecordUnit> answers_;     ///< what it says
 };
 
-/// Bytes of a file that somebody needs.
+/// Bytes of a file that are needed.
 struct NeededRange {
   std::uint32_t file = 0;
   std::uint32_t owner = 0;  ///< whose they are: the caller's number
@@ -69,7 +69,7 @@ struct NeededRange {
 /// How ranges are merged.
 struct MergeRule {
   std::uint32_t alignment = 1;  ///< of offsets, sizes and places in memory
-  std::uint64_t gap = 0;        ///< so many bytes that nobody needs are read along
+  std::uint64_t gap = 0;        ///< so many bytes that are not needed are read along
   /// And of these no more than a quarter of what is needed: for what is read again and again.
   bool thrifty = false;
 };

@@ -74,8 +74,8 @@ struct EngineFactory {
 };
 
 /// One reader thread's side of the medium: its engines, the bytes it has in flight and the buffers
-/// that nobody wants any more but the kernel may still write to. Used by its thread alone, but for
-/// Wake.
+/// that are not wanted any more but that the kernel may still write to. Used by its thread alone,
+/// except Wake.
 class WorkerIo {
  public:
   /// `direct`: reads all of them, into its memory, of which `arena` is; null: none does.

@@ -59,7 +59,7 @@ class LateWakes {
     const std::uint64_t wakes = asked_wakes_.load(std::memory_order_relaxed);
     const bool has_some = has_work();
     if (!has_some && worker != 0) return;
-    // Who changes something wakes after that, and may be between the two: then this is not late.
+    // A thread writes first, then wakes. If it is between the two, the wake is not late.
     const auto is_on_time = [&] { return stopping() || pool->wakes() != wakes; };
     const ProcessorTurns before = turns_();
     pool->sleeper(worker).NapUnless(is_on_time, DeadlineAfter(silence_ / 10));

@@ -56,9 +56,9 @@ class MemoryBudget {
   /// Grows so that batches have that much, or a half, a quarter and so on of it; returns how much.
   std::size_t GrantBatches(std::size_t bytes);
 
-  /// Lets batches keep so many bytes of blocks, but a quarter of what the chain has besides
-  /// reading at most: nobody waits for that memory, and it gives way if the plan must hold back
-  /// more. Nothing is reserved for it before somebody was refused it, and GrowKept is called.
+  /// Lets batches keep so many bytes of blocks, but at most a quarter of what the chain has besides
+  /// reading: no thread waits for that memory, and it gives way if the plan must hold back more.
+  /// Nothing is reserved for it before some was refused and GrowKept is called.
   void AllowKept(std::size_t bytes);
   void GrowKept();
   /// Whether batches may keep so many bytes more; then they do, until LetGo.

@@ -38,7 +38,7 @@ class BasicOutbox {
   }
   /// Delivery `number`, which has room. It is out until NoteBack. Dropped if everything stops.
   void Put(std::uint64_t number, T item) { (void)ring_.TryPut(number, std::move(item)); }
-  /// Delivery `number` will be put, or is. Before Put: whoever waits for memory looks at this.
+  /// Delivery `number` will be put, or is. Before Put: threads that wait for memory look at this.
   void NoteOut() { out_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Takes the next one; if the plan wanted room, calls plan_is_wanted(). kEmpty, kClosed: the
@@ -108,10 +108,10 @@ class BasicOutbox {
   Status status_;
 };
 
-/// Which threads hold deliveries that they were handed, and which of these ask for more: if all
-/// of them do, nothing may come before one lets something go. A delivery is its taker's, whoever
-/// lets it go. So a taker that does not ask may have handed it on, and never let it go itself: then
-/// only time tells.
+/// Which threads hold deliveries that they were handed, and which of these ask for more: if all of
+/// them do, nothing may come before one lets something go. A delivery belongs to its taker,
+/// whichever thread lets it go. So a taker that does not ask may have handed it on, and never let
+/// it go itself: then only time tells.
 ///
 /// Thread safe. No call waits for another thread's delivery.
 class Holders {
@@ -131,7 +131,7 @@ class Holders {
     found->second.asks = false;
     if (--found->second.deliveries == 0) holders_.erase(found);
   }
-  /// A delivery was taken to be looked at, and is there for whoever asks.
+  /// A delivery was taken to be looked at, and the next thread that asks gets it.
   void NoteSeen() {
     const std::lock_guard lock(mutex_);
     ++seen_;

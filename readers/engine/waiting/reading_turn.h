@@ -80,8 +80,8 @@ class BasicReadingTurn {
 
   /// Whether a look is not needed: something to show was found, or reading failed.
   bool IsKnown() const { return failed_ || is_shown_; }
-  /// Sleeps, without the lock, until nobody takes, or the look is not needed, or is_known(), which
-  /// may become true after a take. False: the deadline came first.
+  /// Sleeps, without the lock, until no thread takes, or the look is not needed, or is_known(),
+  /// which may become true after a take. False: the deadline came first.
   template <typename IsKnownToo>
   bool AwaitLook(Lock& lock, Deadline deadline, IsKnownToo&& is_known) {
     return Sleep(lock, &lookers_, deadline, StopToken(),
@@ -95,7 +95,7 @@ class BasicReadingTurn {
   }
   /// The last that was looked at, if it shows; else null.
   const Found* Shown() const { return is_shown_ ? &found_.back() : nullptr; }
-  /// Takes all that was looked at, when nobody will read it.
+  /// Takes all that was looked at and will not be read.
   std::deque<Found> TakeAllFound() {
     is_shown_ = false;
     return std::exchange(found_, {});

@@ -65,7 +65,7 @@ class BasicSleeper {
     return events_.HasWaiters() || (word_.load(std::memory_order_relaxed) & kInEngine) != 0;
   }
 
-  /// Whether it sleeps on its eventcount, and nobody has woken it since it looked.
+  /// Whether it sleeps on its eventcount, and was not woken since it looked.
   bool IsSoundAsleep() const {
     // Order: acquire pairs with the release in Sleep, so that looked_at_ is of this sleep.
     return asleep_.load(std::memory_order_acquire) &&
@@ -111,7 +111,7 @@ class BasicSleeper {
     explicit InEngine(Atomic<std::uint64_t>* word) : word_(word) {
       word_->fetch_add(kInEngine, std::memory_order_acq_rel);
     }
-    // Order: as above; nobody needs to interrupt the engine from here on.
+    // Order: as above; no waker needs to interrupt the engine from here on.
     ~InEngine() { word_->fetch_add(~kInEngine + 1, std::memory_order_acq_rel); }
     InEngine(const InEngine&) = delete;
     InEngine& operator=(const InEngine&) = delete;

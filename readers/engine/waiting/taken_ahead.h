@@ -14,10 +14,10 @@ namespace ringfeed {
 /// records that wait for the plan, and those that came to its end. What a stage of the order holds
 /// counts nowhere, since the order needs it.
 ///
-/// A lane may take more while that is below the limit. It may, too, while no delivery is complete
-/// and the plan has used up what was taken: then only more records can complete one, be it that a
-/// batch is larger than the limit. So a lane that may not has a delivery in front of it which a
-/// consumer can take, and nobody waits for ever.
+/// A lane may take more while that is below the limit. It may also take more while no delivery is
+/// complete and the plan has used up what was taken: then only more records can complete one, even
+/// a batch larger than the limit. So if a lane may not take, there is a delivery before it that a
+/// consumer can take, and no thread waits for ever.
 ///
 /// Thread safety: lanes call NotePublished, the thread that runs the plan NotePlanned, consumers
 /// NoteTaken and NoteAsking, any thread the others. None waits. The caller of NotePlanned,

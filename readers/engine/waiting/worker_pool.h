@@ -121,7 +121,7 @@ class WorkerPool {
 
   // ---- Tasks ----
 
-  /// A task for that worker, or whoever has nothing to do if `shared`, or if that one has
+  /// A task for that worker, or for one that has nothing to do if `shared`, or if that one has
   /// many.
   void Submit(Task task, std::size_t worker, bool shared) {
     Worker& writer = *workers_[worker];

@@ -78,7 +78,7 @@ class ArrayFramer final : public Framer {
   void NoteRest(const FrameInput& input, FrameOutput* output);
 
   bool open_ended() const { return layout_.data_bytes == kUnknownSize; }
-  /// Where the data end, by the header or by the file.
+  /// The end of the data, by the header or by the file.
   std::uint64_t DataEnd(std::uint64_t file_end) const {
     return open_ended() ? file_end : std::min(file_end, layout_.header_bytes + layout_.data_bytes);
   }

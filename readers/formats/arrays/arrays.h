@@ -60,7 +60,7 @@ std::unique_ptr<Framer> NewArrayFramer(const FramerOptions& options, ReadArrayHe
 Status CheckRowBytes(std::uint64_t row_bytes, const FramerOptions& options);
 /// Its rows by themselves. Not of an array that is gathered.
 std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options);
-/// Where its rows stand: by arithmetic, once `head` has the header. kUnsupported for an array that
+/// The index of its rows: by arithmetic, once `head` has the header. kUnsupported for an array that
 /// is gathered.
 OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byte> head,
                           const ReadArrayHeader& read_header);

@@ -86,7 +86,7 @@ FrameResult FixedRowsFramer::Frame(const FrameInput& input, FrameOutput* output)
   result.need_bytes = static_cast<std::size_t>(at + layout_.row_bytes - std::min(at, end));
   if (at > end) result.need_bytes = 1;  // padding or the header goes on
   if (end < layout_.header_bytes && result.consumed > 0) {
-    // A byte of a header that goes on stays: whoever has none left is not asked at the end.
+    // A byte of a header that goes on stays: without one the framer is not called at the end.
     --result.consumed;
     result.need_bytes = 2;
   }

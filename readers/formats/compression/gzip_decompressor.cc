@@ -145,7 +145,7 @@ void GzipHeader::GoTo(Part part) {
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 // Deflate's longest distance: after so many decompressed bytes no distance reaches too far.
 constexpr std::size_t kFarthest = 32 * 1024;
-// If the member's compressed bytes before that are more, nobody works out how many bytes are true.
+// If the compressed bytes up to there are more, the true bytes are only estimated.
 constexpr std::size_t kMostStart = 256 * 1024;
 
 /// How many bytes a short piece of deflate gives before it makes no sense.
@@ -213,7 +213,7 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
     const int code = isal_inflate(&stream_);
     std::size_t written = out - stream_.avail_out;
     if (code == ISAL_INVALID_LOOKBACK) written = TrueOf(*input, written);
-    // Where a stream is damaged it may have counted bytes that it had hoped for.
+    // In a damaged stream it may have counted bytes that it expected and did not get.
     const std::size_t taken = std::min(in, in - stream_.avail_in);
     NoteTaken(input->first(taken), written);
     *input = input->subspan(taken);
@@ -231,7 +231,7 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
   }
 }
 
-// ISA-L counts the copy that it refuses, whose bytes nobody wrote.
+// ISA-L counts the copy that it refuses, though it did not write those bytes.
 std::size_t GzipDecompressor::TrueOf(std::span<const std::byte> input, std::size_t written) const {
   constexpr std::size_t kLongestCopy = 258;
   if (start_.size() >= kMostStart) return written - std::min(written, kLongestCopy);

@@ -152,7 +152,7 @@ std::string_view SnappyFramedDecompress(SnappyFraming framing, std::span<const s
     if (!wrong.empty()) return wrong;
     if (ended) return to.empty() ? "" : kChanged;
     if (block.compressed) {
-      // The library reads the length once more, and writes as much: it gets what nobody changes.
+      // The library reads the length once more, and writes as much: it gets a copy of its own.
       stored.assign(block.stored.begin(), block.stored.end());
       block.stored = stored;
       wrong = PromisedBytes(&block, kOfficialBlockBytes);

@@ -208,7 +208,7 @@ FrameStep OfRecordFramer::BadMessage(const FrameInput& input, std::uint64_t leng
   return FrameStep::kGoOn;
 }
 
-// Whether a frame of so many bytes at `pos` ends in front of a whole record or with the file. Where
+// Whether a frame of so many bytes at `pos` ends in front of a whole record or with the file. If
 // that is not at hand yet, *result says what is needed.
 OfRecordFramer::Belief OfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
                                                   std::uint64_t frame, FrameResult* result) const {
@@ -268,7 +268,7 @@ FrameStep OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output, FrameResul
 // file's size is not known, this waits for its end.
 FrameStep OfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    FrameResult* result) {
-  // Until the end is known a byte is kept: without one nobody would call again to tell it.
+  // Until the end is known a byte is kept: without one no call would come to tell it.
   const std::size_t kept = noted_ || input.at_end ? 0 : 1;
   *pos = input.bytes.size() - std::min(kept, input.bytes.size() - *pos);
   const std::uint64_t at = input.offset + *pos;

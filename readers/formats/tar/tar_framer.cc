@@ -127,7 +127,7 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   at_ = std::max(at_, input.offset);  // the first bytes may be those of any place
   while (NextStep(&call) == FrameStep::kGoOn) {
   }
-  // What waits for a later stripe at the end of the file keeps a byte: else nobody calls again.
+  // If a null span waits for a later stripe at the file's end, a byte is kept: else no call comes.
   const std::uint64_t wanted = lost_is_due_ ? std::min(Base(), LostPlace(input)) : Base();
   const std::uint64_t base = std::clamp(wanted, input.offset, End(input));
   call.result.consumed = static_cast<std::size_t>(base - input.offset);
@@ -260,7 +260,7 @@ void TarFramer::BeginSample(std::string_view key) {
   sample_globals_ = globals_;
 }
 
-// The sample is known to its end, but nobody may hold it.
+// The sample is known to its end, but is too long to be held.
 FrameStep TarFramer::TooLong(TarUnit unit, Call* call) {
   const std::string reason = "sample " + key_ + " is longer than max_record_bytes (" +
                              std::to_string(options_.max_record_bytes) + ")";
@@ -578,7 +578,7 @@ bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
 }
 
 // Says which samples the loss made incomplete: the one at hand, and the one that starts at at_ with
-// the key `after` (empty: none does, or nobody knows).
+// the key `after` (empty: none does, or it is not known).
 FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_member, Call* call) {
   lost_ = false;
   const bool at_hand = pending_ || dropping_;

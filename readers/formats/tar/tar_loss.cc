@@ -8,7 +8,7 @@
 namespace ringfeed {
 namespace {
 
-// Beyond that nobody can say what was lost.
+// Beyond that it cannot be said what was lost.
 constexpr std::size_t kMostLost = 64;
 
 bool EndsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }
@@ -105,7 +105,7 @@ TarLoss::Options TarLoss::OwnerByMembers(const Around& around) {
   if (before.size() > usual.size()) return {};
   if (!std::equal(before.begin(), before.end(), usual.begin())) return {};
   const bool complete = before.size() == usual.size();
-  // Behind the last sample nothing goes on.
+  // After the last sample nothing goes on.
   const bool fresh = around.after.empty() || around.after_member == usual[0];
   return {!complete && fresh, complete && !fresh, complete && fresh};
 }

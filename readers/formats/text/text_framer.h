@@ -16,7 +16,7 @@ namespace ringfeed {
 
 /// An end of a row has so many bytes at most.
 inline constexpr std::size_t kMostEndBytes = 2;
-/// Where a search for the end of a row found none.
+/// The result of a search that found no end of a row.
 inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
 
 /// A first row that is no record.

@@ -144,9 +144,9 @@ FrameStep TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos, Fr
   return FrameStep::kStop;
 }
 
-// Where the next header stands is known only from this one's length, which leaves the memory idle
-// in between: the lines that a short record will need are asked for ahead of it. Inlined by force:
-// g++ takes a function that only prefetches for one without effect, and drops the call.
+// Only this header's length tells the place of the next one, which leaves the memory idle in
+// between: the lines that a short record will need are asked for ahead of it. Inlined by force: g++
+// takes a function that only prefetches for one without effect, and drops the call.
 [[gnu::always_inline]] inline void FetchAhead(const std::byte* data, std::size_t length,
                                               const std::byte* end) {
   constexpr std::size_t kLine = 64;
@@ -332,7 +332,7 @@ FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t goo
 }
 
 // Whether a record of so many bytes at `pos`, all of them at hand, ends in front of a header or
-// with the file. Where that is not at hand yet, *result says what is needed.
+// with the file. If that is not at hand yet, *result says what is needed.
 TfRecordFramer::Belief TfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
                                                   std::size_t bytes, FrameResult* result) const {
   const std::uint64_t at = input.offset + pos;

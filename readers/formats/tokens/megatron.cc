@@ -106,7 +106,7 @@ Status MegatronIndex::Read(const std::string& file, std::span<const std::byte> b
 
 namespace {
 
-/// Where the sequences of a .bin file of so many bytes stand.
+/// The places of the sequences in a .bin file of so many bytes.
 class MegatronRecords final : public RecordIndex {
  public:
   MegatronRecords(std::shared_ptr<const MegatronIndex> index, const FramerOptions& options)

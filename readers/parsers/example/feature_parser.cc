@@ -191,8 +191,8 @@ bool FeaturesParser::Cut(std::size_t field, std::uint32_t units, FieldLocation* 
   return true;
 }
 
-// Finds the fields of a chunk's rows. Where all are made up alike, what is returned has their
-// places, and no location is written down; else it is null.
+// Finds the fields of a chunk's rows. If all have one layout, it returns that layout, which has
+// their places, and writes down no location; else it returns null.
 const RecordLayout* FeaturesParser::ScanChunk(std::span<const RecordSpan> rows,
                                               std::size_t first_row, FeatureScratch* scratch,
                                               std::vector<RowFailure>* failures) const {
@@ -310,7 +310,7 @@ void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, N
   stager->Advance(static_cast<std::size_t>(to - stager->next()));
 }
 
-// Where all rows have the field in one place nothing is read but the record.
+// If all rows have the field in one place, only the record is read.
 template <typename Take>
 void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, Take take) const {
   if (run.alike != nullptr) {

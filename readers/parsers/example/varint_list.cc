@@ -54,7 +54,7 @@ inline std::uint64_t StopsOf(const std::byte* at, std::size_t window) {
   return window >= 16 ? stops | last << (window - 16) : last >> (16 - window);
 }
 
-// Where each varint ends is found for 64 bytes at once, so that none waits for the one before it.
+// Finds the ends of varints for 64 bytes at once, so that none waits for the one before it.
 __attribute__((target("bmi,bmi2"))) bool DecodeBmi2(std::span<const std::byte> run,
                                                     std::size_t count, std::int64_t* values) {
   if (run.size() < 16) return DecodePortable(run, count, values);

@@ -117,7 +117,7 @@ class ArrayParser final : public Parser {
   std::string name() const override { return parser_; }
   std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<TokensScratch>(); }
 
-  // Whoever takes bytes knows that they are.
+  // A chain that takes bytes knows that they are.
   Status CheckElements(const FileElements& elements) const override {
     return takes_bytes_ ? Status() : CheckElementType(elements, dtype_);
   }

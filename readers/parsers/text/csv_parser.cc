@@ -244,7 +244,7 @@ std::string CsvRowsParser::HintOfFirst(const RecordSpan& record,
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   std::string_view front(reinterpret_cast<const char*>(before.data()), before.size());
   if (front.starts_with(kMark)) front.remove_prefix(kMark.size());
-  // Behind a header that was passed over it is no header.
+  // If a header was passed over before it, it is no header.
   if (front.find_first_not_of("\r\n") != front.npos || record.size > kMostNamesBytes) return {};
   const std::string_view row(reinterpret_cast<const char*>(record.data), record.size);
   CsvOptions as_read;
@@ -352,7 +352,7 @@ inline const char* CsvRowsParser::Number(std::size_t column, const char* at, con
   return OtherNumber(column, at, end, to, scratch);
 }
 
-// A string, or a cell that nobody wants.
+// A string, or a cell that is not wanted.
 const char* CsvRowsParser::Text(std::size_t column, const char* at, const char* end,
                                 FieldLocation* texts, CsvScratch* scratch) const {
   Cell cell;
