@@ -35,12 +35,12 @@ void Run::Stop() {
   pool_.WakeAll();
   pool_.Join();
   opened_files_.reset();
-  // What is handed out lives on in the arena, but the next run may plan with the rest.
+  // Deliveries that consumers hold live on in the arena; the next run may plan with the rest.
   budget_->Release();
   if (!std::exchange(let_go_, true)) LetGoOfMemory();
 }
 
-// Rows of batches are copies: no consumer sees a block of theirs, but those that its batch keeps.
+// Rows of batches are copies: no consumer sees their blocks, except those that its batch keeps.
 void Run::LetGoOfMemory() {
   // Order: acq_rel, here, in Claim and in NoteRecordsBack: the last one to come sees all uses.
   const bool all = held_records_.fetch_or(kLetGo, std::memory_order_acq_rel) == 0;
@@ -134,7 +134,7 @@ void Run::WorkerMain(Worker& worker) {
   try {
     SetUp(worker);
   } catch (...) {
-    // Without this worker its lanes stand still: nothing more comes, from now on.
+    // Without this worker its lanes stop: nothing more comes, from now on.
     End(out_.taken(), StatusOfThrown("a reader thread could not be set up"));
     return;
   }
@@ -153,7 +153,7 @@ void Run::WorkerMain(Worker& worker) {
 }
 
 void Run::FailBehindPlan(Worker& worker, const Status& status) {
-  // It goes on with what it writes, for what is planned is good.
+  // It goes on with its writing, since what is planned is good.
   for (LaneState* lane : worker.lanes) lane->done = true;
   {
     const std::lock_guard lock(status_mutex_);
@@ -190,7 +190,7 @@ void Run::FetchUpcoming(Worker& worker) {
 }
 
 bool Run::MayFill(const LaneState& lane) const {
-  // A parser that may fit no record is told by as many as that takes.
+  // To find out that a parser fits no record, as many records are read as that takes.
   return read_ahead_.MayBegin(lane.index, lane.lane->frames_hot()) &&
          (taken_ahead_.MayTake() || judge_.open());
 }
@@ -224,8 +224,8 @@ void Run::FailBlock(Block* block) {
 }
 
 bool Run::MayLeaveSums(const Block& block, std::uint64_t pass) const {
-  // Of what was copied into memory just now the CPU takes them while it is in the cache, unless a
-  // writer can take them beside its copy.
+  // If the bytes were just copied into memory, the CPU takes the sums while they are in the cache,
+  // unless a writer can take them beside its copy.
   const bool is_cold = plan_.left_fields.any() || !block.files.empty();
   return (is_cold || SumBeside::Works()) && !hooks_.takes_sums_at_once && block.instances.empty() &&
          !judge_.open() && trusted_pass_.load(std::memory_order_relaxed) == pass &&
@@ -501,7 +501,7 @@ void Run::NoteLostOfDropped(std::uint64_t rows) { ledger_->TakeOffDropped(rows);
 void Run::EndBehind(const BatchBuffer& batch) {
   Stop();
   PlannedSums counted = batch_sink_->sums();
-  // With what a shuffle holds, which goes with the run.
+  // Includes what a shuffle holds, which goes with the run.
   counted.bytes = planner_->bytes_taken() - batch_sink_->tally().lost_bytes;
   if (ended_at_) counted = *ended_at_;
   const PlannedSums& before = batch.before;
@@ -532,8 +532,8 @@ bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 std::size_t Run::GrantBatches(std::size_t bytes) {
   const std::size_t granted = budget_->GrantBatches(bytes);
   if (plan_.left_fields.any() && !direct_) {
-    // Their rows may stand in blocks that have others, too, and each worker frames a turn before
-    // any row of it is written: a quarter more, for what stands between its records.
+    // Their rows may be in blocks that have other rows, too, and each worker frames a turn before
+    // any row of it is written: a quarter more, for the bytes between its records.
     const std::size_t turns = pool_.writers() * plan_.source.options.stripe_bytes;
     budget_->AllowKept(2 * std::max(granted, turns + turns / 4));
   }
@@ -708,7 +708,7 @@ void Run::NoteSeen(Delivery* delivery) {
 }
 
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
-  AwaitSigbus();  // what is handed out may stand in mapped files
+  AwaitSigbus();  // deliveries may be in mapped files
   struct Holder {
     Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
         : run(std::move(its_run)), delivery(std::move(its_delivery)) {

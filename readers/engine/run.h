@@ -59,7 +59,7 @@ struct LaneCounts {
 
 /// What a run has in its hands at the moment; the figures are not of one instant.
 struct RunCounts {
-  /// Of more lanes than these only the number is told.
+  /// If there are more lanes than these, only their number is reported.
   static constexpr std::size_t kMostLanes = 64;
   std::vector<LaneCounts> lanes;
   std::size_t lane_count = 0;
@@ -304,7 +304,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   void FailBehindPlan(Worker& worker, const Status& status);
   /// Nothing more is read: see Lane::LetGo.
   static void LetGoOfLanes(Worker& worker);
-  /// Frames the next part of the worker's turn; false if it is to write first.
+  /// Frames the next part of the worker's turn; false if it should write first.
   bool FrameTurn(Worker& worker);
   enum class Tasks : std::uint8_t { kOwn, kAny };
   bool WriteRows(Worker& worker, Tasks tasks);
@@ -386,8 +386,8 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   LateWakes late_wakes_;
   std::optional<MemoryBudget> budget_;  ///< from the construction on
   std::size_t lane_credits_ = 0;        ///< of each lane
-  std::size_t part_credits_ = 1;        ///< that a part takes which was read
-  std::size_t credit_bytes_ = 1;        ///< slabs that one credit of a lane stands for
+  std::size_t part_credits_ = 1;        ///< credits that a part takes after it was read
+  std::size_t credit_bytes_ = 1;        ///< slabs of one credit of a lane
   std::stop_source stop_;
 
   std::unique_ptr<FileSchedule> schedule_;
@@ -406,7 +406,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   // Of the thread that runs the plan.
   std::uint64_t plan_steps_ = 0;  ///< blocks taken, tasks submitted, records delivered
   std::uint32_t next_writer_ = 0;
-  TakenAhead::Amount planned_;  ///< of blocks, not told taken_ahead_ yet
+  TakenAhead::Amount planned_;  ///< of blocks that taken_ahead_ was not told of yet
   bool hold_credits_ = true;    ///< a block's credit comes back when its memory does
 
   /// failure_ is set. Partner: WorkerFailure.
@@ -418,9 +418,9 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// A pass of which a good record with a checked sum was planned. May be a moment old: a sum that
   /// is taken early only costs more.
   std::atomic<std::uint64_t> trusted_pass_{kNoPass};
-  /// Passes that ended before the failure that EndBehind was told of.
+  /// Passes that ended before the failure that EndBehind was called for.
   std::atomic<std::uint64_t> passes_at_failure_{kNoPass};
-  std::optional<PlannedSums> ended_at_;  ///< by EndBehind: what is counted still
+  std::optional<PlannedSums> ended_at_;  ///< set by EndBehind: what still counts
 
   BasicOutbox<NativeQueuePolicy, Delivery> out_;
   Holders holders_;

@@ -32,7 +32,7 @@ struct SumRow {
   std::uint32_t row = 0;  ///< of the batch
 };
 
-/// Rows of a batch that are not there.
+/// Rows of a batch that have no record.
 struct MissingRows {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
@@ -52,10 +52,10 @@ struct BatchBuffer {
       std::size_t unit_bytes = 0;
       std::uint64_t capacity = 0;  ///< units that fit: rows, or steps of a ragged dimension
       bool ragged = false;
-      bool level = false;  ///< of LoD: values are units of the next column, a 0 stands before them
+      bool level = false;  ///< of LoD: values are units of the next column, after a 0
     };
 
-    /// A layout of so many bytes is one that cannot be: it needs these, or more.
+    /// A layout of so many bytes is impossible: it needs these, or more.
     static constexpr std::size_t kMostBytes = std::numeric_limits<std::int64_t>::max();
 
     Layout() = default;
@@ -94,11 +94,12 @@ struct BatchBuffer {
   };
 
   OrderSpan span;
-  /// Of its delivery: dropped ones have one, too. For writers, as soon as it has a task.
+  /// The number of its delivery; dropped ones have one, too. Writers may read it once it has a
+  /// task.
   std::uint64_t sequence = 0;
   std::uint64_t pass = 0;  ///< over the data, that its first row is of
   std::uint32_t rows = 0;
-  /// Records of the source that it stands for, with those that are damaged or packed.
+  /// Records of the source that it holds, with those that are damaged or packed.
   std::uint64_t records = 0;
   std::uint64_t record_bytes = 0;    ///< of them; only if asked for
   std::vector<std::uint64_t> units;  ///< per field, planned
@@ -117,7 +118,7 @@ struct BatchBuffer {
   /// thread that drops the last sees every row written.
   std::atomic<std::uint32_t> pending{0};
 
-  /// Of the records of rows that were written, failed ones aside. Relaxed: `pending` orders it.
+  /// Bytes of the records of written rows, without failed ones. Relaxed: `pending` orders it.
   std::atomic<std::uint64_t> payload_bytes{0};
 
   /// Bytes that its writers left in their blocks, and the blocks whose memory is kept for them, one
@@ -146,16 +147,15 @@ struct BatchBuffer {
 
   /// The same of damaged records that have a place in the batch.
   std::vector<std::uint64_t> damaged_numbers;
-  /// Of the first of these the places in the batch, which do not fall; only if checksums are
-  /// left.
+  /// The places in the batch of the first of these, in rising order; only if checksums are left.
   std::vector<std::uint32_t> damaged_places;
 
   /// Of packed rows: the number of the batch's records up to the end of each; row_numbers are then
   /// of the records.
   std::vector<std::uint32_t> row_ends;
 
-  /// How many places after the first one row `row` stands, if the batch is no user's: rows that
-  /// failed were taken out.
+  /// The place of row `row`, counted from the first one, if the batch is internal: rows that failed
+  /// were taken out.
   std::uint32_t PlaceOf(std::uint32_t row) const {
     for (const RowFailure& failure : failures) row += failure.row <= row ? 1 : 0;
     return row;
@@ -165,7 +165,7 @@ struct BatchBuffer {
 /// A piece of work for a writer: rows into a batch.
 struct WriteTask {
   BatchBuffer* slot = nullptr;
-  /// Null: the memory could not be had, only the holds are dropped.
+  /// Null: there was no memory, so only the holds are dropped.
   BatchBuffer::Extent* extent = nullptr;
   std::uint32_t dst_row = 0;
   std::uint32_t rows = 0;

@@ -51,7 +51,7 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
 void BatchFinisher::SettlePending(BatchBuffer* slot) const {
   if (slot->pending_copies.empty()) return;
   if (!slot->status.ok()) return pool_->LetGoOfBlocks(slot);
-  // What of a dropped batch is damaged counts as that, and may end it in front of what is dropped.
+  // A damaged row of a dropped batch counts as damaged, and may end the batch before dropped rows.
   const bool drops_sums = slot->dropped && !slot->pending_sums.empty();
   if (slot->extents.size() > 1 || !slot->failures.empty() || drops_sums) {
     CheckSums(slot);
@@ -82,7 +82,7 @@ void BatchFinisher::FailSum(std::size_t sum, BatchBuffer* slot) const {
 
 void BatchFinisher::CheckSums(BatchBuffer* slot) const {
   for (std::size_t i = 0; i < slot->pending_sums.size(); ++i) {
-    // The sum of a row that failed while it was written was taken then.
+    // The sum of a row that failed while it was written was checked then.
     const auto failed = [&](const RowFailure& failure) {
       return failure.row == slot->sum_rows[i].row;
     };
@@ -96,7 +96,7 @@ void BatchFinisher::LosePayloads(std::span<const std::uint32_t> sums, BatchBuffe
     if (!slot->pending_sums[sum].Matches()) FailSum(sum, slot);
   }
   if (const Status copied = CopyPending(slot); !copied.ok()) {
-    // Nothing of it can be shown. That is no damage, which may be skipped.
+    // Nothing of it can be shown. This is not damage, which could be skipped.
     EndInFrontOf({0, copied, true, slot->span.begin.pass}, slot);
     slot->row_numbers.clear();
     return;
@@ -109,7 +109,7 @@ void BatchFinisher::LosePayloads(std::span<const std::uint32_t> sums, BatchBuffe
   if (rules_.note_rows) slot->row_numbers.resize(slot->rows);
 }
 
-// What tells whether the parser fits no record: those that it refused before it took one.
+// Keeps the rows that the parser refused before it took one: they tell whether it fits no record.
 void BatchFinisher::CutRefused(BatchBuffer* slot) const {
   std::vector<RefusedRow>& refused = slot->refused;
   std::sort(refused.begin(), refused.end(),
@@ -174,7 +174,7 @@ void BatchFinisher::SettleFailures(BatchBuffer* slot) const {
   if (!rules_.pad) RemoveFailed(slot);
 }
 
-// Those that framing could have found stand in the order of their places.
+// Those that framing could have found are noted in the order of their places.
 void BatchFinisher::NoteDamaged(const RowFailure& failure, std::uint64_t number,
                                 BatchBuffer* slot) const {
   std::vector<std::uint64_t>& numbers = slot->damaged_numbers;
@@ -285,7 +285,7 @@ void BatchFinisher::RemoveFailed(BatchBuffer* slot) const {
   BatchBuffer::Extent& extent = *slot->extents.back();
   const std::vector<BatchBuffer::Layout::Column>& columns = extent.layout.columns();
   const std::span<const RowFailure> gone = slot->failures;
-  // The levels of a row count what stands in the columns before: one row after the other.
+  // The levels of a row count the units of the columns before: one row after the other.
   if (std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.level; })) {
     for (auto it = gone.rbegin(); it != gone.rend(); ++it) RemoveOfLevels(slot, it->row);
   } else {

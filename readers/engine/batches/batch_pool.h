@@ -15,7 +15,7 @@
 
 namespace ringfeed {
 
-/// What a batch wants of its memory, as far as it is planned.
+/// How much memory a batch needs, as far as it is planned.
 struct BatchNeed {
   std::uint64_t sequence = 0;  ///< as of BatchBuffer
   std::uint64_t pass = 0;
@@ -59,7 +59,7 @@ class BatchPool {
   void Learn(std::span<const std::uint64_t> units);
   WriteTask* NewTask();
 
-  // Anybody's calls.
+  // Any thread's calls.
 
   void RecycleTask(WriteTask* task);
   /// A consumer takes the batch, which is the run's until then. False if it was let go of.
@@ -93,8 +93,8 @@ class BatchPool {
   void Prepare(BatchBuffer* slot, const BatchNeed& need);
   std::unique_ptr<BatchBuffer::Extent> MakeExtent(std::span<const std::uint64_t> capacity,
                                                   Status* status);
-  /// The arena has no piece for one more slot: goes on with those that there are, if these are
-  /// enough. False if `slot` is one of those.
+  /// The arena has no piece for one more slot: goes on with the existing slots, if these are
+  /// enough. False if `slot` is one of them.
   bool DropSpareSlot(const BatchBuffer* slot);
 
   const Options options_;

@@ -1,4 +1,4 @@
-// All of this runs within the plan, on the worker whose turn that is. The exceptions are
+// All of this runs within the plan, on the worker that has the turn. The exceptions are
 // MakeInstance and MakeMask, which a consumer calls for a batch that it holds.
 //
 // What holds between two calls: planned_ has the batches in their order. Only the last one may be
@@ -415,7 +415,7 @@ void BatchSink::CloseRest(bool drop) {
     tally_.delivered -= rows;
     tally_.dropped += rows;
     batch.dropped = true;
-    --next_number_;  // the next batch has it
+    --next_number_;  // the next batch gets it
   }
   Close(batch);
 }

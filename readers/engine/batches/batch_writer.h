@@ -78,18 +78,18 @@ class BatchWriter {
                    WriterScratch* scratch) const;
   void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                   WriterScratch* scratch) const;
-  /// The checksums that framing left of rows [begin, end), which fail if they do not match.
+  /// Checks the sums that framing left of rows [begin, end); rows that do not match fail.
   static void CheckSums(const LeavableRows& rows, std::size_t begin, std::size_t end,
                         WriterScratch* scratch);
-  /// The same of rows whose fields are left, as far as the CPU takes them.
+  /// The same for rows whose fields are left, as far as the CPU takes their sums.
   void CheckLeft(const WriteTask& task, WriterScratch* scratch) const;
   static void FailPayload(const LeavableRows& rows, std::size_t row, WriterScratch* scratch);
   static std::size_t CachedRows(std::span<const RecordSpan> rows);
   static std::size_t FetchedRows(std::span<const RecordSpan> rows);
   void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
-  /// Notes the blocks that the task's rows stand in, and how many of each.
+  /// Notes the blocks of the task's rows, and how many rows each has.
   static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);
-  /// Rows whose mapped file lost pages meanwhile may be zeros: they failed.
+  /// Fails rows whose mapped file lost pages meanwhile: they may be zeros.
   static void FailShrunk(const WriteTask& task, WriterScratch* scratch);
   void DropHolds(const WriteTask& task, WriterScratch* scratch) const;
   static void NoteRows(const WriteTask& task);

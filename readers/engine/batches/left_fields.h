@@ -27,7 +27,7 @@ struct LeavableRows {
                                   : task->refs[row].row;
   }
   bool unchecked(std::size_t row) const { return block_of(row).Unchecked(row_of(row)); }
-  /// Whether there may be such a row.
+  /// Whether any checksum may still be to be taken.
   bool AnyUnchecked() const {
     return std::any_of(blocks.begin(), blocks.end(),
                        [](const Block* block) { return !block->frame.unchecked.empty(); });
@@ -52,9 +52,9 @@ struct LeftCopies {
   }
 };
 
-/// Has long fields of rows stay in their blocks: the batch gets a PendingCopy for each, and keeps
-/// the blocks. All rows of a task alike, field by field; and only as long as the host has memory
-/// for blocks that are kept, else the rows are written as ever. Immutable; by any writer.
+/// Leaves long fields of rows in their blocks: the batch gets a PendingCopy for each, and keeps the
+/// blocks. It does so for all rows of a task alike, field by field, and only as long as the host
+/// has memory for kept blocks; else the rows are written as usual. Immutable; by any writer.
 class LeftFields {
  public:
   LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanSink::Host* host);
@@ -89,7 +89,7 @@ class LeftFields {
                  const ColumnTarget& target, LeftCopies* left) const;
   /// Whether the copies are most of what the rows' records are.
   static bool IsMostOf(const LeavableRows& rows, const std::vector<PendingCopy>& copies);
-  /// The sums of the rows: of what is not copied they are taken.
+  /// Adds the sums of the rows; takes those of bytes that are not copied.
   static void AddSums(const LeavableRows& rows, LeftCopies* left);
   static void AddSum(const LeavableRows& rows, std::size_t row, std::span<const std::size_t> copies,
                      LeftCopies* left);

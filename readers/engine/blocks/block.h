@@ -138,11 +138,11 @@ struct Block {
   /// The place of a record; without the offset if it is not in the file as it is (decompressed,
   /// moved since).
   DataPlace PlaceOf(std::uint32_t row) const;
-  /// What its file, decompressed, has in front of a record, if all of it was framed
-  /// together with the record; none if that is not known.
+  /// The bytes of its file, decompressed, in front of a record, if all of them were framed together
+  /// with the record; none if that is not known.
   std::optional<std::span<const std::byte>> BytesBefore(std::uint32_t row) const;
-  /// Whether a mapped file of the block was found shorter than its mapping, and whether that is the
-  /// row's: its bytes may be zeros in place of data.
+  /// Whether a mapped file of the block was found shorter than its mapping, and whether it is the
+  /// row's file: its bytes may be zeros in place of data.
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
   /// Why that row cannot be had.
@@ -180,7 +180,7 @@ class BlockMemory final : public FrameMemory {
   std::byte* Allocate(std::size_t bytes) override;
   /// Whether there was no more.
   bool exhausted() const { return exhausted_; }
-  /// The block owns what was allocated since the last call; what is left of the last run goes back.
+  /// Gives the block what was allocated since the last call; frees the rest of the last run.
   void GiveTo(Block* block);
 
  private:

@@ -35,7 +35,7 @@ std::uint64_t PassesOf(const ExecutionPlan& plan, std::size_t stages) {
   return plan.passes / joined;
 }
 
-/// The batches of what is left of a pass.
+/// The batches of the rest of a pass.
 struct BatchCut {
   BatchCut(std::uint64_t places, std::uint64_t rows, bool drop_remainder)
       : batches(places / rows + (drop_remainder || places % rows == 0 ? 0 : 1)),
@@ -60,9 +60,9 @@ std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOpt
   return std::make_shared<const RecordSet>(source.names, source.sources, how);
 }
 
-/// The files whose records have no numbers. What an order by number would be without them is
-/// another order, so there is none, whatever is done with damage: a failure with what the first of
-/// them says, the names of some more, and what can be done.
+/// The failure for files whose records have no numbers. Without them the order by number would be
+/// another one, so there is none, whatever is done with damage. It has the first file's failure,
+/// the names of some more, and what can be done.
 Status WithoutNumbers(std::span<const RecordSet::File* const> files, std::size_t of_files) {
   constexpr std::size_t kNamed = 3;
   const Status& first = files.front()->status;
@@ -142,8 +142,8 @@ std::uint64_t LookBack(std::span<const OrderStage> stages) {
   return rows;
 }
 
-/// Whether passes of the mixture that are joined into one differ in length by its weights: a set
-/// without end gives so many records as come beside the sets that have one.
+/// Whether joined passes of the mixture differ in length by its weights: a set without end gives as
+/// many records as come beside those of the sets that have one.
 bool JoinsByWeights(const MixSource& mix, std::span<const OrderStage> stages) {
   const auto joins = [](const OrderStage& stage) {
     return stage.kind == OrderStage::Kind::kMultiPass && stage.amount != 1;
@@ -209,7 +209,7 @@ void IndexedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
 
 IndexedSource::Losses IndexedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {
   Losses losses;
-  // Of passes without end that are joined into one the first one tells.
+  // If endless passes are joined into one, the first one tells.
   const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(plan_, stages));
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const OpenOptions& options = SourceOf(i).options;
@@ -292,7 +292,7 @@ void IndexedSource::CheckMix(const std::string& mix,
   const Status status = ParseMixText(mix, WeightsOf(*plan_.source.mix), &state, &other_weights);
   if (!status.ok()) throw Error(status);
   if (!other_weights) return;
-  // What is left out was made of places that the weights of before dealt.
+  // The left-out batches were made of places that the old weights gave.
   throw Error(Status(StatusCode::kInvalidArgument,
                      "the weights of a mixture do not change within a segment, of which " +
                          std::to_string(mark->outputs) +
@@ -395,9 +395,9 @@ std::vector<RecordRange> IndexedSource::RangesOf(std::span<const std::uint64_t> 
 
 namespace {
 
-// What a file counts as: nothing if it is not there, may not be read or is no data, as it will be
-// when the position is restored. What fails to be read may be there again then, so a position that
-// took it for nothing would be refused: it is tried again, and fails with words.
+// The facts of a file: none if it is not there, may not be read or is no data, as it will count
+// when the position is restored. A file that fails to be read may be there again then, and a
+// position without it would be refused: so reading is tried again, and then fails with a message.
 FileFacts FileFactsOf(const std::string& name, const std::shared_ptr<Source>& store,
                       const OpenOptions& options) {
   constexpr int kTries = 3;

@@ -65,7 +65,7 @@ void Ledger::NoteOpened(const IoChoice& choice) {
 }
 
 void Ledger::Add(const RowTally& before, const RowTally& now) {
-  // A rest that is dropped was on its way before.
+  // A dropped rest was counted as on its way before.
   const std::uint64_t dropped = now.dropped - before.dropped;
   records_.fetch_add(now.delivered - before.delivered + dropped, std::memory_order_relaxed);
   if (dropped != 0) dropped_.fetch_add(dropped, std::memory_order_relaxed);

@@ -99,8 +99,8 @@ class PlanStages {
 /// (docs/internals/WAITING.md says which).
 class Planner {
  public:
-  /// What it needs of the run around it, beside what its last stage needs. All calls come
-  /// from the thread that runs the plan; none waits.
+  /// What it needs of the run around it, besides what its last stage needs. All calls come from the
+  /// thread that runs the plan; none waits.
   class Host : public PlanSink::Host {
    public:
     virtual bool stopping() const = 0;
@@ -121,7 +121,7 @@ class Planner {
     virtual void NoteBacklog(bool backlogged) = 0;
   };
 
-  /// What it plans, for the time of the run. Nothing is owned but the stages.
+  /// What it plans, for the time of the run. It owns only the stages.
   struct Input {
     const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
     std::size_t stages_by_index = 0;         ///< so many of these
@@ -141,24 +141,23 @@ class Planner {
   /// a stage throws ends the run after what is planned.
   void GoOn();
 
-  /// The sums of all rows if the sink had all of them: what an end that is OK says. The sink's
-  /// host calls it, from within GoOn.
+  /// An end that is OK: checks the sums of all rows, if the sink had all of them. The sink's host
+  /// calls it, from within GoOn.
   Status CheckedEnd(const Status& given) const;
 
-  /// More damage than is allowed (max_damaged) has been met by now, in blocks or by writers; else
-  /// OK. Any thread.
+  /// The failure if more damage than max_damaged allows was found so far, in blocks or by writers;
+  /// else OK. Any thread.
   Status WhyTooMuchDamage() const;
 
   /// Passes over the source that ended, with those before the run's start. Any thread.
   std::uint64_t passes_ended() const { return passes_ended_.load(std::memory_order_relaxed); }
-  /// The same, of those that ended in front of a row that failed: what a shuffle holds of a pass
-  /// comes after its end. Any thread.
+  /// The same, for passes that ended before a row that failed: a shuffle may hold rows of a pass
+  /// until after its end. Any thread.
   std::uint64_t passes_come() const {
     const std::uint64_t ended = passes_ended();
     return failure_stage_ == nullptr ? ended : std::min(ended, failure_stage_->failed_pass());
   }
-  /// Whether a row that fails ends the order at its place in it, and not at its block's. Any
-  /// thread.
+  /// Whether a row that fails ends the order at its own place, and not at its block's. Any thread.
   bool fails_in_order() const { return failure_stage_ != nullptr; }
   /// Payload bytes of all blocks that were planned. Within GoOn, and with no planner at work.
   std::uint64_t bytes_taken() const { return bytes_taken_; }
@@ -182,7 +181,7 @@ class Planner {
   bool TakeBlock(Block** block);
   void PlanBlock(Block* block);
   void HandOn(Block* block);
-  /// Whether the block ends a turn, a pass or the run. It is gone: these are what it said.
+  /// What a block ends: a turn, a pass or the run. A copy, since the block is gone.
   struct BlockEnds {
     std::size_t lane;
     bool turn;
@@ -208,12 +207,13 @@ class Planner {
   void EndPass();
   /// Why further passes over these data, which have no end, would bring nothing; or OK.
   Status WhyPassesAreVain();
-  /// The same of a pass without a row for this rank, or whose rows all came to nothing.
+  /// The same for a pass without a row for this rank, or whose rows all came to nothing.
   Status WhyNoRowCame() const;
-  /// What is known of passes that brought nothing so far. A pass that is joined to the next one may
-  /// be held back by stages, and dropped later.
+  /// What is known of passes that brought nothing so far. Stages may hold back a pass that is
+  /// joined to the next one, and drop it later.
   struct Quiet {
-    RowTally since{};                        ///< of the sink, as it began: at the end of a pass
+    RowTally since{};                        ///< the sink's tally when this began, at the end of a
+                                             ///< pass
     std::uint64_t kept = 0;                  ///< as PlanSink::Settled, then
     std::uint64_t from = 0;                  ///< rows_kept_ then
     std::optional<std::uint64_t> a_pass{};   ///< rows_kept_ after its first pass
@@ -224,10 +224,10 @@ class Planner {
   bool BringsNothing();
   /// Whether a later pass reads files that this one did not: other ranks' share.
   bool GetsOtherFiles() const;
-  /// Whether this pass met nothing at all, and so will the others.
+  /// Whether this pass found nothing at all, so that later ones will not either.
   bool IsLikeAllPasses() const;
   void Finish(const Status& status);
-  /// The same with what has no place in the order: nothing that a shuffle holds is delivered.
+  /// Ends with a failure that has no place in the order: nothing that a shuffle holds is delivered.
   void FinishWithoutPlace(const Status& why);
 
   const Input input_;
@@ -240,7 +240,7 @@ class Planner {
   const std::uint64_t damaged_before_;  ///< by earlier runs
   LaneTurns turns_;
   Pass pass_;
-  Status other_order_;                ///< why what is left out was not delivered like this
+  Status other_order_;                ///< why what is left out was delivered in another order
   const std::uint64_t most_held_;     ///< rows that the stages hold back
   const std::uint64_t most_dropped_;  ///< rows that they may drop in turn, and keep others
   Quiet quiet_;
