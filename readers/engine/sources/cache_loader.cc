@@ -50,7 +50,7 @@ CacheLoader::Loaded CacheLoader::Load(std::size_t file, std::uint64_t bytes) {
   posix_fadvise(descriptor_, static_cast<off_t>(asked_), static_cast<off_t>(loaded.bytes),
                 POSIX_FADV_WILLNEED);
   asked_ += loaded.bytes;
-  // What is owed beyond a step is not kept: reads that come all at once do not bring a flood.
+  // Bytes owed beyond a step are dropped: reads that come all at once must not bring a flood.
   owed_bytes_.store(0, std::memory_order_relaxed);
   if (asked_ < file_bytes_) return loaded;
   loaded.whole = file_;

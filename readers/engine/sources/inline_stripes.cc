@@ -157,16 +157,16 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
 }
 
 bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& failure) {
-  if (!block->status.ok()) return false;  // a record before it failed, which ends the file
+  if (!block->status.ok()) return false;  // an earlier record failed, which ends the file
   const OpenOptions& options = *context_->options;
   std::string doubt;
   const std::uint64_t doubtful = std::min(position_, DoubtfulFrom(*block, end, &doubt));
   std::unique_ptr<Framer> framer;
   if (options.on_damage == OnDamage::kSkip) {
     const std::uint64_t at = position_;
-    Frame(block, {}, at, true);     // to be told of what it was passing over
+    Frame(block, {}, at, true);     // tells what it was passing over
     block->frame.warnings.clear();  // this is not the file's end
-    // Of a file whose size is known the framer takes that for its end, and says that it shrank.
+    // If the file's size is known the framer takes that for its end, and says that it shrank.
     if (file_bytes_ != kUnknownSize) {
       std::erase_if(block->frame.damage,
                     [at](const DamagedRange& range) { return range.begin >= at; });
@@ -206,7 +206,7 @@ void InlineStripes::LookForEnd(Block* block) {
   std::size_t got = 0;
   const Status failure = ReadMore(position_, unused_, &got);
   unused_.resize(got);
-  if (got > 0) return;  // a failure is met again
+  if (got > 0) return;  // the next read meets the failure again
   if (failure.ok()) {
     SetEnd(position_);
     Frame(block, {}, position_, true);
@@ -262,7 +262,7 @@ class DecompressedStripes final : public InlineStripes {
   }
 
  private:
-  /// Whole members may be gone, or all of them: their absence is no damage of what is left.
+  /// Whole members may be missing, or all of them: that is no damage of what is left.
   Status WhyShort() const {
     if (file_->size() >= scheduled_bytes_) return {};
     return Status(StatusCode::kTruncated, "the file ends at " + std::to_string(file_->size()) +

@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-/// So many units ahead of the one that is framed the first bytes are fetched.
+/// The first bytes of a unit are fetched while the one so many units before it is framed.
 constexpr std::size_t kFetchUnits = 6;
 constexpr std::size_t kFetchBytes = 512;
 constexpr std::size_t kLine = 64;

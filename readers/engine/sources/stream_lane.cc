@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kReadBytes = 512 * 1024;
 constexpr std::size_t kLeastReadBytes = 4096;
 
-// Of a peer that takes connections and closes them.
+// Waits before the next try: the peer may take connections and close them.
 void Pause(const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kBetweenTries{20};
   std::mutex mutex;
@@ -104,7 +104,7 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
     doubt = doubtful_.Describe(*block, decompressed_->member_begin(), end);
   }
   if (damage && framer_ != nullptr && on_damage() == OnDamage::kSkip) {
-    // To be told of what it was passing over.
+    // Tells what it was passing over.
     BlockMemory memory(context_->arena);
     framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
     end_framed_ = true;
@@ -159,13 +159,13 @@ void StreamLane::StartDecompressing(Compression compression) {
 
 bool StreamLane::Detect(Block* block) {
   const std::string& asked = format_name_;
-  // An interactive stream may have said enough long before its head is full.
+  // The bytes of an interactive stream may be enough long before its head is full.
   const auto knows_enough = [&] { return IsFormatTold(asked, stream_->name(), carry()); };
   while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }
   const bool nothing_came = stream_done_ && carried_ == 0;
-  if (nothing_came && ends_.may_be_empty) return true;  // of no format
+  if (nothing_came && ends_.may_be_empty) return true;  // a stream of no format
   if (nothing_came && asked.empty()) {
     block->status = Status(StatusCode::kInvalidArgument,
                            "the stream ended without a byte, so nothing tells its format: name one",

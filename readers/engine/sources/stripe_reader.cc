@@ -157,7 +157,7 @@ bool StripeReader::PassUnreadable(Block* block, std::uint64_t to, const Status& 
   const std::uint64_t at = position_;
   std::vector<DamagedRange>& damage = block->frame.damage;
   const std::size_t before = damage.size();
-  Frame(block, {}, at, true);  // to be told of what it was passing over
+  Frame(block, {}, at, true);  // tells what it was passing over
   // It takes this for the end of the file, and says that the file shrank.
   std::erase_if(damage, [at](const DamagedRange& range) { return range.begin >= at; });
   for (std::size_t i = before; i < damage.size(); ++i) damage[i].end = std::min(damage[i].end, at);
@@ -256,7 +256,7 @@ void StripeReader::FailDamaged(Block* block, std::size_t first_row) {
   std::vector<RecordSpan>& records = block->frame.records;
   std::vector<DamagedRange> damage = std::exchange(block->frame.damage, {});
   if (!damage.empty() && damage.front().begin == failed_at_) {
-    // The record that has failed already.
+    // Removes the record that has failed already.
     damage.erase(damage.begin());
     if (first_row < records.size() && records[first_row].damaged()) {
       block->frame.EraseRecord(first_row);
@@ -338,7 +338,7 @@ SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
 
 namespace {
 
-/// A file that stands in memory: no copy at all, records point into the mapping.
+/// A file that is in memory: no copy at all, records point into the mapping.
 class MappedStripes final : public StripeReader {
  public:
   using StripeReader::StripeReader;
@@ -348,7 +348,7 @@ class MappedStripes final : public StripeReader {
     if (position_ < limit() || file_bytes_ == 0) {
       const std::uint64_t start = position_;
       const std::uint64_t framed_from = framed_from_;
-      // What is not looked at needs no room in the cache.
+      // Bytes that are not read need no room in the cache.
       const bool cached = context_->written && !left_most_;
       const std::uint64_t part_end =
           cached ? std::min(part_limit(), start + kMemoryPartBytes) : part_limit();
@@ -358,7 +358,7 @@ class MappedStripes final : public StripeReader {
       if (file_->damaged()) {
         FrameAgain(block, {start, end, part_end, framed_from});
       } else if (end < file_bytes_ && (position_ >= end || position_ == start)) {
-        // It was shorter already when it was mapped: nothing that was scheduled follows.
+        // It was shorter already when it was mapped: nothing of what was scheduled follows.
         NoteShortFile(block, std::min(position_, end));
       }
     }
@@ -390,8 +390,8 @@ class MappedStripes final : public StripeReader {
   std::size_t known_ = 0;  ///< pages that the medium did not give, as of the last part
 };
 
-// What was framed in this part may be zeros in place of data: since the file shrank, or because the
-// medium did not give a page.
+// The bytes framed in this part may be zeros in place of data: the file shrank, or the medium did
+// not give a page.
 void MappedStripes::FrameAgain(Block* block, const Part& part) {
   if (file_->shrank()) {
     if (!block->status.ok()) return;
@@ -426,7 +426,7 @@ void MappedStripes::NoteUnreadable(std::uint64_t start) {
   careful_.Forget(start);
 }
 
-// Makes a framer that has framed what stands in front of `start`. It may look on up to `end`.
+// Makes a framer that has framed what precedes `start`. It may look on up to `end`.
 void MappedStripes::FrameUpTo(std::uint64_t start, std::uint64_t end) {
   const FramerOptions options = Framing(context_->options->on_damage);
   framer_ = framed_from_ == 0 ? format_->NewFramer(options)

@@ -34,7 +34,7 @@ class StageClock {
   std::atomic<std::int64_t> ns_{0};
 };
 
-/// A counter of the same kind.
+/// A counter with the same rules.
 class StageCount {
  public:
   void Add(std::uint64_t n) {
@@ -120,7 +120,7 @@ struct StripeInput {
   std::shared_ptr<InputFile> file;
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;
-  /// Of the file, and the stripes of that; kUnknownSize for what a compressed one decompresses to.
+  /// The file's bytes and stripes; kUnknownSize for what a compressed one decompresses to.
   std::uint64_t bytes = 0;
   std::uint64_t stripes = 0;
 };
@@ -138,8 +138,8 @@ class StripeReader {
   virtual bool ReadPart(Block* block) = 0;
   /// The bytes in memory that the next part will start with; empty if they are not in memory.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
-  /// Whether ReadPart never waits for a medium, and the last one looked at all bytes: then they are
-  /// in the cache, and should be written soon.
+  /// Whether ReadPart never waits for a medium, and the last one read all bytes: then they are in
+  /// the cache, and should be written soon.
   virtual bool frames_hot() const { return true; }
   std::uint64_t stripes_left() const { return stripes_ - stripe_; }
 
@@ -163,9 +163,9 @@ class StripeReader {
                     std::size_t* got);
   /// Sorts damage: untrusted bytes begin before what was noted earlier.
   static void SortDamage(Block* block);
-  /// The end of an input whose size was not known: there are that many bytes.
+  /// Sets the end of an input of unknown size: it has that many bytes.
   void SetEnd(std::uint64_t bytes);
-  /// The file turned out to end before its size at opening.
+  /// Notes that the file ends before its size at opening.
   void NoteShortFile(Block* block, std::uint64_t end);
   /// Ends this part, and the stripe once all records that start in it were framed.
   void FinishPart(Block* block);
@@ -185,10 +185,10 @@ class StripeReader {
   /// As FrameInput. Not any more if the bytes after the last record cannot be read: a checksum may
   /// be left only if they are a header.
   std::size_t leaves_sums_from_;
-  bool left_most_ = false;  ///< of the records that were framed last, most checksums
+  bool left_most_ = false;  ///< most of the records framed last left their checksums
   BlockMemory memory_;
   CarefulReads careful_;
-  std::uint64_t framed_from_ = 0;  ///< what framer_ has seen begins there
+  std::uint64_t framed_from_ = 0;  ///< the first place that framer_ has seen
   std::uint64_t stripe_ = 0;
   std::uint64_t position_ = 0;  ///< the start of the next record
   std::uint64_t records_ = 0;   ///< framed before the current part, damaged ones too
@@ -199,7 +199,7 @@ class StripeReader {
   /// Goes on at `to`, after bytes that cannot be read. False if nothing tells what is there: the
   /// rest of the file is lost.
   bool PassUnreadable(Block* block, std::uint64_t to, const Status& why);
-  /// Rows from that one on, of `bytes` at `offset`, that cannot be read are damaged.
+  /// Makes rows from that one on, of `bytes` at `offset`, damaged if they cannot be read.
   void LoseUnreadable(Block* block, std::size_t first_row, std::span<const std::byte> bytes,
                       std::uint64_t offset);
   /// Whether records after the one that failed are framed too (Block::fails_in_order).

@@ -40,8 +40,8 @@ class BlockShuffleStage final : public PlanStage {
 };
 
 /// The window shuffle: record i of a pass gets the key i + W * u, u = draw(seed, epoch, i) / 2^32,
-/// and records leave in the order of their keys, equal keys in the order of i. There is no history:
-/// a position is the last key delivered. WindowCursor gives the same order by numbers.
+/// and records leave in the order of their keys, equal keys in the order of i. It has no history:
+/// the last key delivered is a position. WindowCursor gives the same order by numbers.
 class WindowShuffleStage final : public PlanStage {
  public:
   /// Pass p of this stage is epoch first_epoch + p.
@@ -77,7 +77,7 @@ class WindowShuffleStage final : public PlanStage {
   std::vector<RowRef> out_;
 };
 
-/// Joins `passes` passes of its input into one: lets every passes-th end through; 0: none.
+/// Joins `passes` passes of its input into one: lets each passes-th end through; 0: none.
 class MultiPassStage final : public PlanStage {
  public:
   explicit MultiPassStage(std::uint64_t passes) : passes_(passes) {}

@@ -51,8 +51,8 @@ class LateWakes {
     pool->AskAllToLook();
   }
 
-  /// The look that a worker was asked for, from that worker: `has_work()` or, for all of them the
-  /// first one's, `plan()` finds something. `stopping()`: then nothing is late.
+  /// The look that a worker was asked for, by that worker: whether `has_work()`, or, only for the
+  /// first worker, `plan()` finds something. If `stopping()` nothing is late.
   template <typename Pool, typename HasWork, typename Plan, typename Stopping>
   void LookAgain(std::size_t worker, Pool* pool, HasWork&& has_work, Plan&& plan,
                  Stopping&& stopping) {
@@ -88,7 +88,7 @@ class LateWakes {
   std::uint64_t silent_wakes_ = kNever;
   std::uint64_t silent_taken_ = kNever;
   ProcessorTurns silent_turns_;
-  // Statistics, and what is compared with something as old: nothing is read because of them.
+  // Statistics, and values compared with equally old ones: they order no other memory.
   std::atomic<bool> counts_{true};
   std::atomic<std::uint64_t> asked_wakes_{0};
   std::atomic<std::uint64_t> count_{0};

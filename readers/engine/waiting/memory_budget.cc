@@ -18,7 +18,7 @@ class QuotaHolders {
  public:
   /// The process's.
   static QuotaHolders& All() {
-    // Never destroyed: pipelines may be later still.
+    // Never destroyed: pipelines may end even later.
     static constinit PerProcess<QuotaHolders> holders;
     return holders.Get();
   }
@@ -94,11 +94,11 @@ void MemoryBudget::Reserve(std::size_t reading_bytes) {
   reading_ = reading_bytes;
   const std::size_t least = reading_ + reading_ / 2;
   const std::size_t wanted = asked_ == 0 ? least : std::max(asked_, least);
-  // Half of what is free is for others, and for pieces that find no contiguous place; but what the
-  // chain cannot do without it gets.
+  // Half of what is free is for others, and for pieces that find no contiguous place. But the chain
+  // gets what it cannot do without.
   if (asked_ == 0) limit_ = std::max(limit_, least);
   if (limit_ < least || !Hold(wanted)) Refuse(wanted);
-  // What is held back for order may use what reading and batches do not need.
+  // Blocks held back for the order may use what reading and batches do not need.
   held_limit_ = (reserved_ - reading_) * 3 / 4;
 }
 
@@ -158,7 +158,7 @@ void MemoryBudget::GrowKept() {
   if (!kept_refused_.exchange(false, std::memory_order_relaxed)) return;
   const std::size_t most = most_kept_.load(std::memory_order_relaxed);
   if (most >= wanted_kept_) return;
-  // Other pipelines may need what is unreserved: a part of it at a time.
+  // Other pipelines may need the unreserved memory: takes a part of it at a time.
   const std::size_t more = std::min(wanted_kept_ - most, arena_->unreserved_bytes() / 4);
   const std::size_t needed = reading_ + held_limit_ + batches_ + most + more;
   if (needed > limit_ || (needed > reserved_ && !Hold(needed))) return;
@@ -177,7 +177,7 @@ bool MemoryBudget::Keep(std::size_t bytes) {
 }
 
 bool MemoryBudget::GrowHeld(std::size_t needed) {
-  // Others may need the rest: an eighth more than this, so that it is seldom.
+  // Others may need the rest: takes an eighth more than this, so that growth is seldom.
   const std::size_t roomy = std::min(needed + std::max(needed, held_limit_) / 8, MostHeld());
   return needed <= roomy && (Cover(roomy, batches_) || Cover(needed, batches_));
 }

@@ -28,7 +28,7 @@ class BasicOutbox {
   explicit BasicOutbox(std::size_t capacity, const BasicRingOptions<Policy>& options = {})
       : ring_(capacity, options) {}
 
-  /// Whether delivery `number` has room. If it has not, the next take says that there is some.
+  /// Whether delivery `number` has room. If not, the next take calls plan_is_wanted.
   bool HasRoom(std::uint64_t number) {
     if (ring_.HasRoom(number) != QueueResult::kFull) return true;
     // Order: acq_rel, here and in NoteTaken: a consumer comes first, and its room is seen, or
@@ -66,9 +66,9 @@ class BasicOutbox {
   /// Whether something is out, and may come back.
   bool IsAnyOut() const { return out_.load(std::memory_order_acquire) > 0; }
 
-  /// Nothing follows number - 1, for that reason; consumers hear of it by Close. Of several ends
-  /// the first one in the order counts; `within`: this one is within number - 1, and so stands in
-  /// front of what else ends there.
+  /// Nothing follows number - 1, for that reason; consumers hear of it by Close. If there are
+  /// several ends, the first one in the order counts. `within`: this end is within number - 1, and
+  /// so comes before other ends there.
   void NoteEnd(std::uint64_t number, const Status& why, bool within = false) {
     const std::lock_guard lock(mutex_);
     if (number > end_ || (number == end_ && !within)) return;
@@ -76,7 +76,7 @@ class BasicOutbox {
     status_ = why;
   }
   void Close(std::uint64_t number) { ring_.Close(number); }
-  /// change(&status) may give another reason.
+  /// change(&status) may replace the reason.
   template <typename Change>
   void ChangeStatus(Change&& change) {
     const std::lock_guard lock(mutex_);

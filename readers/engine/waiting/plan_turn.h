@@ -32,18 +32,18 @@ class BasicPlanTurn {
     }
   }
 
-  /// The same by a thread that does not plan itself: some worker is to. wake() wakes one.
+  /// The same by a thread that does not plan itself: a worker must. wake() wakes one.
   template <typename WakeOne>
   void Ask(WakeOne&& wake) {
-    // Order: release pairs with the exchange in TakeAsk; what was written before is seen.
+    // Order: release pairs with the exchange in TakeAsk, which sees what was written before.
     asked_.store(true, std::memory_order_release);
     wake();
   }
   /// Whether a thread asked: then the caller must call Request.
   bool TakeAsk() { return IsAsked() && asked_.exchange(false, std::memory_order_acq_rel); }
-  /// What a worker looks at before it sleeps.
+  /// A worker looks at this before it sleeps.
   bool IsAsked() const { return asked_.load(std::memory_order_relaxed); }
-  /// Whether the plan runs, or is to: a hint.
+  /// Whether the plan runs, or will: a hint.
   bool IsBusy() const { return IsAsked() || requests_.load(std::memory_order_relaxed) != 0; }
 
  private:

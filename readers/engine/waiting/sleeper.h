@@ -30,8 +30,8 @@ class BasicSleeper {
   /// measure it.
   template <typename HasWork, typename Around>
   void Sleep(HasWork&& has_work, Around&& around) {
-    // What is written before a wake that is counted here is seen by has_work. Order: acquire pairs
-    // with the read-modify-write in Wake.
+    // has_work sees what was written before a wake that is counted here. Order: acquire pairs with
+    // the read-modify-write in Wake.
     looked_at_.store(WakesOf(word_.load(std::memory_order_acquire)), std::memory_order_relaxed);
     const auto key = events_.PrepareWait();
     if (has_work()) return events_.CancelWait(key);
@@ -77,7 +77,7 @@ class BasicSleeper {
   /// How often it was woken so far.
   std::uint64_t wakes() const { return WakesOf(word_.load(std::memory_order_relaxed)); }
 
-  /// Has it look whether a wake was left out. No wake: nothing has changed.
+  /// Makes it look whether a wake was left out. No wake: nothing has changed.
   void AskToLook() {
     // Relaxed: the asking thread waits, and hands nothing over.
     look_again_.store(true, std::memory_order_relaxed);

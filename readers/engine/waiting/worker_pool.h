@@ -27,7 +27,7 @@ template <typename Task>
 class WorkerPool {
  public:
   struct Hooks {
-    /// A worker that may be in its engine is woken: the engine is to be interrupted. May be empty.
+    /// A worker that may be in its engine is woken: interrupts the engine. May be empty.
     std::function<void(std::size_t)> interrupt{};
     /// A test's: whether to leave a wake out, as a mistake in the protocol would. May be empty.
     std::function<bool()> leaves_out_wake{};
@@ -44,7 +44,7 @@ class WorkerPool {
     if (takes_tasks) writers_ = workers_.size();
   }
   std::size_t size() const { return workers_.size(); }
-  /// So many take tasks: the first ones.
+  /// So many workers take tasks: the first ones.
   std::size_t writers() const { return writers_; }
   bool TakesTasks(std::size_t worker) const { return worker < writers_; }
 
@@ -101,11 +101,11 @@ class WorkerPool {
         break;
       }
     }
-    // Always: should it fall asleep just now, it must hear of this.
+    // Always: if it falls asleep just now, it must hear of this.
     Wake(preferred);
   }
 
-  /// So often workers were woken: while they sleep and it stays the same nothing has happened.
+  /// How often workers were woken: if they sleep and it stays the same, nothing has happened.
   std::uint64_t wakes() const {
     std::uint64_t wakes = 0;
     for (const auto& worker : workers_) wakes += worker->sleeper.wakes();
