@@ -88,8 +88,8 @@ std::string AdviceFor(const std::string& stage, const ChainFacts& facts,
                                  : ", or less work in it, would move it.");
 }
 
-/// How long the loop ran, and waited for data in it. The first batch is left out: how late that
-/// comes says nothing of the others.
+/// How long the loop ran, and how long it waited for data. The first batch is left out: the time
+/// until it comes says nothing about the others.
 struct LoopTime {
   double all_s = 0;
   double waited_s = 0;

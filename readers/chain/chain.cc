@@ -27,7 +27,7 @@ constexpr std::size_t kPageBytes = 4096;
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-/// What a source is that options are checked for.
+/// The kinds of source for which options are checked.
 enum class SourceKind : std::uint8_t { kFiles, kSources, kStreams, kOther };
 
 SourceKind KindOf(const SourceNode& node) {
@@ -132,7 +132,7 @@ void UseFileReaders(SourceNode* node) {
   }
 }
 
-/// Options that were tuned for files of one format say little of another's.
+/// Options that were tuned for files of one format mean little for another's.
 void CheckTunedFormat(const SourceNode& node) {
   const OpenOptions& options = node.options;
   if (options.tuned_format.empty()) return;

@@ -92,15 +92,15 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   void RefuseInChild() const;
 
   bool HasConsumer() const { return !Consumers().empty(); }
-  /// Whether what it delivers lies on a device.
+  /// Whether what it delivers is on a device.
   bool IsOnDevice() const;
   /// Throws Error in a thread that works for this chain, or for one that it reads: a function or
   /// source of the chain that waits for the chain would wait for itself.
   void RefuseFromWithin() const;
-  /// Gives its source away: nothing may be built on it, and it may not be read.
+  /// Gives its source away: no node may be built on it, and it may not be read.
   void Retire();
 
-  /// The nodes without consumers that can be reached from here: Paddle's end points.
+  /// The nodes without consumers that are connected with this one: Paddle's end points.
   std::vector<std::shared_ptr<GraphNode>> EndPoints();
   /// Starts all sessions of this node's graph again, even those above it and beside it.
   void ReInit();

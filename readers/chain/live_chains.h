@@ -17,8 +17,8 @@ namespace ringfeed {
 /// What a chain counts, for a look from outside. It has no list that grows with the files, so that
 /// looking is cheap.
 struct ChainCounts {
-  /// As Reader::Stats, but over all starts of the chain in the stages too. Without lists of files
-  /// and damage, and without words. What is in it never falls.
+  /// As Reader::Stats, but the stages also count all starts of the chain. Without lists of files
+  /// and damage, and without words. None of its counts ever falls.
   PipelineStats stats;
   Ledger::PathCounts paths{};
   RunCounts run;

@@ -18,7 +18,7 @@ namespace ringfeed {
 
 class DirectReads;
 
-/// What a Reader is a handle on, for the library alone.
+/// The library's own access to what a Reader is a handle on.
 class ReaderAccess {
  public:
   /// A handle on the chain that ends in `node`.
@@ -51,7 +51,7 @@ class ReaderAccess {
   static std::int64_t RowsBefore(const Reader& reader);
   /// The most rows that a batch of this rank can have; 0 without Batch.
   static std::int64_t WholeRows(const Reader& reader);
-  /// The same, if all but the last ones of passes have so many; else 0.
+  /// The same, if all batches except the last ones of passes have so many; else 0.
   static std::int64_t UsualRows(const Reader& reader);
   /// Why checksums are not left, in a few words; empty if they are.
   static std::string WhySumsAreEarly(const Reader& reader);

@@ -23,7 +23,7 @@ namespace {
 
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
-// A level of LoD as the row has it alone: its ends, counted from the row's start.
+// Makes a level of LoD that of the row alone: its ends count from the row's start.
 void CountFrom(std::int64_t start, std::span<std::byte> ends) {
   for (std::size_t at = 0; at < ends.size(); at += sizeof(std::int64_t)) {
     StoreLe(ends.data() + at, LoadLe<std::int64_t>(ends.data() + at) - start);
@@ -111,7 +111,7 @@ bool ReaderSession::PlanToRead() {
     (void)Planned(&unused);
     return true;
   } catch (const Error& error) {
-    // Close came meanwhile: then reads fail, and do not throw.
+    // Close came meanwhile: reads then fail, and do not throw.
     const std::lock_guard lock(mutex_);
     if (!closed_ || error.status().code() != StatusCode::kCancelled) throw;
     return false;
@@ -151,7 +151,7 @@ Status ReaderSession::MistakeOr(const Status& damage) {
     plan.batch.empty_batches = false;
     OpenOptions& options = plan.source.options;
     options.on_damage = OnDamage::kSkip;
-    // The chain's own may be full, and what is not used of another one costs nothing.
+    // The chain's own arena may be full; an unused other one costs nothing.
     const auto arena = options.arena ? options.arena->arena() : Arena::Default();
     options.arena = std::make_shared<PinnedArena>(arena->bytes());
     ReaderSession skipping(std::move(plan));
@@ -170,7 +170,7 @@ Status ReaderSession::MistakeOr(const Status& damage) {
 }
 
 ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
-  // One record that a parser refuses is damage, and the first hundred of them its own mistake.
+  // One record that a parser refuses is damage; the first hundred in a row are its own mistake.
   if (MayBeMistake(run, status)) status = MistakeOr(status);
   const std::lock_guard lock(mutex_);
   if (run_.get() != &run) return Wait::kStale;
@@ -509,7 +509,7 @@ void ReaderSession::AimSource() {
     if (aim_) {
       wanted_pass_ = aim_->start.source_pass;
     } else if (!wanted_pass_ && (run_ != nullptr || begun_)) {
-      wanted_pass_ = start_->source_pass + SourcePassesOfRun();  // however far it read ahead
+      wanted_pass_ = start_->source_pass + SourcePassesOfRun();  // however far it has read ahead
     }
     pass = wanted_pass_;
   }
@@ -568,7 +568,7 @@ void ReaderSession::Resume() {
       if (HasUserSource()) aim->start.source_pass = SourcePass();
     }
   } catch (const Error& error) {
-    // What was read ahead is gone with the run: reads say why from now on.
+    // What was read ahead is gone with the run: reads report the reason from now on.
     turn_.Fail();
     failure_ = error.status();
     throw;
@@ -576,7 +576,7 @@ void ReaderSession::Resume() {
   TakeAim(*std::move(aim));
   turn_.BeginAgain();
   failure_ = Status();
-  NoteEndedRun();  // nothing fails between this and the run's end: it counts once
+  NoteEndedRun();  // nothing can fail between this and the run's end, so it counts once
   wait_ns_.store(0, std::memory_order_relaxed);
   first_ns_.store(0, std::memory_order_relaxed);
   end_ns_.store(0, std::memory_order_relaxed);
@@ -647,7 +647,7 @@ PipelineStats ReaderSession::Stats() const {
   std::shared_ptr<Run> run;
   bool failed = false;
   {
-    // Its totals are the run's or the ledger's, but for a moment of Resume.
+    // Except for a moment of Resume, its totals are the run's or the ledger's.
     const std::lock_guard lock(mutex_);
     run = run_;
     kept_.ledger->Fill(&stats);

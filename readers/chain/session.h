@@ -103,7 +103,7 @@ class ReaderSession {
   /// Call between the two, first on chains that read others: tells the chain that this one reads
   /// which pass of a data set comes next.
   void AimSource();
-  /// Whether the calling thread is one of the run's: in a function of the chain, or its source.
+  /// Whether the calling thread is one of the run's: in a function or the source of the chain.
   bool IsWithin() const;
   void Close();
   /// Throws Error after Close.
@@ -141,14 +141,14 @@ class ReaderSession {
  private:
   /// Plans the order by index; false if Close came meanwhile. Throws Error.
   bool PlanToRead();
-  /// A delivery and the run that made it: they stay together, whatever ReInit does meanwhile.
+  /// A delivery and the run that made it: they stay together even if a ReInit comes.
   struct Taken {
     std::shared_ptr<Run> run;
     Delivery delivery;
     std::uint64_t generation = 0;
     std::shared_ptr<const RunStart> start{};
   };
-  /// What rows that are handed out are views of; both live as long as what holds the rows.
+  /// Rows that are handed out are views of these; both live as long as the holder of the rows.
   struct Rows {
     std::shared_ptr<Run> run;
     const Delivery::Records* delivery = nullptr;
@@ -205,17 +205,17 @@ class ReaderSession {
   ReadResult LookAtRows(Deadline deadline, std::optional<std::uint64_t>* pass);
   /// LookAhead at what follows these rows.
   ReadResult LookBehindRows(Deadline deadline, bool for_position);
-  /// kTaken: that is known now; kStale: look once more.
+  /// kTaken: it is known now; kStale: look once more.
   Wait LookOnce(const std::shared_ptr<Run>& run, Deadline deadline, bool for_position);
   /// Gives deliveries that nobody will read back to their runs.
   static void LetGo(std::deque<Taken> taken);
   Wait WaitFor(const std::shared_ptr<Run>& run, Taken* taken, const ReadLimits& limits);
-  /// Whether a delivery holds nothing that the user is to see.
+  /// Whether a delivery holds nothing to show to the user.
   bool IsHidden(const Delivery& delivery) const;
   /// Whether ReadNext hands it out.
   static bool Shows(const Delivery& delivery);
   void PassOver(const std::shared_ptr<Run>& run, Delivery delivery);
-  /// The end is seen: what was passed over in front of it counts.
+  /// The end is seen: what was passed over before it counts.
   void CountPassedOver(const Run& run);
   bool HoldsAllSlots(const Run& run);
   /// Waits for a delivery. False if the waiting threads, this one among them, hold what it would
@@ -251,10 +251,9 @@ class ReaderSession {
   /// Error with kCancelled if `stop` or Close ends that: the next call builds it then.
   std::shared_ptr<IndexedSource> Planned(std::string* why, const std::stop_token& stop = {});
   std::shared_ptr<IndexedSource> Plan(const std::stop_token& stop);
-  /// The same number of batches, or that of the end, if the index tells it and there are not so
-  /// many.
+  /// The same number of batches, or that of the end if the index tells that there are fewer.
   std::uint64_t BatchOrEnd(IndexedSource* indexed, std::uint64_t batch) const;
-  /// `counted`: the position is a number of batches alone.
+  /// `counted`: the position is only a number of batches.
   void Aim(ChainPosition position, bool counted);
   /// KnowsPosition, under mutex_.
   bool Settle();
@@ -267,26 +266,26 @@ class ReaderSession {
                              std::uint64_t batch) const;
   /// The chain that the source reads, if it is a user's decorator; else null.
   std::shared_ptr<ReaderSession> InputSession() const;
-  /// As the plan's, with what the input says of itself.
+  /// As the plan's, also with the input's reason.
   std::string WhyNoPosition() const;
   std::string OrderText() const;
   void RefuseWithoutPosition() const;
   /// Under mutex_: the next run starts there.
   void TakeAim(Aimed aimed);
-  /// What positions are compared by.
+  /// Positions are compared by this.
   DataFingerprint Fingerprint();
   /// The same for a chain that reads this one.
   DataFingerprint FingerprintAsInput();
   const char* PolicyName() const {
     return plan_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";
   }
-  /// Rows at a time that positions count.
+  /// Positions count so many rows at a time.
   std::uint64_t PositionRows() const { return plan_.batched ? plan_.batch.size : 1; }
-  /// Of a batch, or, on chains without Batch, of row `row` of what was read.
+  /// Of a batch. On chains without Batch, of row `row` of what was read.
   BatchOrigin OriginOf(const Origin& origin, std::size_t row = 0) const;
   static std::vector<RecordRange> RangesOf(const Origin& origin,
                                            std::span<const std::uint64_t> numbers);
-  /// What is handed out now.
+  /// Notes what is handed out now.
   void NoteDelivered(const Origin& origin, const BatchOrigin& last);
   bool HasUserSource() const {
     return plan_.source.instances != nullptr || plan_.source.records != nullptr;
@@ -341,21 +340,22 @@ class ReaderSession {
   /// of damaged records alone, which ReadNext passes over, do not show.
   ReadingTurn turn_;
   std::shared_ptr<Run> run_;
-  /// Of run_, or of the first one to come. A run's is not changed.
+  /// Of run_, or of the first one to come. It does not change during a run.
   std::shared_ptr<RunStart> start_ = std::make_shared<RunStart>();
   std::optional<Aimed> aim_;                  ///< the start of the next run, for Resume
   std::optional<std::uint64_t> wanted_pass_;  ///< at which Resume starts the source
   bool settled_ = true;                       ///< as Aimed, of began_
   ChainPosition began_;                       ///< what was handed out before the run
-  ChainPosition delivered_;                   ///< what was handed out: batch, run and mark alone
+  ChainPosition delivered_;                   ///< what was handed out: only batch, run and mark
   std::string restored_;                      ///< how the run came to its start
   std::vector<std::uint64_t> passed_over_;    ///< damaged records of batches that had no other rows
-  std::optional<ChainPosition> passed_;       ///< after the last of these: batch and mark alone
+  std::optional<ChainPosition> passed_;       ///< after the last of these: only batch and mark
   std::vector<std::uint64_t> passed_late_;    ///< as passed_over_, of batches that were settled
   std::size_t unsettled_ = 0;                 ///< batches of run_ that were read; with mutex_
   std::uint64_t generation_ = 0;              ///< number of run_, from 0
   std::mutex ending_mutex_;                   ///< one FailBehind at a time; taken before mutex_
-  std::optional<std::uint64_t> failed_at_;    ///< the batch of the last of run_; with mutex_
+  std::optional<std::uint64_t> failed_at_;    ///< the first batch of run_ that was found to fail
+                                              ///< after it was read; with mutex_
   Status failure_;
   bool closed_ = false;
   bool given_up_ = false;      ///< it is closed and nobody takes from run_ any more
@@ -385,7 +385,7 @@ class ReaderSession {
   std::atomic<std::int64_t> first_ns_{0};  ///< clock at the first delivery
   std::atomic<std::int64_t> end_ns_{0};
 
-  bool shown_ = true;                       ///< to a look from outside
+  bool shown_ = true;                       ///< whether LiveChains may show it
   std::vector<StageStats> ended_stages_;    ///< of the runs before run_; with mutex_
   LiveList<ChainCounts>::Membership live_;  ///< with mutex_, but for Leave; goes before all else
 };

@@ -28,7 +28,7 @@ namespace {
   throw Error(Status(code, message));
 }
 
-// Whether records are counted for the order itself, and not only since there are several ranks.
+// Whether the order itself counts records, and not only the split between several ranks.
 bool OrdersByNumber(const ExecutionPlan& plan) {
   const auto by_number = [](const OrderStage& stage) {
     return stage.kind == OrderStage::Kind::kStripes || stage.kind == OrderStage::Kind::kGlobal;
@@ -83,7 +83,7 @@ DataFingerprint ReaderSession::Fingerprint() {
   return *fingerprint_;
 }
 
-// What needs an index is known by it alone. Of what does not, records are not counted for this.
+// What needs an index is known only by it. For other chains records are not counted.
 DataFingerprint ReaderSession::FingerprintAsInput() {
   std::string unused;
   if (plan_.needs_index()) (void)Planned(&unused);
@@ -103,7 +103,7 @@ std::string ReaderSession::WhyNoPosition() const {
   if (!why.empty() || plan_.source.instances == nullptr) return why;
   const Reader input = plan_.source.instances->input();
   if (!input) return why;
-  // A session of Share's own would keep others from building on it.
+  // If Share had a session of its own, no other chain could be built on it.
   const GraphNode& node = *ReaderAccess::NodeOf(input);
   if (std::holds_alternative<ShareNode>(node.kind())) return LowerChain(node).WhyNoPosition();
   return InputSession()->WhyNoPosition();
@@ -212,7 +212,7 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
   return position.ToJson();
 }
 
-// A mixture's weights may have changed since its beginning: it is counted from the run's.
+// A mixture's weights may have changed since its beginning: counts from the run's start.
 PlanPosition ReaderSession::MarkOfMixture(IndexedSource& indexed, const RunStart& start,
                                           std::uint64_t batch) const {
   return indexed.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
@@ -320,7 +320,7 @@ ChainPosition ReaderSession::Understood(const std::string& text) {
            "the position is behind " + std::to_string(position.batch) + " batches, and there are " +
                std::to_string(end) + ": read as many passes as were read before");
   }
-  // Whether its weights may have changed: said here, before anything is lost.
+  // Checks whether its weights may have changed before anything is lost.
   if (plan_.source.mix != nullptr) indexed->CheckMix(position.mix, position.mark);
   return position;
 }
@@ -386,7 +386,7 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
     return result;
   }
   if (!origin.numbers.empty()) result.records = RangesOf(origin, {&origin.numbers[row], 1});
-  // What one read takes stands at consecutive places.
+  // The rows of one read have consecutive places.
   for (const std::size_t failed : origin.failed) row += failed <= row ? 1 : 0;
   result.batch = origin.start->batch + span.first_place + row;
   result.mark = {span.begin.pass, span.begin.place + row + 1, 0};

@@ -48,7 +48,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     origin.damaged.insert(origin.damaged.begin(), passed_over_.begin(), passed_over_.end());
     origin.damaged.insert(origin.damaged.begin(), late.begin(), late.end());
     late.clear();
-    // In front of a failure an empty batch is none that was asked for.
+    // An empty batch before a failure is not one that was asked for.
     const bool shows = session_->plan_.shows_empty_batches() && settled.failure.ok();
     if (slot_->rows == 0 && !shows) {
       settled.kind = SettledBatch::Kind::kNothing;

@@ -19,9 +19,9 @@
 namespace ringfeed {
 namespace {
 
-/// After so long a silence a wait looks whether its own thread is the reason.
+/// After so long without a delivery a wait checks whether its own thread is the reason.
 constexpr std::chrono::milliseconds kAWhile{20};
-/// After so long a silence one that holds nothing looks whether others are.
+/// After so long a wait that holds nothing checks whether other threads are the reason.
 constexpr std::chrono::milliseconds kLook{250};
 /// A thread that has not looked for so long does not wait any more, however slowly it runs.
 constexpr std::chrono::seconds kSeldom{5};
@@ -68,7 +68,7 @@ std::optional<Starvation> ReaderSession::StarvedNow(const Run& run) const {
   const std::optional<std::uint64_t> given_back =
       input != nullptr ? input->StarvedReader() : std::nullopt;
   if (!given_back) return std::nullopt;
-  // Which thread has what was handed out here is not known there.
+  // It is not known there which thread has what was handed out here.
   return Starvation{false, run.holders().given_back() + *given_back};
 }
 
@@ -82,7 +82,7 @@ std::optional<std::uint64_t> ReaderSession::StarvedReader() {
 
 void ReaderSession::FailBecauseHeld(const Run& run) {
   const bool asks = run.holders().AllAsk();
-  // What is held of a decorator's input is known by that alone.
+  // Only the input knows what is held of a decorator's input.
   const bool of_input = plan_.source.instances != nullptr && !run.StarvedBy();
   std::string text = !asks                   ? "the program holds"
                      : run.holders().IsOne() ? "this thread holds"
@@ -178,7 +178,7 @@ void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery)
 
 void ReaderSession::CountPassedOver(const Run& run) {
   const std::lock_guard lock(mutex_);
-  if (unsettled_ > 0) return;  // what is in front of it does not count yet
+  if (unsettled_ > 0) return;  // batches before it do not count yet
   if (run_.get() != &run || !passed_ || passed_->batch <= delivered_.batch) return;
   delivered_.batch = passed_->batch;
   delivered_.mark = passed_->mark;
@@ -200,7 +200,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     }
     if (result == QueueResult::kOk) {
       if (taken->delivery.batch != nullptr && taken->delivery.batch->dropped) {
-        run->Lease(std::move(taken->delivery));  // a rest, which was looked at for failures alone
+        run->Lease(std::move(taken->delivery));  // a dropped rest, which was read only for failures
         continue;
       }
       if (IsHidden(taken->delivery)) {
@@ -279,7 +279,7 @@ ReadResult ReaderSession::LookAhead(Deadline deadline, bool for_position) {
   const ReadResult rows = LookAtRows(deadline, &unused);
   if (rows != ReadResult::kEnd) return rows;
   const ReadResult result = LookBehindRows(deadline, for_position);
-  // What another thread took meanwhile it hands out row by row.
+  // Another thread that took something meanwhile hands it out row by row.
   const bool may_be_rows = result == ReadResult::kEnd && !plan_.batched;
   return may_be_rows ? LookAtRows(deadline, &unused) : result;
 }
@@ -345,7 +345,7 @@ ReaderSession::Wait ReaderSession::LookOnce(const std::shared_ptr<Run>& run, Dea
     if (turn_.Shown() != nullptr) return Wait::kTaken;
   }
   LetGo(std::move(unread));
-  return Wait::kStale;  // nobody's, or of damaged records alone
+  return Wait::kStale;  // no other read may use it, or it has only damaged records
 }
 
 void ReaderSession::LetGo(std::deque<Taken> taken) {

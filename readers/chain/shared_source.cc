@@ -62,7 +62,7 @@ class SharedRecords final : public RecordProvider {
     LetGo();
     return true;
   }
-  // While this holds a block, its memory is not read into for the other chains.
+  // While it holds a block, reads for other chains cannot use the block's memory.
   void LetGo() override {
     block_ = RecordBlock();
     next_ = end_ = 0;

@@ -10,17 +10,17 @@
 
 namespace ringfeed {
 
-/// What became of a batch once its checksums were taken.
+/// What is left of a batch after its checksums were taken.
 struct SettledBatch {
   enum class Kind : std::uint8_t {
-    kWhole,   ///< it is what it was
+    kWhole,   ///< nothing changed
     kOther,   ///< rows of it are lost, or nothing is pending any more: `tensors` has what is left
     kNothing  ///< nothing of it is left, so it is not handed out
   };
   Kind kind = Kind::kWhole;
   Instance tensors;    ///< of kOther
   BatchOrigin origin;  ///< of kWhole and kOther
-  Status failure;      ///< not OK: what follows it, and nothing else ever does
+  Status failure;      ///< not OK: the chain fails after this batch
 };
 
 /// A batch that was read, whose checksums are not all taken: it is settled before it is handed out.

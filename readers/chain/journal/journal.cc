@@ -25,7 +25,7 @@ Error NoJournal(const std::string& path) {
                       path + " is no journal: name another file, or remove it"));
 }
 
-// Locked: a line of two writers would be a line of none.
+// Locked: the lines of two writers would mix.
 int OpenToAppend(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) throw Error(StatusFromErrno(errno, "open the journal " + path));
@@ -145,7 +145,7 @@ Status JournalWriter::Write() {
   return StatusFromErrno(error, "append to the journal " + path_);
 }
 
-/// The file and the line that stands in front.
+/// The open file and its current line.
 struct JournalReader::Input {
   enum class Found : std::uint8_t { kLine, kEnd, kTooLong, kFailed };
 
@@ -156,7 +156,7 @@ struct JournalReader::Input {
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  // At the end `line` has what is left.
+  // At the end `line` holds the rest.
   Found NextLine() {
     line.clear();
     while (true) {

@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// What a journal's first line begins with, and every other start entry.
+/// The first line of a journal, and every other start entry, begins with this.
 inline constexpr std::string_view kJournalMagic = "ringfeed-journal 1 ";
 /// Longer lines are damage.
 inline constexpr std::size_t kMostJournalLine = std::size_t{1} << 28;
@@ -31,7 +31,8 @@ void FormatJournalBatch(const BatchOrigin& origin, std::string* line);
 void FormatJournalEnd(std::uint64_t batches, std::string* line);
 void FormatJournalDamage(std::uint64_t damaged, std::string* line);
 
-/// Of a line without its newline. kDamaged says what is wrong with it; *entry is then of no use.
+/// Parses a line without its newline. kDamaged says what is wrong with it; *entry is then
+/// undefined.
 Status ParseJournalLine(std::string_view line, JournalEntry* entry);
 
 }  // namespace ringfeed
