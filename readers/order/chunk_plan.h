@@ -36,8 +36,8 @@ struct Chunk {
 };
 
 /// The part of each batch that one of several ranks reads: of the places [b·B, (b+1)·B) of a pass
-/// those from b·B + rank·B/ranks on that are before b·B + (rank+1)·B/ranks. Of a last batch that
-/// ends in front of these one kNoRow is given, so that batches have the same numbers on all ranks.
+/// those from b·B + rank·B/ranks up to b·B + (rank+1)·B/ranks. If the last batch ends before this
+/// part, it gets one kNoRow, so that batches have the same numbers on all ranks.
 struct BatchSlice {
   std::uint64_t batch = 0;  ///< B, a multiple of ranks; 0: no slices, every place is given
   std::uint64_t rank = 0;
@@ -68,7 +68,8 @@ class ChunkPlan {
     std::size_t rows_per_chunk = 1024;
     /// Number of the last one + 1; 0: without end, which fails at a pass without places.
     std::uint64_t passes = 1;
-    bool other_files = false;  ///< each pass has: one without places is no reason to fail
+    bool other_files = false;  ///< passes have different files: one without places is no reason to
+                               ///< fail
     std::uint64_t pass = 0;    ///< the pass it starts in
     std::uint64_t place = 0;   ///< at most the places of that pass
     BatchSlice slice{};
@@ -77,8 +78,8 @@ class ChunkPlan {
 
   std::size_t lanes() const { return options_.lanes; }
   /// The lane's next piece of work: its chunks of a pass, then kPassEnd, then those of the next
-  /// pass, …, then kEnd for ever. Takes the memory of `chunk`'s rows back. Each lane is asked by
-  /// one thread.
+  /// pass, …, then kEnd for ever. Reuses the memory of `chunk`'s rows. One thread asks for each
+  /// lane.
   void Next(std::size_t lane, Chunk* chunk);
   /// How many rows a pass that is over has, by arithmetic. Of a pass that began in its middle:
   /// those from there on. Once for each pass.
@@ -114,7 +115,7 @@ class ChunkPlan {
   std::vector<std::vector<RowNumber>> spare_;
   std::vector<RowNumber> passed_over_;
   std::map<std::uint64_t, std::uint64_t>
-      rows_of_;  ///< passes that are over, and were not asked for
+      rows_of_;  ///< of passes that are over, and were not asked for yet
   bool ended_ = false;
   bool started_ = false;     ///< this pass
   bool positioned_ = false;  ///< the cursor is at cursor_at_

@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-/// Draws that are made before rows are asked for; states are kept at their distance.
+/// Draws that are made before rows are asked for; a state is kept after each so many.
 constexpr std::size_t kPiece = 1024;
 
 }  // namespace

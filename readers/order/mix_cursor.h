@@ -51,7 +51,7 @@ class MixCursor final : public RowCursor {
   /// If some sets have an end and some have none, this makes all draws of a pass, except whole
   /// rounds of the weights.
   std::uint64_t Places(std::uint64_t pass) override;
-  /// From the nearest state that is known: draws are made, but for whole rounds of the weights.
+  /// From the nearest known state: makes draws, except whole rounds of the weights.
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 
@@ -120,7 +120,7 @@ MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch
 /// As a rule fewer than 24 bytes for each set.
 std::string MixText(const MixState& state, std::span<const std::uint64_t> weights);
 
-/// Reads it. *other_weights: it was reached by others than these. Fails with kInvalidArgument.
+/// Reads it. *other_weights: other weights than these led to it. Fails with kInvalidArgument.
 Status ParseMixText(const std::string& text, std::span<const std::uint64_t> weights,
                     MixState* state, bool* other_weights);
 

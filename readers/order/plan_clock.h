@@ -15,8 +15,8 @@ struct PlanPosition {
 
 /// The place of a delivery in the order.
 struct OrderSpan {
-  /// Of a batch: how many were planned before it since the run's start, those that are left out or
-  /// hold no row among them.
+  /// Of a batch: how many were planned before it since the run's start, with those that are left
+  /// out or hold no row.
   std::uint64_t number = 0;
   /// How many places reached the sink before its first row since the run's start.
   std::uint64_t first_place = 0;
@@ -38,9 +38,8 @@ class PlanClock {
  public:
   explicit PlanClock(std::uint64_t pass = 0, std::uint64_t place = 0) : here_{pass, place, 0} {}
 
-  /// A keeper that holds nothing back: the rows that it hands on next stand at consecutive places,
-  /// the first at this one. At the end of a pass it says AtPlace(pass + 1, 0) before it hands that
-  /// on.
+  /// A keeper that holds nothing back: the rows that it hands on next have consecutive places, the
+  /// first one this. At the end of a pass it calls AtPlace(pass + 1, 0) before it hands that on.
   void AtPlace(std::uint64_t pass, std::uint64_t place) { here_ = {pass, place, 0}; }
   /// A keeper of segments: everything before this place went out; marks count the outputs after it.
   void AtSegment(std::uint64_t pass, std::uint64_t place) {

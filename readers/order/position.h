@@ -14,7 +14,7 @@
 
 namespace ringfeed {
 
-/// What a fingerprint is made of, of each file.
+/// The facts of each file that make a fingerprint.
 struct FileFacts {
   std::uint64_t bytes = 0;
   std::uint64_t records = 0;  ///< 0: not known, there is no index
@@ -31,11 +31,11 @@ struct DataFingerprint {
   std::uint64_t records = 0;  ///< 0: not known
   std::uint64_t sizes = 0;    ///< hash of the files' sizes in their order
   std::uint64_t samples = 0;  ///< of pieces of their contents
-  /// Of the files one by one, so that it can be said which one changed; of more than kMostParts
-  /// files each stands for some that follow each other.
+  /// Of the files one by one, to tell which one changed. If there are more than kMostParts files,
+  /// each part is of some that follow each other.
   std::vector<std::uint16_t> parts{};
 
-  /// Of several sets, in their order: the parts are left out.
+  /// Adds another set, in order: the parts are left out.
   void Add(const DataFingerprint& set);
   friend bool operator==(const DataFingerprint&, const DataFingerprint&) = default;
 };
@@ -65,11 +65,11 @@ struct ChainPosition {
 /// A text as ParsePosition gives it back after ToJson: what is no UTF-8 in it is replaced.
 std::string TextInPosition(const std::string& text);
 
-/// Reads what ToJson wrote, of this version of the text alone. Fails with kInvalidArgument that
-/// says what is wrong with it.
+/// Reads what ToJson wrote, only of this version of the text. Fails with kInvalidArgument that says
+/// what is wrong with it.
 Status ParsePosition(const std::string& text, ChainPosition* position);
 
-/// BatchOrigin::mark of a batch: its first number holds a pass, and above that what is not counted.
+/// BatchOrigin::mark of a batch: its first number holds a pass and, above that, `uncounted`.
 std::array<std::uint64_t, 3> OriginMarkOf(const OrderSpan& span);
 /// Whether a failure cut the batch short: it is handed out, but no position is after it, so that it
 /// comes again, whole or with its failure.

@@ -13,8 +13,8 @@ namespace ringfeed {
 
 namespace {
 
-/// Passes without a row that may follow each other before no row is expected at all: with files
-/// split between ranks some passes of a rank may be empty, and others not.
+/// After so many passes in a row without a row, none is expected at all: if files are split between
+/// ranks, some passes of a rank may be empty and others not.
 constexpr int kMostEmptyPasses = 10000;
 
 Status NoRecords() {
@@ -189,8 +189,8 @@ Status BlockCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
 }
 
 /// The window shuffle (WindowShuffleStage) by numbers. To start at place p it takes the rows from p
-/// - W on, since all before left before p, and drops what leaves before p; that is done by the next
-/// call of Next. Row numbers are less than 2^58.
+/// - W on, since all earlier ones left before p, and drops what leaves before p; the next call of
+/// Next does that. Row numbers are less than 2^58.
 class WindowCursor final : public RowCursor {
  public:
   WindowCursor(std::unique_ptr<RowCursor> input, std::uint64_t window, std::uint64_t seed,
@@ -215,7 +215,7 @@ class WindowCursor final : public RowCursor {
   static constexpr std::uint32_t kTogether = 64;
   static_assert(kTogether == WindowBuckets<Held>::kBucketPositions);
 
-  /// The input's place from which place `place` is known.
+  /// The input's place from which on rows must be taken to know place `place`.
   std::uint64_t FirstArrival(std::uint64_t place) const;
   /// Takes up to 64 rows of the input.
   Status TakeInput();

@@ -11,7 +11,7 @@ namespace ringfeed {
 /// A record of a data set by its number: the files' records one file after the other, in the order
 /// of the list. Damaged records that an index could count have numbers too.
 using RowNumber = std::uint64_t;
-/// A place of the order that holds no record: it was added to fill a batch up.
+/// A place of the order that holds no record: it was added to fill up a batch.
 inline constexpr RowNumber kNoRow = ~RowNumber{0};
 
 /// What the order of a data set is computed from. Thread safe.
@@ -30,7 +30,7 @@ class RowLayout {
   virtual Status FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const = 0;
 };
 
-/// What of OpenOptions the order by index depends on, beside the stripes that a RowLayout has.
+/// The parts of OpenOptions that the order by index depends on, besides a RowLayout's stripes.
 struct OrderOptions {
   FileOrder files{};
   std::size_t cycle = 8;
