@@ -63,7 +63,7 @@ class IndexBuilder {
 /// the file's identity.
 Status ScanForIndex(const IndexedFile& file, IndexImage* image, const std::stop_token& stop = {});
 
-/// Whether records of this file can be read by themselves, as far as that is known beforehand.
+/// Whether records of this file can be read by themselves, as far as that is known before a scan.
 Status CanBeIndexed(const IndexedFile& file);
 
 /// Reads the index that NVIDIA DALI's tfrecord2idx makes of a TFRecord file: text, for each record

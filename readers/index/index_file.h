@@ -26,7 +26,7 @@ Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIde
 /// link of that name, and does not follow it. Does not make the folder.
 Status SaveIndex(const std::string& path, const IndexImage& image);
 
-/// Sets what ScanForIndex leaves open.
+/// Sets the fields that ScanForIndex leaves open.
 void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage* image);
 
 /// Bytes that the index has, or would have, as a file.

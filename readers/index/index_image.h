@@ -64,7 +64,7 @@ struct IndexHeader {
   std::uint64_t pages = 0;
   std::uint64_t gaps = 0;
   std::uint64_t data_end = 0;
-  std::uint64_t damaged = 0;      ///< ranges that were met
+  std::uint64_t damaged = 0;      ///< ranges that were found
   std::uint64_t lost_ranges = 0;  ///< those of them that no record has
   std::uint64_t first_lost = 0;   ///< the first of them begins here
   std::uint64_t damage_bytes = 0;
@@ -89,8 +89,8 @@ struct IndexGap {
 
 /// One index in memory.
 struct IndexImage {
-  /// A file of more gaps and more damage is damaged all over: its index is kept in memory alone. In
-  /// an intact one each unit may have a gap, of what is passed over.
+  /// A file with more gaps and more damage is damaged all over: its index is kept only in memory.
+  /// In an intact file each unit may have a gap, of bytes that are passed over.
   static constexpr std::uint64_t kMostGapsKept = 1 << 16;
   static constexpr std::uint64_t kMostDamageBytes = std::uint64_t{1} << 24;
 

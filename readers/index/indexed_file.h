@@ -14,7 +14,7 @@
 
 namespace ringfeed {
 
-/// A file, or a store of the user's own, whose records are to be numbered.
+/// A file, or a store of the user's own, whose records get numbers.
 struct IndexedFile {
   std::string name;                ///< of the file that holds the records
   std::shared_ptr<Source> source;  ///< read in place of a file of that name; null: that
@@ -25,7 +25,7 @@ struct IndexedFile {
   ElementCheck check_elements{};  ///< FramerOptions' own
 };
 
-/// A file as it was when it was looked at.
+/// A file as it was when it was identified.
 struct KnownFile {
   FileIdentity identity;
   FileState state;  ///< all zeros of a store of the user's own

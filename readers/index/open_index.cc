@@ -18,8 +18,8 @@
 namespace ringfeed {
 namespace {
 
-/// A kept index of which a page may turn out damaged when it is used: then it is made again, once,
-/// and the call goes on with that. Thread safe; a call blocks while the file is read for it.
+/// A kept index. If a page turns out damaged when it is used, the index is made again, once, and
+/// the call goes on with the new one. Thread safe; a call blocks while the file is read for it.
 class MendingIndex final : public RecordIndex {
  public:
   using Build = std::function<Status(std::shared_ptr<const PagedIndex>*)>;
@@ -35,7 +35,7 @@ class MendingIndex final : public RecordIndex {
   std::string remark() const override;
 
  private:
-  /// The index that was made in place of the kept one.
+  /// The index that replaces the kept one.
   Status Mended(const Status& damage, std::shared_ptr<const PagedIndex>* index) const;
 
   const std::shared_ptr<const PagedIndex> kept_;

@@ -12,8 +12,8 @@
 namespace ringfeed {
 
 struct IndexOptions {
-  std::string folder{};  ///< the folder of kept indexes; "": RINGFEED_INDEX_FOLDER, else beside
-                         ///< each file
+  std::string folder{};    ///< the folder of kept indexes; "": RINGFEED_INDEX_FOLDER, else beside
+                           ///< each file
   bool save = true;        ///< keeps a new index, if it can be kept
   std::stop_token stop{};  ///< a request ends making it, with kCancelled
 };
@@ -36,10 +36,9 @@ struct OpenedIndex {
   IndexOrigin origin = IndexOrigin::kNone;
   KnownFile known;                ///< the file that it is of
   std::string path;               ///< of the index file; empty if it has none
-  Status kept;                    ///< why what was made now is in memory alone
+  Status kept;                    ///< why a new index is only in memory
   std::uint64_t index_bytes = 0;  ///< of that file, or in memory; 0 if it is computed
-  /// What there is to say: why a kept one was not used, a foreign one not believed, a new one not
-  /// kept.
+  /// Messages: why a kept one was not used, a foreign one not believed, a new one not kept.
   std::string why;
 };
 
@@ -52,8 +51,8 @@ OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options
 /// The same, but the kept one is not used: it is made in any case.
 OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
-/// Whether the kept index is there and is what making it now would give: every page, against a scan
-/// of the file. kNotFound if there is none; OK if the format needs none. Changes nothing.
+/// Compares every page of the kept index with a scan of the file. kNotFound if there is none; OK if
+/// the format needs none. Changes nothing.
 Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
 /// The path at which OpenRecordIndex keeps the index of a file of that name.
