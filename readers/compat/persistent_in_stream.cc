@@ -15,7 +15,7 @@ namespace ringfeed {
 
 namespace {
 
-// Stays in the cache of the core that takes lines out of it.
+// So small that it stays in the cache of the core that takes lines out of it.
 constexpr std::size_t kBufferBytes = 256 * 1024;
 constexpr std::size_t kHeadBytes = 4096;
 constexpr char kWhyInOrder[] = "a user's data set reads it from its start to its end";

@@ -21,14 +21,14 @@
 
 namespace ringfeed {
 
-/// The readers that a program's startup made, by scope and name: what else a scope holds is its
-/// owner's. Of a name that was given to another reader since then it knows nothing.
+/// The readers that a program's startup made, by scope and name. Other things in a scope are its
+/// owner's. If a name was given to another reader since, that reader is not among them.
 class MadeReaders {
  public:
   void Add(const Scope* scope, const std::string& name, const Reader& reader) {
     made_[{scope, name}] = reader.id();
   }
-  /// Whether the scope's reader of that name is one of them: from now on it is none.
+  /// Whether the scope's reader of that name is one of them. If so, removes it.
   bool Take(const Scope* scope, const std::string& name, const Reader& reader) {
     const auto found = made_.find({scope, name});
     if (found == made_.end()) return false;
@@ -133,7 +133,7 @@ class MainCheck {
     }
     return holder->Get();
   }
-  /// How many the reader delivers at a time. A chain that C++ put into the scope may not work.
+  /// How many tensors the reader delivers. A chain that C++ put into the scope may not work.
   std::size_t TensorsOf(const std::string& name) const {
     const Reader reader = NeedReader(name);
     return At(*place_, [&] { return reader.fields().size(); });
@@ -168,8 +168,8 @@ void Create(const Creation& creation, Scope* scope, MadeReaders* made) {
   made->Add(scope, creation.name, holder.Get());
 }
 
-/// Executes steps that were checked; one overload per kind. Adds to `closed` what each reader that
-/// it closed had met.
+/// Executes steps that were checked; one overload per kind. Adds to `closed` the statistics of each
+/// reader that it closed.
 class MainRun {
  public:
   MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
@@ -270,7 +270,7 @@ class MainRun {
   void Do(const WhileStep&) {}
   void Do(const IfElseStep&) {}
 
-  // Whether there was one.
+  // Whether there was an instance.
   bool ReadOf(const std::string& name, Instance* instance) {
     Reader reader = ReaderOf(name).Get();
     const ReadResult result =
@@ -278,7 +278,7 @@ class MainRun {
     if (result == ReadResult::kFailed) throw Error(reader.status());
     return result == ReadResult::kRecord;
   }
-  // What attempt(deadline) gives that is no kTimeout.
+  // The first result of attempt(deadline) that is not kTimeout.
   template <typename Attempt>
   ReadResult Await(Attempt&& attempt) {
     if (!tick_) return attempt(kNoDeadline);

@@ -187,7 +187,7 @@ class FirstTextError : public google::protobuf::io::ErrorCollector {
   FirstTextError(const Grammar& grammar, const std::string& text, const std::string& file)
       : grammar_(grammar), text_(text), file_(file) {}
 
-  /// Of a text that Protobuf refused.
+  /// Call for a text that Protobuf refused.
   std::string text() const { return error_.empty() ? file_ + ": this is no program" : error_; }
 
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -202,7 +202,7 @@ class FirstTextError : public google::protobuf::io::ErrorCollector {
   /// The name of the field whose value, or an item of its list, is at `offset`; empty if there is
   /// none.
   std::string FieldOfValueAt(std::size_t offset) const;
-  /// Of an unknown field's message: the fields that there are.
+  /// For an unknown field's message: the fields that exist.
   std::string KnownFields(const std::string& message) const;
 
   const Grammar& grammar_;
@@ -221,7 +221,7 @@ std::string_view QuotedBehind(std::string_view before, std::string_view message)
   return rest.substr(0, rest.find('"'));
 }
 
-/// The field that Protobuf's message itself names.
+/// The field that Protobuf's message names itself.
 std::string_view FieldIn(std::string_view message) {
   for (const std::string_view before : {"Field \"", "field named \"", "field \""}) {
     const std::string_view field = QuotedBehind(before, message);
