@@ -23,8 +23,8 @@ namespace ringfeed {
 /// Size of an input whose end is not known yet (a stream).
 inline constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
 
-/// How long a record may be, as the user says it: at most so far below what 64 bits hold that sums
-/// with what stands around a record never wrap.
+/// How long a record may be, as the user says it. It is limited so that sums with the bytes around
+/// a record never wrap in 64 bits.
 class RecordLimit {
  public:
   static constexpr std::size_t kMost = std::size_t{1} << 62;
@@ -41,7 +41,7 @@ class RecordLimit {
 /// What a file says of the elements that its records are made of.
 struct FileElements {
   std::string name;          ///< as the file has it: "<f4", "u2"
-  std::vector<DType> types;  ///< that they are as they stand; none: a parser has no such type
+  std::vector<DType> types;  ///< that they are, unconverted; none: a parser has no such type
 };
 /// Whether the reader of a file accepts its elements for what they are; else why not.
 using ElementCheck = std::function<Status(const FileElements&)>;
@@ -113,11 +113,11 @@ struct FramedUnit {
   bool dependent = false;  ///< its records depend on what is in front of the unit
 };
 
-/// Appended to by Frame. Spans point into the input's bytes or into what its memory gave (of an
-/// empty record too: never null).
+/// Frame appends to it. Spans point into the input's bytes or into what its memory gave (even for
+/// an empty record: never null).
 struct FrameOutput {
-  std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
-  std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
+  std::vector<RecordSpan> records;    ///< a damaged record with a known length is a null span
+  std::vector<DamagedRange> damage;   ///< under kSkip: what was passed over, in order
   std::vector<DataWarning> warnings;  ///< at the end of the file, under either policy
   std::uint64_t more_holes = 0;       ///< null spans beyond the first one of each range of damage
   /// Not 0 for records whose payload's checksum is still to be checked

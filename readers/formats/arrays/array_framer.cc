@@ -197,7 +197,7 @@ void ArrayFramer::EndOfData(const FrameInput& input, std::uint64_t at, FrameOutp
   }
 }
 
-// Rows of an array whose columns stand in one piece. False: nothing can be consumed yet.
+// Rows of an array whose columns are contiguous. False: nothing can be consumed yet.
 bool ArrayFramer::Gathered(const FrameInput& input, FrameOutput* output, FrameResult* result) {
   const std::uint64_t array_end = layout_.header_bytes + layout_.data_bytes;
   if (layout_.data_bytes > options_.max_record_bytes) {
@@ -265,7 +265,7 @@ void ArrayFramer::Damaged(StatusCode code, const std::string& reason, std::uint6
   done_ = true;
   result->consumed = input.bytes.size();
   result->need_bytes = 0;
-  // What is not supported, or larger than was asked for, is not damage that can be skipped.
+  // What is unsupported, or larger than the user allows, is not damage that can be skipped.
   const bool skips = code == StatusCode::kDamaged || code == StatusCode::kTruncated;
   if (options_.on_damage == OnDamage::kFail || !skips) {
     failed_ = Status(code, reason, {options_.file, static_cast<std::int64_t>(at), next_record_});
@@ -276,8 +276,8 @@ void ArrayFramer::Damaged(StatusCode code, const std::string& reason, std::uint6
   NoteRest(input, output);
 }
 
-// Reports the rest of the file once its end is known. An array may lack whole rows, and so nothing
-// be left of it: a file of no bytes aside, that is reported too.
+// Reports the rest of the file once its end is known. An array may lack whole rows, so that there
+// is no rest: that is reported too, except for a file of no bytes.
 void ArrayFramer::NoteRest(const FrameInput& input, FrameOutput* output) {
   const bool known = options_.file_bytes != kUnknownSize;
   if (!rest_ || (!known && !input.at_end)) return;
@@ -286,7 +286,7 @@ void ArrayFramer::NoteRest(const FrameInput& input, FrameOutput* output) {
   rest_.reset();
 }
 
-/// A row is all of its unit: the index has its size from the header.
+/// A row is all of its unit: the index has the row's size from the header.
 class ArrayUnitFramer final : public UnitFramer {
  public:
   explicit ArrayUnitFramer(const FramerOptions& options) : lost_(options) {}

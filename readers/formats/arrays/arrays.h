@@ -22,8 +22,8 @@ namespace ringfeed {
 struct ArrayLayout {
   std::uint64_t header_bytes = 0;
   std::uint64_t row_bytes = 1;
-  /// From one row's start to the next one's, at most row_bytes; 0: as much. Overlapping rows go on
-  /// as long as each has data that none before it has.
+  /// From one row's start to the next one's, at most row_bytes; 0: row_bytes. Overlapping rows go
+  /// on as long as each has data that no earlier row has.
   std::uint64_t stride_bytes = 0;
   std::uint64_t stride() const { return stride_bytes == 0 ? row_bytes : stride_bytes; }
   /// How many bytes of data are left if `left` bytes, less than a row, follow the last row's
@@ -45,7 +45,7 @@ struct ArrayLayout {
 
 /// What a format finds at the start of its file.
 struct ArrayHeader {
-  Status status;               ///< without a place
+  Status status;               ///< it names no place
   std::size_t need_bytes = 0;  ///< more of the file is needed to tell
   ArrayLayout layout;
   std::optional<FileElements> elements{};  ///< what the file says its elements are, if it does
@@ -58,7 +58,7 @@ std::unique_ptr<Framer> NewArrayFramer(const FramerOptions& options, ReadArrayHe
 
 /// Why rows of so many bytes are not read: kResourceExhausted if they exceed the longest record.
 Status CheckRowBytes(std::uint64_t row_bytes, const FramerOptions& options);
-/// Its rows by themselves. Not of an array that is gathered.
+/// Frames its rows by themselves. Not for an array that is gathered.
 std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options);
 /// The index of its rows: by arithmetic, once `head` has the header. kUnsupported for an array that
 /// is gathered.
@@ -72,7 +72,7 @@ class FixedIndex final : public RecordIndex {
     FixedUnits units{};
     std::uint64_t records = 0;
     std::uint64_t file_bytes = 0;       ///< the last record's bytes end here at the latest
-    std::vector<IndexDamage> damage{};  ///< no record's, but for those that are lost
+    std::vector<IndexDamage> damage{};  ///< in no record, except the lost ones
     bool lost = false;                  ///< no record can be had, whatever is read
   };
   explicit FixedIndex(Layout layout) : layout_(std::move(layout)) {}

@@ -43,7 +43,8 @@ std::uint64_t FixedRowsFramer::NextRowAt(std::uint64_t offset) const {
   return into == 0 ? offset : offset + (layout_.stride_bytes - into);
 }
 
-// Appends the whole rows from `at` on; the place of the first one that is not whole or not wanted.
+// Appends the whole rows from `at` on. Returns the place of the first one that is not whole, or
+// that is not wanted.
 std::uint64_t FixedRowsFramer::AppendRows(const FrameInput& input, std::uint64_t at,
                                           FrameOutput* output) const {
   const std::uint64_t end = input.offset + input.bytes.size();
@@ -70,7 +71,7 @@ FrameResult FixedRowsFramer::Frame(const FrameInput& input, FrameOutput* output)
   result.consumed = static_cast<std::size_t>(std::min(at, end) - input.offset);
   const bool known = options_.file_bytes != kUnknownSize;
   const std::uint64_t file_end = known ? options_.file_bytes : end;
-  // Then no row starts before a limit.
+  // no row then starts before a limit
   const bool in_header = (known || input.at_end) && file_end < layout_.header_bytes;
   if (ended_ || (at >= input.limit && !in_header)) return result;
   const bool cut = known && (in_header || (at < file_end && file_end - at < layout_.row_bytes));

@@ -21,11 +21,10 @@ class DecompressedReader {
 
   DecompressedReader(Compression compression, Source source);
 
-  /// Fills the front of `to` (not empty): at least one byte, none at the end of all. After
-  /// all that precedes it: kDamaged or kTruncated with the place in the compressed bytes and what
-  /// is wrong there, or the source's failure. These are final, but for what FindNextMember finds.
-  /// How much comes of a damaged member depends on the source alone, not on how much each call asks
-  /// for.
+  /// Fills the front of `to` (not empty): at least one byte, none at the end of all. After all
+  /// earlier bytes: kDamaged or kTruncated with the place in the compressed bytes and what is wrong
+  /// there, or the source's failure. These are final, except that FindNextMember may go on. How
+  /// much comes of a damaged member depends only on the source, not on how much each call asks for.
   Status Read(std::span<std::byte> to, std::size_t* got);
   /// The place in the decompressed bytes at which the last member read begins. Its checksum is at
   /// its end: if Read says that the member is damaged, no checksum covers the bytes from here on.
@@ -55,14 +54,15 @@ class DecompressedReader {
   /// The size of the member that `bytes` start with; 0 if they do not hold a whole one. Adds to
   /// *decompressed the bytes that it decompressed to.
   std::size_t MemberBytes(std::span<const std::byte> bytes, std::size_t* decompressed);
-  /// One call of the decompressor, of which nothing is kept.
+  /// One call of the decompressor; its output is discarded.
   Decompressor::Result Discard(std::span<const std::byte>* input, std::size_t* decompressed);
-  /// Whether there are a magic number's bytes `ahead` of *keep, an index as ReadMore takes it.
+  /// Whether the bytes of a magic number are at hand `ahead` bytes after *keep, an index as in
+  /// ReadMore.
   bool Reaches(std::size_t* keep, std::size_t ahead);
   /// Whether a member to be believed starts there.
   bool Decompresses(std::size_t* keep, std::size_t ahead);
   void Resume(std::size_t at, std::string* loss);
-  /// Of the file, of an index into the buffer.
+  /// The file's offset of an index into the buffer.
   std::uint64_t OffsetOf(std::size_t at) const { return read_bytes_ - end_ + at; }
   std::span<const std::byte> From(std::size_t at) const { return {buffer_.get() + at, end_ - at}; }
   Status Bad(StatusCode code, const char* what, std::string_view problem) const;

@@ -185,8 +185,8 @@ class GzipDecompressor final : public Decompressor {
 
 void GzipDecompressor::Restart() {
   header_.Restart();
-  // A distance that is too far is not always noticed: let it find nothing that was once read, also
-  // of what was decompressed and never given out.
+  // A distance that is too far is not always noticed. Such a distance must find no bytes that were
+  // read earlier, not even decompressed ones that were never given out.
   if (inside_) std::memset(stream_.tmp_out_buffer, 0, sizeof(stream_.tmp_out_buffer));
   decompressed_ = 0;
   start_.clear();

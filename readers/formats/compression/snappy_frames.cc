@@ -39,7 +39,7 @@ bool StartsWith(std::span<const std::byte> bytes, const std::array<unsigned char
   return bytes.size() >= N && std::memcmp(bytes.data(), start.data(), N) == 0;
 }
 
-// How long the block is uncompressed, by its own word.
+// The length of the uncompressed block, as the block states it.
 std::string_view PromisedBytes(FramedBlock* block, std::size_t most) {
   block->bytes = block->stored.size();
   if (block->compressed &&

@@ -343,7 +343,7 @@ class OfRecordWriter final : public FileRecordWriter {
   using FileRecordWriter::FileRecordWriter;
 
  private:
-  // What no reader takes is not written: OneFlow's own stops the process at an empty record.
+  // Does not write what no reader takes: OneFlow's own stops the process at an empty record.
   Status Append(std::span<const std::byte> record) override {
     if (record.empty()) {
       return Status(StatusCode::kInvalidArgument,
@@ -393,7 +393,7 @@ class OfRecord final : public Format {
 };
 
 // A length that Protobuf allows, and entries that start with their key and end with the record; the
-// same of the next record as far as the head shows it.
+// same for the next record as far as the head shows it.
 bool OfRecord::MatchesBytes(std::span<const std::byte> head) const {
   // Protobuf's own limit of a message.
   constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 31) - 1;

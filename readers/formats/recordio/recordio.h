@@ -30,7 +30,7 @@ struct RecordIoChunk {
   RecordIoDialect dialect = RecordIoDialect::kFluid;
   std::uint32_t records = 0;
   std::uint32_t checksum = 0;
-  std::uint32_t compressor = 0;  ///< as it stands there
+  std::uint32_t compressor = 0;  ///< as it is in the file
   std::uint32_t stored_bytes = 0;
 };
 

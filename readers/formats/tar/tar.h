@@ -20,7 +20,7 @@ Status ParseTarOptions(std::string_view text, TarOptions* options);
 
 std::shared_ptr<const Format> TarFormat(const TarOptions& options);
 std::unique_ptr<Framer> NewTarFramer(const FramerOptions& options);
-/// For what follows a loss, from `offset` on: the next header may stand at any byte, and the first
+/// For the bytes after a loss, from `offset` on: the next header may be at any byte, and the first
 /// sample is passed over, since it may have lost members.
 std::unique_ptr<Framer> NewTarFramerBehindGap(const FramerOptions& options, std::uint64_t offset);
 

@@ -77,7 +77,7 @@ class TarFramer final : public Framer {
   static std::span<const std::byte> From(const FrameInput& input, std::uint64_t at) {
     return input.bytes.subspan(static_cast<std::size_t>(at - input.offset));
   }
-  /// Of a null span that is due.
+  /// The place of a null span that is due.
   std::uint64_t LostPlace(const FrameInput& input) const {
     return std::min(at_, std::max<std::uint64_t>(1, FileEnd(input)) - 1);
   }
@@ -86,7 +86,7 @@ class TarFramer final : public Framer {
 
   const FramerOptions options_;
   std::uint64_t at_ = 0;  // the next unit
-  /// The one before it, and what was at hand in front of it: it may turn out to be cut short.
+  /// The unit before it, and the state before that: it may prove to be cut short.
   struct Last {
     TarUnit unit;
     std::uint64_t at = 0;
@@ -97,7 +97,7 @@ class TarFramer final : public Framer {
   TarGlobals globals_;
   std::string key_;        // of the sample at hand
   bool pending_ = false;   // its members so far are intact
-  bool dropping_ = false;  // it is damaged: what is left of it is passed over
+  bool dropping_ = false;  // it is damaged: the rest of it is passed over
   /// The null span of a sample that was lost after another one: it belongs to the stripe of at_.
   bool lost_is_due_ = false;
   std::uint64_t begin_ = 0;  // of the sample, or of the damage
@@ -111,7 +111,7 @@ class TarFramer final : public Framer {
   bool lost_ = false;  // loss_ was not attributed yet
   TarLoss loss_;
   bool searching_ = false;  // for the next intact header
-  bool anywhere_ = false;   // which may stand between blocks
+  bool anywhere_ = false;   // even between blocks
   std::uint64_t search_at_ = 0;
   std::uint64_t boundary_ = 0;  // the place that the damaged header gives for the next one; 0:
                                 // tried
@@ -124,7 +124,7 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   Call call{input, output, {}};
   call.result.status = failed_;
   if (!failed_.ok()) return call.result;
-  at_ = std::max(at_, input.offset);  // the first bytes may be those of any place
+  at_ = std::max(at_, input.offset);  // the first bytes may be at any place
   while (NextStep(&call) == FrameStep::kGoOn) {
   }
   // If a null span waits for a later stripe at the file's end, a byte is kept: else no call comes.
@@ -354,7 +354,7 @@ void TarFramer::WarnOfEnd(Call* call) {
   call->output->warnings.push_back({options_.file, std::string(kTarHasNoEnd)});
 }
 
-// A block of zeros stands at at_: the end of the archive, if another one follows.
+// A block of zeros is at at_: the end of the archive, if another one follows.
 FrameStep TarFramer::EndMark(Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t left = FileEnd(input) - at_;
@@ -415,7 +415,7 @@ FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
   lost_ = true;
   const auto rest = From(input, std::min(header, End(input)));
   const auto block = rest.first(std::min(kBlock, rest.size()));
-  // A name that extension headers gave holds.
+  // A name from extension headers is reliable.
   if (unit.long_name) {
     loss_.AddName(unit.name);
   } else {
@@ -429,9 +429,9 @@ FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
   return StartSearch(std::min(header + kBlock, FileEnd(input)), boundary, call);
 }
 
-// A member whose header is right, and which reaches past the end of the file. Headers are looked
-// for in what there is of it, unless it was passed over before that end was known: then nothing of
-// it may be at hand, and whether something is must make no difference.
+// A member whose header is right, but which reaches past the end of the file. The rest of the file
+// is searched for headers. If the member was passed over before the file's end was known, it is not
+// searched: its bytes may be gone, and whether they are must make no difference.
 FrameStep TarFramer::LoseMember(const TarUnit& unit, Call* call) {
   if (!lost_) {
     loss_.Begin(at_, at_ + unit.header_at, StatusCode::kTruncated,
@@ -448,7 +448,7 @@ FrameStep TarFramer::LoseMember(const TarUnit& unit, Call* call) {
 }
 
 FrameStep TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {
-  // A failure that nothing is kept back for needs no search.
+  // If nothing is kept back, a failure needs no search.
   if (options_.on_damage == OnDamage::kFail && !pending_) return Resolve({}, {}, call);
   searching_ = true;
   search_at_ = from;
@@ -489,7 +489,7 @@ bool TarFramer::TryBoundary(Call* call, FrameStep* step) {
   return false;
 }
 
-// Looks at every block once.
+// Examines every block once.
 FrameStep TarFramer::Search(Call* call) {
   const FrameInput& input = call->input;
   FrameStep step = FrameStep::kGoOn;

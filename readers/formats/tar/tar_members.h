@@ -34,14 +34,14 @@ class TarMembers {
     first_.clear();
     others_.clear();
   }
-  /// Back to the first `count`, of those that are kept.
+  /// Cuts the kept ones to the first `count`.
   void CutTo(std::size_t count) { first_.resize(std::min(count, first_.size())); }
 
   const TarExtensions& first() const { return first_; }
   void SwapFirst(TarExtensions* other) { first_.swap(*other); }
 
  private:
-  /// Beyond, a damaged header's owner is guessed with less.
+  /// With more members, less is known to guess a damaged header's owner.
   static constexpr std::size_t kMostKept = 64;
 
   static std::uint64_t HashOf(std::string_view text) { return MixedHash().Add(text).value(); }

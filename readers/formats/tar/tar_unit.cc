@@ -10,9 +10,9 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kBlock = TarLayout::kBlockBytes;
-// Of one extension header: paths have 4 KiB, a pax header may hold attributes besides.
+// Most bytes of one extension header: paths have 4 KiB, and a pax header may hold attributes.
 constexpr std::uint64_t kMostExtensionBytes = std::uint64_t{1} << 20;
-// Extension headers in front of one header; writers put there two or three.
+// Most extension headers in front of one header; writers put two or three.
 constexpr int kMostExtensions = 16;
 // No medium holds more: a size like that is damage.
 constexpr std::uint64_t kMostSize = std::uint64_t{1} << 50;
@@ -59,8 +59,7 @@ bool ReadDecimal(std::string_view text, std::uint64_t* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// pax: records of "LENGTH KEY=VALUE
-// "; LENGTH counts the whole record.
+// pax: records of "LENGTH KEY=VALUE" and a newline; LENGTH counts the whole record.
 bool ReadPax(std::string_view text, Extensions* found) {
   while (!text.empty() && text[0] != '\0') {
     const std::size_t space = text.find(' ');
@@ -121,7 +120,7 @@ TarUnit MainHeader(std::span<const std::byte> block, const Extensions& extension
   unit.name = unit.long_name ? path : TarHeaderName(block);
   std::string_view key;
   std::string_view extension;
-  // One of no sample is passed over, if its pieces stand in one place.
+  // A sparse member of no sample is passed over, if its pieces are contiguous.
   if (type == 'S' || (extensions.sparse && SplitTarName(unit.name, &key, &extension))) {
     std::string reason =
         "member " + unit.name + " is stored as a sparse file, which is not supported";
@@ -290,7 +289,7 @@ void WriteTarHeader(std::string_view name, char type, std::uint64_t size, std::b
       block[TarLayout::kSizeAt + 4 + i] = static_cast<std::byte>(size >> (56 - 8 * i) & 0xff);
     }
   }
-  octal(136, 11, 0);  // a time would make equal content different files
+  octal(136, 11, 0);  // a real time would make files with equal content differ
   block[TarLayout::kTypeAt] = static_cast<std::byte>(type);
   put(TarLayout::kMagicAt, std::string_view("ustar\00000", 8));
   std::uint64_t sum = TarLayout::kChecksumBytes * ' ';

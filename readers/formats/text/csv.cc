@@ -34,8 +34,8 @@ std::uint64_t EqualBytes(const std::byte* at, char c) {
 }
 #endif
 
-// Finds the LF outside of quotes. What it remembers between calls is whether the next byte is
-// inside of them, which depends on every byte of the row before.
+// Finds the LF outside of quotes. Between calls it remembers whether the next byte is inside of
+// quotes, which depends on every earlier byte of the row.
 class CsvScanner {
  public:
   static constexpr bool kPassesByteOrderMark = true;
@@ -168,7 +168,7 @@ class CsvWriter final : public FileRecordWriter {
   bool first_ = true;
 };
 
-// A row of names is longer only by mistake.
+// A longer row of names is a mistake.
 constexpr std::size_t kMostColumnsBytes = 64 * 1024;
 
 std::string HexOf(std::string_view text) {
@@ -224,7 +224,7 @@ class Csv final : public Format {
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
     return std::make_unique<TextUnitFramer<CsvScanner>>(options, CsvScanner(layout_.delimiter));
   }
-  // Not with a header: the columns' names are not known here.
+  // Not if there is a header: the columns' names are not known here.
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     if (layout_.header) return Format::NewWriter(nullptr);
     return {Status(), std::make_unique<CsvWriter>(std::move(file), layout_.delimiter)};

@@ -19,16 +19,16 @@ inline constexpr std::size_t kMostEndBytes = 2;
 /// The result of a search that found no end of a row.
 inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
 
-/// A first row that is no record.
+/// A first row that is not a record.
 struct HeaderRow {
   bool is_due = false;
   std::string expected{};  ///< what it has to be; empty: anything
 };
 
-/// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. What is inside a row
-/// is the Scanner's business:
+/// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. The Scanner defines a
+/// row:
 ///   kPassesByteOrderMark     whether U+FEFF at the file's start is no part of the first row
-///   IsNoRow(row, size)       whether what stands between two ends is passed over
+///   IsNoRow(row, size)       whether the bytes between two ends are passed over
 ///   HasBareReturn(row, size) whether a CR in the row is in the place of an end
 ///   Start()                  a row starts
 ///   FindEnd(row, size)       the index of the LF that ends the row, or kNoRowEnd. It goes on from
@@ -308,7 +308,7 @@ class TextFramer final : public Framer {
   Scanner scanner_;
   std::int64_t next_record_ = 0;
   std::uint64_t first_row_ = 0;  // the place of the first row, after a byte order mark
-  bool passing_ = false;         // what stands at passing_begin_ is too long, or no row
+  bool passing_ = false;         // the row at passing_begin_ is too long, or no row
   std::uint64_t passing_begin_ = 0;
   std::string passing_reason_;
   bool ended_ = false;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::size_t kHeader = TfRecordLayout::kHeaderBytes;
 constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
-// How far lengths are followed before their checksums are looked at: enough records for CRCs to be
-// taken several at a time, few enough bytes that short ones are still in L1.
+// How far lengths are followed before their checksums are checked: enough records to take several
+// CRCs at a time, few enough bytes that short records are still in L1.
 constexpr std::size_t kBatch = 16;
 
 constexpr std::string_view kBadPayload = kBadTfRecordPayload;
@@ -24,7 +24,7 @@ constexpr std::string_view kBadPayload = kBadTfRecordPayload;
 // more than this is given up for lost.
 constexpr std::uint64_t kMostSearchCost = std::uint64_t{16} << 30;
 
-// Records that lie wholly in the input, their lengths not yet believed.
+// Records that are wholly in the input, their lengths not yet believed.
 struct Batch {
   std::array<std::uint64_t, kBatch> lengths;
   std::array<RecordSpan, kBatch> spans;
@@ -116,8 +116,8 @@ bool TfRecordFramer::Plausible(std::uint64_t at, std::uint64_t length,
   return !input.at_end || length + kFrame <= input.offset + input.bytes.size() - at;
 }
 
-// Looks at every offset once, over all calls: a header is 12 bytes of which four are a checksum of
-// the other eight, so one that matches by chance and fits into the file does not happen.
+// Examines every offset once, over all calls. A header is 12 bytes, of which four are a checksum of
+// the other eight: so none matches by chance and also fits into the file.
 FrameStep TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    FrameResult* result) {
   const std::size_t size = input.bytes.size();
@@ -175,7 +175,7 @@ void Walk(const FrameInput& input, std::size_t pos, Batch* batch) {
   batch->end = pos;
 }
 
-// How many of the batch's lengths are vouched for by their checksums, and are in bounds.
+// How many of the batch's lengths match their checksums, and are in bounds.
 std::size_t CheckHeaders(Batch* batch, std::size_t max_record_bytes) {
   Crc32cOfEachU64({batch->lengths.data(), batch->count}, batch->crcs.data());
   for (std::size_t i = 0; i < batch->count; ++i) {
@@ -196,7 +196,7 @@ FrameStep TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos, 
   return AfterBatch(input, pos, output, result);
 }
 
-// The first of them starts at `at`.
+// Adds the units of `spans`, the first of which starts at `at`.
 void AddUnits(std::span<const RecordSpan> spans, std::uint64_t at, std::vector<FramedUnit>* units) {
   const std::size_t base = units->size();
   units->resize(base + spans.size());
@@ -368,7 +368,7 @@ FrameStep TfRecordFramer::AfterBatch(const FrameInput& input, std::size_t* pos, 
   return FrameStep::kStop;
 }
 
-// A header is here that no whole, checked record belongs to.
+// A header that belongs to no whole, checked record.
 FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* pos,
                                         FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;

@@ -134,7 +134,7 @@ class MegatronRecords final : public RecordIndex {
 
   std::span<const IndexDamage> damage() const override { return damage_.ranges; }
 
-  // Of a damaged index, of which begins do not ascend, some record around there.
+  // In a damaged index, whose begins may not ascend, finds some record around there.
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override {
     std::uint64_t low = 0;
     std::uint64_t high = records();
@@ -151,7 +151,7 @@ class MegatronRecords final : public RecordIndex {
   }
 
  private:
-  /// Of all numbers that were read of the index before.
+  /// Of all numbers that were read from the index before.
   Status WhyNotBelieved() const {
     return index_->shrunk() ? Status(StatusCode::kTruncated, MegatronIndex::kShrunk) : Status();
   }
@@ -192,8 +192,8 @@ class MegatronUnitFramer final : public UnitFramer {
 };
 
 /// Writes the .bin file as records come, and the .idx file once that is complete. Both appear only
-/// when all of both is written, the .bin file first: with another one's index it would be read as
-/// other sequences.
+/// when all of both is written, the .bin file first: with an older index it would be read as other
+/// sequences.
 class MegatronWriter final : public FileRecordWriter {
  public:
   MegatronWriter(std::unique_ptr<OutputFile> index, std::unique_ptr<OutputFile> data,
@@ -267,7 +267,7 @@ constexpr std::pair<std::string_view, MegatronElement> kElements[] = {
 
 class Megatron final : public Format {
  public:
-  /// Without an index it can find one, or write.
+  /// Without an index it can only find one, or write.
   Megatron(std::shared_ptr<const MegatronIndex> index, const MegatronElement& element)
       : index_(std::move(index)), element_(element) {}
 

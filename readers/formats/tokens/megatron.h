@@ -17,12 +17,11 @@
 
 namespace ringfeed {
 
-/// The .idx file of Megatron-LM's indexed dataset (megatron/core/datasets/indexed_dataset.py):
-/// the places of the sequences in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64
-/// version
-/// 1, u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an
-/// i64 of its first byte, an i64 for each document (not used here), and of a multimodal set an i8
-/// for each sequence (not used either). Immutable, thread safe.
+/// The .idx file of Megatron-LM's indexed dataset (megatron/core/datasets/indexed_dataset.py): the
+/// places of the sequences in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64 version 1,
+/// u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an i64
+/// of its first byte, an i64 for each document (not used here), and of a multimodal set an i8 for
+/// each sequence (not used either). Immutable, thread safe.
 class MegatronIndex {
  public:
   static constexpr std::size_t kHeaderBytes = 34;
@@ -38,12 +37,12 @@ class MegatronIndex {
   /// Whether the file was found shorter than it was. If so, what was read of it before the call may
   /// be zeros in place of numbers.
   bool shrunk() const { return mapping_ != nullptr && mapping_->damaged(); }
-  /// What is said of it then.
+  /// The message for that.
   static constexpr const char* kShrunk = "Megatron's index shrank while it was read";
 
   std::uint64_t sequences() const { return sequences_; }
   std::size_t element_bytes() const { return element_bytes_; }
-  /// What the index says that they are.
+  /// The elements' type, as the index says.
   DType element_type() const { return element_type_; }
   /// Of sequence i, as the index has it: negative if it is damaged.
   std::int64_t begin(std::uint64_t i) const {
@@ -67,9 +66,9 @@ class MegatronIndex {
 };
 
 /// Megatron-LM's indexed dataset: an .idx file (see MegatronIndex) and the .bin file beside it. A
-/// record is a sequence: its elements, little-endian, as they stand in the .bin file, whose bytes
-/// are what is read. Either file may be named; only the .idx can be detected.
-/// A writer is named the .idx file and makes both; it must be told what an element is.
+/// record is a sequence: its elements, little-endian, as they are in the .bin file, which is the
+/// file that is read. Either file may be named; only the .idx can be detected. A writer gets the
+/// name of the .idx file and makes both; it must be told the type of an element.
 struct MegatronElement {
   std::uint8_t code = 0;  ///< Megatron-LM's number for the type
   std::size_t bytes = 0;  ///< 0: not told
@@ -83,7 +82,7 @@ std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element);
 /// OK if the reader accepts the elements for what the index says that they are.
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options);
 
-/// What a damaged index costs, or a .bin file of another size: its framer's damage.
+/// The damage that a framer reports for a damaged index, or for a .bin file of another size.
 struct MegatronDamage {
   std::vector<std::uint64_t> lost;  ///< numbers of sequences, ascending
   std::vector<IndexDamage> ranges;  ///< sorted

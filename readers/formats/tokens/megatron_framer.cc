@@ -7,7 +7,7 @@
 namespace ringfeed {
 namespace {
 
-/// Of FramerOptions::units_only it looks at places alone: no bytes are asked for.
+/// With FramerOptions::units_only it reads only the index: it asks for no bytes.
 class MegatronFramer final : public Framer {
  public:
   MegatronFramer(const FramerOptions& options, std::shared_ptr<const MegatronIndex> index)
@@ -37,7 +37,7 @@ class MegatronFramer final : public Framer {
   bool lost_ = false;  // sequences since lost_begin_, up to the next one that is believed
   std::uint64_t lost_begin_ = 0;
   std::string lost_reason_;    // of the first of them
-  bool gap_is_noted_ = false;  // what lies before the next sequence was reported
+  bool gap_is_noted_ = false;  // the bytes before the next sequence were reported
   bool tail_is_noted_ = false;
   bool rest_is_lost_ = false;
   Status failed_;
@@ -70,7 +70,7 @@ FrameResult MegatronFramer::Frame(const FrameInput& input, FrameOutput* output) 
   return result;
 }
 
-// No number of the index says anything any more, nor how many sequences are lost.
+// The index cannot be trusted from here on, nor tells it how many sequences are lost.
 void MegatronFramer::LoseRest(const FrameInput& input, FrameOutput* output, FrameResult* result) {
   *result = FrameResult();
   result->consumed = input.bytes.size();
@@ -213,7 +213,7 @@ FrameStep MegatronFramer::Damaged(StatusCode code, std::string reason, std::uint
   return FrameStep::kGoOn;
 }
 
-// What is lost and reported, as reading in order does it.
+// Finds what is lost and reported, as a reading in order does.
 MegatronDamage MegatronFramer::Survey() {
   MegatronDamage found;
   FrameInput input;

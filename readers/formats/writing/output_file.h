@@ -16,13 +16,13 @@ namespace ringfeed {
 /// RANDOM, 16 hexadecimal digits, keeps others from taking the name first.
 inline constexpr char kPartialFileMark[] = ".partial-";
 
-/// A file that is written front to back under a temporary name beside its own, and renamed when
-/// it is complete, compressed if asked. Removed if it never is. After a failure every call returns
-/// it.
+/// A file that is written front to back under a temporary name beside its own, compressed if asked,
+/// and renamed when it is complete. It is removed if it never is. After a failure every call
+/// returns that.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, Compression compression = Compression::kNone);
-  /// What is written goes to an open descriptor, which stays the caller's; `name` is for messages.
+  /// Writes to an open descriptor, which stays the caller's; `name` is for messages.
   OutputFile(int descriptor, std::string name, Compression compression);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
@@ -37,15 +37,15 @@ class OutputFile {
   void Sync() { syncs_ = true; }
   Status Append(std::span<const std::byte> bytes);
   Status AppendZeros(std::size_t count);
-  /// Replaces what was appended at `offset`. Not of a compressed file.
+  /// Replaces what was appended at `offset`. Not for a compressed file.
   Status Rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Hands over what is buffered. Of a compressed file, what the compressor gave so far.
+  /// Hands over what is buffered. For a compressed file, what the compressor gave so far.
   Status Flush() { return status_.ok() ? PutBuffer() : status_; }
   Status Commit();
   const std::string& path() const { return path_; }
 
  private:
-  /// As it stands in the file, compressed or not.
+  /// Writes bytes as they are in the file, compressed or not.
   Status Put(std::span<const std::byte> bytes);
   Status PutBuffer();
   Status WriteOut(std::span<const std::byte> bytes);
