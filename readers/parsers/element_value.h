@@ -7,7 +7,7 @@
 
 namespace ringfeed {
 
-/// One value in a column's type, to fill places with.
+/// One value in a column's type, with which places are filled.
 class ElementValue {
  public:
   /// False if the type does not hold `value` exactly. Any NaN is held exactly.

@@ -11,7 +11,7 @@
 
 namespace ringfeed {
 
-/// What a field has in one row, and what a row gets that lacks it.
+/// The elements of a field in one row, and the default of a row that lacks it.
 struct FieldRow {
   std::string name;
   DType dtype = DType::kUInt8;
@@ -22,8 +22,8 @@ struct FieldRow {
   std::vector<std::byte> missing;
 };
 
-/// Fills in all but the default. Null, or why there is no such field; `most_elements` is what a row
-/// may have.
+/// Fills in all but the default. Returns null, or why there is no such field; a row may have at
+/// most `most_elements`.
 const char* SetFieldRow(const FieldSpec& spec, std::int64_t most_elements, FieldRow* row);
 
 /// Whether a number is one of a type.

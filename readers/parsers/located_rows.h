@@ -13,7 +13,7 @@
 
 namespace ringfeed {
 
-/// Memory for values that do not stand in a record as the column has them. Locations point here.
+/// Memory for values that are not in a record as the column has them. Locations point here.
 class LocatedStorage {
  public:
   /// `bytes` that live until Clear, or as long as what Take gave.
@@ -33,7 +33,7 @@ class LocatedStorage {
     left_ = 0;
     return std::exchange(pieces_, nullptr);
   }
-  /// Drops everything; the last piece is kept to be used again.
+  /// Drops everything, but keeps the last piece for its next use.
   void Clear() {
     if (pieces_ == nullptr || pieces_->empty()) return;
     if (pieces_->size() > 1) {

@@ -12,7 +12,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kStageBytes = 16 * 1024;
-// Rows that are taken to their columns together: their locations stay in L1, and small records too.
+// Rows that go to their columns together: their locations stay in L1, and small records too.
 constexpr std::size_t kChunkRows = 64;
 
 // The ends of a record's sequences, counted from the batch's start. False if they do not ascend to

@@ -168,8 +168,8 @@ inline ElementCheck ElementCheckOf(const std::shared_ptr<const Parser>& parser) 
   return [parser](const FileElements& elements) { return parser->CheckElements(elements); };
 }
 
-/// For files whose format was found, not named: whether a parser takes its records. Those of some
-/// formats are of one kind alone, so that another parser of this library's refuses all of them: a
+/// For files whose format was detected, not named: whether a parser takes its records. Some formats
+/// have one kind of record, and most of this library's parsers refuse all of them: that is a
 /// mistake in a list of files (kInvalidArgument), and no damage. Null without a parser.
 FormatCheck FormatCheckOf(const std::shared_ptr<const Parser>& parser);
 
@@ -199,7 +199,7 @@ ParserResult ParserFromText(const std::string& text);
 /// if there is none, or if levels of LoD join its rows.
 std::size_t FindRaggedField(const Parser& parser, const std::string& name, const std::string& who);
 
-/// In memory in front of a level's values: the 0 that they lack.
+/// Bytes in front of a level's values in memory: the 0 that they lack.
 inline constexpr std::size_t kLevelLeadBytes = sizeof(std::int64_t);
 
 /// The bytes in front of a field's values: a level's 0, else none.
@@ -210,9 +210,9 @@ inline std::size_t LeadBytes(const Parser& parser, std::size_t field) {
 /// The fields that users see: all but the levels.
 std::vector<FieldSpec> TensorFields(const Parser& parser);
 
-/// One tensor for each field, as it stands in memory, to the tensors that users see: levels become
-/// the LoD of what they belong to, which keeps their memory alive as well as its own. A level's 0
-/// must be there.
+/// Turns one tensor for each field, as it is in memory, into the tensors that users see: levels
+/// become the LoD of the tensor that they belong to, which keeps their memory alive as well as its
+/// own. A level's 0 must be there.
 Instance JoinLevels(const Parser& parser, Instance columns);
 
 }  // namespace ringfeed

@@ -33,14 +33,14 @@ namespace ringfeed {
   FetchRow(row);
 }
 
-/// N bytes as two pieces that may overlap: no loop, and nothing beyond is touched.
+/// Copies N bytes as two pieces that may overlap: no loop, and nothing beyond is touched.
 template <std::size_t kPiece>
 inline void CopyEnds(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, kPiece);
   std::memcpy(to + bytes - kPiece, from + bytes - kPiece, kPiece);
 }
 
-/// Calls `use` with what copies so many bytes, (to, from), made for pieces of that size: for a loop
+/// Calls `use` with a function (to, from) that copies so many bytes, made for that size: for a loop
 /// over many of them.
 template <typename Use>
 void WithCopyOf(std::size_t bytes, Use use) {

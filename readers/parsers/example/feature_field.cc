@@ -87,7 +87,7 @@ bool ConvertValues(const FeatureValues& values, std::size_t most, DType dtype,
   });
 }
 
-// A row of a field, and what its default fills, stay far below what a count of bytes can hold.
+// A row of a field, and its default, stay far below the largest count of bytes.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 
 [[noreturn]] void Refuse(const FeatureField& field, const std::string& why) {

@@ -12,7 +12,7 @@
 
 namespace ringfeed {
 
-/// A feature that is asked for.
+/// A feature that the user asks for.
 struct WantedFeature {
   FeatureSpec spec;
   bool truncate = false;
@@ -37,9 +37,9 @@ inline bool StandsAsItIs(const FeatureField& field, const FieldLocation& at) {
   return field.ragged ? at.bytes % field.unit_bytes == 0 : at.bytes == field.unit_bytes;
 }
 
-/// A feature's values as the field's elements, found, checked and converted, whatever form they
-/// have. What is wrong with them is told by the returned Status. Their bytes are appended to
-/// `elements` (if not null), *count is their number; `values` is working memory.
+/// A feature's values as the field's elements, found, checked and converted, in whatever form they
+/// are. The returned Status says what is wrong with them. Their bytes are appended to `elements`
+/// (if not null), *count is their number; `values` is working memory.
 Status ReadFeatureField(const FeatureDialect& dialect, const FeatureField& field,
                         const FieldLocation& location, FeatureValues* values,
                         std::vector<std::byte>* elements, std::size_t* count);

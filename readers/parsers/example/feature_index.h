@@ -82,7 +82,7 @@ class KeyOrder {
     return found;
   }
 
-  /// What key `ordinal` was.
+  /// The number that key `ordinal` had.
   std::uint32_t Expected(std::size_t ordinal) const {
     return ordinal < numbers_.size() ? numbers_[ordinal] : FeatureIndex::kNone;
   }

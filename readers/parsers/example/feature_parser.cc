@@ -20,7 +20,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kStageBytes = 16 * 1024;
-// Rows are taken to their columns in chunks whose bytes and locations stay in L1 and L2.
+// Rows go to their columns in chunks whose bytes and locations stay in L1 and L2.
 constexpr std::size_t kMostChunkRows = 128;
 constexpr std::size_t kFewestChunkRows = 16;
 constexpr std::size_t kChunkLocations = 1024;

@@ -181,7 +181,7 @@ bool FeatureScanner::ScanRecord(const RecordSpan& record, FieldLocation* locatio
   };
   const bool is_one =
       map_field_ == 0 ? scan(record.bytes()) : ForEachDelimited(record.bytes(), map_field_, scan);
-  // Only these entries depend on nothing but what stands around their runs.
+  // Only these entries depend on nothing but the bytes around their runs.
   if (is_one && progress.templates == progress.ordinal) {
     memory->layout.Note(record, {locations, field_count_});
   }

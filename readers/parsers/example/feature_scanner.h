@@ -126,7 +126,7 @@ class RecordLayout {
   static constexpr std::size_t kNoRecord = ~std::size_t{0};
 
   std::size_t record_bytes_ = kNoRecord;
-  // In place: what is compared is read for every record.
+  // In place: matching reads this for every record.
   std::size_t word_count_ = 0;
   std::size_t run_count_ = 0;
   std::array<Word, kMostWords> words_;

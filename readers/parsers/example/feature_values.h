@@ -89,7 +89,7 @@ enum class FeatureKind : std::uint32_t { kUnset, kBytes, kFloats, kDoubles, kInt
 /// "bytes", "floats", "doubles", "int32s", "int64s", "nothing".
 const char* FeatureKindName(FeatureKind kind);
 
-/// A make of records that are maps from names to features, and what its parser says of itself.
+/// A kind of records that are maps from names to features, and what its parser's messages say.
 struct FeatureDialect {
   struct Type {
     DType dtype = DType::kBool;
@@ -131,7 +131,7 @@ struct FeatureValues {
 bool ReadFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
                  std::size_t most_numbers, FeatureValues* values);
 
-/// Likewise, of an entry of the map.
+/// The same for an entry of the map.
 bool ReadFeatureEntry(const FeatureDialect& dialect, std::span<const std::byte> entry,
                       std::size_t most_numbers, FeatureValues* values);
 
@@ -142,8 +142,8 @@ bool ReadFeatureKey(std::span<const std::byte> entry, std::span<const std::byte>
 bool ReadFeatureRun(FeatureKind kind, std::span<const std::byte> run, std::size_t most_numbers,
                     FeatureValues* values);
 
-/// What a field's FieldLocation::form says about how its values stand in the record. The forms of
-/// runs are numbered as their kinds.
+/// How a field's values are in the record, as FieldLocation::form says. The forms of runs have the
+/// numbers of their kinds.
 enum FeatureForm : std::uint32_t {
   kFormMissing,  ///< no entry, or one without a kind: the default
   kFormBytes,    ///< data and bytes are the one value of a list of bytes
@@ -154,7 +154,7 @@ enum FeatureForm : std::uint32_t {
   kFormNoBytes,  ///< a list of bytes without a value
   kFormSteps,    ///< a list of features
   kFormFeature,  ///< a whole feature, to be read the slow way
-  kFormEntry,    ///< the map's whole entry, likewise
+  kFormEntry,    ///< the map's whole entry, to be read the slow way
   kFormFailed,   ///< the row failed; zeros
   kFormNone,     ///< no location has it
 };

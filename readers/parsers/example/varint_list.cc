@@ -88,8 +88,8 @@ __attribute__((target("bmi,bmi2"))) bool DecodeBmi2(std::span<const std::byte> r
   return written == count;
 }
 
-// As above, eight values at a time: each one's bytes are brought to a lane of their own, and the
-// sevens of bits moved together by multiplication.
+// As above, eight values at a time: moves the bytes of each to a lane of its own, and joins the
+// sevens of bits by multiplication.
 #define RINGFEED_VBMI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")))
 
 RINGFEED_VBMI inline __m512i JoinSevens(__m512i bytes) {

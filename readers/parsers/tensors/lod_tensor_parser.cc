@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t kOffsetBytes = sizeof(std::uint64_t);
 
-// What a TensorDesc says.
+// The content of a TensorDesc.
 struct Description {
   std::uint64_t type = 0;
   bool has_type = false;
   TensorDims dims;
 };
 
-// Dimensions may be packed: Paddle does not, but may by Protobuf's rules. There are no other
+// Dimensions may be packed: Paddle does not pack them, but Protobuf allows it. There are no other
 // fields.
 bool ReadDescription(std::span<const std::byte> message, Description* description) {
   constexpr std::uint32_t kType = WireTag(LoDTensorLayout::kTypeField, WireType::kVarint);

@@ -15,9 +15,9 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kStageBytes = 8 * 1024;
-// Numbers that are converted at a time: the stage has room for them.
+// Numbers that are converted at a time: they fit into the stage.
 constexpr std::size_t kMostNumbers = 512;
-// A row stays far below what a count of bytes can hold.
+// A row stays far below the largest count of bytes.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 
 // How numbers of one type become those of another.
@@ -97,7 +97,7 @@ struct TokensScratch final : Parser::Scratch {
 // Records that are arrays of numbers of one type, bytes among them.
 class ArrayParser final : public Parser {
  public:
-  /// `takes_bytes`: of whatever a record is made.
+  /// `takes_bytes`: takes records of any content.
   ArrayParser(std::string parser, const TokensSpec& spec, bool takes_bytes)
       : parser_(std::move(parser)),
         takes_bytes_(takes_bytes),

@@ -25,9 +25,9 @@ struct JsonScratch final : Parser::Scratch {
   std::vector<FieldLocation> locations;  // of a chunk, if there is one phase
   KeyOrder order;
   std::vector<std::byte> elements;   // of an array
-  std::vector<std::int64_t> counts;  // of what stands in each open bracket of it
+  std::vector<std::int64_t> counts;  // of the items in each open bracket of it
   std::vector<std::byte> zeros;      // in place of a row that failed
-  std::string key;                   // one that had escapes
+  std::string key;                   // a key that had escapes
   std::string wrong;                 // why the last row failed
 };
 

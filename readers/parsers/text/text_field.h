@@ -17,8 +17,8 @@ namespace ringfeed {
 /// none that the type can hold.
 using ReadElement = const char* (*)(const char* first, const char* last, std::byte* to);
 
-/// Floating types take what is nearest, "inf", "infinity" and "nan" too; integers their digits.
-/// Null for a type that text gives no numbers of.
+/// Floating types take the nearest value, also of "inf", "infinity" and "nan"; integers their
+/// digits. Null for a type that text has no numbers of.
 ReadElement ReaderOf(DType dtype);
 
 /// A field of a text record: numbers of one type, or, ragged uint8, the bytes of a string.

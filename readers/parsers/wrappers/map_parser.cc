@@ -120,7 +120,7 @@ class RowPlace final : public RowWriter {
 
   void SetFixed(std::size_t field, std::byte* at) { fixed_[field] = at; }
   const Chunk& ragged(std::size_t field) const { return ragged_[field]; }
-  /// Nothing of the next row is written yet.
+  /// Begins a row: nothing of it is written yet.
   void BeginRow() {
     for (Chunk& chunk : ragged_) chunk.clear();
     std::fill(unwritten_.begin(), unwritten_.end(), ~std::uint64_t{0});
@@ -188,7 +188,7 @@ class MapParser final : public Parser {
   std::unique_ptr<Scratch> NewScratch() const override {
     return std::make_unique<MapScratch>(inner_.get(), fields_);
   }
-  /// A user's function may take milliseconds: rows are shared out in small pieces.
+  /// A user's function may take milliseconds: threads share rows in small pieces.
   std::size_t max_rows_per_write() const override { return two_phase_ ? 1 << 20 : 8; }
 
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
@@ -201,7 +201,7 @@ class MapParser final : public Parser {
   }
 
  private:
-  /// What the first phase made, one chunk per row and field: chunks never move.
+  /// The results of the first phase, one chunk per row and field: chunks never move.
   using Results = std::vector<Chunk>;
   struct MapScratch final : Scratch {
     MapScratch(const Parser* inner, const std::vector<FieldSpec>& fields)
@@ -221,7 +221,7 @@ class MapParser final : public Parser {
 };
 
 Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
-  // A function may take long: Close waits for one call alone.
+  // A function may take long: Close waits for only one call.
   if (WorkerStop::Requested()) return WorkerStop::Why();
   Status status;
   const Instance* fields = scratch->view.Parse(record, &status);
@@ -229,7 +229,7 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
   scratch->place.BeginRow();
   status = CallUser(function_name_, [&] { function_({record, fields}, scratch->place); });
   if (!status.ok()) return status;
-  // Else the batch would show what its memory held before.
+  // Otherwise the batch would show old bytes of its memory.
   const FieldSpec* const unwritten = scratch->place.Unwritten();
   if (unwritten == nullptr) return Status();
   return Status(StatusCode::kUserError, "field \"" + unwritten->name + "\" was not written by " +

@@ -21,7 +21,7 @@ struct PadScratch final : Parser::Scratch {
   std::vector<ColumnTarget> targets;
 };
 
-/// The last field's location is the padded field's as the inner parser made it.
+/// The last field's location is that of the padded field, as the inner parser made it.
 class PadParser final : public Parser {
  public:
   PadParser(std::shared_ptr<const Parser> inner, std::size_t field, const PadOptions& options,
