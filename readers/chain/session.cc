@@ -170,7 +170,8 @@ Status ReaderSession::MistakeOr(const Status& damage) {
 }
 
 ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
-  // One record that a parser refuses is damage; the first hundred in a row are its own mistake.
+  // If a parser refuses one record, that is damage. If it refuses the first hundred of a run, the
+  // parser is the mistake.
   if (MayBeMistake(run, status)) status = MistakeOr(status);
   const std::lock_guard lock(mutex_);
   if (run_.get() != &run) return Wait::kStale;

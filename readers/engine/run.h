@@ -120,8 +120,7 @@ struct ChainKeeps {
 /// atomic counter is between them.
 class Run final : public Planner::Host, public std::enable_shared_from_this<Run> {
  public:
-  /// `rewind_input`: see RewindInput. `indexed`: if not null, records are
-  /// read by its index.
+  /// `rewind_input`: see RewindInput. `indexed`: if not null, records are read by its index.
   Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
       const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
       ChainKeeps chain);

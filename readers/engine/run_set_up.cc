@@ -239,7 +239,8 @@ TakenAhead::Limits Run::AheadLimits() const {
   }
   const std::uint64_t slots = plan_.batch.slots == 0 ? kSlotsAhead : plan_.batch.slots;
   limits.records = (slots - 1) * plan_.batch.size;
-  // A batch's number of rows is not known there: with so many at least one batch is complete.
+  // A batch's number of rows is not known there. If the limit holds a lane back, at least one
+  // batch is complete.
   if (plan_.looks_into_records()) limits.records = std::min(limits.records, kRecordsAhead);
   return limits;
 }

@@ -28,7 +28,7 @@ bool Fits(std::span<const double> shares, double sum) {
 }  // namespace
 
 std::vector<std::uint64_t> IntegerWeights(std::span<const double> weights) {
-  // Divides by the largest first: weights near the largest double have no sum.
+  // Divides by the largest first: the sum of weights near the largest double overflows.
   const double largest = *std::max_element(weights.begin(), weights.end());
   std::vector<double> shares(weights.begin(), weights.end());
   for (double& share : shares) share /= largest;

@@ -215,8 +215,7 @@ void InlineStripes::LookForEnd(Block* block) {
   }
 }
 
-/// Stripes of what a compressed file holds. Their offsets are those of the
-/// decompressed bytes.
+/// Stripes of the content of a compressed file. Their offsets are those of the decompressed bytes.
 class DecompressedStripes final : public InlineStripes {
  public:
   /// The file had so many bytes when it was scheduled.

@@ -71,7 +71,7 @@ FrameResult FixedRowsFramer::Frame(const FrameInput& input, FrameOutput* output)
   result.consumed = static_cast<std::size_t>(std::min(at, end) - input.offset);
   const bool known = options_.file_bytes != kUnknownSize;
   const std::uint64_t file_end = known ? options_.file_bytes : end;
-  // no row then starts before a limit
+  // A file that ends in its header has no row that starts before a limit.
   const bool in_header = (known || input.at_end) && file_end < layout_.header_bytes;
   if (ended_ || (at >= input.limit && !in_header)) return result;
   const bool cut = known && (in_header || (at < file_end && file_end - at < layout_.row_bytes));
