@@ -36,7 +36,7 @@ IoPath PathNamed(const std::string& name) {
   return *found;
 }
 
-// Files of older versions say nothing of it.
+// Files of older versions do not have it.
 std::string TransferIn(const Json& json) {
   constexpr std::array<std::string_view, 6> kNames = {"",        "auto",  "batch",
                                                       "members", "slabs", "direct"};
@@ -47,7 +47,7 @@ std::string TransferIn(const Json& json) {
   return name;
 }
 
-// The same of these.
+// The same for these.
 void TakeWhatItWasFor(const Json& json, Tuning* tuning) {
   tuning->devices = json.value("devices", std::string());
   tuning->device_count = CountAtOr(json, "device_count", 0);
@@ -83,7 +83,7 @@ Tuning TuningFrom(const Json& json) {
   return tuning;
 }
 
-// What the processor calls itself, "AMD EPYC 7B13", or, if it has no name, its kind: "aarch64".
+// The processor's name, "AMD EPYC 7B13", or, if it has none, its kind: "aarch64".
 std::string ProcessorName() {
   std::ifstream facts("/proc/cpuinfo");
   std::string line;

@@ -88,8 +88,8 @@ std::string AdviceFor(const std::string& stage, const ChainFacts& facts,
                                  : ", or less work in it, would move it.");
 }
 
-/// How long the loop ran, and waited for data in it. The first batch is left out: how late that
-/// comes says nothing of the others.
+/// How long the loop ran, and how long it waited for data. The first batch is left out: the time
+/// until it comes says nothing about the others.
 struct LoopTime {
   double all_s = 0;
   double waited_s = 0;
@@ -161,7 +161,7 @@ void ExplainSpeed(const ChainFacts& facts, PipelineStats* stats) {
       std::max_element(causes.begin(), causes.end(),
                        [](const Cause& a, const Cause& b) { return a.seconds < b.seconds; });
   if (worst == causes.end() || worst->seconds <= 0) return;
-  // Batches that nobody takes fill the slots: those of a loop that seldom waits.
+  // Batches that are not taken fill the slots: the loop is slow if it seldom waits.
   const bool of_slots = worst->seconds <= slots_s;
   if (of_slots && loop.waited_s < kHalf * loop.all_s) return say(OfConsumer(loop));
   if (worst->seconds < kLittle * loop.waited_s) return say(Unexplained());

@@ -27,7 +27,7 @@ constexpr std::size_t kPageBytes = 4096;
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-/// What a source is that options are checked for.
+/// The kinds of source for which options are checked.
 enum class SourceKind : std::uint8_t { kFiles, kSources, kStreams, kOther };
 
 SourceKind KindOf(const SourceNode& node) {
@@ -35,13 +35,13 @@ SourceKind KindOf(const SourceNode& node) {
   return node.sources.empty() ? SourceKind::kFiles : SourceKind::kSources;
 }
 
-/// The option by which streams are opened again; null where they are not.
+/// The option by which streams are opened again; null if they are not.
 const char* ReopenOption(const OpenOptions& options) {
   if (options.reopen_limit != 0) return "reopen_limit";
   return options.reopen_until != 0 ? "reopen_until" : nullptr;
 }
 
-/// What would be passed over in silence.
+/// Refuses options that would have no effect.
 void RefuseUnused(const OpenOptions& options, SourceKind kind) {
   const FileOrder& files = options.files;
   const bool is_list = kind == SourceKind::kFiles || kind == SourceKind::kSources;
@@ -106,7 +106,7 @@ void CheckReopens(const StreamInput& input) {
          "\" comes just once; a FIFO or a socket, opened by its name, can be opened again");
 }
 
-/// Where the files are of a registered format: all of them are of the same.
+/// Sets file_readers if the files are of a registered format: all must be of the same one.
 void UseFileReaders(SourceNode* node) {
   node->file_readers = nullptr;
   node->slots.clear();
@@ -132,7 +132,7 @@ void UseFileReaders(SourceNode* node) {
   }
 }
 
-/// Options that were tuned for files of one format say little of another's.
+/// Options that were tuned for files of one format mean little for another's.
 void CheckTunedFormat(const SourceNode& node) {
   const OpenOptions& options = node.options;
   if (options.tuned_format.empty()) return;
@@ -140,7 +140,7 @@ void CheckTunedFormat(const SourceNode& node) {
   std::string is = "registered";
   if (node.file_readers == nullptr) {
     const ExaminedFile file = ExamineFile(name, nullptr, options.format, options.stripe_bytes);
-    if (!file.status.ok()) return;  // told where the file is read, as ever
+    if (!file.status.ok()) return;  // the read reports it, as ever
     is = KindName(file);
   }
   if (is == options.tuned_format) return;
@@ -148,7 +148,7 @@ void CheckTunedFormat(const SourceNode& node) {
          is + ": run `ringfeed tune` with it, or leave the tuning out");
 }
 
-/// What a user's data set makes.
+/// The records of a user's data set.
 class DatasetRecords final : public RecordProvider {
  public:
   explicit DatasetRecords(std::unique_ptr<Dataset> dataset) : dataset_(std::move(dataset)) {

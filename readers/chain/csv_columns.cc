@@ -29,7 +29,7 @@ CsvText TakeApart(const std::vector<std::string>& names, const std::string& form
   if (text.empty()) text = is_tsv ? "tsv" : "csv";
   CsvText parts;
   const std::size_t plus = std::min(text.rfind('+'), text.size());
-  // "delimiter=+" is none.
+  // "delimiter=+" is no compression.
   if (plus > 0 && plus + 1 < text.size() && text[plus - 1] != '=') {
     parts.compression = text.substr(plus);
     text = text.substr(0, plus);
@@ -56,7 +56,7 @@ CsvColumns ReadCsvColumns(const std::vector<std::string>& names, const OpenOptio
   CsvText parts = TakeApart(names, options.format);
   parts.layout.header = false;
   parts.layout.columns.clear();
-  // What is read is the first row of the first file that has one, whatever the reader's order.
+  // Reads the first row of the first file that has one, whatever the reader's order.
   OpenOptions open;
   open.format = std::string(CsvFormat(parts.layout)->name()) + parts.compression;
   open.cycle = 1;

@@ -45,7 +45,7 @@ Tensor SliceTensor(const Tensor& whole, std::int64_t begin, std::int64_t end) {
   return tensor;
 }
 
-/// A tensor that is put together of rows of others.
+/// A tensor that is joined of rows of others.
 class Joined {
  public:
   explicit Joined(const Tensor& like) : tensor_(like), memory_(std::make_shared<Memory>()) {
@@ -72,7 +72,7 @@ class Joined {
   }
 
   Tensor Finish() && {
-    memory_->values.reserve(1);  // a place, also of no rows
+    memory_->values.reserve(1);  // memory, even if there are no rows
     tensor_.data = memory_->values.data();
     tensor_.bytes = memory_->values.size();
     tensor_.lod.assign(memory_->levels.begin(), memory_->levels.end());
@@ -172,7 +172,7 @@ ReadResult DeviceBatches::ReadNext(std::vector<Instance>* per_device) {
     Instance instance;
     const ReadResult result = batches_.TryReadNext(&instance);
     if (result != ReadResult::kRecord) {
-      // A failure comes again at the next call.
+      // The next call returns the failure again.
       if (per_device->empty()) return result;
       *per_device = SpreadRows(*per_device, devices_);
       break;

@@ -47,7 +47,7 @@ ReadResult DecoratedReader::ReadInputHeld(Instance* instance, const std::stop_to
 ReadResult DecoratedReader::ReadInput(Instance* instance, const std::stop_token& stop,
                                       Status* status) {
   const ReadResult result = ReadInputHeld(instance, stop, status);
-  // A batch would keep its slot, and who holds all of them back waits for ever.
+  // A batch would keep its slot, and a decorator that holds back all of them would wait for ever.
   const bool batched = ReaderAccess::NodeOf(input_)->InnerSession()->plan().batched;
   if (result == ReadResult::kRecord && batched) OwnMemory(instance);
   return result;

@@ -21,10 +21,10 @@ bool IsThere(const std::string& name) {
   return stat(name.c_str(), &info) == 0;
 }
 
-// "-08" is -8, of which a text of three characters is made.
+// An end of a range: "-08" is -8, written with three characters.
 struct End {
   std::int64_t value = 0;
-  std::size_t width = 0;  // 0: no zeros are put in front
+  std::size_t width = 0;  // 0: no zeros are added
 };
 
 std::optional<End> EndOf(std::string_view text) {
@@ -47,7 +47,7 @@ std::string NumberText(std::int64_t number, std::size_t width) {
   return (number < 0 ? "-" : "") + digits;
 }
 
-// The numbers of "000..003" or "0..10..5"; none for what is no such range. Stops beyond the most.
+// The numbers of "000..003" or "0..10..5"; none if it is no such range. Stops after the most.
 std::vector<std::string> RangeOf(std::string_view text) {
   const std::size_t dots = text.find("..");
   if (dots == std::string_view::npos) return {};
@@ -76,7 +76,7 @@ std::vector<std::string> RangeOf(std::string_view text) {
   return numbers;
 }
 
-// The texts between the outer commas of what stands in a pair of braces.
+// The texts between the outer commas inside a pair of braces.
 std::vector<std::string> PartsOf(std::string_view inside) {
   std::vector<std::string> parts(1);
   int depth = 0;
@@ -91,7 +91,7 @@ std::vector<std::string> PartsOf(std::string_view inside) {
   return parts;
 }
 
-// Where the brace that begins at `open` ends; npos if it does not.
+// The end of the brace that begins at `open`; npos if it does not end.
 std::size_t CloseOf(const std::string& text, std::size_t open) {
   int depth = 0;
   for (std::size_t at = open; at < text.size(); ++at) {
@@ -101,7 +101,7 @@ std::size_t CloseOf(const std::string& text, std::size_t open) {
   return std::string::npos;
 }
 
-// The first pair of braces from `begin` on that a shell writes out, and what it stands for.
+// The first pair of braces from `begin` on that a shell writes out, and the texts that replace it.
 struct Braces {
   std::size_t open = 0;
   std::size_t close = 0;
@@ -123,7 +123,7 @@ Braces FindBraces(const std::string& text, std::size_t begin) {
   return {};
 }
 
-// False beyond the most.
+// False if there are more than the most.
 bool WriteOut(const std::string& text, std::size_t begin, std::vector<std::string>* texts) {
   const Braces braces = FindBraces(text, begin);
   if (braces.parts.empty()) {
@@ -137,7 +137,7 @@ bool WriteOut(const std::string& text, std::size_t begin, std::vector<std::strin
   return true;
 }
 
-// kNotFound where nothing matches.
+// kNotFound if nothing matches.
 Status Match(const std::string& pattern, std::vector<std::string>* names) {
   glob_t found{};
   const int result = glob(pattern.c_str(), GLOB_ERR, nullptr, &found);

@@ -8,18 +8,17 @@
 
 namespace ringfeed {
 
-/// The most names that one pattern stands for.
+/// The most names that one pattern may give.
 inline constexpr std::size_t kMostPatternNames = 1'000'000;
 
-/// Appends the files that `pattern` stands for:
+/// Appends the files that `pattern` names:
 ///   - a file of that very name: that alone, whatever is in the name;
 ///   - "*", "?", "[…]": what matches, sorted; at least one file;
-///   - "{000..003}", "{0..10..5}", "{a,b}": each of these, in this order, as a shell writes them
-///   out:
-///     with the zeros that one of the ends has, down where the first number is larger, one inside
-///     another. What a shell leaves alone ("{a}", "{}") stays as it is. Files whose names have
-///     these braces come first, and then alone.
-/// A name without any of these stands for itself, whether it is there or not.
+///   - "{000..003}", "{0..10..5}", "{a,b}": each of these, in this order, as a shell does: with
+///     the zeros that one of the ends has, down if the first number is larger, one inside another.
+///     What a shell leaves alone ("{a}", "{}") stays as it is. Files whose names have these braces
+///     come first, and then alone.
+/// A name without any of these names itself, whether the file exists or not.
 ///
 /// kNotFound: nothing matches. kIoError: a folder cannot be read. kInvalidArgument: more than
 /// kMostPatternNames. Nothing is appended then.

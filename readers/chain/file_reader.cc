@@ -20,11 +20,11 @@ struct Registration {
   const Registration* before = nullptr;
 };
 
-/// All formats that were registered, the last one first. None ever goes, and nobody takes a lock: a
+/// All formats that were registered, the last one first. None ever goes, and no lock is taken: a
 /// child of fork would wait for ever for one that a thread of its parent held.
 constinit std::atomic<const Registration*> last_registration{nullptr};
 
-// The first one registered of those that `says` is true of; null where there is none.
+// The one registered first of those for which `says` is true; null if there is none.
 template <typename Says>
 const Registration* FindRegistration(const Registration* last, Says&& says) {
   const Registration* found = nullptr;

@@ -59,7 +59,7 @@ bool GraphNode::IsOnDevice() const {
 }
 
 GraphNode::~GraphNode() {
-  // It would wait for its threads, which this process does not have.
+  // Its end would wait for its threads, which this process does not have.
   if (IsOfParent()) new std::shared_ptr<ReaderSession>(std::move(session_));
 }
 
@@ -139,7 +139,7 @@ GraphNode::Nodes GraphNode::Graph() {
 
 std::vector<std::shared_ptr<GraphNode>> GraphNode::EndPoints() {
   Nodes nodes = Graph();
-  // What was given to Multiplex or ReadAs is read there.
+  // A node that was given to Multiplex or ReadAs is read there.
   std::erase_if(nodes, [](const auto& node) {
     if (node->HasConsumer()) return true;
     const std::lock_guard lock(node->mutex_);
@@ -160,7 +160,7 @@ void CheckRewindable(const std::vector<std::shared_ptr<ReaderSession>>& sessions
   }
 }
 
-// Ends first, so that nobody reads from one that stands; then from the sources on.
+// Pauses the ends first, so that none reads from a paused chain; then resumes from the sources on.
 void ReInitAll(const std::vector<std::shared_ptr<ReaderSession>>& sessions) {
   CheckRewindable(sessions);
   for (auto it = sessions.rbegin(); it != sessions.rend(); ++it) (*it)->Pause();
@@ -207,8 +207,8 @@ std::vector<std::shared_ptr<ReaderSession>> GraphNode::SessionsToStartAgain() {
 }
 
 void GraphNode::GoToAim() {
-  // An aim before the first read is taken at once, but for one at another pass of a data set:
-  // nothing is to be stopped then, nor to rewind.
+  // An aim before the first read is taken at once, unless it is at another pass of a data set: then
+  // nothing must be stopped or rewound.
   if (Session()->has_aim()) ReInit();
 }
 

@@ -49,7 +49,7 @@ struct MultiPassNode {
 };
 struct ShareNode {};
 
-/// One node of the graph that a user builds: what is to be done, not how. Immutable but for its
+/// One node of the graph that a user builds: what is to be done, not how. Immutable except for its
 /// session, which the first read on it makes.
 class GraphNode : public std::enable_shared_from_this<GraphNode> {
  public:
@@ -64,7 +64,7 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   GraphNode& operator=(const GraphNode&) = delete;
 
   const Kind& kind() const { return kind_; }
-  /// What this node takes from. A source has one where it is a user's decorator: the end of the
+  /// The node that this one reads. A source has one if it is a user's decorator: the end of the
   /// chain that it reads.
   const std::shared_ptr<GraphNode>& input() const { return input_; }
   /// Whether a chain begins here.
@@ -72,64 +72,64 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
     return std::holds_alternative<SourceNode>(kind_) || std::holds_alternative<ShareNode>(kind_);
   }
 
-  /// A new node on `input`. Throws Error where input is empty, has a consumer already (but for a
+  /// A new node on `input`. Throws Error if input is empty, has a consumer already (except a
   /// ShareNode, which may have many), or runs.
   static std::shared_ptr<GraphNode> On(const Reader& input, Kind kind);
 
-  /// The session of the chain that ends here; made, not started, at the first call. Throws Error
-  /// where another node was attached to this one.
+  /// The session of the chain that ends here; made, not started, at the first call. Throws Error if
+  /// another node was attached to this one.
   std::shared_ptr<ReaderSession> Session();
   /// The same for the node's consumer, which reads it.
   std::shared_ptr<ReaderSession> InnerSession();
 
-  /// Its session is about to be read: the threads that this starts are this process's.
+  /// Its session is about to be read: the threads that the read starts belong to this process.
   void NoteRead() {
     const std::uint64_t process = ProcessNumber();
     if (read_in_.load(std::memory_order_relaxed) == process) return;
     read_in_.store(process, std::memory_order_relaxed);
   }
-  /// Throws Error where it was read before the process was forked.
+  /// Throws Error if it was read before the process was forked.
   void RefuseInChild() const;
 
   bool HasConsumer() const { return !Consumers().empty(); }
-  /// Whether what it delivers lies on a device.
+  /// Whether what it delivers is on a device.
   bool IsOnDevice() const;
-  /// Throws Error in a thread that works for this chain, or for one that it reads: a function of
-  /// the chain, or its source, that waits for the chain would wait for itself.
+  /// Throws Error in a thread that works for this chain, or for one that it reads: a function or
+  /// source of the chain that waits for the chain would wait for itself.
   void RefuseFromWithin() const;
-  /// Gives its source away: nothing may be built on it, and it may not be read.
+  /// Gives its source away: no node may be built on it, and it may not be read.
   void Retire();
 
-  /// The nodes without consumers that can be reached from here: Paddle's end points.
+  /// The nodes without consumers that are connected with this one: Paddle's end points.
   std::vector<std::shared_ptr<GraphNode>> EndPoints();
-  /// Starts all sessions of this node's graph again, those above it and beside it too.
+  /// Starts all sessions of this node's graph again, even those above it and beside it.
   void ReInit();
-  /// Throws Error as that does, before anything is lost.
+  /// Throws Error as ReInit does, before anything is lost.
   void CheckReInit();
-  /// Starts this node's graph again where its session was aimed at.
+  /// Starts this node's graph again at its session's aim.
   void GoToAim();
-  /// Starts those that this node reads from again. False where other chains read from them too.
+  /// Starts the sessions that this node reads from again. False if other chains read from them too.
   bool ReInitInput();
 
  private:
   using Nodes = std::vector<std::shared_ptr<GraphNode>>;
   Nodes Consumers() const;
   std::shared_ptr<GraphNode> Top();
-  /// All nodes that are connected with this one, each behind its input.
+  /// All nodes that are connected with this one, each after its input.
   Nodes Graph();
   std::shared_ptr<ReaderSession> StartedSession() const;
   bool IsOfParent() const;
-  /// Of the whole graph, each behind those that it reads. Throws Error where they cannot start
+  /// Those of the whole graph, each after those that it reads. Throws Error if they cannot start
   /// again.
   std::vector<std::shared_ptr<ReaderSession>> SessionsToStartAgain();
 
   const Kind kind_;
   const std::shared_ptr<GraphNode> input_;
-  /// Of the top node: held while its graph's sessions start again. Two that pause the ends of one
-  /// graph would wait for each other; a reader inside another may start again while that one does.
+  /// Of the top node: held while its graph's sessions start again. Two threads that pause the ends
+  /// of one graph would wait for each other. A reader inside another may start again meanwhile.
   std::recursive_mutex reinit_mutex_;
-  /// The process that reads it (ProcessNumber); 0: none yet. Looked at before any lock is taken: a
-  /// thread of the parent may have held that.
+  /// The process that reads it (ProcessNumber); 0: none yet. Checked before any lock is taken:
+  /// after a fork, a thread of the parent may have held the lock.
   std::atomic<std::uint64_t> read_in_{0};
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<std::weak_ptr<GraphNode>> consumers_;
@@ -140,15 +140,15 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
 /// The plan of the chain that ends in `last`. Throws Error for chains that make no sense.
 ExecutionPlan LowerChain(const GraphNode& last);
 
-/// What a chain on a shared reader begins with: it takes from `input` whatever comes next, and
-/// other chains do so too. Records and instances are copied, so that nobody holds another's memory.
+/// The source of a chain on a shared reader: it takes from `input` whatever comes next, and other
+/// chains do so too. Records and instances are copied, so that no chain holds another's memory.
 SourceNode SharedSource(std::shared_ptr<ReaderSession> input);
 
-/// Copies every tensor, its LoD too, to memory of its own: what it was in may be used again.
+/// Copies every tensor, its LoD too, to memory of its own: the old memory may be used again.
 void OwnMemory(Instance* instance);
 
-/// What makes the readers of a registered format: the one of that tag, or, where `tag` is empty,
-/// the one that the file's name or first bytes say. Null where there is none. Thread safe.
+/// The factory of a registered format's readers: the one of that tag, or, if `tag` is empty, the
+/// one that the file's name or first bytes say. Null if there is none. Thread safe.
 std::shared_ptr<const FileReaderFactory> FindFileReader(const std::string& tag,
                                                         const std::string& file);
 

@@ -14,11 +14,11 @@
 
 namespace ringfeed {
 
-/// What a chain counts, for whoever looks from outside. No list that grows with the files is in it,
-/// so that looking is cheap.
+/// What a chain counts, for a look from outside. It has no list that grows with the files, so that
+/// looking is cheap.
 struct ChainCounts {
-  /// As Reader::Stats, but over all starts of the chain in the stages too. Without lists of files
-  /// and damage, and without words. What is in it never falls.
+  /// As Reader::Stats, but the stages also count all starts of the chain. Without lists of files
+  /// and damage, and without words. None of its counts ever falls.
   PipelineStats stats;
   Ledger::PathCounts paths{};
   RunCounts run;
@@ -26,7 +26,7 @@ struct ChainCounts {
   std::string source;  ///< its first file, or what it reads
 };
 
-/// The chains of this process that were read, where somebody looks: see IsWatched.
+/// The chains of this process that were read, if they are watched: see IsWatched.
 LiveList<ChainCounts>& LiveChains();
 
 /// What the chain reads: its first file as it was named, "a stream", "a reader".

@@ -17,7 +17,7 @@ namespace {
   throw Error(Status(StatusCode::kInvalidArgument, message));
 }
 
-/// Nodes from the source, or from where a shared reader is taken from, to the last.
+/// Nodes from the source, or from the Share that begins the chain, to the last.
 std::vector<const GraphNode*> ChainOf(const GraphNode& last) {
   std::vector<const GraphNode*> chain = {&last};
   while (!chain.back()->begins_chain()) chain.push_back(chain.back()->input().get());
@@ -87,7 +87,7 @@ class Lowering {
     CheckHasBytes("Filter");
     ContentStep step = FilterStep(node.keep);
     if (plan_->content.empty()) return AddContent(std::move(step), 0);
-    // Of several the rows that any of them drops are dropped by the first one's stage.
+    // If there are several filters, the first one's stage drops the rows of all.
     auto& ask = plan_->content.front().before_locate;
     ask = [first = std::move(ask), second = std::move(step.before_locate)](Block* block) {
       first(block);
@@ -141,16 +141,16 @@ class Lowering {
       Refuse("more than 2^64 passes: 0 are without end");
     }
     if (!plan_->batched) {
-      // In front of Filter, which does not mind: the order's stages stand together.
+      // In front of Filter, which allows it: so the order's stages follow each other.
       auto& stages = plan_->stages;
       const auto content = static_cast<std::ptrdiff_t>(plan_->content.size());
       stages.insert(stages.end() - content,
                     {ExecutionPlan::Stage::Kind::kMultiPass, node.passes, 0});
     }
-    // Behind Batch the rest of every pass stays a batch of its own: nothing joins the passes.
+    // After Batch the rest of every pass stays a batch of its own: nothing joins the passes.
   }
   void operator()(const DoubleBufferNode& node) {
-    // In front of Batch, too: what a chain delivers is ready before it is asked for, anyway.
+    // In front of Batch, too: a chain always prepares what it delivers before it is asked for.
     (plan_->batched ? plan_->batch.slots : plan_->buffered) = node.slots;
   }
 
@@ -163,7 +163,7 @@ class Lowering {
       Refuse("a mixture is shuffled in front of Mix, each set by itself, or after it by a window");
     }
   }
-  // Each rank takes files of its own, and its part of the batch's rows of these.
+  // Each rank takes files of its own, and all of the batch's rows from these.
   void SplitByFiles() {
     BatchOptions& batch = plan_->batch;
     FileOrder& files = plan_->source.options.files;
@@ -176,7 +176,7 @@ class Lowering {
     batch.size /= files.ranks;
     batch.rank = {};
   }
-  // Batches of a step that looks at lengths depend on what changed these in front of it.
+  // Batches of a step that uses lengths depend on the steps before it that change them.
   ContentStep WithLengths(ContentStep step, const std::string& field) const {
     std::string changes;
     for (const ChangedLength& each : changed_lengths_) {
@@ -193,7 +193,7 @@ class Lowering {
     if (plan_->source.instances == nullptr) return;
     Refuse(who + " looks at the bytes of records: a reader of instances has none");
   }
-  // For what looks at fields of rows.
+  // For steps that use fields of rows.
   void CheckParsed(const std::string& who) {
     if (plan_->batched) Refuse(who + " after Batch: put it before Batch; it sees one row");
     ParseInstances();
@@ -206,7 +206,7 @@ class Lowering {
         source.batch_parser != nullptr ? source.batch_parser : MakeSlotParser(source.slots);
   }
 
-  /// By Truncate or Pad, as positions tell it.
+  /// Set by Truncate or Pad, as positions name it.
   struct ChangedLength {
     std::string field;
     std::string how;

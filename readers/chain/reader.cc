@@ -32,7 +32,7 @@ std::shared_ptr<ReaderSession> SessionOf(const std::shared_ptr<GraphNode>& node)
   return session;
 }
 
-// For calls that wait for what the chain's threads do.
+// For calls that wait for the chain's threads.
 std::shared_ptr<ReaderSession> AwaitedSessionOf(const std::shared_ptr<GraphNode>& node) {
   std::shared_ptr<ReaderSession> session = SessionOf(node);
   node->RefuseFromWithin();

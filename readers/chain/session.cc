@@ -23,7 +23,7 @@ namespace {
 
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
-// A level of LoD as the row has it alone: its ends, counted from the row's start.
+// Makes a level of LoD that of the row alone: its ends count from the row's start.
 void CountFrom(std::int64_t start, std::span<std::byte> ends) {
   for (std::size_t at = 0; at < ends.size(); at += sizeof(std::int64_t)) {
     StoreLe(ends.data() + at, LoadLe<std::int64_t>(ends.data() + at) - start);
@@ -111,7 +111,7 @@ bool ReaderSession::PlanToRead() {
     (void)Planned(&unused);
     return true;
   } catch (const Error& error) {
-    // Close came meanwhile: then reads fail, and do not throw.
+    // Close came meanwhile: reads then fail, and do not throw.
     const std::lock_guard lock(mutex_);
     if (!closed_ || error.status().code() != StatusCode::kCancelled) throw;
     return false;
@@ -151,7 +151,7 @@ Status ReaderSession::MistakeOr(const Status& damage) {
     plan.batch.empty_batches = false;
     OpenOptions& options = plan.source.options;
     options.on_damage = OnDamage::kSkip;
-    // The chain's own may be full, and what is not used of another one costs nothing.
+    // The chain's own arena may be full; an unused other one costs nothing.
     const auto arena = options.arena ? options.arena->arena() : Arena::Default();
     options.arena = std::make_shared<PinnedArena>(arena->bytes());
     ReaderSession skipping(std::move(plan));
@@ -170,7 +170,8 @@ Status ReaderSession::MistakeOr(const Status& damage) {
 }
 
 ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
-  // One record that a parser refuses is damage, and the first hundred of them its own mistake.
+  // If a parser refuses one record, that is damage. If it refuses the first hundred of a run, the
+  // parser is the mistake.
   if (MayBeMistake(run, status)) status = MistakeOr(status);
   const std::lock_guard lock(mutex_);
   if (run_.get() != &run) return Wait::kStale;
@@ -212,7 +213,7 @@ void ReaderSession::BeginReading() {
 
 void ReaderSession::EndReading() {
   const std::lock_guard lock(mutex_);
-  // One that came to nothing, as where its devices have no memory, has read nothing.
+  // A reader that failed to start, as for want of device memory, has read nothing.
   if (--reading_ahead_ == 0 && run_ == nullptr) begun_ = false;
 }
 
@@ -428,13 +429,13 @@ bool ReaderSession::TakeRow(Instance* instance) {
   if (plan_.parser != nullptr) {
     CopyParsedRow(instance);
   } else if (plan_.passes_instances()) {
-    // Nobody else sees this row: it was handed to this session.
+    // No other code sees this row: it was handed to this session.
     *instance =
         std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
   } else {
     instance->push_back(CopyOf(rows_records_[row_]));
     instance->set_is_record(true);
-    // Looked at behind the copy: what was read before came from the file as it was.
+    // Checked after the copy: what was copied before the check came from the file as it was.
     const auto row = static_cast<std::uint32_t>(row_);
     if (rows_source_.delivery->ShrunkAt(row)) {
       instance->clear();
@@ -509,7 +510,7 @@ void ReaderSession::AimSource() {
     if (aim_) {
       wanted_pass_ = aim_->start.source_pass;
     } else if (!wanted_pass_ && (run_ != nullptr || begun_)) {
-      wanted_pass_ = start_->source_pass + SourcePassesOfRun();  // however far it read ahead
+      wanted_pass_ = start_->source_pass + SourcePassesOfRun();  // however far it has read ahead
     }
     pass = wanted_pass_;
   }
@@ -556,7 +557,7 @@ void ReaderSession::Resume() {
   paused_ = false;
   resumed_.notify_all();  // they wait for mutex_
   if (closed_) return;
-  // Gone also where the source refuses: who starts again later asks for the beginning.
+  // The aim is dropped even if the source refuses: a later restart asks for the beginning.
   std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
   const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
   ForgetRead();
@@ -568,7 +569,7 @@ void ReaderSession::Resume() {
       if (HasUserSource()) aim->start.source_pass = SourcePass();
     }
   } catch (const Error& error) {
-    // What was read ahead is gone with the run: reads say why from now on.
+    // What was read ahead is gone with the run: reads report the reason from now on.
     turn_.Fail();
     failure_ = error.status();
     throw;
@@ -576,7 +577,7 @@ void ReaderSession::Resume() {
   TakeAim(*std::move(aim));
   turn_.BeginAgain();
   failure_ = Status();
-  NoteEndedRun();  // nothing fails between this and the run's end: it counts once
+  NoteEndedRun();  // nothing can fail between this and the run's end, so it counts once
   wait_ns_.store(0, std::memory_order_relaxed);
   first_ns_.store(0, std::memory_order_relaxed);
   end_ns_.store(0, std::memory_order_relaxed);
@@ -598,13 +599,13 @@ void ReaderSession::Close() {
   }
   if (run != nullptr) run->Stop();
   {
-    const std::lock_guard rows_lock(rows_mutex_);  // whoever waited with it was woken
+    const std::lock_guard rows_lock(rows_mutex_);  // threads that waited with it were woken
     DropRows();
   }
   std::deque<Taken> unread;
   {
     const std::lock_guard lock(mutex_);
-    // Not before the run was stopped: what comes behind it could still be taken.
+    // Only after the run was stopped: before that a thread could still take a later delivery.
     given_up_ = true;
     unread = turn_.TakeAllFound();
   }
@@ -616,7 +617,7 @@ void ReaderSession::Close() {
     live = std::move(live_);
   }
   live.Leave();
-  // Nobody reads them any more: a writer on the other side is to know.
+  // They are not read any more: a writer on the other side must know.
   for (const StreamInput& input : plan_.source.streams) input.stream->Close();
 }
 
@@ -647,7 +648,7 @@ PipelineStats ReaderSession::Stats() const {
   std::shared_ptr<Run> run;
   bool failed = false;
   {
-    // Its totals are the run's or the ledger's, but for a moment of Resume.
+    // Except for a moment of Resume, its totals are the run's or the ledger's.
     const std::lock_guard lock(mutex_);
     run = run_;
     kept_.ledger->Fill(&stats);
@@ -678,7 +679,7 @@ PipelineStats ReaderSession::Stats() const {
   stats.arena_bytes = arena.bytes;
   stats.arena_peak_bytes = arena.peak_in_use_bytes;
   stats.pages = arena.pages;
-  // Where nothing came before a failure nothing was slow.
+  // If nothing came before a failure, nothing was slow.
   if (stats.batches > 0 || !failed) ExplainSpeed(FactsOf(*run), &stats);
   return stats;
 }
@@ -697,7 +698,7 @@ void AddStages(const std::vector<StageStats>& more, std::vector<StageStats>* sta
   }
 }
 
-// What is taken back where a record turns out damaged is not seen to fall.
+// Keeps counts from falling: a record that turns out damaged is taken back.
 void KeepGrowing(const PipelineStats& before, PipelineStats* now) {
   now->records = std::max(now->records, before.records);
   now->payload_bytes = std::max(now->payload_bytes, before.payload_bytes);

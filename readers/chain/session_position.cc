@@ -1,8 +1,8 @@
-// Where a chain stands, as a text, and where its next run is to start.
+// The position of a chain, as a text, and the start of its next run.
 //
 // A user's threads call this through Reader, several at once. OriginOf and NoteDelivered belong to
-// reads. mutex_ guards where the chain stands and where it is to start. It is never held while an
-// index is made or a text is written. planned_mutex_ guards the index, and is taken first.
+// reads. mutex_ guards the chain's position and its aim. It is never held while an index is made or
+// a text is written. planned_mutex_ guards the index, and is taken first.
 //
 // What holds: within a run the position only moves forward. It counts what was handed out, not what
 // was read ahead or looked at ahead. A new aim changes nothing in a run that goes on: Resume takes
@@ -28,7 +28,7 @@ namespace {
   throw Error(Status(code, message));
 }
 
-// Whether records are counted for the order itself, and not only since there are several ranks.
+// Whether the order itself counts records, and not only the split between several ranks.
 bool OrdersByNumber(const ExecutionPlan& plan) {
   const auto by_number = [](const OrderStage& stage) {
     return stage.kind == OrderStage::Kind::kStripes || stage.kind == OrderStage::Kind::kGlobal;
@@ -37,7 +37,7 @@ bool OrdersByNumber(const ExecutionPlan& plan) {
          std::any_of(plan.stages.begin(), plan.stages.end(), by_number);
 }
 
-// Further than all that can be counted is behind the end, too.
+// A sum that cannot be counted is past the end, too.
 std::uint64_t SumOrMost(std::uint64_t batches, std::uint64_t more) {
   return batches + std::min(more, std::numeric_limits<std::uint64_t>::max() - batches);
 }
@@ -83,7 +83,7 @@ DataFingerprint ReaderSession::Fingerprint() {
   return *fingerprint_;
 }
 
-// What needs an index is known by it alone. Of what does not, records are not counted for this.
+// What needs an index is known only by it. For other chains records are not counted.
 DataFingerprint ReaderSession::FingerprintAsInput() {
   std::string unused;
   if (plan_.needs_index()) (void)Planned(&unused);
@@ -103,7 +103,7 @@ std::string ReaderSession::WhyNoPosition() const {
   if (!why.empty() || plan_.source.instances == nullptr) return why;
   const Reader input = plan_.source.instances->input();
   if (!input) return why;
-  // A session of Share's own would keep others from building on it.
+  // If Share had a session of its own, no other chain could be built on it.
   const GraphNode& node = *ReaderAccess::NodeOf(input);
   if (std::holds_alternative<ShareNode>(node.kind())) return LowerChain(node).WhyNoPosition();
   return InputSession()->WhyNoPosition();
@@ -123,7 +123,7 @@ void ReaderSession::RefuseWithoutPosition() const {
 
 std::int64_t ReaderSession::RowsBefore() const {
   const std::lock_guard lock(mutex_);
-  // A pass may have fewer rows than a batch: where nothing of it came before, none was whole.
+  // A pass may have fewer rows than a batch: if nothing of it came before, none was whole.
   return start_->mark.place == 0 ? 0 : UsualRows();
 }
 
@@ -175,8 +175,8 @@ bool ReaderSession::Settle() {
 }
 
 bool ReaderSession::AwaitPosition(Deadline deadline) {
-  // The plan comes to know it in front of the delivery behind it, which may take for ever to come,
-  // and wakes nobody for that: only who was sent somewhere asks, once.
+  // The plan learns the position before the next delivery, which may never come, and then wakes
+  // nobody. So this looks again and again: only a thread that aimed the chain asks, once.
   constexpr std::chrono::milliseconds kBetweenLooks{10};
   try {
     while (!KnowsPosition()) {
@@ -202,17 +202,17 @@ std::string ReaderSession::TextOf(ChainPosition position, const RunStart& start)
   }
   position.source_pass = start.source_pass;
   position.order = OrderText();
-  // Damage without a record's number has a place where it fails, and none where it is skipped.
+  // Damage without a record's number has a place if it fails, and none if it is skipped.
   const bool shuffles_files = plan_.shuffled() && !OrdersByNumber(plan_);
   position.on_damage = shuffles_files ? PolicyName() : "";
   position.data = Fingerprint();
-  // Where they need not be known, on any number of ranks, they would be in some texts of a place
+  // If their number need not be known, on any number of ranks, it would be in some texts of a place
   // and not in others.
   if (!OrdersByNumber(plan_)) position.data.records = 0;
   return position.ToJson();
 }
 
-// A mixture's weights may have changed since its beginning: it is counted from the run's.
+// A mixture's weights may have changed since its beginning: counts from the run's start.
 PlanPosition ReaderSession::MarkOfMixture(IndexedSource& indexed, const RunStart& start,
                                           std::uint64_t batch) const {
   return indexed.PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
@@ -320,7 +320,7 @@ ChainPosition ReaderSession::Understood(const std::string& text) {
            "the position is behind " + std::to_string(position.batch) + " batches, and there are " +
                std::to_string(end) + ": read as many passes as were read before");
   }
-  // Whether its weights may have changed: said here, before anything is lost.
+  // Checks whether its weights may have changed before anything is lost.
   if (plan_.source.mix != nullptr) indexed->CheckMix(position.mix, position.mark);
   return position;
 }
@@ -386,7 +386,7 @@ BatchOrigin ReaderSession::OriginOf(const Origin& origin, std::size_t row) const
     return result;
   }
   if (!origin.numbers.empty()) result.records = RangesOf(origin, {&origin.numbers[row], 1});
-  // What one read takes stands at consecutive places.
+  // The rows of one read have consecutive places.
   for (const std::size_t failed : origin.failed) row += failed <= row ? 1 : 0;
   result.batch = origin.start->batch + span.first_place + row;
   result.mark = {span.begin.pass, span.begin.place + row + 1, 0};

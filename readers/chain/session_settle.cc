@@ -1,9 +1,9 @@
-// Batches whose checksums are taken by whoever copies their bytes.
+// Batches whose checksums are taken by the code that copies their bytes.
 //
 // A feed reads batches ahead, has its device take the checksums, and settles the batches in their
-// order, on its feeding thread, while its reading thread reads on. What a read does of a batch
-// once it has it (its origin, the chain's position, the counts) is done as it is settled. So what
-// is found then is seen as if framing had found it. docs/internals/DEVICES.md says why.
+// order, on its feeding thread, while its reading thread reads on. What a read does once it has a
+// batch (its origin, the chain's position, the counts) is done when it is settled. So what is found
+// then looks as if framing had found it. docs/internals/DEVICES.md says why.
 
 #include <memory>
 #include <numeric>
@@ -14,8 +14,8 @@
 
 namespace ringfeed {
 
-/// What ReadNext does of a batch behind the taking of it, put off. One that is never settled may
-/// outlive the session.
+/// What ReadNext does with a batch after taking it, put off until the batch is settled. One that is
+/// never settled may outlive the session.
 class ReaderSession::Unsettled final : public UnsettledBatch {
  public:
   Unsettled(ReaderSession* session, Taken taken, BatchBuffer* slot,
@@ -48,7 +48,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     origin.damaged.insert(origin.damaged.begin(), passed_over_.begin(), passed_over_.end());
     origin.damaged.insert(origin.damaged.begin(), late.begin(), late.end());
     late.clear();
-    // In front of a failure an empty batch is none that was asked for.
+    // An empty batch before a failure is not one that was asked for.
     const bool shows = session_->plan_.shows_empty_batches() && settled.failure.ok();
     if (slot_->rows == 0 && !shows) {
       settled.kind = SettledBatch::Kind::kNothing;
@@ -67,7 +67,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     return settled;
   }
 
-  /// Behind the last one what was passed over counts, if the end was seen meanwhile.
+  /// After the last one, what was passed over counts, if the end was seen meanwhile.
   void NoteSettled() {
     {
       const std::lock_guard lock(session_->mutex_);
@@ -114,7 +114,7 @@ void ReaderSession::FailBehind(Run& run, const BatchBuffer& slot) {
     const std::lock_guard lock(mutex_);
     if (run_.get() != &run || (failed_at_ && *failed_at_ <= slot.sequence)) return;
     failed_at_ = slot.sequence;
-    failure_ = slot.status;  // whatever failed behind it
+    failure_ = slot.status;  // replaces the failure of a later batch
     passed_.reset();
     turn_.Fail();
   }

@@ -19,11 +19,11 @@
 namespace ringfeed {
 namespace {
 
-/// After so long a silence a wait looks whether its own thread is the reason.
+/// After so long without a delivery a wait checks whether its own thread is the reason.
 constexpr std::chrono::milliseconds kAWhile{20};
-/// After so long a silence one that holds nothing looks whether others are.
+/// After so long a wait that holds nothing checks whether other threads are the reason.
 constexpr std::chrono::milliseconds kLook{250};
-/// Who has not looked for so long, however little processor it gets, does not wait any more.
+/// A thread that has not looked for so long does not wait any more, however slowly it runs.
 constexpr std::chrono::seconds kSeldom{5};
 
 constexpr const char* kMakeRoom =
@@ -34,7 +34,7 @@ constexpr const char* kMakeRoom =
 bool ReaderSession::HoldsAllSlots(const Run& run) {
   const std::size_t most = run.most_batches();
   if (most == 0 || run.holders().HeldBy(std::this_thread::get_id()) < most) return false;
-  // Not final: releasing a batch and reading again goes on where this left off.
+  // Not final: after it releases a batch the thread may read on from here.
   const std::lock_guard lock(mutex_);
   failure_ =
       Status(StatusCode::kResourceExhausted, "this thread holds all " + std::to_string(most) +
@@ -48,15 +48,15 @@ bool ReaderSession::SeesItselfStarve(const Run& run) {
   const Deadline now = QueueClock::now();
   const std::lock_guard lock(mutex_);
   if (!how) {
-    // Of those that are at work a look in vain (LateWakes) is no news.
+    // While holders are at work, a look that finds nothing (LateWakes asks for it) is no news.
     if (starved_ && starved_->how.all_ask) starved_.reset();
     return false;
   }
-  // Who asks seldom does not know what was between.
+  // After a long time without a look it is not known what happened between.
   const bool goes_on = starved_ && starved_->how == *how && now - starved_->seen < kSeldom;
   if (!goes_on) starved_ = {now, now, *how};
   starved_->seen = now;
-  // Those who hold what all wait for are told, and so let something go.
+  // If all ask, only threads that hold something are told, and so let it go.
   if (how->all_ask && !holds) return false;
   return now - starved_->since >= (how->all_ask ? kAWhile : run.held_silence());
 }
@@ -68,7 +68,7 @@ std::optional<Starvation> ReaderSession::StarvedNow(const Run& run) const {
   const std::optional<std::uint64_t> given_back =
       input != nullptr ? input->StarvedReader() : std::nullopt;
   if (!given_back) return std::nullopt;
-  // Which thread has what was handed out here is not known there.
+  // It is not known there which thread has what was handed out here.
   return Starvation{false, run.holders().given_back() + *given_back};
 }
 
@@ -82,7 +82,7 @@ std::optional<std::uint64_t> ReaderSession::StarvedReader() {
 
 void ReaderSession::FailBecauseHeld(const Run& run) {
   const bool asks = run.holders().AllAsk();
-  // What is held of a decorator's input is known by that alone.
+  // Only the input knows what is held of a decorator's input.
   const bool of_input = plan_.source.instances != nullptr && !run.StarvedBy();
   std::string text = !asks                   ? "the program holds"
                      : run.holders().IsOne() ? "this thread holds"
@@ -106,8 +106,9 @@ void ReaderSession::FailBecauseHeld(const Run& run) {
 
 bool ReaderSession::WaitHeld(Run& run, Delivery* delivery, const ReadLimits& limits,
                              QueueResult* result) {
-  // What it holds may be what everything waits for: seen so again after a while, it is so. By calls
-  // whose deadlines are shorter than that, too. Who can be told to stop is not told, but seen.
+  // This thread may hold what everything waits for. That is so if looks see it for a while, even in
+  // several calls with shorter deadlines. A thread that can be told to stop does not fail, but is
+  // seen to starve.
   const bool stops = limits.stop.stop_possible();
   const Deadline end = stops ? kNoDeadline : limits.deadline;
   while (true) {
@@ -128,8 +129,8 @@ ReaderSession::Wait ReaderSession::AwaitTurn(std::unique_lock<std::mutex>& lock,
                                              const std::function<bool(Deadline)>& await) {
   const auto has_come = [&] { return await(Deadline::min()); };
   while (!has_come()) {
-    // What it holds may be what those wait for that it waits for: see WaitHeld. Who can be told to
-    // stop waits for that, too.
+    // This thread may hold what the threads that it waits for wait for: see WaitHeld. A thread that
+    // can be told to stop waits for that instead.
     const bool is_told = !limits.stop.stop_possible();
     const bool holds = run.holders().NoteAsking(std::this_thread::get_id()) && is_told;
     if (holds) {
@@ -162,7 +163,7 @@ bool ReaderSession::IsHidden(const Delivery& delivery) const {
 }
 
 // All rows of the batch were skipped, or are other ranks': it is given back at once. It counts once
-// something behind it is seen, so that looking ahead moves no position on.
+// something after it is seen, so that looking ahead moves no position on.
 void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery) {
   const OrderSpan span = delivery.batch->span;
   const std::vector<std::uint64_t> damaged = delivery.batch->damaged_numbers;
@@ -177,7 +178,7 @@ void ReaderSession::PassOver(const std::shared_ptr<Run>& run, Delivery delivery)
 
 void ReaderSession::CountPassedOver(const Run& run) {
   const std::lock_guard lock(mutex_);
-  if (unsettled_ > 0) return;  // what is in front of it does not count yet
+  if (unsettled_ > 0) return;  // batches before it do not count yet
   if (run_.get() != &run || !passed_ || passed_->batch <= delivered_.batch) return;
   delivered_.batch = passed_->batch;
   delivered_.mark = passed_->mark;
@@ -199,7 +200,7 @@ ReaderSession::Wait ReaderSession::WaitFor(const std::shared_ptr<Run>& run, Take
     }
     if (result == QueueResult::kOk) {
       if (taken->delivery.batch != nullptr && taken->delivery.batch->dropped) {
-        run->Lease(std::move(taken->delivery));  // a rest, which was looked at for failures alone
+        run->Lease(std::move(taken->delivery));  // a dropped rest, which was read only for failures
         continue;
       }
       if (IsHidden(taken->delivery)) {
@@ -278,7 +279,7 @@ ReadResult ReaderSession::LookAhead(Deadline deadline, bool for_position) {
   const ReadResult rows = LookAtRows(deadline, &unused);
   if (rows != ReadResult::kEnd) return rows;
   const ReadResult result = LookBehindRows(deadline, for_position);
-  // What another thread took meanwhile it hands out row by row.
+  // Another thread that took something meanwhile hands it out row by row.
   const bool may_be_rows = result == ReadResult::kEnd && !plan_.batched;
   return may_be_rows ? LookAtRows(deadline, &unused) : result;
 }
@@ -344,7 +345,7 @@ ReaderSession::Wait ReaderSession::LookOnce(const std::shared_ptr<Run>& run, Dea
     if (turn_.Shown() != nullptr) return Wait::kTaken;
   }
   LetGo(std::move(unread));
-  return Wait::kStale;  // nobody's, or of damaged records alone
+  return Wait::kStale;  // no other read may use it, or it has only damaged records
 }
 
 void ReaderSession::LetGo(std::deque<Taken> taken) {

@@ -21,7 +21,7 @@ void OwnMemoryOf(Tensor* tensor) {
   copy->values.assign(tensor->data, tensor->data + tensor->bytes);
   for (auto& level : tensor->lod) {
     copy->levels.emplace_back(level.begin(), level.end());
-    level = copy->levels.back();  // its memory stays where it is when the outer vector grows
+    level = copy->levels.back();  // its memory does not move when the outer vector grows
   }
   tensor->data = copy->values.data();
   tensor->owner = std::move(copy);
@@ -62,7 +62,7 @@ class SharedRecords final : public RecordProvider {
     LetGo();
     return true;
   }
-  // While this holds a block, its memory is not read into for the other chains.
+  // While it holds a block, reads for other chains cannot use the block's memory.
   void LetGo() override {
     block_ = RecordBlock();
     next_ = end_ = 0;
@@ -73,7 +73,7 @@ class SharedRecords final : public RecordProvider {
   const std::shared_ptr<ReaderSession> input_;
   RecordBlock block_;
   std::size_t next_ = 0;
-  std::size_t end_ = 0;  ///< behind the block's last record that is not damaged
+  std::size_t end_ = 0;  ///< one past the block's last record that is not damaged
 };
 
 class SharedInstances final : public InstanceSource {

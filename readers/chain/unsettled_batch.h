@@ -10,22 +10,22 @@
 
 namespace ringfeed {
 
-/// What became of a batch once its checksums were taken.
+/// What is left of a batch after its checksums were taken.
 struct SettledBatch {
   enum class Kind : std::uint8_t {
-    kWhole,   ///< it is what it was
+    kWhole,   ///< nothing changed
     kOther,   ///< rows of it are lost, or nothing is pending any more: `tensors` has what is left
-    kNothing  ///< nobody is to see it: nothing of it is left
+    kNothing  ///< nothing of it is left, so it is not handed out
   };
   Kind kind = Kind::kWhole;
   Instance tensors;    ///< of kOther
   BatchOrigin origin;  ///< of kWhole and kOther
-  Status failure;      ///< not OK: what follows it, and nothing else ever does
+  Status failure;      ///< not OK: the chain fails after this batch
 };
 
-/// A batch that was read, whose checksums are not all taken: before anybody sees it, it is settled.
-/// Batches are settled in the order that they were read in, by one thread at a time, while the
-/// chain that they are of lives and reads on. Whoever drops one without that has not read it.
+/// A batch that was read, whose checksums are not all taken: it is settled before it is handed out.
+/// One thread at a time settles batches, in the order that they were read in, while their chain
+/// lives and reads on. A batch that is dropped without that counts as not read.
 class UnsettledBatch {
  public:
   virtual ~UnsettledBatch() = default;

@@ -4,9 +4,9 @@
 
 namespace ringfeed {
 
-/// While one lives, its thread has the lock of a session, or of its node, and calls what may be the
-/// user's code: a source's ReInit, Pass or name. If that calls the same reader it is refused, for
-/// it would wait for itself.
+/// While one lives, its thread holds the lock of a session, or of its node, and calls what may be
+/// the user's code: a source's ReInit, Pass or name. If that code calls the same reader, it is
+/// refused: it would wait for itself.
 class UserCodeLocked {
  public:
   explicit UserCodeLocked(const void* owner)
@@ -15,7 +15,7 @@ class UserCodeLocked {
   UserCodeLocked(const UserCodeLocked&) = delete;
   UserCodeLocked& operator=(const UserCodeLocked&) = delete;
 
-  /// Whether this thread has the lock of any.
+  /// Whether this thread holds any of these locks.
   static bool IsAny() { return innermost != nullptr; }
   static bool IsOf(const void* owner) {
     const UserCodeLocked* at = innermost;

@@ -79,7 +79,7 @@ void MultiThreadLoop(std::size_t count, const std::function<void(std::size_t ind
         const SignalsBlocked blocked;
         others.emplace_back(run, number);
       } catch (const std::system_error&) {
-        run(number);  // no more threads to be had: later rather than never
+        run(number);  // no more threads can be started: later rather than never
       }
     }
     if (ranges > 0) run(0);

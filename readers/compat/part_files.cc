@@ -31,7 +31,7 @@ NumberRange PartsOf(const PartFileOptions& options) {
   return BalancedRange(options.data_part_num, options.ranks, options.rank);
 }
 
-/// Before anything is read: a part that is not there would be found out after hours.
+/// Checked before anything is read: a missing part would be found only after hours.
 void CheckThere(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     struct stat info {};

@@ -15,7 +15,7 @@ namespace ringfeed {
 
 namespace {
 
-// Stays in the cache of the core that takes lines out of it.
+// So small that it stays in the cache of the core that takes lines out of it.
 constexpr std::size_t kBufferBytes = 256 * 1024;
 constexpr std::size_t kHeadBytes = 4096;
 constexpr char kWhyInOrder[] = "a user's data set reads it from its start to its end";
@@ -47,7 +47,7 @@ class PersistentInStream::Part {
     return {};
   }
 
-  /// At least one byte, none at the end. A failure comes behind the bytes before it.
+  /// At least one byte, none at the end. A failure comes after the bytes before it.
   Status Read(std::span<std::byte> to, std::size_t* got) {
     *got = 0;
     return decompressed_ ? decompressed_->Read(to, got) : ReadFile(to, got);

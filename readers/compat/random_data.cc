@@ -26,7 +26,7 @@ struct ShortFloat {
   static constexpr int kBias = (1 << (14 - kMantissaBits)) - 1;
   static constexpr std::uint16_t kSign = 0x8000;
 
-  /// Of what is finite.
+  /// The value of a finite number.
   static double ValueOf(std::uint16_t bits) {
     constexpr int kImplied = 1 << kMantissaBits;
     const int exponent = (bits & ~kSign) >> kMantissaBits;
@@ -36,7 +36,7 @@ struct ShortFloat {
                             : std::ldexp(kImplied + mantissa, exponent - kBias - kMantissaBits);
     return (bits & kSign) != 0 ? -size : size;
   }
-  /// Ascends as the values do.
+  /// Rises with the value.
   static int RankOf(std::uint16_t bits) {
     const int size = bits & ~kSign;
     return (bits & kSign) != 0 ? -size : size;
@@ -56,7 +56,7 @@ struct ShortFloat {
 using Float16 = ShortFloat<10>;
 using BFloat16 = ShortFloat<7>;
 
-// `size` is cut off, which raises a negative number that loses bits.
+// Cuts off the end of `size`, which raises a negative number if it loses bits.
 std::uint16_t Signed(bool negative, std::uint32_t size, bool lost) {
   return static_cast<std::uint16_t>(negative ? 0x8000U | (size + (lost ? 1U : 0U)) : size);
 }
@@ -92,7 +92,7 @@ float FloatAtLeast(double value) {
              : near;
 }
 
-// What values there are between the ends: the lowest, and how many.
+// The whole numbers between the ends: the lowest, and how many.
 struct WholeNumbers {
   double first = 0;
   double count = 0;
@@ -269,7 +269,7 @@ bool IsWhole(DType dtype) {
          dtype != DType::kFloat64;
 }
 
-// The smallest number of a floating type that is not below `value`, of those in its range.
+// The smallest number of a floating type at or above `value`, which is in its range.
 double AtLeastIn(DType dtype, double value) {
   if (dtype == DType::kFloat16) return Float16::ValueOf(Float16::AtLeast(value));
   if (dtype == DType::kBFloat16) return BFloat16::ValueOf(BFloat16::AtLeast(value));

@@ -73,7 +73,7 @@ void DirectRun::Begin(const ExecutionPlan& plan, const IndexedSource* indexed,
   const std::size_t rows = RowsOf(plan.batch);
   const std::size_t slots =
       SlotsOf(plan, std::max<std::size_t>(1, rows * static_cast<std::size_t>(need.record_bytes)));
-  // A part more at either end, whose other rows are other batches'.
+  // One part more at either end: its other rows are in other batches.
   most_kept_ = slots * rows * row_bytes + 4 * (UnitFetch::kPartBytes + row_bytes);
   // Twice what lanes may have, since pieces of it must be found in one run; a long row is one that
   // is read, one that is framed and one that is planned.

@@ -13,12 +13,12 @@
 
 namespace ringfeed {
 
-/// Why the records of a plan cannot be read into a device's memory, where nobody but the device can
-/// look at them; empty if they can. `indexed`: null if records are read as files come.
+/// Why the records of a plan cannot be read into a device's memory, which only the device can read;
+/// empty if they can. `indexed`: null if records are read as files come.
 std::string WhyNotDirect(const ExecutionPlan& plan, const IndexedSource* indexed);
 
-/// The device memory of a run whose reads go there, and how much of it batches keep. Keep and LetGo
-/// by any thread; what is before the run's threads, by its own.
+/// The device memory of a run whose reads go there, and how much of it batches keep. Any thread may
+/// call Keep and LetGo; the constructor runs before the run's threads.
 class DirectRun {
  public:
   /// What lanes have read and not written yet, and what else is in flight.
@@ -38,8 +38,8 @@ class DirectRun {
   const std::shared_ptr<DirectReads>& reads() const { return reads_; }
   explicit operator bool() const { return memory_ != nullptr; }
 
-  /// Whether batches may keep so many bytes of blocks more; then they do, until LetGo. What lanes
-  /// need is never given away.
+  /// Whether batches may keep so many more bytes of blocks; if so, they keep them until LetGo. The
+  /// memory that lanes need is never given to them.
   bool Keep(std::size_t bytes);
   void LetGo(std::size_t bytes) { kept_.fetch_sub(bytes, std::memory_order_relaxed); }
 

@@ -35,12 +35,12 @@ void Run::Stop() {
   pool_.WakeAll();
   pool_.Join();
   opened_files_.reset();
-  // What is handed out lives on in the arena, but the next run may plan with the rest.
+  // Deliveries that consumers hold live on in the arena; the next run may plan with the rest.
   budget_->Release();
   if (!std::exchange(let_go_, true)) LetGoOfMemory();
 }
 
-// Rows of batches are copies: no consumer sees a block of theirs, but those that its batch keeps.
+// Rows of batches are copies: no consumer sees their blocks, except those that its batch keeps.
 void Run::LetGoOfMemory() {
   // Order: acq_rel, here, in Claim and in NoteRecordsBack: the last one to come sees all uses.
   const bool all = held_records_.fetch_or(kLetGo, std::memory_order_acq_rel) == 0;
@@ -103,8 +103,8 @@ void Run::WorkOnce(Worker& worker) {
   // Order: pairs with the release in End.
   if (!worker.has_let_go && ended_.load(std::memory_order_acquire)) LetGoOfLanes(worker);
   if (pool_.TakesTasks(worker.index) && plan_turn_.TakeAsk()) RequestPlan(&worker);
-  // A user's reader of files may wait for somebody to have what it gave before. Another worker may
-  // have planned that, and this one's rows are then its to write.
+  // A user's reader of files may wait until what it gave before is taken. Another worker may have
+  // planned that, and its rows are then this one's to write.
   const Tasks first = plan_.source.file_readers != nullptr ? Tasks::kAny : Tasks::kOwn;
   if (FrameTurn(worker) || WriteRows(worker, first)) return;
   worker.frames_turn = true;
@@ -113,9 +113,9 @@ void Run::WorkOnce(Worker& worker) {
 }
 
 // Rows get their places in the order of turns. While a worker writes between the parts of its turn,
-// nobody behind it gets on. So it frames all of the turn, and then writes: its own rows, which are
-// in its cache, and others' where it has nothing to frame. A worker alone writes what is hot, and
-// so does one with a user's reader of files.
+// no later turn gets on. So it frames all of the turn, and then writes: its own rows, which are in
+// its cache, and others' if it has nothing to frame. A worker alone writes what is hot, and so does
+// one with a user's reader of files.
 bool Run::FrameTurn(Worker& worker) {
   if (!worker.frames_turn || pool_.writers() == 1 || plan_.source.file_readers != nullptr) {
     return false;
@@ -134,7 +134,7 @@ void Run::WorkerMain(Worker& worker) {
   try {
     SetUp(worker);
   } catch (...) {
-    // Without this worker its lanes stand still: nothing more comes, from now on.
+    // Without this worker its lanes stop: nothing more comes, from now on.
     End(out_.taken(), StatusOfThrown("a reader thread could not be set up"));
     return;
   }
@@ -153,7 +153,7 @@ void Run::WorkerMain(Worker& worker) {
 }
 
 void Run::FailBehindPlan(Worker& worker, const Status& status) {
-  // It goes on with what it writes, for what is planned is good.
+  // It goes on with its writing, since what is planned is good.
   for (LaneState* lane : worker.lanes) lane->done = true;
   {
     const std::lock_guard lock(status_mutex_);
@@ -190,7 +190,7 @@ void Run::FetchUpcoming(Worker& worker) {
 }
 
 bool Run::MayFill(const LaneState& lane) const {
-  // A parser that may fit no record is told by as many as that takes.
+  // To find out that a parser fits no record, as many records are read as that takes.
   return read_ahead_.MayBegin(lane.index, lane.lane->frames_hot()) &&
          (taken_ahead_.MayTake() || judge_.open());
 }
@@ -224,8 +224,8 @@ void Run::FailBlock(Block* block) {
 }
 
 bool Run::MayLeaveSums(const Block& block, std::uint64_t pass) const {
-  // Of what was copied into memory just now the CPU takes them while it is in the cache, unless a
-  // writer can take them beside its copy.
+  // If the bytes were just copied into memory, the CPU takes the sums while they are in the cache,
+  // unless a writer can take them beside its copy.
   const bool is_cold = plan_.left_fields.any() || !block.files.empty();
   return (is_cold || SumBeside::Works()) && !hooks_.takes_sums_at_once && block.instances.empty() &&
          !judge_.open() && trusted_pass_.load(std::memory_order_relaxed) == pass &&
@@ -309,16 +309,16 @@ void Run::Publish(Worker& worker, LaneState& lane) {
   RequestPlan(&worker);
 }
 
-// How nobody sleeps for ever.
+// Why no thread sleeps for ever.
 //
-// A worker sleeps while HasWork is false, by the protocol of its Sleeper: who changes what HasWork
-// looks at writes first, then calls Wake. Who changes it in the worker's own thread wakes nobody:
-// that thread looks again before it rests (WorkerPool::IsCurrent).
+// A worker sleeps while HasWork is false, by the protocol of its Sleeper: a thread that changes
+// what HasWork reads writes first, then calls Wake. A change in the worker's own thread wakes
+// nobody: that thread looks again before it rests (WorkerPool::IsCurrent).
 //
-//   HasWork looks at        made true by                       who then wakes
+//   HasWork looks at        made true by                       which then wakes
 //   stop_                   Stop                               all workers
 //   ended_                  End                                all workers
-//   PlanTurn::IsAsked       AskForPlan: a slot, memory or      worker 0, and an idle one where
+//   PlanTurn::IsAsked       AskForPlan: a slot, memory or      worker 0, and an idle one if
 //                           room for a delivery came back      worker 0 is at work (WakeAny)
 //   tasks, overflow_        Submit                             the writer that has the task, or
 //                                                              WakeAny
@@ -327,20 +327,20 @@ void Run::Publish(Worker& worker, LaneState& lane) {
 //                           NoteAsking                         holds back (WakeLanes)
 //   of a lane that fills a block:
 //     nothing in flight     its own thread                     nobody
-//     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), where
+//     Lane::waits           FileSchedule::EndTurn              all workers (Options::moved), if
 //                                                              a lane was told to wait
 //
 // done, filling, in_flight and frames_hot are the worker's own. Without an order no lane is due,
-// and nothing limits what is framed ahead but credits: a lane in whose turn all others wait, the
-// last of a pass, must never be kept back by what its worker framed of the next one.
+// and only credits limit what is framed ahead: if all others wait for a lane's turn, the last of a
+// pass, what its worker framed of the next pass must never keep that lane back.
 //
-// The plan sleeps, too: where it returns without having used up what there is. What it waits for:
+// The plan sleeps, too, if it returns before it has used up what there is. What it waits for:
 //
 //   a block of the due lane   Publish, which runs the plan itself (RequestPlan)
 //   a batch slot              ReleaseDelivery: AskForPlan
 //   memory for a block        MemoryBudget::NoteFreed (RecycleBlock), ReleaseDelivery and
 //                             BatchDone: AskForPlan
-//   room for a delivery       whoever takes one (Outbox): AskForPlan
+//   room for a delivery       a consumer that takes one (Outbox): AskForPlan
 //
 // Should this have a gap, LateWakes finds it.
 bool Run::HasWork(const Worker& worker) const {
@@ -409,7 +409,7 @@ bool Run::RequestPlan(Worker* worker) {
       planner_->GoOn();
       if (taken_ahead_.limited()) NotePlannedAhead(*worker);
     } catch (...) {
-      // Nobody would get the turn again.
+      // No thread would get the turn again.
       End(out_.taken(), StatusOfThrown("the plan cannot go on"));
     }
     got_further = got_further || plan_steps_ != steps;
@@ -476,8 +476,8 @@ void Run::Drop(Block* block, std::uint32_t rows) {
 
 void Run::Deliver(std::uint64_t number, Delivery delivery) {
   if (delivery.records != nullptr) ++plan_steps_;  // the plan alone delivers these
-  // What stands behind a failure is nobody's, though it may be written: of several consumers
-  // another one could take it before this batch is looked at.
+  // Nothing after a failed batch is delivered. Another consumer could otherwise see batch n + 1
+  // before the failure of batch n.
   if (delivery.batch != nullptr && !delivery.batch->status.ok()) {
     EndAt(number + 1, delivery.batch->status, true);
   }
@@ -501,7 +501,7 @@ void Run::NoteLostOfDropped(std::uint64_t rows) { ledger_->TakeOffDropped(rows);
 void Run::EndBehind(const BatchBuffer& batch) {
   Stop();
   PlannedSums counted = batch_sink_->sums();
-  // With what a shuffle holds, which goes with the run.
+  // Includes what a shuffle holds, which goes with the run.
   counted.bytes = planner_->bytes_taken() - batch_sink_->tally().lost_bytes;
   if (ended_at_) counted = *ended_at_;
   const PlannedSums& before = batch.before;
@@ -532,8 +532,8 @@ bool Run::HasRoom(std::uint64_t number) { return out_.HasRoom(number); }
 std::size_t Run::GrantBatches(std::size_t bytes) {
   const std::size_t granted = budget_->GrantBatches(bytes);
   if (plan_.left_fields.any() && !direct_) {
-    // Their rows may stand in blocks that have others, too, and each worker frames a turn before
-    // any row of it is written: a quarter more, for what stands between its records.
+    // Their rows may be in blocks that have other rows, too, and each worker frames a turn before
+    // any row of it is written: a quarter more, for the bytes between its records.
     const std::size_t turns = pool_.writers() * plan_.source.options.stripe_bytes;
     budget_->AllowKept(2 * std::max(granted, turns + turns / 4));
   }
@@ -548,7 +548,7 @@ void Run::EndAt(std::uint64_t number, const Status& status, bool within) {
   out_.NoteEnd(number, status, within);
   judge_.NoteEnd(number);
   out_.Close(number);
-  // What the lanes were still to read nobody wants. Order: pairs with the acquire in WorkOnce.
+  // What the lanes had still to read is not needed. Order: pairs with the acquire in WorkOnce.
   ended_.store(true, std::memory_order_release);
   pool_.WakeAll();
 }
@@ -558,7 +558,7 @@ Status Run::failure() const {
   return failure_;
 }
 
-// Whoever is told of the end was handed all batches: what their writers met is counted.
+// A consumer that is told of the end was handed all batches: what their writers met is counted.
 Status Run::end_status() const {
   const Status why = out_.status();
   return why.ok() ? planner_->WhyTooMuchDamage() : why;
@@ -589,7 +589,7 @@ void Run::LetGo(Block* block) { DropKeep(block, 1); }
 
 void Run::DropKeep(Block* block, std::uint32_t keep) {
   const std::size_t bytes = block->slab_bytes();
-  // Order: as of holds. Who drops the last reason sees all that read the block done.
+  // Order: as of holds. The thread that drops the last reason sees all reads of the block done.
   const std::uint32_t left = block->keeps.fetch_sub(keep, std::memory_order_acq_rel) - keep;
   if (keep != Block::kHeld && (left & ~Block::kHeld) == 0) LetGoOfBytes(bytes);
   if (left == 0) blocks_.GiveBack(block);
@@ -673,18 +673,18 @@ QueueResult Run::Await(Delivery* delivery, Deadline deadline, const std::stop_to
   }
 }
 
-// ---- Who holds what ----
+// ---- Holders of deliveries ----
 
 std::optional<Starvation> Run::StarvedBy() const {
-  // Who has taken a delivery and does not hold it yet may let it go next.
+  // A thread that has taken a delivery and does not hold it yet may let it go next.
   const std::uint64_t taken = out_.taken();
   if (holders_.seen() != taken || holders_.held() == 0) return std::nullopt;
   Starvation starvation{holders_.AllAsk(), pool_.wakes()};
-  // Of those at work a wake for nothing says nothing.
+  // While some holders are at work, a wake for nothing is no news.
   if (!starvation.all_ask) starvation.mark = taken + holders_.given_back();
   if (plan_turn_.IsBusy()) return std::nullopt;
-  // A stream's own thread may be in its source's call for as long as that likes. That matters where
-  // it may come next.
+  // A stream's own thread may stay in its source's call for any time. That matters only if its lane
+  // may come next.
   const std::size_t due = read_ahead_.WorkerOf(read_ahead_.due());
   for (std::size_t i = 0; i < pool_.size(); ++i) {
     const bool counts = unordered_ || pool_.TakesTasks(i) || i == due;
@@ -708,7 +708,7 @@ void Run::NoteSeen(Delivery* delivery) {
 }
 
 std::shared_ptr<const void> Run::Lease(Delivery delivery) {
-  AwaitSigbus();  // what is handed out may stand in mapped files
+  AwaitSigbus();  // deliveries may be in mapped files
   struct Holder {
     Holder(std::shared_ptr<Run> its_run, Delivery its_delivery)
         : run(std::move(its_run)), delivery(std::move(its_delivery)) {

@@ -1,11 +1,11 @@
-// One run: its threads, and what stands between them.
+// One run: its threads, and what is between them.
 //
 // A session makes, starts and stops it, on the thread that reads, restarts or closes the chain.
 // Consumers take deliveries (Next, TryNext, NextUntil) and hold them (Lease). The workers are the
 // run's own threads: each fills the blocks of its own lanes, writes rows, and runs the plan when it
 // has something for it. The plan and the writers call the functions of Planner::Host on workers; a
 // consumer calls Drop and NoteSkipped too. What holds: members marked as a worker's are touched on
-// its thread alone. Whoever holds a delivery keeps the run.
+// its thread alone. The holder of a delivery keeps the run.
 
 #pragma once
 
@@ -51,15 +51,15 @@
 
 namespace ringfeed {
 
-/// What stands between a lane and the plan at the moment.
+/// The blocks and credits between a lane and the plan at the moment.
 struct LaneCounts {
   std::size_t ready_blocks = 0;  ///< framed, and not taken by the plan yet
   std::int64_t credits = 0;      ///< parts of 128 KiB of a file, else blocks; below 0 by large ones
 };
 
-/// What a run has in its hands at the moment; each figure by itself.
+/// What a run has in its hands at the moment; the figures are not of one instant.
 struct RunCounts {
-  /// Of more lanes than these only the number is told.
+  /// If there are more lanes than these, only their number is reported.
   static constexpr std::size_t kMostLanes = 64;
   std::vector<LaneCounts> lanes;
   std::size_t lane_count = 0;
@@ -70,7 +70,7 @@ struct RunCounts {
   std::size_t memory_limit_bytes = 0;  ///< what the chain may grow to
 };
 
-/// Where a run asks a test what to do.
+/// The points at which a run calls a test's hook.
 enum class RunPoint : std::uint8_t {
   kSetUp,     ///< a worker makes what it works with
   kNewBlock,  ///< the pool of blocks grows
@@ -80,25 +80,25 @@ enum class RunPoint : std::uint8_t {
 /// What a test may put in the place of the real thing.
 struct RunHooks {
   EngineFactory engines;
-  /// Asked at each wake of a worker, by any thread, whether to leave it out: as a mistake in the
+  /// Called at each wake of a worker, by any thread: whether to leave it out, as a mistake in the
   /// protocol would.
   std::function<bool()> leaves_out_wake{};
-  /// Called by workers at these points; may throw, as memory that is short does.
+  /// Called by workers at these points; may throw, as a lack of memory does.
   std::function<void(RunPoint)> at{};
   /// Payloads of so many bytes or more are checked as they are written; see leaves_sums_.
   std::size_t long_payload_bytes = 8192;
   /// They are framed alike, but checked at once.
   bool takes_sums_at_once = false;
-  /// After so long in vain a consumer looks on everybody's behalf.
+  /// After waiting so long for nothing a consumer has all workers look again.
   std::chrono::milliseconds silence{1000};
-  /// What threads that do not ask for more hold, and let nothing go of for so long, is taken for
-  /// held by the program: who waits for that is told.
+  /// If threads that do not ask for more let nothing go for so long, what they hold is taken for
+  /// held by the program: the threads that wait for it are told.
   std::chrono::milliseconds held_silence{10'000};
 };
 
-/// That nothing comes before a delivery is let go: see Run::StarvedBy.
+/// Nothing comes before a delivery is let go: see Run::StarvedBy.
 struct Starvation {
-  bool all_ask = false;    ///< who hold some all ask for more; else some of them may be at work
+  bool all_ask = false;    ///< all holders ask for more; else some of them may be at work
   std::uint64_t mark = 0;  ///< another one once something has happened
   friend bool operator==(const Starvation&, const Starvation&) = default;
 };
@@ -112,24 +112,23 @@ struct ChainKeeps {
 };
 
 /// One execution of a plan, from its first record to its end or its stop: the threads, the rings
-/// between them and the memory in flight. A new one is made for every ReInit; what was handed out
-/// by this one keeps it alive.
+/// between them and the memory in flight. Every ReInit makes a new one. What a run handed out keeps
+/// it alive.
 ///
-/// Every worker thread reads and frames blocks of its own lanes, and writes rows into batches;
-/// whichever thread finds blocks published and nobody planning takes the plan further. Nothing but
-/// a ring or an atomic counter stands between them.
+/// Every worker thread reads and frames blocks of its own lanes, and writes rows into batches. A
+/// thread that finds published blocks, while none plans, takes the plan further. Only a ring or an
+/// atomic counter is between them.
 class Run final : public Planner::Host, public std::enable_shared_from_this<Run> {
  public:
-  /// `rewind_input`: see RewindInput. `indexed`: if not null, records are
-  /// read by its index.
+  /// `rewind_input`: see RewindInput. `indexed`: if not null, records are read by its index.
   Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
       const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
       ChainKeeps chain);
   ~Run() override;
 
   void Start();
-  /// Stops all threads and waits for them. Nothing is delivered any more; memory that no consumer
-  /// holds goes back to the arena, of records once no consumer holds any. Idempotent; not from a
+  /// Stops all threads and waits for them. Delivers nothing any more. Memory that no consumer holds
+  /// goes back to the arena, that of records once no consumer holds any. Idempotent; not from a
   /// worker.
   void Stop();
 
@@ -139,16 +138,16 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// The same without waiting: kEmpty.
   QueueResult TryNext(Delivery* delivery);
   /// Waits until the deadline: also kTimeout. StarvedBy then tells whether nothing will come before
-  /// somebody lets go of what he holds.
+  /// some thread lets go of what it holds.
   QueueResult NextUntil(Delivery* delivery, Deadline deadline, const std::stop_token& stop = {});
-  /// Whether deliveries are held and no worker has anything to do. Seen twice with the same mark,
-  /// and nothing between, that stays so until one is let go.
+  /// Whether deliveries are held and no worker has anything to do. If seen twice with the same
+  /// mark, and nothing happened between, that stays so until a delivery is let go.
   std::optional<Starvation> StarvedBy() const;
   /// Whether no worker has anything to do but wait for the user's reader that is read.
   bool WaitsForSource() const;
   std::chrono::milliseconds held_silence() const { return hooks_.held_silence; }
-  /// Whoever took this delivery holds it for others: it is there for the next one who asks. Until
-  /// Lease or this was called its taker is not asking any more, and StarvedBy says nothing.
+  /// The thread that took this delivery holds it for others: the next one that asks gets it. From
+  /// the taking to Lease or this call the taker does not ask, and StarvedBy says nothing.
   void NoteSeen(Delivery* delivery);
   Holders& holders() { return holders_; }
   const Holders& holders() const { return holders_; }
@@ -158,24 +157,24 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// An owner for a delivery's memory: gives it back when its last copy goes.
   std::shared_ptr<const void> Lease(Delivery delivery);
 
-  // Of runs that deliver batches alone. Whoever holds the batch by Lease may call the next three,
-  // on any thread, also after Stop. One call at a time for one batch; several at once for different
+  // Only for runs that deliver batches. The holder of the batch by Lease may call the next three,
+  // on any thread, even after Stop. One call at a time for one batch; several at once for different
   // ones. None waits for another thread.
 
   /// Its tensors, which share `owner`: the batch is held until the last of them goes.
   Instance MakeInstance(const BatchBuffer& batch, const std::shared_ptr<const void>& owner) const {
     return batch_sink_->MakeInstance(batch, owner);
   }
-  /// Copies the fields that were left to whoever takes the batch; if none were, does nothing.
+  /// Copies the fields that were left for the batch's taker; if none were, does nothing.
   Status CopyPending(BatchBuffer* batch) const { return batch_sink_->CopyPending(batch); }
-  /// Takes the checksums that were left and have these numbers, and loses the rows if one does
-  /// not match: see BatchSink::LosePayloads. The batch may get shorter: tensors come after this.
+  /// Takes the checksums that were left and have these numbers, and loses the rows that do not
+  /// match: see BatchSink::LosePayloads. The batch may get shorter: make tensors after this.
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* batch) const {
     batch_sink_->LosePayloads(sums, batch);
   }
   /// Whether deliveries are batches, else records. The same for the run's life; any thread.
   bool delivers_batches() const { return batch_sink_ != nullptr; }
-  /// So many batches exist at most. 0: that is not known yet, for none was planned; or records are
+  /// So many batches exist at most. 0: not known yet, since none was planned; or records are
   /// delivered. Any thread, at any time.
   std::size_t most_batches() const {
     return batch_sink_ != nullptr ? batch_sink_->slot_limit() : 0;
@@ -184,30 +183,29 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// Threads that read and write, and CPUs that this process may use.
   int threads() const { return static_cast<int>(pool_.writers()); }
   int cpus() const { return cpus_; }
-  /// What a position says after all that the run leaves out at its start; none before that is
-  /// planned.
+  /// The position after all that the run leaves out at its start; none before that is planned.
   std::optional<PlanPosition> left_out() const;
   /// Null if records are read as files come.
   const std::shared_ptr<IndexedSource>& indexed() const { return indexed_; }
 
-  /// Wakes that were left out and found by a consumer: defects, of this run and of all runs of the
-  /// process so far.
+  /// Wakes that were left out, and that a consumer found: defects, of this run and of all runs of
+  /// the process so far.
   std::uint64_t late_wakes() const { return late_wakes_.count(); }
   static std::uint64_t LateWakesOfProcess() { return LateWakes::OfProcess(); }
 
-  /// Why the checksums of payloads are taken as records are framed, and not left to whoever takes
-  /// a batch; empty if they are left.
+  /// Why the checksums of payloads are taken as records are framed, and not left to the taker of a
+  /// batch; empty if they are left.
   const std::string& why_sums_are_early() const { return why_sums_are_early_; }
-  /// The batch, which a consumer holds, ends before a record that failed after what follows it was
-  /// planned (failed_payload_pass): the run stops, and that never was. Later calls are of
-  /// earlier batches; one at a time.
+  /// The batch, which a consumer holds, ends before a record that failed after later ones were
+  /// planned (failed_payload_pass): the run stops, and nothing after the batch counts. Later calls
+  /// are for earlier batches; one at a time.
   void EndBehind(const BatchBuffer& batch);
 
-  /// Adds what is this run's to what the ledger has of all.
+  /// Adds this run's figures to those that the ledger has of all.
   void FillStats(PipelineStats* stats) const;
   /// What it has in its hands now.
   RunCounts Counts() const;
-  /// What the ledger is to have of the run once it was stopped.
+  /// What the ledger gets of the run after it was stopped.
   Ledger::RunTotals Totals() const;
   ArenaReport arena_report() const { return arena_->Report(); }
   const Arena& arena() const { return *arena_; }
@@ -242,7 +240,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   }
 
  private:
-  /// A lane with what stands between it and the planner.
+  /// A lane with what is between it and the planner.
   struct LaneState {
     LaneState(std::uint32_t number, std::size_t credits) : index(number), out(credits + 2) {}
     const std::uint32_t index;
@@ -265,7 +263,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
     WriterScratch scratch;
     bool has_let_go = false;             ///< of its lanes
     bool frames_turn = true;             ///< rather than writing: its turn is not framed
-    const std::byte* fetched = nullptr;  ///< where the bytes start that were last asked for ahead
+    const std::byte* fetched = nullptr;  ///< the start of the bytes that were last asked for ahead
     std::unique_ptr<Parser::Scratch> locate_scratch;
     StageClock read, decompress, frame, filter, plan, write, wait_medium, wait_slot, wait_other;
     StageCount read_bytes;
@@ -276,8 +274,8 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// Locates the rows of a block that was read, and asks of them what the chain's content needs.
   void LocateFields(Worker& worker, Block* block);
   /// Whether checksums of that pass may be left. Not before a good record was planned, so that a
-  /// parser that fits none, or a pass without any, is seen as ever; and not of what the run leaves
-  /// out.
+  /// parser that fits none, or a pass without any, is noticed as ever; and not of what the run
+  /// leaves out.
   bool MayLeaveSums(const Block& block, std::uint64_t pass) const;
   void BuildPlanner();
   /// `holds_rows`: stages in front of it do.
@@ -301,15 +299,15 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   void At(RunPoint point) const {
     if (hooks_.at) hooks_.at(point);
   }
-  /// The run ends with this failure after what is planned. By a worker that reads no more.
+  /// Ends the run with this failure after what is planned. Called by a worker that stops reading.
   void FailBehindPlan(Worker& worker, const Status& status);
   /// Nothing more is read: see Lane::LetGo.
   static void LetGoOfLanes(Worker& worker);
-  /// Frames the next part of the worker's turn; false if it is to write first.
+  /// Frames the next part of the worker's turn; false if it should write first.
   bool FrameTurn(Worker& worker);
   enum class Tasks : std::uint8_t { kOwn, kAny };
   bool WriteRows(Worker& worker, Tasks tasks);
-  /// While rows are written, what this worker will frame next comes into its cache.
+  /// While rows are written, fetches what this worker will frame next into its cache.
   void FetchUpcoming(Worker& worker);
   bool ReadLane(Worker& worker);
   LaneState* NextLane(Worker& worker, const std::vector<LaneState*>& tried) const;
@@ -317,11 +315,11 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   bool FillBlock(Worker& worker, LaneState& lane);
   void Publish(Worker& worker, LaneState& lane);
   void SleepUntilWork(Worker& worker);
-  /// Whether the worker may not sleep. Who makes it true says so by Wake: see the definition.
+  /// Whether the worker may not sleep. A thread that makes it true calls Wake: see the definition.
   bool HasWork(const Worker& worker) const;
   /// Whether an empty lane may begin a block.
   bool MayFill(const LaneState& lane) const;
-  /// Waits for a delivery, and looks on everybody's behalf if none comes.
+  /// Waits for a delivery. If none comes it has all workers look again.
   QueueResult Await(Delivery* delivery, Deadline deadline, const std::stop_token& stop);
   /// Whether a block that a lane has begun may get further.
   static bool MayGoOn(const Worker& worker, const LaneState& lane);
@@ -329,12 +327,12 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   /// Runs the plan, unless another thread does; whether it got further.
   bool RequestPlan(Worker* worker);
   void RecycleBlock(Block* block);
-  /// One reason less to keep the block's memory, kHeld or 1; with the last it goes.
+  /// Drops one reason to keep the block's memory, kHeld or 1; after the last it goes.
   void DropKeep(Block* block, std::uint32_t keep);
   void GiveCredits(LaneState& lane, std::int32_t count, std::size_t bytes);
   void ReleaseDelivery(const Delivery& delivery);
-  /// A consumer took it out of the outbox: his from now on, until ReleaseDelivery. False if Stop
-  /// came first.
+  /// A consumer took it out of the outbox: it belongs to the consumer until ReleaseDelivery. False
+  /// if Stop came first.
   bool Claim(const Delivery& delivery);
   QueueResult Claimed(QueueResult taken, const Delivery& delivery) {
     return taken == QueueResult::kOk && !Claim(delivery) ? QueueResult::kClosed : taken;
@@ -343,7 +341,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   void NoteRecordsBack();
   void LetGoOfMemory();
   void AskForPlan();
-  /// What was planned, or handed out, is told taken_ahead_, and lanes that it held back go on.
+  /// Tells taken_ahead_ what was planned, or handed out, and wakes the lanes that it held back.
   void NotePlannedAhead(const Worker& planner);
   void NoteTaken(const Delivery& delivery);
   void NoteAsking();
@@ -367,12 +365,12 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
 
   static constexpr std::uint64_t kNoPass = ~std::uint64_t{0};
   const int cpus_;
-  DirectRun direct_;                      ///< empty, if blocks stand in host memory
+  DirectRun direct_;                      ///< empty, if blocks are in host memory
   const std::size_t stages_by_index_;     ///< that the order by index has already
   const ExecutionPlan plan_;              ///< without these
   const std::string why_sums_are_early_;  ///< empty: they go with fields that are left
-  /// Framing leaves checksums: to who copies fields that are left, or to the writer. A long
-  /// payload would be loaded twice, for its checksum and for its copy.
+  /// Framing leaves checksums: to the copier of fields that are left, or to the writer. A long
+  /// payload would otherwise be loaded twice, for its checksum and for its copy.
   const bool leaves_sums_;
   const RunStart start_;
   const std::shared_ptr<IndexedSource> indexed_;  ///< null: as files are read
@@ -388,8 +386,8 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   LateWakes late_wakes_;
   std::optional<MemoryBudget> budget_;  ///< from the construction on
   std::size_t lane_credits_ = 0;        ///< of each lane
-  std::size_t part_credits_ = 1;        ///< that a part takes which was read
-  std::size_t credit_bytes_ = 1;        ///< slabs that one credit of a lane stands for
+  std::size_t part_credits_ = 1;        ///< credits that a part takes after it was read
+  std::size_t credit_bytes_ = 1;        ///< slabs of one credit of a lane
   std::stop_source stop_;
 
   std::unique_ptr<FileSchedule> schedule_;
@@ -408,7 +406,7 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   // Of the thread that runs the plan.
   std::uint64_t plan_steps_ = 0;  ///< blocks taken, tasks submitted, records delivered
   std::uint32_t next_writer_ = 0;
-  TakenAhead::Amount planned_;  ///< of blocks, not told taken_ahead_ yet
+  TakenAhead::Amount planned_;  ///< of blocks that taken_ahead_ was not told of yet
   bool hold_credits_ = true;    ///< a block's credit comes back when its memory does
 
   /// failure_ is set. Partner: WorkerFailure.
@@ -417,12 +415,12 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   std::atomic<bool> ended_{false};
   /// Rows wait for a slot: for statistics only.
   std::atomic<bool> backlogged_{false};
-  /// A pass of which a good record was planned whose checksum was taken. A moment old is good
-  /// enough: what is taken early is only dearer.
+  /// A pass of which a good record with a checked sum was planned. May be a moment old: a sum that
+  /// is taken early only costs more.
   std::atomic<std::uint64_t> trusted_pass_{kNoPass};
-  /// Passes that ended in front of the failure that EndBehind was told of.
+  /// Passes that ended before the failure that EndBehind was called for.
   std::atomic<std::uint64_t> passes_at_failure_{kNoPass};
-  std::optional<PlannedSums> ended_at_;  ///< by EndBehind: what is counted still
+  std::optional<PlannedSums> ended_at_;  ///< set by EndBehind: what still counts
 
   BasicOutbox<NativeQueuePolicy, Delivery> out_;
   Holders holders_;
@@ -433,8 +431,8 @@ class Run final : public Planner::Host, public std::enable_shared_from_this<Run>
   Status failure_;  ///< of a worker, on its way to the plan
 
   BlockPool blocks_;
-  /// Deliveries of records that consumers have, and kLetGo once the rest was let go of. Whoever
-  /// leaves that alone lets go of the blocks. Changed by read-modify-writes.
+  /// Deliveries of records that consumers have, and kLetGo after the rest was let go of. The thread
+  /// that leaves kLetGo alone lets go of the blocks. Changed by read-modify-writes.
   std::atomic<std::uint64_t> held_records_{0};
   static constexpr std::uint64_t kLetGo = std::uint64_t{1} << 63;
 

@@ -1,5 +1,5 @@
-// How a run is put together before its threads start: its lanes, their schedule or chunks, the
-// memory that it begins with, the plan and its sink.
+// Sets up a run before its threads start: its lanes, their schedule or chunks, the memory that it
+// begins with, the plan and its sink.
 
 #include <algorithm>
 #include <limits>
@@ -22,21 +22,21 @@ constexpr int kMaxThreads = 16;
 /// frames no more: what is written later than that has left the cache of its core. Measured on
 /// parts of 128 to 512 KiB.
 constexpr std::size_t kAheadBytes = 512 * 1024;
-/// Of the order by index: enough that a worker has one whose reads are under way while it frames
+/// For the order by index: enough that a worker has one lane with reads under way while it frames
 /// another's.
 constexpr std::size_t kLanesPerWriter = 4;
-/// Of what is read into a device's memory: these have enough in flight, and each takes some of it.
+/// For reads into a device's memory: these have enough in flight, and each takes some of it.
 constexpr std::size_t kMostDirectLanes = 16;
-/// Records per delivery where nobody asked for batches.
+/// Records per delivery if the chain has no Batch.
 constexpr std::size_t kInternalBatchRows = 32;
 constexpr std::size_t kRowsPerDelivery = 1024;  ///< the same of records that are not parsed
-/// What is taken ahead of a user's code, if he does not say: without batches so many records, or
+/// What is taken ahead of a user's code, if it does not say: without batches so many records, or
 /// instances that are delivered as they are, each perhaps a batch.
 constexpr std::uint64_t kRecordsAhead = 64;
 constexpr std::uint64_t kInstancesAhead = 4;
 constexpr std::uint64_t kSlotsAhead = 4;  ///< of a Batch that does not say how many it has
 
-// Which rows are a rank's is told by the order: several of them keep it.
+// If several ranks share batches, the order says which rows are a rank's: they all keep it.
 bool GivesOrderUp(const ExecutionPlan& plan) {
   const bool slices = plan.batch.rank.world_size > 1 && !plan.batch.split_by_files;
   return (plan.source.options.unordered && !slices) || plan.source.streams.size() > 1;
@@ -44,18 +44,18 @@ bool GivesOrderUp(const ExecutionPlan& plan) {
 
 RingOptions DeliveryOptions(const ExecutionPlan& plan) {
   RingOptions options;
-  // What the consumer waits for is a batch: a sleep costs little beside that, and a poll as long as
-  // two threads at work on a queue are worth took 3 % of all the processor's time.
+  // The consumer waits for a batch: a sleep costs little beside that. A poll as long as two threads
+  // on a queue are worth took 3 % of all the processor's time.
   options.spin_ns = DefaultSpinNanos() == 0 ? 0 : 2000;
-  // Small batches are collected in a nap, where there are slots for more than these.
+  // Small batches are collected in a nap, if there are slots for more than these.
   constexpr std::size_t kNapBatches = 8;
   options.nap_items = plan.batch.slots == 0 ? kNapBatches : plan.batch.slots / 4;
   return options;
 }
 
 /// How many of the stages the order by index has already: all that look into no record. But a
-/// window behind kStripes is left to the plan, where that can be: stripes are then read whole, not
-/// record by record. It takes the order's beginning, all of its rows, and memory to hold a window.
+/// window after kStripes is left to the plan, if possible: stripes are then read whole, not record
+/// by record. That takes the order's beginning, all of its rows, and memory to hold a window.
 std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
                           const IndexedSource& indexed, std::size_t memory_bytes) {
   const std::span<const OrderStage> stages = plan.order_stages();
@@ -70,7 +70,7 @@ std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
   return fits ? 1 : stages.size();
 }
 
-/// What a lane may have at a time: two stripes, in the parts that they are read in, or more where
+/// What a lane may have at a time: two stripes, in the parts that they are read in, or more if
 /// lanes are fewer than threads.
 std::size_t PartsOfLane(const OpenOptions& options, const Arena& arena, bool in_parts,
                         std::size_t lanes, std::size_t writers) {
@@ -79,13 +79,13 @@ std::size_t PartsOfLane(const OpenOptions& options, const Arena& arena, bool in_
   return parts * std::max<std::size_t>(2, (2 * writers + lanes - 1) / lanes);
 }
 
-/// What is left to be done in the plan.
+/// The part of the chain that is left for the plan.
 ExecutionPlan BehindOrder(ExecutionPlan plan, std::size_t stages) {
   plan.stages.erase(plan.stages.begin(), plan.stages.begin() + static_cast<std::ptrdiff_t>(stages));
   return plan;
 }
 
-/// What a pipeline reads, to those who ask who holds the memory.
+/// What a pipeline reads, for messages about the holders of memory.
 std::string NameOf(const SourceNode& source) {
   const std::size_t files = source.names.size() + source.sources.size();
   std::string name = !source.names.empty()       ? source.names.front()
@@ -138,7 +138,7 @@ Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Ar
                                                           MemoryBudget::LimitOf(
                                                               plan.source.options.arena_bytes, *arena))),
       plan_(BehindOrder(plan, stages_by_index_)),
-      // What stands in a device's memory no writer can take a part of.
+      // A writer can take no part of the sums of what is in a device's memory.
       why_sums_are_early_(direct_ ? "what is read into the device's memory has none"
                                   : plan_.WhySumsAreEarly()),
       leaves_sums_(why_sums_are_early_.empty() ||
@@ -251,7 +251,8 @@ TakenAhead::Limits Run::AheadLimits() const {
   }
   const std::uint64_t slots = plan_.batch.slots == 0 ? kSlotsAhead : plan_.batch.slots;
   limits.records = (slots - 1) * plan_.batch.size;
-  // How many rows a batch has is not known there: at least one batch is complete at that.
+  // A batch's number of rows is not known there. If the limit holds a lane back, at least one
+  // batch is complete.
   if (plan_.looks_into_records()) limits.records = std::min(limits.records, kRecordsAhead);
   return limits;
 }
@@ -397,8 +398,8 @@ void Run::BuildLanes() {
   share_tasks_ = share_tasks_ || count < writers;
 }
 
-// What a shuffle holds is bounded by the records there are; without their number by the arena, in
-// which their bytes stand.
+// The number of records bounds what a shuffle holds; if it is not known, the arena does, which
+// holds their bytes.
 void Run::CheckTables(const ExecutionPlan& whole) const {
   constexpr std::uint64_t kBytesPerRow = 32;
   if (indexed_ == nullptr) return;
@@ -438,7 +439,7 @@ void Run::BuildPlanner() {
   planner_.emplace(std::move(input), this);
 }
 
-// So that some are complete, and others made, within what may be taken ahead.
+// So that some deliveries are complete, and others made, within what may be taken ahead.
 std::size_t Run::SmallDelivery() const {
   return static_cast<std::size_t>(taken_ahead_.MostRoom().records);
 }

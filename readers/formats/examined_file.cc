@@ -26,7 +26,7 @@ Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
   return source->ReadAt(0, head, got);
 }
 
-/// What the format is told by. If it cannot be read, then nobody knows what the file is: its name
+/// The bytes that tell the format. If they cannot be read, the format is unknown: the file's name
 /// may say less than its bytes do.
 Status ReadHead(const ReadFront& read, std::vector<std::byte>* head) {
   const auto fill = [&](std::size_t bytes) {
@@ -65,8 +65,8 @@ Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::uint64
   return {};
 }
 
-// Files whose bytes are the user's own business may hold anything but a pointer, and so may lines
-// that are named. An object with an error may be a line of JSON lines.
+// Files that are named as raw or lines may hold anything but a pointer. An object with an error may
+// be a line of JSON lines.
 bool MayHold(Mistake mistake, std::string_view format, std::string_view asked,
              std::string_view file_name) {
   if (mistake == Mistake::kNone) return true;
@@ -92,11 +92,11 @@ Status RefuseMistake(std::string_view asked, const FormatResult& found, std::str
   return Status(StatusCode::kInvalidArgument, std::move(mistaken.words));
 }
 
-// Of a format of two files the one that was named told the format.
+// In a format of two files, the named one told the format.
 Status ExamineDataFile(ExaminedFile* file) {
   std::vector<std::byte> head;
   Status status = SizeOfFile(file->name, &file->bytes, &file->inode);
-  Status unread;  // which matters only to what tells formats
+  Status unread;  // matters only if nothing else tells the format
   if (status.ok()) {
     status = ReadHeadOfFile(file->name, &file->bytes, &file->inode, &head, &unread);
   }

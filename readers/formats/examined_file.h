@@ -17,8 +17,8 @@ namespace ringfeed {
 /// The warning of a file without a byte: few writers leave one on purpose.
 inline constexpr std::string_view kEmptyFile = "the file is empty";
 
-/// ChooseFormat for a file, of which `head` is all where it is short: refused where that is no data
-/// but what somebody has in place of them.
+/// ChooseFormat for a file; `head` is the whole file if it is short. Refuses a file that is no data
+/// but something in place of them.
 FormatResult ChooseFileFormat(std::string_view asked, std::string_view file_name,
                               std::span<const std::byte> head);
 
@@ -26,7 +26,7 @@ FormatResult ChooseFileFormat(std::string_view asked, std::string_view file_name
 struct ExaminedFile {
   Status status;  ///< why it could not be examined: then its only turn is this failure
   std::uint64_t bytes = 0;
-  /// Of the order; kUnknownSize where it must be read to know (a compressed file).
+  /// Stripes of the order; kUnknownSize if only reading tells (a compressed file).
   std::uint64_t stripes = 1;
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;

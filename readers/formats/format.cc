@@ -27,8 +27,8 @@ namespace {
 
 using namespace std::string_view_literals;
 
-/// First bytes of files that people have beside their records, from the formats' own documents, and
-/// how such a file becomes one that is read.
+/// First bytes of files that users have beside their records, from the formats' own documents, and
+/// how to make such a file readable.
 struct Stranger {
   std::string_view magic;
   std::string_view name;
@@ -84,8 +84,8 @@ bool IsText(std::string_view head) {
   });
 }
 
-// Whether they begin with a line of text, and of no format that has a number there: no length of
-// eight bytes is so large.
+// Whether they begin with a line of text. Then no format fits that starts with a length of eight
+// bytes: it would be too large.
 bool HasLine(std::span<const std::byte> bytes) {
   constexpr std::size_t kLengthBytes = 8;
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -93,7 +93,7 @@ bool HasLine(std::span<const std::byte> bytes) {
          FindStranger(head) == nullptr;
 }
 
-// Records start with a length that is small beside its eight bytes, and most hold messages, which
+// Records start with a length that is small for its eight bytes, and most hold messages, which
 // start with a tag of field 1.
 std::string OfLengths(std::string_view head) {
   constexpr std::size_t kTfRecordBegin = TfRecordLayout::kHeaderBytes;
@@ -112,9 +112,8 @@ std::string OfLengths(std::string_view head) {
   return {};
 }
 
-/// What a file that is of no known format is most like, by its first bytes, in a sentence for an
-/// error: a known format whose first record is damaged, text. Empty where it is like nothing.
-/// Thread safe.
+/// What a file of no known format resembles most, by its first bytes, in a sentence for an error: a
+/// known format whose first record is damaged, or text. Empty if it resembles nothing. Thread safe.
 std::string Resemblance(std::span<const std::byte> bytes) {
   constexpr std::size_t kTarMagicAt = 257;
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -133,11 +132,11 @@ std::string Resemblance(std::span<const std::byte> bytes) {
 }
 
 constexpr std::string_view kFormatsPage = "docs/FORMATS.md";
-// Where a format is named.
+// The options that name a format.
 constexpr std::string_view kFormatOption =
     "(format=, in C++ OpenOptions::format, for the command --format)";
 
-// Formats of one name: some take parameters behind a colon.
+// Formats of one name: some take parameters after a colon.
 struct Family {
   std::string_view name;
   FormatResult (*make)(std::string_view parameters);
@@ -152,7 +151,7 @@ FormatResult Plain(std::string_view parameters) {
           nullptr};
 }
 
-// Those whose parameters ParseX reads into what XFormat takes.
+// Formats whose parameters ParseX reads into what XFormat takes.
 template <typename Parameters, Status (*kParse)(std::string_view, Parameters*),
           std::shared_ptr<const Format> (*kMake)(const Parameters&)>
 FormatResult With(std::string_view text) {
@@ -205,7 +204,7 @@ std::string UnknownFormat(std::string_view name) {
          "; some take more (rows:BYTES), most +gzip, +zlib or +zstd: " + std::string(kFormatsPage);
 }
 
-// What is said of a file that is known for what it is, and no format's.
+// The message for a file of a known kind that no format reads.
 std::string StrangersWords(const Stranger& stranger) {
   const std::string name(stranger.name);
   if (stranger.way == kImage) {
@@ -254,7 +253,7 @@ FormatResult Failure(StatusCode code, std::string message) {
 }
 
 // The first bytes of a compressed file's content, as far as its own first bytes hold them. *failure
-// gets what ended it: the end of the head most of all, which is met again when the file is read.
+// gets the reason for the end: usually the end of the head, which reading the file meets again.
 std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head,
                                      Status* failure) {
   DecompressedReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
@@ -290,7 +289,7 @@ std::shared_ptr<const Format> FindByName(std::string_view file_name) {
   return found == formats.end() ? nullptr : *found;
 }
 
-// What is compressed in a way that is not read is no text, whoever says so.
+// Data compressed in a way that is not read are no text, even if the caller says so.
 Status RefuseCompressed(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const Stranger* const stranger = FindStranger(text);
@@ -300,8 +299,8 @@ Status RefuseCompressed(std::span<const std::byte> head) {
                                               std::string(stranger->way));
 }
 
-// A first line that is an object of JSON says less than a name does. Names like part-00000 are
-// those of many files.
+// If the first line is an object of JSON, that says less than a name. Many kinds of files have
+// names like part-00000.
 bool IsBelievedBefore(const Format& by_name, const Format& by_bytes) {
   return by_bytes.name() == JsonLinesFormat()->name() && by_name.name() != OfRecordFormat()->name();
 }
@@ -320,7 +319,7 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
   auto found = FindByBytesOrName(file_name, head);
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const Stranger* const stranger = FindStranger(text);
-  // A name of text does not make text of them.
+  // A file named as text need not be text.
   if (stranger != nullptr && (found == nullptr || (IsTextFormat(found->name()) && !IsText(text)))) {
     return Failure(StatusCode::kInvalidArgument, StrangersWords(*stranger));
   }
@@ -390,7 +389,7 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
   FormatResult found = DetectContent(file_name, content);
   const bool is_cut = failure.code() == StatusCode::kTruncated && head.size() >= kHeadBytes;
   if (!found.status.ok() && content.empty() && !failure.ok() && !is_cut) {
-    return {std::move(failure), nullptr};  // that is why nothing tells
+    return {std::move(failure), nullptr};  // that is why the format is unknown
   }
   found.compression = compression;
   return found;

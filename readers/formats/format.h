@@ -23,8 +23,8 @@ namespace ringfeed {
 /// Size of an input whose end is not known yet (a stream).
 inline constexpr std::uint64_t kUnknownSize = ~std::uint64_t{0};
 
-/// How long a record may be, as the user says it: at most so far below what 64 bits hold that sums
-/// with what stands around a record never wrap.
+/// How long a record may be, as the user says it. It is limited so that sums with the bytes around
+/// a record never wrap in 64 bits.
 class RecordLimit {
  public:
   static constexpr std::size_t kMost = std::size_t{1} << 62;
@@ -41,12 +41,12 @@ class RecordLimit {
 /// What a file says of the elements that its records are made of.
 struct FileElements {
   std::string name;          ///< as the file has it: "<f4", "u2"
-  std::vector<DType> types;  ///< that they are as they stand; none: a parser has no such type
+  std::vector<DType> types;  ///< that they are, unconverted; none: a parser has no such type
 };
-/// Whether whoever reads a file takes its elements for what they are; else why not.
+/// Whether the reader of a file accepts its elements for what they are; else why not.
 using ElementCheck = std::function<Status(const FileElements&)>;
 
-/// Whether whoever reads a file takes records of that format; else why not.
+/// Whether the reader of a file accepts records of that format; else why not.
 using FormatCheck = std::function<Status(std::string_view format)>;
 
 /// What a framer is told about the file that it frames.
@@ -55,24 +55,24 @@ struct FramerOptions {
   std::uint64_t file_bytes = kUnknownSize;  ///< promised lengths are checked against it
   OnDamage on_damage = OnDamage::kFail;
   RecordLimit max_record_bytes = std::size_t{1} << 30;
-  /// Only the places of records are wanted, for an index: checksums of payloads are not looked at
-  /// where nothing depends on them, and FrameOutput::records need not be filled. What has a number
-  /// has it either way.
+  /// Only the places of records are wanted, for an index. Checksums of payloads are skipped if
+  /// nothing depends on them, and FrameOutput::records need not be filled. Records get the same
+  /// numbers either way.
   bool units_only = false;
-  /// Asked in front of the first record where the file says what its elements are; may be null. A
-  /// failure is the program's mistake, which ends the file whatever on_damage says.
+  /// Called before the first record if the file says what its elements are; may be null. A failure
+  /// is the program's mistake and ends the file, whatever on_damage says.
   ElementCheck check_elements{};
-  /// The file was opened again and has more than file_bytes now, which no pass reads.
+  /// The file was opened again and is longer than file_bytes now. No pass reads the rest.
   bool has_grown = false;
 };
 
-/// Memory for records that do not stand in the file as they are: those of a compressed chunk.
+/// Memory for records that are not in the file as they are: those of a compressed chunk.
 class FrameMemory {
  public:
   virtual ~FrameMemory() = default;
-  /// `bytes` (at least one) that live as long as the records of this call; null where there is no
-  /// more, which the framer reports as kResourceExhausted. Never more than what a size in the file
-  /// promises, checked against max_record_bytes, or what was really decompressed.
+  /// `bytes` (at least one) that live as long as the records of this call. Null if there is no
+  /// more, which the framer reports as kResourceExhausted. Never more than a size in the file
+  /// promises, checked against max_record_bytes, or than was really decompressed.
   virtual std::byte* Allocate(std::size_t bytes) = 0;
 };
 
@@ -89,47 +89,47 @@ class HeapFrameMemory final : public FrameMemory {
   std::vector<std::unique_ptr<std::byte[]>> pieces_;
 };
 
-/// The bytes that stand in memory: contiguous, from `offset` in the file.
+/// The bytes at hand in memory: contiguous, from `offset` in the file.
 struct FrameInput {
   std::span<const std::byte> bytes;
   std::uint64_t offset = 0;
   std::uint64_t limit = 0;        ///< only records that start before this offset are framed
   bool at_end = false;            ///< `bytes` reach the end of the file
   FrameMemory* memory = nullptr;  ///< for formats with compressed records; never null to those
-  /// The checksum of a payload of so many bytes or more may be left to whoever touches its bytes
-  /// later, where nothing that is framed depends on it: it stands behind the payload, as
-  /// TFRecord's does.
+  /// The framer may leave the checksum of a payload of so many bytes or more to a later reader of
+  /// the payload. It may do so only if nothing that is framed depends on the checksum: the sum
+  /// follows the payload, as in TFRecord.
   std::size_t leaves_sums_from = kLeavesNone;
 
   static constexpr std::size_t kLeavesNone = ~std::size_t{0};
 };
 
-/// Records that are read together: one, or those of a chunk. What an index is made of.
+/// Records that are read together: one record, or those of a chunk. An index is made of units.
 struct FramedUnit {
-  std::uint64_t begin = 0;  ///< in the file; the stripe that it lies in is the unit's
-  std::uint64_t end = 0;    ///< of what its records need; not looked at where they are lost
+  std::uint64_t begin = 0;  ///< in the file; the unit belongs to the stripe that it begins in
+  std::uint64_t end = 0;    ///< of what its records need; not used if they are lost
   std::uint32_t records = 1;
   bool lost = false;       ///< its records are null spans, whatever is read again
-  bool dependent = false;  ///< its records depend on what stands in front of the unit
+  bool dependent = false;  ///< its records depend on what is in front of the unit
 };
 
-/// Appended to by Frame. Spans point into the input's bytes or into what its memory gave (of an
-/// empty record too: never null).
+/// Frame appends to it. Spans point into the input's bytes or into what its memory gave (even for
+/// an empty record: never null).
 struct FrameOutput {
-  std::vector<RecordSpan> records;   ///< a damaged record with a known length stands as a null span
-  std::vector<DamagedRange> damage;  ///< under kSkip: what was passed over, in order
+  std::vector<RecordSpan> records;    ///< a damaged record with a known length is a null span
+  std::vector<DamagedRange> damage;   ///< under kSkip: what was passed over, in order
   std::vector<DataWarning> warnings;  ///< at the end of the file, under either policy
   std::uint64_t more_holes = 0;       ///< null spans beyond the first one of each range of damage
-  /// Not 0 for records whose payload's checksum is still to be taken
-  /// (FrameInput::leaves_sums_from); those behind its end are checked.
+  /// Not 0 for records whose payload's checksum is still to be checked
+  /// (FrameInput::leaves_sums_from). Records past its end are checked.
   std::vector<std::uint8_t> unchecked;
-  /// By unit framers: all records of the unit behind these are lost, too.
+  /// Set by unit framers: all later records of the unit are lost, too.
   bool rest_lost = false;
-  /// Not null: gets the units of what is appended to `records`. (Formats with Format::OwnIndex
+  /// Not null: gets the units of the records that are appended. (Formats with Format::OwnIndex
   /// leave it.)
   std::vector<FramedUnit>* units = nullptr;
 
-  /// The checksum of that record's payload is still to be taken.
+  /// Notes that the checksum of that record's payload is still to be checked.
   void LeaveSum(std::size_t record) {
     if (unchecked.size() <= record) unchecked.resize(record + 1);
     unchecked[record] = 1;
@@ -147,7 +147,7 @@ struct FrameOutput {
   }
 };
 
-/// How far a call of Frame came.
+/// How far a call of Frame got.
 struct FrameResult {
   std::size_t consumed = 0;    ///< the next call starts at offset + consumed
   std::size_t need_bytes = 0;  ///< 0: at the limit or the end; else call again with at least this
@@ -167,33 +167,33 @@ class Framer {
   virtual FrameResult Frame(const FrameInput& input, FrameOutput* output) = 0;
 };
 
-/// Takes units that an index told of, in any order. One thread at a time.
+/// Reads units that an index lists, in any order. One thread at a time.
 class UnitFramer {
  public:
   virtual ~UnitFramer() = default;
-  /// Checks the unit that stands in unit.bytes, from unit.offset on, and appends as many records as
-  /// the index counted in it: a damaged one as a null span, with its range in output->damage, or,
-  /// under kFail, not, with the failure (records before it were appended). unit.limit and at_end
-  /// are not looked at. A unit without bytes, in a format whose records have some, was lost when
-  /// the index was made: it gives null spans. Of very many it gives some (rest_lost).
+  /// Checks the unit in unit.bytes, which starts at unit.offset, and appends as many records as the
+  /// index counted in it. A damaged record becomes a null span, with its range in output->damage.
+  /// Under kFail it becomes a failure instead, after the records before it. unit.limit and at_end
+  /// are not used. A unit without bytes, in a format whose records have some, was lost when the
+  /// index was made: it gives null spans. If they are very many it gives some (rest_lost).
   virtual Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) = 0;
 };
 
-/// Why a unit that the index has without bytes is lost.
+/// Why a unit that has no bytes in the index is lost.
 inline constexpr std::string_view kLostBefore = "it was damaged when the file was indexed";
 
-/// Under kSkip, the null spans of a unit of so many records that are lost: of very many, which an
-/// index may claim, the first ones, and rest_lost says so of the others.
+/// Under kSkip, appends null spans for a unit of so many lost records. An index may claim very
+/// many: then it appends the first ones, and sets rest_lost for the others.
 void AppendHoles(std::uint32_t records, FrameOutput* output);
 
-/// What becomes of units whose records cannot be had: under kSkip null spans and a range, under
-/// kFail a failure.
+/// Handles units whose records cannot be had: under kSkip it appends null spans and a range, under
+/// kFail it returns a failure.
 class LostUnits {
  public:
   explicit LostUnits(const FramerOptions& options)
       : file_(options.file), on_damage_(options.on_damage) {}
 
-  /// The unit's records; `problem` may be empty where they are as many as nobody expected.
+  /// Loses the unit's records. `problem` may be empty if only their number is unexpected.
   Status Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
               FrameOutput* output) const;
 
@@ -206,13 +206,13 @@ class Format;
 
 /// An index that needs no scan.
 struct OwnIndexResult {
-  Status status;  ///< why there is none, where the file is not what it should be
+  Status status;  ///< why there is none, if the file is not what it should be
   std::shared_ptr<const RecordIndex> index;  ///< null with an OK status: only a scan can tell
   std::size_t need_bytes = 0;                ///< not 0: the head must have as many
 };
 
-/// Where the records of a format of two files stand. `data_file` is empty where they stand in the
-/// named file itself.
+/// Says in which file the records of a format of two files are. `data_file` is empty if they are in
+/// the named file itself.
 struct CompanionResult {
   Status status;
   std::string data_file;
@@ -225,7 +225,7 @@ class Format {
  public:
   virtual ~Format() = default;
   virtual std::string_view name() const = 0;
-  /// True where the file's name (its ending) or its first bytes (up to kHeadBytes of them) are this
+  /// True if the file's name (its ending) or its first bytes (up to kHeadBytes of them) are this
   /// format's.
   virtual bool MatchesName(std::string_view file_name) const = 0;
   virtual bool MatchesBytes(std::span<const std::byte> head) const = 0;
@@ -233,40 +233,41 @@ class Format {
   /// the format says otherwise (a raw file is one).
   virtual std::uint64_t Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const;
   virtual std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const = 0;
-  /// A framer of what follows a loss of unknown length, from `offset` on: it finds the next record
-  /// that is whole, which may start in the middle of what it gets. Null where the format tells no
-  /// record from what is none, so that nothing behind a loss can be believed.
+  /// A framer for the bytes from `offset` on, after a loss of unknown length. It finds the next
+  /// whole record, which may start in the middle of its input. Null if the format cannot tell a
+  /// record from other bytes, so that nothing after a loss can be believed.
   virtual std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& /*options*/,
                                                      std::uint64_t /*offset*/) const {
     return nullptr;
   }
-  /// Takes units that an index of a file of this format told of; null where records cannot be read
-  /// by themselves.
+  /// Reads units that an index of a file of this format lists. Null if records cannot be read by
+  /// themselves.
   virtual std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& /*options*/) const {
     return nullptr;
   }
-  /// Where the records of a file of this format stand, as far as its size (options.file_bytes), its
-  /// first bytes or a companion tell it. `head` is all of the file where it has fewer bytes than
+  /// The places of the records in a file of this format, if its size (options.file_bytes), its
+  /// first bytes or a companion tell them. `head` is the whole file if that has fewer bytes than
   /// were asked for.
   virtual OwnIndexResult OwnIndex(const FramerOptions& /*options*/,
                                   std::span<const std::byte> /*head*/) const {
     return {};
   }
-  /// Whether a compressed file of this format is decompressed: not where its bytes are the user's
-  /// own business. Then Stripes is as above, and framers take a file of unknown size.
+  /// Whether a compressed file of this format is decompressed. False if the format hands the file's
+  /// bytes to the user as they are. If true, Stripes must be as above, and framers must take a
+  /// file of unknown size.
   virtual bool decompresses() const { return true; }
   /// How many of a file's last bytes FindEnd looks at.
   static constexpr std::size_t kTailBytes = 1024;
-  /// What a file of this format, of which these are the last bytes, lacks at its end: a warning, as
-  /// a framer gives it. Empty where it lacks nothing, or where that takes reading the file.
+  /// What a file of this format with these last bytes lacks at its end: a warning, as a framer
+  /// gives it. Empty if it lacks nothing, or if only reading the file tells.
   virtual std::string FindEnd(std::span<const std::byte> /*tail*/) const { return {}; }
   /// For a format of two files: opens the one beside `file`.
   virtual CompanionResult FindCompanion(const std::string& /*file*/) const { return {}; }
-  /// All files that hold the data of which `file` is named, by names alone: of a format of two
-  /// files both, the one that has the records last.
+  /// All files that hold the data that `file` names, by names alone: both files of a format of two,
+  /// the one with the records last.
   virtual std::vector<std::string> FilesOf(const std::string& file) const { return {file}; }
-  /// A writer of this format to `file`, which is open. Fails where it can only be read, or lacks a
-  /// parameter.
+  /// A writer of this format to `file`, which is open. Fails if the format can only be read, or
+  /// lacks a parameter.
   virtual RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const;
   /// Whether a writer only appends: then what it writes can be compressed.
   virtual bool writes_in_order() const { return true; }
@@ -274,7 +275,7 @@ class Format {
 
 /// The format of that name with its parameters ("tfrecord", "rows:160",
 /// "rows:160,header=128,stride=192", "raw"), and how it is compressed ("tfrecord+gzip"). Null and a
-/// message that lists what there is where the name is unknown or its parameters are off.
+/// message that lists the known formats if the name is unknown or its parameters are wrong.
 struct FormatResult {
   Status status;
   std::shared_ptr<const Format> format;
@@ -283,25 +284,25 @@ struct FormatResult {
 };
 FormatResult FindFormat(std::string_view name);
 
-/// Of a format of two files either one may be named, for all of the data: kInvalidArgument where a
-/// list of files of the format `asked` names both. (Without a format the data alone are refused.)
+/// Either file of a format of two files names all of the data. kInvalidArgument if a list of files
+/// of the format `asked` names both. (Without a format the data file alone is refused.)
 Status CheckPairs(std::string_view asked, std::span<const std::string> names);
 
-/// As many of a file's first bytes are enough to detect its format, but for zstd's.
+/// So many of a file's first bytes are enough to detect its format, except for zstd.
 inline constexpr std::size_t kHeadBytes = 4096;
-/// The same where the head begins as this one: zstd gives nothing before a block is complete, which
-/// may have 128 KiB.
+/// The same for a file that begins as this head: zstd gives nothing before a block is complete, and
+/// a block may have 128 KiB.
 std::size_t HeadBytesOf(std::span<const std::byte> head);
-/// By the file's first bytes (decompressed, where it is compressed), else by its name; the
-/// message of a failure says what was looked for.
+/// By the file's first bytes (decompressed, if it is compressed), else by its name. The message of
+/// a failure says what was looked for.
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head);
-/// Whether a stream's first bytes are enough for ChooseFormat, which says the same then however the
-/// stream goes on. A name alone is enough if they are lines of text: whoever writes them may wait
-/// for an answer.
+/// Whether a stream's first bytes are enough for ChooseFormat: it then says the same however the
+/// stream goes on. A name alone is enough if they are lines of text: the writer of the stream may
+/// wait for an answer.
 bool IsFormatTold(std::string_view asked, std::string_view file_name,
                   std::span<const std::byte> head);
-/// FindFormat, or, where `asked` is empty, DetectFormat; in either case how the file is compressed
-/// and which file is read. Blocks where it opens the companion of a format of two files.
+/// FindFormat, or DetectFormat if `asked` is empty. In either case also says how the file is
+/// compressed and which file is read. Blocks if it opens the companion of a format of two files.
 FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
                           std::span<const std::byte> head);
 

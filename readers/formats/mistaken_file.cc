@@ -8,7 +8,7 @@
 namespace ringfeed {
 namespace {
 
-// Longer ones are no pointers, and no error in a line: an error's words are short.
+// Longer files are no pointers, and no error in a line: errors are short.
 constexpr std::size_t kMostPointerBytes = 1024;
 constexpr std::size_t kMostErrorBytes = 4096;
 
@@ -29,7 +29,7 @@ bool StartsWithTag(std::string_view text, std::string_view tag) {
   return same && (text[tag.size()] == '>' || kBlanks.find(text[tag.size()]) != kBlanks.npos);
 }
 
-// What stands between two tags; "" without them.
+// The text between two tags; "" without them.
 std::string_view Between(std::string_view text, std::string_view begin, std::string_view end) {
   const std::size_t at = text.find(begin);
   if (at == std::string_view::npos) return {};
@@ -37,7 +37,7 @@ std::string_view Between(std::string_view text, std::string_view begin, std::str
   return text.substr(0, std::min(text.find(end), text.size()));
 }
 
-// A short piece of it on a line, for a message.
+// A short piece of the text on one line, for a message.
 std::string Shown(std::string_view text) {
   constexpr std::size_t kMost = 80;
   std::string shown(text.substr(0, kMost));

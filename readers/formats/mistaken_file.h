@@ -7,7 +7,7 @@
 
 namespace ringfeed {
 
-/// What stands under the name of data by somebody's mistake.
+/// What has the name of data by mistake.
 enum class Mistake : std::uint8_t {
   kNone,
   kPointer,      ///< a pointer of Git LFS or git-annex: the data were not fetched

@@ -14,7 +14,7 @@ namespace ringfeed {
 /// The bytes that hold a record: it alone, or, in a format of chunks, others too.
 struct RecordUnit {
   std::uint64_t offset = 0;  ///< in the file
-  /// Up to the next unit, or to where its records are known to end; 0 where they are lost.
+  /// Up to the next unit, or to the known end of its records; 0 if they are lost.
   std::uint64_t bytes = 0;
   std::uint64_t first_record = 0;  ///< number of the unit's first record
   std::uint32_t records = 1;       ///< that it holds
@@ -39,21 +39,21 @@ struct IndexDamage {
   std::uint64_t record = kNoRecord;  ///< the first one of the first unit that is lost with it
   std::string reason;
 
-  /// By record, those without one last, then by place.
+  /// By record, those without one last; then by place.
   friend bool operator<(const IndexDamage& a, const IndexDamage& b) {
     return a.record != b.record ? a.record < b.record : a.begin < b.begin;
   }
 };
 
-/// Damage that no record has the number of.
+/// Damage that is in no numbered record.
 struct IndexLoss {
   std::uint64_t ranges = 0;
   std::uint64_t first_offset = 0;  ///< of the first of them
 };
 
-/// Where the records of one file stand, by their numbers from 0. Damaged records that the index
-/// could count have numbers too. Immutable; thread safe; calls do not block but for pages of the
-/// index that are not in memory.
+/// The places of the records of one file, by their numbers from 0. Damaged records that the index
+/// could count have numbers too. Immutable; thread safe; calls block only for pages of the index
+/// that are not in memory.
 class RecordIndex {
  public:
   virtual ~RecordIndex() = default;
@@ -62,20 +62,20 @@ class RecordIndex {
   /// The units of `records`, each less than records(), in their order; as many as `units` has.
   virtual Status Find(std::span<const std::uint64_t> records,
                       std::span<RecordUnit> units) const = 0;
-  /// The number of the first record of the first unit that starts at `offset` or behind it;
-  /// records() where there is none.
+  /// The number of the first record of the first unit that starts at or after `offset`; records()
+  /// if there is none.
   virtual Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const = 0;
-  /// Where all records are of one size: then nothing needs to be looked up.
+  /// The records' layout if all are of one size: then nothing needs to be looked up.
   virtual std::optional<FixedUnits> fixed() const { return std::nullopt; }
-  /// What was met when the index was made, sorted, with warnings; of a file that is damaged all
-  /// over not all.
+  /// The damage found when the index was made, sorted, with warnings. If a file is damaged all
+  /// over, not all of it.
   virtual std::span<const IndexDamage> damage() const { return {}; }
-  /// What of it is in none of its records, all counted.
+  /// The damage that is in no record, all counted.
   virtual IndexLoss loss() const {
     const std::span<const IndexDamage> lost = DamageOf(IndexDamage::kNoRecord);
     return {lost.size(), lost.empty() ? 0 : lost.front().begin};
   }
-  /// What of it is to be reported with the first record of a unit, or, of kNoRecord, with none.
+  /// The damage to report with the first record of a unit, or, for kNoRecord, with none.
   std::span<const IndexDamage> DamageOf(std::uint64_t first_record) const {
     const std::span<const IndexDamage> all = damage();
     const auto of_record = [](const IndexDamage& one, std::uint64_t record) {
@@ -86,7 +86,7 @@ class RecordIndex {
         first, all.end(), [&](const IndexDamage& one) { return one.record != first_record; });
     return {first, last};
   }
-  /// What the framer that read the file warned of.
+  /// The warnings of the framer that read the file.
   std::span<const IndexDamage> warnings() const { return DamageOf(IndexDamage::kWarning); }
   /// What happened to it since it was opened, for reports; mostly nothing.
   virtual std::string remark() const { return {}; }

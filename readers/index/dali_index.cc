@@ -23,7 +23,7 @@
 namespace ringfeed {
 namespace {
 
-// So often a request to stop is looked for.
+// How many lines pass between checks for a request to stop.
 constexpr std::uint64_t kLinesPerLook = 1024;
 
 /// An offset and a size.
@@ -37,7 +37,7 @@ struct Lines {
   IndexBuilder builder;
   std::vector<IndexDamage> too_long;  ///< the first ones
   std::uint64_t damaged = 0;          ///< all of them
-  std::uint64_t first_unlisted = 0;   ///< where the first one begins that is not in too_long
+  std::uint64_t first_unlisted = 0;   ///< the first one that is not in too_long begins here
 
   void Add(const Line& place, std::uint64_t number, const IndexedFile& file);
 };
@@ -78,7 +78,7 @@ bool TakeLine(std::string_view* text, Line* place) {
   return true;
 }
 
-/// Compares lines with the headers that stand in the file, in their order.
+/// Compares lines with the headers in the file, in their order.
 class HeaderCheck {
  public:
   explicit HeaderCheck(const IndexedFile& file)

@@ -107,7 +107,7 @@ IndexImage IndexBuilder::Finish(std::uint64_t file_bytes) {
 namespace {
 
 constexpr std::size_t kReadBytes = std::size_t{1} << 20;
-// Of a mapped file units are made in pieces, so that they are not all in memory twice.
+// Units of a mapped file are made in pieces, so that they are never all in memory twice.
 constexpr std::uint64_t kLimitBytes = std::uint64_t{4} << 20;
 
 /// The file's bytes from any place on, ascending: mapped, or read into a buffer.
@@ -116,13 +116,13 @@ class ScanWindow {
   explicit ScanWindow(std::unique_ptr<InputFile> input)
       : input_(std::move(input)), careful_(input_.get()) {}
 
-  /// At least `bytes` bytes from `offset` on, or all that there are: then *at_end.
+  /// At least `bytes` bytes from `offset` on, or all that exist; then sets *at_end.
   Status Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
                std::span<const std::byte>* window);
   bool mapped() const { return !input_->mapping().empty(); }
   bool damaged() const { return input_->damaged(); }
   bool shrank() const { return input_->shrank(); }
-  /// What the medium did not give, from the window's start on.
+  /// The bytes that the medium did not give, from the window's start on.
   std::span<const UnreadableRange> unreadable() const { return careful_.ranges(); }
 
  private:
@@ -167,8 +167,8 @@ Status ScanWindow::Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
   return status;
 }
 
-/// Resident files are mapped, and those of which headers alone are looked at; others are read, as
-/// the medium is fastest so.
+/// Maps resident files, and those of which only headers are read. Others are read, which is the
+/// fastest way for the medium.
 Status OpenWindow(const IndexedFile& file, std::unique_ptr<InputFile>* input) {
   OpenInputResult opened;
   if (file.source != nullptr) {
@@ -268,7 +268,7 @@ Status Scan::Step(bool* done) {
   return status;
 }
 
-// Takes what stands in front of bytes that cannot be read, and goes on behind them.
+// Takes what is in front of bytes that cannot be read, and goes on after them.
 Status Scan::StepTo(const UnreadableRange& bad, std::span<const std::byte> window, bool* done) {
   unreadable_ = true;
   const std::uint64_t behind = std::min(bad.end, offset_ + window.size());
@@ -281,7 +281,7 @@ Status Scan::StepTo(const UnreadableRange& bad, std::span<const std::byte> windo
     const Status status = Take();
     if (!status.ok()) return status;
   }
-  // To be told of what it was passing over. It takes this for the end of the file.
+  // Tells what it was passing over. The framer takes this for the end of the file.
   const std::uint64_t begin = offset_;
   (void)framer_->Frame({{}, begin, file_.bytes, true, &memory_}, &output_);
   std::erase_if(output_.damage,
@@ -320,7 +320,7 @@ Status Scan::Take() {
   return {};
 }
 
-// A range is a record's where a lost unit begins in it.
+// A range belongs to a record if a lost unit begins in it.
 void Scan::NoteLoss(IndexHeader* header) {
   using LostUnit = IndexBuilder::LostUnit;
   header->damaged = damaged_ + builder_.lost().size();
@@ -370,7 +370,7 @@ Status ScanForIndex(const IndexedFile& file, IndexImage* image, const std::stop_
   const bool mapped = !input->mapping().empty();
   status = Scan(file, std::move(input), stop).Run(image);
   if (!mapped || !IsOfMedium(status)) return status;
-  // Read, and not mapped, what there is around such a page can be had.
+  // If it is read, and not mapped, the bytes around such a page can be had.
   OpenInputResult opened = OpenSequentialInput(file.name, IoOptions{}, "it is indexed");
   if (!opened.status.ok()) return opened.status.WithPlace({file.name, -1, -1});
   *image = IndexImage();

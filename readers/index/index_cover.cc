@@ -18,10 +18,10 @@
 namespace ringfeed {
 namespace {
 
-/// Of the gaps so many are looked at, evenly: of text with empty rows each row may have one.
+/// How many gaps are examined, evenly: in a text with empty rows each row may have one.
 constexpr std::uint64_t kGapsLookedAt = 16;
 constexpr std::size_t kFirstRead = 64 * 1024;
-/// So much behind what is left out, for the framer to tell what starts in it.
+/// So much after what is left out, for the framer to tell what starts in it.
 constexpr std::uint64_t kBehind = 4096;
 constexpr std::uint64_t kMostSearched = 1 << 20;
 
@@ -30,7 +30,7 @@ struct LeftOut {
   std::uint64_t end = 0;
 };
 
-// What is left of the pieces, which ascend, without the damage that is listed.
+// The pieces, which ascend, without the damage that is listed.
 std::vector<LeftOut> WithoutDamage(std::vector<LeftOut> pieces,
                                    std::span<const IndexDamage> listed) {
   if (listed.empty()) return pieces;
@@ -60,7 +60,7 @@ class Search {
   Search(const Search&) = delete;
   Search& operator=(const Search&) = delete;
 
-  /// Whether a record starts in the piece, as far as that is looked at.
+  /// Whether a record starts in the piece, as far as the search goes.
   Status Find(const LeftOut& piece, bool* found);
 
  private:
@@ -88,7 +88,7 @@ Status Search::Read(std::uint64_t offset, std::size_t bytes, FrameInput* input) 
   return status;
 }
 
-// A framer that starts behind the file's start may take the first row for one of names.
+// A framer that starts after the file's start may take the first row for one of names.
 bool Search::IsUnit(const FrameInput& input) {
   FrameOutput output;
   const auto framer = file_.format->NewUnitFramer(
@@ -144,7 +144,7 @@ Status CheckCover(const PagedIndex& index, const IndexedFile& file) {
   }
   if (!status.ok()) return status;
   if (header.units > 0) add(header.data_end, file.bytes);
-  // Of a file that is damaged all over not all of it is listed, and all of it is reported.
+  // If a file is damaged all over, the list has only a part of its damage, and all is reported.
   const std::span<const IndexDamage> lost = index.DamageOf(IndexDamage::kNoRecord);
   if (header.lost_ranges > lost.size()) return {};
   Search search(file);

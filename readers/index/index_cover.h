@@ -6,10 +6,10 @@
 
 namespace ringfeed {
 
-/// Whether a kept index leaves a record out: its pieces of the file must be damage that it lists,
-/// or nothing that the format's own framer finds a record in. Looked at are what stands before its
-/// first unit and behind its last one, and of its gaps some; nothing is read if there are none.
-/// kDamaged if it does. Blocks.
+/// Whether a kept index leaves a record out: the pieces of the file that it leaves out must be
+/// damage that it lists, or bytes in which the format's own framer finds no record. It looks at the
+/// bytes before its first unit and after its last one, and at some of its gaps; it reads nothing if
+/// there are none. kDamaged if it leaves one out. Blocks.
 Status CheckCover(const PagedIndex& index, const IndexedFile& file);
 
 }  // namespace ringfeed

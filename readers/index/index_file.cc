@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint64_t kPage = IndexLayout::kPageBytes;
 constexpr std::size_t kDamageHead = 28;
-/// Of a chunk that is compressed: deflate makes 1032 bytes of one, and a record takes 4 at least.
+/// Of a compressed chunk: deflate makes at most 1032 bytes of one, and a record takes at least 4.
 constexpr std::uint64_t kMostRecordsOfByte = 258;
 
 // A name that is too long keeps its beginning, for messages, and a hash tells it from others.
@@ -68,7 +68,7 @@ std::vector<std::byte> Encoded(std::span<const IndexDamage> damage) {
   return bytes;
 }
 
-// False where they are no list of that.
+// False if the bytes are no such list.
 bool Decode(std::span<const std::byte> bytes, std::vector<IndexDamage>* damage) {
   while (!bytes.empty()) {
     if (bytes.size() < kDamageHead) return false;
@@ -89,7 +89,7 @@ bool DamagedAllOver(const IndexHeader& header) {
          header.damage_bytes > IndexImage::kMostDamageBytes;
 }
 
-// Whether the header is one, and as many bytes follow it as it says.
+// Whether it is a header, and as many bytes follow it as it says.
 Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
   if (std::string_view(header.magic.data(), header.magic.size()) != IndexHeader::kMagic) {
     return Damaged("it is no index of ringfeed's");
@@ -118,7 +118,7 @@ Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
   return {};
 }
 
-// Whether the lists say what may be of a file and an index of these numbers.
+// Whether the lists are possible for a file and an index of these numbers.
 Status CheckLists(const IndexHeader& header, std::span<const IndexGap> gaps,
                   std::span<const IndexDamage> damage) {
   const std::uint64_t bytes = header.file.bytes;
@@ -138,7 +138,7 @@ Status CheckLists(const IndexHeader& header, std::span<const IndexGap> gaps,
     }
     lost += of_none ? 1 : 0;
   }
-  // Beyond so many what is lost is counted alone.
+  // Losses beyond so many are only counted.
   const bool all_listed = damage.size() < IndexBuilder::kMostRanges;
   if (header.lost_ranges < lost || (all_listed && header.lost_ranges > lost)) {
     return Damaged("it counts other damage than it lists");
@@ -175,8 +175,7 @@ Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
   return {};
 }
 
-// O_NONBLOCK, here and where other companions of data are opened: what is a FIFO is waited for by
-// nobody.
+// O_NONBLOCK, here and for other companions of data: without it opening a FIFO would wait.
 Status ReadWhole(int descriptor, std::size_t bytes, std::vector<std::byte>* memory) {
   memory->resize(bytes);
   for (std::size_t have = 0; have < bytes;) {
@@ -203,7 +202,7 @@ Status ReadFile(const std::string& path, StoredIndex* stored, std::int64_t* writ
     *written_ns = FileState::Of(facts).modified_ns;
     const bool maps = FileMapping::Count() < FileMapping::kMostKept;
     if (maps) stored->mapping = FileMapping::Open(descriptor, facts, &status);
-    // The system may have none left, whoever has them.
+    // The system may have no mappings left.
     if (stored->mapping == nullptr) {
       status = ReadWhole(descriptor, static_cast<std::size_t>(facts.st_size), &stored->memory);
     }
@@ -244,7 +243,7 @@ Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIde
   std::memcpy(&header, bytes.data(), sizeof(header));
   status = CheckHeader(header, bytes.size());
   if (status.ok()) status = CheckPurpose(header, file, identity);
-  // A write after it was made may have had the time that the file has.
+  // A write after the index was made may have left the file with the same time.
   if (status.ok() && identity.changed_ns != 0 && written_ns <= identity.changed_ns) {
     status = Status(StatusCode::kInvalidArgument, "it is no younger than the file's last change");
   }

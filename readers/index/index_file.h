@@ -10,23 +10,23 @@
 
 namespace ringfeed {
 
-/// Where the index of a file is kept: beside it as .NAME.rfx, or in `folder` under its name and a
-/// hash of where it lies.
+/// The path of a file's kept index: beside it as .NAME.rfx, or in `folder` under its name and a
+/// hash of its full path.
 std::string IndexPath(const std::string& file, const std::string& folder);
 
 /// Opens the index at `path`, mapped: reads its header and its gaps, and the pages of its first
-/// unit and of some gaps; of the file, what these leave out (CheckCover). Fails where it is not
-/// there (kNotFound), damaged or without some of the file's records (kDamaged), or of another state
-/// of the file, not younger than that, or of other options (kInvalidArgument); the message says why
-/// it is not used.
+/// unit and of some gaps; of the file, what these leave out (CheckCover). Fails if it is not there
+/// (kNotFound), if it is damaged or lacks some of the file's records (kDamaged), or if it is of
+/// another state of the file, not younger than that, or of other options (kInvalidArgument). The
+/// message says why it is not used.
 Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIdentity& identity,
                  std::shared_ptr<const PagedIndex>* index);
 
-/// Writes it under a name of its own and renames it: others see all of it or nothing. A link in its
-/// place is replaced, not followed. The folder is not made.
+/// Writes it under a name of its own and renames it: others see all of it or nothing. Replaces a
+/// link of that name, and does not follow it. Does not make the folder.
 Status SaveIndex(const std::string& path, const IndexImage& image);
 
-/// Sets what ScanForIndex leaves open.
+/// Sets the fields that ScanForIndex leaves open.
 void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage* image);
 
 /// Bytes that the index has, or would have, as a file.

@@ -13,15 +13,15 @@
 
 namespace ringfeed {
 
-/// An index as it stands in its file, little-endian: a page of the header; pages; gaps; damage.
+/// An index as it is in its file, little-endian: a page of the header; pages; gaps; damage.
 /// A page is 4 KiB: u32 CRC-32C of the rest of it, u32 entries, u64 offset and u64 record number
 /// that entries count from, then an entry for each unit in the order of the file, as many as fit
 /// (fewer in the last page alone):
 ///   offset                 u32, in a wide index u64
-///   number of its record   the same; only where units are chunks of several records
-/// A unit ends where the next one begins (the last one at `data_end`), unless a gap says otherwise:
-/// u64 unit, u64 end, ascending. Behind the gaps stands what was damaged, of each range: u64 begin,
-/// u64 end, u64 record, u32 bytes of the reason, and these (IndexDamage).
+///   number of its record   the same; only if units are chunks of several records
+/// A unit ends at the begin of the next one (the last one at `data_end`), unless a gap says
+/// otherwise: u64 unit, u64 end, ascending. After the gaps comes the damage, for each range: u64
+/// begin, u64 end, u64 record, u32 bytes of the reason, and these (IndexDamage).
 struct IndexLayout {
   static constexpr std::size_t kPageBytes = 4096;
   static constexpr std::size_t kPageHead = 24;
@@ -34,13 +34,13 @@ struct IndexLayout {
   std::size_t entries_per_page() const { return (kPageBytes - kPageHead) / entry_bytes(); }
 };
 
-/// By what a file is known again.
+/// Identifies a file.
 struct FileIdentity {
   std::uint64_t bytes = 0;
   std::int64_t modified_ns = 0;  ///< 0 of a store of the user's own
   std::uint64_t sample = 0;      ///< of its contents
-  /// When anything of it was changed last, and its number in the file system: what nobody sets back
-  /// as they set a time of modification. 0 where they are not known, or not to be relied on: of a
+  /// When anything of it was changed last, and its number in the file system: programs that set a
+  /// time of modification do not set these back. 0 if they are not known or not reliable: of a
   /// store of the user's own, and of file systems that are not local.
   std::int64_t changed_ns = 0;
   std::uint64_t inode = 0;
@@ -64,17 +64,17 @@ struct IndexHeader {
   std::uint64_t pages = 0;
   std::uint64_t gaps = 0;
   std::uint64_t data_end = 0;
-  std::uint64_t damaged = 0;      ///< ranges that were met
+  std::uint64_t damaged = 0;      ///< ranges that were found
   std::uint64_t lost_ranges = 0;  ///< those of them that no record has
-  std::uint64_t first_lost = 0;   ///< where the first of them begins
+  std::uint64_t first_lost = 0;   ///< the first of them begins here
   std::uint64_t damage_bytes = 0;
   std::uint32_t damage_checksum = 0;
   std::uint32_t gaps_checksum = 0;
   std::uint8_t chunks = 0;
   std::uint8_t wide = 0;
   std::array<char, 6> unused{};
-  /// Its name, zeros behind it. Of a longer one the first 47 bytes, '#', and 16 hexadecimal digits
-  /// of the hash (MixedHash) of all of it.
+  /// Its name, then zeros. Of a longer one the first 47 bytes, '#', and 16 hexadecimal digits of
+  /// the hash (MixedHash) of all of it.
   std::array<char, kFormatBytes> format{};
 
   IndexLayout layout() const { return {chunks != 0, wide != 0}; }
@@ -89,8 +89,8 @@ struct IndexGap {
 
 /// One index in memory.
 struct IndexImage {
-  /// A file of more gaps and more damage is damaged all over: its index is kept in memory alone. In
-  /// an intact one each unit may have a gap, of what is passed over.
+  /// A file with more gaps and more damage is damaged all over: its index is kept only in memory.
+  /// In an intact file each unit may have a gap, of bytes that are passed over.
   static constexpr std::uint64_t kMostGapsKept = 1 << 16;
   static constexpr std::uint64_t kMostDamageBytes = std::uint64_t{1} << 24;
 
@@ -98,7 +98,7 @@ struct IndexImage {
   std::vector<std::byte> pages;
   std::vector<IndexGap> gaps;
   std::vector<IndexDamage> damage;  ///< sorted
-  /// The medium did not give all of the file: that may be otherwise later.
+  /// The medium did not give all of the file: that may change later.
   bool unreadable = false;
 };
 
@@ -108,14 +108,14 @@ class IndexPage {
   IndexPage(const std::byte* data, const IndexLayout& layout) : data_(data), layout_(layout) {}
 
   bool ChecksumMatches() const { return LoadLe<std::uint32_t>(data_) == Checksum(data_); }
-  /// Never more than a page has room for: a file that is mapped may change behind its check.
+  /// Never more than a page has room for: a mapped file may change after its check.
   std::uint32_t entries() const {
     return std::min(LoadOnceLe<std::uint32_t>(data_ + 4),
                     static_cast<std::uint32_t>(layout_.entries_per_page()));
   }
   std::uint64_t base_offset() const { return LoadLe<std::uint64_t>(data_ + 8); }
   std::uint64_t base_record() const { return LoadLe<std::uint64_t>(data_ + 16); }
-  /// Where that unit begins.
+  /// The begin of that unit.
   std::uint64_t Offset(std::size_t entry) const { return base_offset() + Number(entry, 0); }
   /// The number of its first record.
   std::uint64_t Record(std::size_t entry) const {

@@ -28,7 +28,7 @@ Status Sample(std::uint64_t bytes, const ReadPiece& read, std::uint64_t* sample)
   std::array<std::byte, kPieceBytes> piece;
   const std::uint64_t last = bytes - std::min(bytes, kPieceBytes);
   for (std::uint64_t i = 0; i < kPieces; ++i) {
-    // So that pieces begin at pages of the cache; those of a small file are all of it.
+    // So that pieces begin at pages of the cache. The pieces of a small file are all of it.
     const std::uint64_t even =
         bytes <= kPieces * kPieceBytes ? i * kPieceBytes : last / (kPieces - 1) * i;
     const std::uint64_t at =
@@ -44,7 +44,7 @@ Status Sample(std::uint64_t bytes, const ReadPiece& read, std::uint64_t* sample)
   return {};
 }
 
-/// How far what a file system says of a file beside its contents and times can be relied on.
+/// How far to rely on what a file system says of a file besides its contents and times.
 enum class Reliance : std::uint8_t { kAll, kNotInodes, kNone };
 
 Reliance RelianceOn(int descriptor) {
@@ -64,7 +64,7 @@ Reliance RelianceOn(int descriptor) {
     case 0x47504653:  // GPFS
     case 0x19830326:  // BeeGFS
     case 0x6A656A63:  // virtiofs of some kernels
-      // The machine that serves it, or a cache, may say one thing today and another tomorrow.
+      // The server, or a cache, may say one thing today and another tomorrow.
       return Reliance::kNone;
     case 0x794C7630:  // overlayfs numbers files anew when it is mounted again
       return Reliance::kNotInodes;
@@ -73,7 +73,7 @@ Reliance RelianceOn(int descriptor) {
   }
 }
 
-/// Of a longer file the first `most` bytes are looked at.
+/// If the file is longer, reads its first `most` bytes.
 Status LookAt(const std::string& name, std::uint64_t most, KnownFile* known) {
   int descriptor = -1;
   struct stat facts {};
@@ -89,7 +89,8 @@ Status LookAt(const std::string& name, std::uint64_t most, KnownFile* known) {
   const auto read = [descriptor](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
     Status given = ReadPatiently([&] { return ReadWhole(descriptor, at, to, got); });
     if (!IsOfMedium(given)) return given;
-    // What the medium does not give is zeros: the file is another one when it can be read again.
+    // Bytes that the medium does not give count as zeros: the file differs when it can be read
+    // again.
     std::fill(to.begin(), to.end(), std::byte{0});
     *got = to.size();
     return Status();

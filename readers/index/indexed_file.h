@@ -14,7 +14,7 @@
 
 namespace ringfeed {
 
-/// A file, or a store of the user's own, whose records are to be numbered.
+/// A file, or a store of the user's own, whose records get numbers.
 struct IndexedFile {
   std::string name;                ///< of the file that holds the records
   std::shared_ptr<Source> source;  ///< read in place of a file of that name; null: that
@@ -25,15 +25,15 @@ struct IndexedFile {
   ElementCheck check_elements{};  ///< FramerOptions' own
 };
 
-/// A file as it was when it was looked at.
+/// A file as it was when it was identified.
 struct KnownFile {
   FileIdentity identity;
   FileState state;  ///< all zeros of a store of the user's own
 };
 
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
-/// file all of it. Blocks for these reads. changed_ns and inode are for whoever asks on the same
-/// machine alone: a copy of the file has others.
+/// file all of it. Blocks for these reads. changed_ns and inode hold on the same machine alone: a
+/// copy of the file has others.
 Status IdentifyFile(const IndexedFile& file, KnownFile* known);
 
 /// Whether the file of that name, opened in the state `now`, is still the one that is known. Reads

@@ -17,17 +17,17 @@ namespace ringfeed {
 namespace {
 
 constexpr std::int64_t kSecondNs = 1'000'000'000;
-/// Steps of the times of FAT, and more than those of others. A server's clock is no further off.
+/// The steps of FAT's times; others are finer. A server's clock is no further off.
 constexpr std::int64_t kCoarseStepNs = 2 * kSecondNs;
 
-// The clock that a local file's times are taken from.
+// The clock that gives a local file its times.
 std::int64_t NowOfFiles() {
   timespec now{};
   clock_gettime(CLOCK_REALTIME_COARSE, &now);
   return now.tv_sec * kSecondNs + now.tv_nsec;
 }
 
-// Waits until a write would give the file another time than it has. False if that takes too long:
+// Waits until a write would give the file a time other than its own. False if that takes too long:
 // a clock was set back.
 bool AwaitNextTick(const KnownFile& known, const std::stop_token& stop) {
   const FileIdentity& identity = known.identity;
@@ -35,7 +35,7 @@ bool AwaitNextTick(const KnownFile& known, const std::stop_token& stop) {
   const std::int64_t last = by_change ? identity.changed_ns : identity.modified_ns;
   const bool rounded = last % kSecondNs == 0 && identity.modified_ns % kSecondNs == 0;
   const std::int64_t settled = last + (by_change && !rounded ? 0 : kCoarseStepNs);
-  // A time of modification in the future was set by somebody, and a write takes it away.
+  // Some program set a time of modification in the future; a write takes it away.
   if (last > NowOfFiles() + kCoarseStepNs) return !by_change;
   while (NowOfFiles() <= settled && !stop.stop_requested()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -43,13 +43,13 @@ bool AwaitNextTick(const KnownFile& known, const std::stop_token& stop) {
   return true;
 }
 
-// Whether a process has it open for writing, or mapped: the system leases no such file to a reader.
-// False also if it does not tell, as of another user's file.
+// Whether a process has it open for writing, or mapped: the system does not lease such a file to a
+// reader. False also if the system does not tell, as for another user's file.
 bool HasWriter(const std::string& name) {
   const int descriptor = open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return false;
-  // A writer that comes meanwhile waits for the lease to end, and we get a signal, which is ignored
-  // unless the program asked for it. (SIGIO would end the process.)
+  // A writer that comes meanwhile waits for the lease to end, and this process gets a signal, which
+  // is ignored unless the program asked for it. (SIGIO would end the process.)
   bool found = false;
   if (fcntl(descriptor, F_SETSIG, SIGURG) == 0) {
     found = fcntl(descriptor, F_SETLEASE, F_RDLCK) != 0 && errno == EAGAIN;

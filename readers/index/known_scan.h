@@ -8,12 +8,12 @@
 
 namespace ringfeed {
 
-/// ScanForIndex of a file that was identified, which is looked at again afterwards: fails as
-/// CheckKnown does if it was replaced or written meanwhile. `lasts` says whether every later write
-/// will be seen by the file's state, so that the index can be kept: kUnsupported, with why not, if
-/// a process has the file open for writing (it may have it mapped), if it grew, or if its times are
-/// too young to be told from later ones. Waits until they are older: for a tick of the clock that
-/// times are taken from, or 2 s if the file system is remote or rounds them. Blocks.
+/// ScanForIndex of a file that was identified, and a check of it afterwards: fails as CheckKnown
+/// does if it was replaced or written meanwhile. `lasts` says whether the file's state will show
+/// every later write, so that the index can be kept. If not: kUnsupported, with the reason: a
+/// process has the file open for writing (it may have it mapped), it grew, or its times are too
+/// young to be told from later ones. Waits until they are older: for a tick of the clock that times
+/// are taken from, or 2 s if the file system is remote or rounds them. Blocks.
 Status ScanKnown(const IndexedFile& file, const KnownFile& known, IndexImage* image, Status* lasts,
                  const std::stop_token& stop = {});
 

@@ -18,8 +18,8 @@
 namespace ringfeed {
 namespace {
 
-/// A kept index of which a page may turn out damaged when it is used: then it is made again, once,
-/// and the call goes on with that. Thread safe; a call blocks while the file is read for it.
+/// A kept index. If a page turns out damaged when it is used, the index is made again, once, and
+/// the call goes on with the new one. Thread safe; a call blocks while the file is read for it.
 class MendingIndex final : public RecordIndex {
  public:
   using Build = std::function<Status(std::shared_ptr<const PagedIndex>*)>;
@@ -35,7 +35,7 @@ class MendingIndex final : public RecordIndex {
   std::string remark() const override;
 
  private:
-  /// The index that was made in place of the kept one.
+  /// The index that replaces the kept one.
   Status Mended(const Status& damage, std::shared_ptr<const PagedIndex>* index) const;
 
   const std::shared_ptr<const PagedIndex> kept_;
@@ -106,7 +106,7 @@ Status ReadHead(const IndexedFile& file, std::size_t bytes, std::vector<std::byt
   return status;
 }
 
-// Where the format knows by itself. False where only a scan tells.
+// Asks the format, if it knows by itself. False if only a scan tells.
 bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
   FramerOptions options{file.name, file.bytes};
   options.max_record_bytes = file.max_record_bytes;
@@ -160,7 +160,7 @@ bool OpenKept(const IndexedFile& file, const std::string& path, bool save, Opene
       Status scanned = ScanKnown(file, known, &image, &lasts);
       if (!scanned.ok()) return scanned;
       SignIndex(file, known.identity, &image);
-      // Where it cannot be kept the next one who opens it makes it again.
+      // If it cannot be kept, the next process that opens it makes it again.
       if (save && lasts.ok()) (void)SaveIndex(path, image);
       *made = std::make_shared<const PagedIndex>(std::move(image));
       return Status();

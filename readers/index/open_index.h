@@ -12,13 +12,13 @@
 namespace ringfeed {
 
 struct IndexOptions {
-  std::string
-      folder{};      ///< where indexes are kept; "": RINGFEED_INDEX_FOLDER, else beside each file
-  bool save = true;  ///< what is made is kept, where it can be
+  std::string folder{};    ///< the folder of kept indexes; "": RINGFEED_INDEX_FOLDER, else beside
+                           ///< each file
+  bool save = true;        ///< keeps a new index, if it can be kept
   std::stop_token stop{};  ///< a request ends making it, with kCancelled
 };
 
-/// Where an index came from.
+/// The origin of an index.
 enum class IndexOrigin : std::uint8_t {
   kNone,      ///< there is none
   kComputed,  ///< the format tells: by arithmetic, or by an index that belongs to it
@@ -35,28 +35,27 @@ struct OpenedIndex {
   std::shared_ptr<const RecordIndex> index;
   IndexOrigin origin = IndexOrigin::kNone;
   KnownFile known;                ///< the file that it is of
-  std::string path;               ///< of the index file; empty where it has none
-  Status kept;                    ///< why what was made now is in memory alone
-  std::uint64_t index_bytes = 0;  ///< of that file, or in memory; 0 where it is computed
-  /// What there is to say: why a kept one was not used, a foreign one not believed, a new one not
-  /// kept.
+  std::string path;               ///< of the index file; empty if it has none
+  Status kept;                    ///< why a new index is only in memory
+  std::uint64_t index_bytes = 0;  ///< of that file, or in memory; 0 if it is computed
+  /// Messages: why a kept one was not used, a foreign one not believed, a new one not kept.
   std::string why;
 };
 
-/// Opens the index of a file that was examined, or makes it: reads the file once then. The kept one
-/// first, then one of DALI's beside a TFRecord file. A page that is found damaged later makes the
-/// index anew, which its remark() tells. Blocks; thread safe, also against other processes: who is
-/// last leaves the file.
+/// Opens the index of a file that was examined, or makes it, and then reads the file once. Tries
+/// the kept one first, then one of DALI's beside a TFRecord file. A page that is found damaged
+/// later makes the index anew, and its remark() tells. Blocks. Thread safe, also against other
+/// processes: the last one leaves the file.
 OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
-/// The same, but what is kept is not used: it is made in any case.
+/// The same, but the kept one is not used: it is made in any case.
 OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
-/// Whether the kept index is there and is what making it now would give: every page, against a scan
-/// of the file. kNotFound where there is none; OK where the format needs none. Changes nothing.
+/// Compares every page of the kept index with a scan of the file. kNotFound if there is none; OK if
+/// the format needs none. Changes nothing.
 Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
-/// Where OpenRecordIndex keeps the index of a file of that name.
+/// The path at which OpenRecordIndex keeps the index of a file of that name.
 std::string IndexPathFor(const std::string& file, const IndexOptions& options);
 
 }  // namespace ringfeed

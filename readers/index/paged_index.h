@@ -13,7 +13,7 @@
 
 namespace ringfeed {
 
-/// The bytes of an index file: mapped, or, where many are mapped already, read into memory.
+/// The bytes of an index file: mapped, or, if many are mapped already, read into memory.
 struct StoredIndex {
   std::shared_ptr<const FileMapping> mapping;  ///< null: `memory` has them
   std::vector<std::byte> memory;
@@ -22,13 +22,13 @@ struct StoredIndex {
   }
 };
 
-/// An index of pages. Of a file's a page's checksum is looked at when it is first used; a failed
-/// call then is kDamaged.
+/// An index of pages. A page of a file is checked when it is first used; if that fails, the call
+/// returns kDamaged.
 class PagedIndex final : public RecordIndex {
  public:
   /// In memory.
   explicit PagedIndex(IndexImage image);
-  /// Of a file: `pages` stand in `stored`.
+  /// Of a file: `stored` holds `pages`.
   PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
              std::vector<IndexGap> gaps, std::vector<IndexDamage> damage, StoredIndex stored);
 
@@ -45,12 +45,12 @@ class PagedIndex final : public RecordIndex {
 
   const IndexHeader& header() const { return header_; }
   std::span<const IndexGap> gaps() const { return gaps_; }
-  /// Where that unit begins; of the one behind the last, where all of them end.
+  /// The begin of that unit; of the one after the last, the end of all.
   Status OffsetOf(std::uint64_t unit, std::uint64_t* offset) const;
 
  private:
   Status Check(std::uint64_t page) const;
-  /// Whether what was read is what the file held: pages that were checked are gone if it is cut.
+  /// Whether the file still has the bytes that were read: checked pages are gone if it was cut.
   Status CheckLength() const;
   IndexPage At(std::uint64_t page) const {
     return {pages_.data() + page * IndexLayout::kPageBytes, layout_};
@@ -58,10 +58,10 @@ class PagedIndex final : public RecordIndex {
   Status FindOne(std::uint64_t record, RecordUnit* unit) const;
   /// The unit that holds a record.
   Status UnitOf(std::uint64_t record, std::uint64_t* unit) const;
-  /// The first page of which `before` says no; pages that it was asked about are checked.
+  /// The first page for which `before` is false; pages that it gets are checked.
   template <typename Before>
   Status FirstPage(const Before& before, std::uint64_t* page) const;
-  /// Begin and first record of a unit; of the one behind the last, where all of them end.
+  /// Begin and first record of a unit; of the one after the last, the end of all.
   Status Place(std::uint64_t unit, std::uint64_t* begin, std::uint64_t* record) const;
 
   const IndexHeader header_;
@@ -70,7 +70,7 @@ class PagedIndex final : public RecordIndex {
   const std::vector<IndexGap> gaps_;
   const std::vector<IndexDamage> damage_;
   const std::span<const std::byte> pages_;
-  /// A bit for each page: its checksum matched. Two threads may both look: nothing depends on it.
+  /// A bit for each page: its checksum matched. Two threads may both check it: that is harmless.
   mutable std::vector<std::atomic<std::uint64_t>> checked_;
 };
 

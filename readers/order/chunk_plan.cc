@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t kChunkBytes = 768 * 1024;
 constexpr std::uint64_t kMostRows = 4096;
-/// Fewer places than this are passed over faster by taking them.
+/// If fewer places than this are passed over, taking them is faster.
 constexpr std::uint64_t kWorthASeek = 64;
 constexpr std::size_t kSpareChunks = 64;
 
@@ -143,14 +143,14 @@ ChunkPlan::Wanted ChunkPlan::NextWanted(std::uint64_t at) const {
   if (slice.batch == 0) return {at, places_end_};
   const std::uint64_t share = slice.batch / slice.ranks;
   std::uint64_t batch_begin = at / slice.batch * slice.batch;
-  // Behind this rank's part of the batch: the next batch, if there is one.
+  // After this rank's part of the batch: the next batch, if there is one.
   if (at - batch_begin >= (slice.rank + 1) * share) {
     if (places_end_ - batch_begin <= slice.batch) return {places_end_, places_end_};
     batch_begin += slice.batch;
   }
   const std::uint64_t left = places_end_ - batch_begin;
-  // A short last batch that ends in front of this rank's part: its number is used all the same,
-  // but of one that is dropped.
+  // A short last batch that ends before this rank's part: its number is used all the same, unless
+  // it is dropped.
   if (left <= slice.rank * share)
     return {places_end_, places_end_ + (slice.drop_remainder ? 0 : 1)};
   return {std::max(at, batch_begin + slice.rank * share),
@@ -179,7 +179,7 @@ Status ChunkPlan::FillChunk(Chunk* chunk) {
 
 bool ChunkPlan::FindDataPass(std::uint64_t place, Chunk* chunk) {
   const std::uint64_t batch = options_.slice.batch;
-  if (batch != 0) place -= place % batch;  // all ranks tell of a batch what its first place does
+  if (batch != 0) place -= place % batch;  // all ranks give a batch the pass of its first place
   const std::uint64_t at = std::min(place, std::max<std::uint64_t>(1, places_) - 1);
   if (data_pass_.end <= at) {
     if (!chunk->rows.empty()) return false;

@@ -20,7 +20,7 @@ namespace ringfeed {
 
 namespace {
 
-// Somebody else may have written the index.
+// Another program may have written the index.
 Status NoOrder() {
   return Status(StatusCode::kDamaged,
                 "a stripe ends before it begins, by its file's index: build that anew (ringfeed "
@@ -38,7 +38,7 @@ std::uint64_t RowsOfPass(const RowLayout& layout, const OrderOptions& options, s
   return rows;
 }
 
-/// Puts rows from *row on, which is moved, before `end` behind the first *count of `rows`.
+/// Appends rows from *row up to `end` to the first *count of `rows`, and moves *row on.
 void TakeRows(RowNumber* row, RowNumber end, std::span<RowNumber> rows, std::size_t* count) {
   const auto many =
       static_cast<std::size_t>(std::min<std::uint64_t>(end - *row, rows.size() - *count));
@@ -49,7 +49,7 @@ void TakeRows(RowNumber* row, RowNumber end, std::span<RowNumber> rows, std::siz
 }
 
 /// The order of files that take turns, as FileSchedule assigns them to lanes (docs/ORDER.md,
-/// "Files, stripes, interleave"). A place is found by the number of rows that all lanes gave in a
+/// "Files, stripes, interleave"). To find a place it compares the rows that all lanes give in a
 /// number of turns, which the layout knows: a logarithm of the turns, not their number.
 class InterleaveCursor final : public RowCursor {
  public:
@@ -266,8 +266,8 @@ Status InterleaveCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
 }
 
 /// The stripes of all files of a pass, numbered in the order of the list, in the order of a keyed
-/// permutation of (seed, epoch, kBlockOrder); the rows of a stripe in their own. From its beginning
-/// a pass needs no table. To start within one it counts the rows of the stripes, once for each
+/// permutation of (seed, epoch, kBlockOrder); the rows of a stripe in their own. A pass from its
+/// beginning needs no table. To start within one it counts the rows of the stripes, once for each
 /// pass: eight bytes each.
 class BlocksCursor final : public RowCursor {
  public:
@@ -306,7 +306,7 @@ BlocksCursor::BlocksCursor(const RowLayout& layout, const OrderOptions& options,
 void BlocksCursor::Plan(std::uint64_t pass) {
   if (planned_pass_ == pass) return;
   const std::uint64_t number = options_.first_epoch + pass;
-  // All files of a pass are in the list's order: the permutation of the stripes covers their own.
+  // All files of a pass are in the list's order: the permutation of the stripes replaces theirs.
   if (!planned_pass_.has_value() || options_.files.ranks > 1) {
     files_ = FilesOfPass(layout_.files(), options_.files, number);
     std::sort(files_.begin(), files_.end());

@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-/// Draws that are made before rows are asked for; states are kept at their distance.
+/// Draws that are made before rows are asked for; a state is kept after each so many.
 constexpr std::size_t kPiece = 1024;
 
 }  // namespace
@@ -260,7 +260,7 @@ std::uint32_t HashOf(std::span<const std::uint64_t> weights) {
   return static_cast<std::uint32_t>(hash);
 }
 
-/// Takes a number and the separator behind it; false where there is none.
+/// Takes a number and the separator after it; false if there is none.
 bool Take(std::string_view* text, std::uint64_t* value) {
   const auto [end, error] =
       std::from_chars(text->data(), text->data() + text->size(), *value, kBase);

@@ -16,7 +16,7 @@
 
 namespace ringfeed {
 
-/// Where a mixture stands: all that it needs to go on from there.
+/// The state of a mixture: all that it needs to go on from there.
 struct MixState {
   std::uint64_t pass = 0;  ///< of the mixture
   std::vector<MixCount> sets;
@@ -26,8 +26,8 @@ struct MixState {
 };
 
 /// Rows of several sets by weights (MixSchedule). Draw k of set i in pass p of the mixture is place
-/// k of its passes p * passes … p * passes + passes - 1, one behind the other; a set without end
-/// goes on in each pass of the mixture where it stopped.
+/// k of its passes p * passes … p * passes + passes - 1, one after the other. A set without end
+/// goes on in each pass of the mixture from the place at which it stopped.
 class MixCursor final : public RowCursor {
  public:
   struct Set {
@@ -41,17 +41,17 @@ class MixCursor final : public RowCursor {
   /// States of the last `kept` places are known to StateAt without long computation.
   MixCursor(std::vector<Set> sets, std::uint64_t kept);
 
-  /// From now on the mixture begins at this state, which Seek reaches at once. Where it was reached
-  /// by other weights than these a new phase begins there, and places before it are unknown. Fails
-  /// where the state cannot be one of these sets.
+  /// From now on the mixture begins at this state, which Seek reaches at once. If other weights
+  /// than these led to it, a new phase begins there, and places before it are unknown. Fails if the
+  /// state cannot be one of these sets.
   Status Begin(const MixState& state, bool other_weights);
   /// The state in front of a place.
   Status StateAt(std::uint64_t pass, std::uint64_t place, MixState* state);
 
-  /// Where some sets have an end and some have none this makes all draws of a pass, but for whole
+  /// If some sets have an end and some have none, this makes all draws of a pass, except whole
   /// rounds of the weights.
   std::uint64_t Places(std::uint64_t pass) override;
-  /// From the nearest state that is known: draws are made, but for whole rounds of the weights.
+  /// From the nearest known state: makes draws, except whole rounds of the weights.
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 
@@ -75,7 +75,7 @@ class MixCursor final : public RowCursor {
   void GoToPass(std::uint64_t pass, MixState* state) const;
   /// Moves the state, which is at the end of its pass, to the start of the next.
   static void EndPass(const std::vector<Member>& members, std::uint64_t passes, MixState* state);
-  /// The nearest state that is known, not behind that place.
+  /// The nearest known state at or before that place.
   Status NearestState(std::uint64_t pass, std::uint64_t place, MixState* state) const;
   void TakeSnapshot();
   Status NextPiece(std::span<RowNumber> rows);
@@ -89,7 +89,7 @@ class MixCursor final : public RowCursor {
 
   MixSchedule schedule_;
   std::uint64_t pass_ = 0;
-  std::uint64_t delivered_ = 0;  ///< since a seek to elsewhere
+  std::uint64_t delivered_ = 0;  ///< since a seek to another place
   std::deque<Snapshot> snapshots_;
   std::vector<std::uint32_t> chosen_;
 };
@@ -109,7 +109,7 @@ struct MixChain {
   MixCursor* mix = nullptr;  ///< at the bottom of `rows`
 };
 
-/// The sets, mixed, and the stages behind the mixture, whose epochs count from first_epoch. Rows
+/// The sets, mixed, and the stages on top of the mixture, whose epochs count from first_epoch. Rows
 /// are numbered set after set, all of a set's layout. States of the last `kept` places of the
 /// mixture are kept.
 MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch,
@@ -120,7 +120,7 @@ MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch
 /// As a rule fewer than 24 bytes for each set.
 std::string MixText(const MixState& state, std::span<const std::uint64_t> weights);
 
-/// Reads it. *other_weights: it was reached by others than these. Fails with kInvalidArgument.
+/// Reads it. *other_weights: other weights than these led to it. Fails with kInvalidArgument.
 Status ParseMixText(const std::string& text, std::span<const std::uint64_t> weights,
                     MixState* state, bool* other_weights);
 

@@ -28,7 +28,7 @@ bool Fits(std::span<const double> shares, double sum) {
 }  // namespace
 
 std::vector<std::uint64_t> IntegerWeights(std::span<const double> weights) {
-  // By the largest first: the sum of weights near the largest double is none.
+  // Divides by the largest first: the sum of weights near the largest double overflows.
   const double largest = *std::max_element(weights.begin(), weights.end());
   std::vector<double> shares(weights.begin(), weights.end());
   for (double& share : shares) share /= largest;
@@ -95,7 +95,7 @@ void MixSchedule::Advance(Giver& giver) {
 
 std::size_t MixSchedule::Next() {
   assert(!at_end_);
-  // One is always eligible, but for counts that no schedule led to: then the most urgent one gives.
+  // One is always eligible, unless no schedule led to these counts: then the most urgent one gives.
   Giver* best = nullptr;
   bool best_eligible = false;
   std::uint64_t best_deadline = 0;

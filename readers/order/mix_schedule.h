@@ -19,8 +19,8 @@ struct MixCount {
 /// gives each set's share to 1e-9; else of a sum of about 2^32. Weights are finite and more than 0.
 std::vector<std::uint64_t> IntegerWeights(std::span<const double> weights);
 
-/// Which set of a mixture gives the next record: a pure function of integer weights a_i and of
-/// where the sets end.
+/// Which set of a mixture gives the next record: a pure function of the integer weights a_i and of
+/// the ends of the sets.
 ///
 /// At draw n (from 0) of a phase set i, which has given c_i in it, is eligible if floor(c_i * A /
 /// a_i) <= n, A the sum of the weights of the sets that are not at their end. Of the eligible ones
@@ -37,8 +37,8 @@ class MixSchedule {
   /// At the beginning of a pass.
   explicit MixSchedule(std::vector<Set> sets);
 
-  /// Goes to where the sets have given that, one count a set. Other weights than before may have
-  /// led there if all `phase` are 0.
+  /// Goes to the state in which the sets have given that, one count a set. Other weights than
+  /// before may have led there if all `phase` are 0.
   void Start(std::span<const MixCount> counts);
   const std::vector<MixCount>& counts() const { return counts_; }
 

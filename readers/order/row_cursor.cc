@@ -13,8 +13,8 @@ namespace ringfeed {
 
 namespace {
 
-/// Passes without a row that may follow each other before no row is expected at all: with files
-/// split between ranks some passes of a rank may be empty, and others not.
+/// After so many passes in a row without a row, none is expected at all: if files are split between
+/// ranks, some passes of a rank may be empty and others not.
 constexpr int kMostEmptyPasses = 10000;
 
 Status NoRecords() {
@@ -46,11 +46,11 @@ OrderPlace JoinCursor::Find(std::uint64_t pass, std::uint64_t place) {
   if (even_) {
     const std::uint64_t each = input_->Places(0);
     std::uint64_t whole = each == 0 ? 0 : place / each;
-    // The end of the last pass, not the start of one behind it.
+    // The end of the last pass, not the start of a later one.
     if (passes_ != 0) whole = std::min(whole, passes_ - 1);
     return {at + whole, place - whole * each};
   }
-  // From where the last one was found: those who ask go on from there.
+  // From the last place that was found: callers usually go on from there.
   if (found_.pass == pass && found_.place <= place && found_.input_pass >= at) {
     at = found_.input_pass;
     place -= found_.place;
@@ -189,8 +189,8 @@ Status BlockCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
 }
 
 /// The window shuffle (WindowShuffleStage) by numbers. To start at place p it takes the rows from p
-/// - W on, since all before left before p, and drops what leaves before p; that is done by the next
-/// call of Next. Row numbers are less than 2^58.
+/// - W on, since all earlier ones left before p, and drops what leaves before p; the next call of
+/// Next does that. Row numbers are less than 2^58.
 class WindowCursor final : public RowCursor {
  public:
   WindowCursor(std::unique_ptr<RowCursor> input, std::uint64_t window, std::uint64_t seed,
@@ -215,7 +215,7 @@ class WindowCursor final : public RowCursor {
   static constexpr std::uint32_t kTogether = 64;
   static_assert(kTogether == WindowBuckets<Held>::kBucketPositions);
 
-  /// The input's place from which place `place` is known.
+  /// The input's place from which on rows must be taken to know place `place`.
   std::uint64_t FirstArrival(std::uint64_t place) const;
   /// Takes up to 64 rows of the input.
   Status TakeInput();

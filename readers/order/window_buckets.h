@@ -15,23 +15,23 @@ namespace ringfeed {
 /// The window shuffle's queue: what arrives i-th has the key i + W * u, u = draw / 2^32, in fixed
 /// point with 32 fractional bits, and leaves in the order of the keys, equal keys in the order of
 /// i. A key is due once i has passed it: nothing to come can precede it. So nothing is held for
-/// more than W positions, and memory is W entries, or, where less is held, that times a constant.
+/// more than W positions, and memory is W entries, or, if less is held, that times a constant.
 ///
-/// Buckets of 64 positions stand in a ring; a bucket is sorted when it is due. Arrivals are placed
+/// Buckets of 64 positions form a ring; a bucket is sorted when it is due. Arrivals are placed
 /// 64 at a time, so that the cache lines of their buckets, far apart, are fetched together. A large
 /// window has a ring once a sixteenth of it is held, and until then a heap: a window may be far
 /// larger than the data.
 ///
-/// `Held` is what is held of an arrival, as small as can be, since its place is a cache miss. It is
-/// trivial, with a member `fraction` and a function within(), both as At gave them.
+/// `Held` is what is held for an arrival, as small as possible, since its place is a cache miss. It
+/// is trivial, with a member `fraction` and a function within(), both as At gave them.
 template <class Held>
 class WindowBuckets {
  public:
   static constexpr std::uint32_t kBucketPositions = 64;
 
-  /// Where an arrival goes.
+  /// The place of an arrival.
   struct Target {
-    std::uint64_t bucket = 0;    ///< where there is a ring, its place there; else its number
+    std::uint64_t bucket = 0;    ///< its place in the ring if there is one; else its number
     std::uint32_t within = 0;    ///< position in its bucket, less than 64
     std::uint32_t fraction = 0;  ///< of its key
   };
@@ -46,7 +46,7 @@ class WindowBuckets {
   /// The number of the next arrival.
   std::uint64_t arrived() const { return arrived_; }
 
-  /// Where the next arrival goes, by its draw.
+  /// The target of the next arrival, by its draw.
   Target At(std::uint32_t draw) const {
     const std::uint64_t low = (window_ & 0xFFFFFFFFu) * draw;
     const std::uint64_t position = arrived_ + (window_ >> 32) * draw + (low >> 32);
@@ -55,7 +55,7 @@ class WindowBuckets {
             static_cast<std::uint32_t>(position % kBucketPositions),
             static_cast<std::uint32_t>(low)};
   }
-  /// Puts the next arrival there. One that is not put keeps its number.
+  /// Puts the next arrival there. An arrival that is not put keeps its number.
   void Put(const Target& target, const Held& held) {
     if (has_ring()) [[likely]] {
       const std::uint32_t at = counts_[target.bucket] % kBucketRows;
@@ -63,14 +63,14 @@ class WindowBuckets {
     }
     pending_[pending_rows_++] = {target.bucket, held};
   }
-  /// Goes to the next number. True where buckets may be due.
+  /// Goes to the next number. True if buckets may be due.
   bool Arrive() {
     ++arrived_;
     if (arrived_ % kBucketPositions != 0) return false;
     Insert();
     return true;
   }
-  /// Whether nothing to come belongs into the oldest bucket.
+  /// Whether no later arrival belongs into the oldest bucket.
   bool due() const { return (first_bucket_ + 1) * kBucketPositions <= arrived_; }
 
   /// Nothing more arrives: what is held is taken until `holds` is false.
@@ -136,10 +136,10 @@ class WindowBuckets {
   }
 
  private:
-  /// Entries that a bucket has room for in the ring; 64 are expected, the rest stands in its spill.
+  /// Entries that a bucket has room for in the ring; 64 are expected, the rest is in its spill.
   static constexpr std::uint32_t kBucketRows = 128;
 
-  /// A window up to this has its ring from the beginning; a larger one once a share of it is held.
+  /// A smaller window has its ring from the beginning; a larger one once a share of it is held.
   static constexpr std::uint64_t kSmallWindow = 1 << 16;
   static constexpr std::uint64_t kRingShare = 16;
 
@@ -205,7 +205,7 @@ class WindowBuckets {
     early_ = {};
   }
 
-  /// Without a ring: brings the oldest bucket's into bucket_, as they came.
+  /// Without a ring: moves the entries of the oldest bucket into bucket_, in arrival order.
   void Gather() {
     if (gathered_) return;
     gathered_ = true;

@@ -7,10 +7,10 @@
 
 namespace ringfeed {
 
-/// One value in a column's type, to fill places with.
+/// One value in a column's type, with which places are filled.
 class ElementValue {
  public:
-  /// False where the type does not hold `value` exactly. Any NaN is one.
+  /// False if the type does not hold `value` exactly. Any NaN is held exactly.
   static bool Make(double value, DType dtype, ElementValue* made);
 
   /// Writes it to `bytes` bytes, a multiple of the type's.

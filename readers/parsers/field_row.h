@@ -11,25 +11,26 @@
 
 namespace ringfeed {
 
-/// What a field has in one row, and what a row gets that lacks it.
+/// The elements of a field in one row, and the default of a row that lacks it.
 struct FieldRow {
   std::string name;
   DType dtype = DType::kUInt8;
   bool ragged = false;
-  std::size_t elements = 1;    ///< of a row; of one step of the first dimension where ragged
+  std::size_t elements = 1;    ///< of a row; of one step of the first dimension if ragged
   std::size_t unit_bytes = 0;  ///< the same in bytes
   bool has_default = false;
   std::vector<std::byte> missing;
 };
 
-/// Fills in all but the default. Null, or why there is no such field; `most_elements` is what a row
-/// may have.
+/// Fills in all but the default. Returns null, or why there is no such field; a row may have at
+/// most `most_elements`.
 const char* SetFieldRow(const FieldSpec& spec, std::int64_t most_elements, FieldRow* row);
 
 /// Whether a number is one of a type.
 enum class NumberFit { kFits, kNoInteger, kTooLarge };
 
-/// Makes the number, which is no string, the default of each element. Nothing but where it fits.
+/// Makes the number, which is no string, the default of each element. Does nothing if it does not
+/// fit.
 NumberFit SetDefaultNumber(const FeatureDefault& number, FieldRow* row);
 
 /// Whether a file's elements are `type`. Else kInvalidArgument, with both, and what can be done.

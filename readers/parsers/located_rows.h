@@ -13,7 +13,7 @@
 
 namespace ringfeed {
 
-/// Memory for values that do not stand in a record as the column has them. Locations point here.
+/// Memory for values that are not in a record as the column has them. Locations point here.
 class LocatedStorage {
  public:
   /// `bytes` that live until Clear, or as long as what Take gave.
@@ -33,7 +33,7 @@ class LocatedStorage {
     left_ = 0;
     return std::exchange(pieces_, nullptr);
   }
-  /// Drops everything; the last piece is kept to be used again.
+  /// Drops everything, but keeps the last piece for its next use.
   void Clear() {
     if (pieces_ == nullptr || pieces_->empty()) return;
     if (pieces_->size() > 1) {
@@ -54,7 +54,7 @@ class LocatedStorage {
   std::size_t left_ = 0;
 };
 
-/// Points a location at `bytes`, which are `units` of the field. False where they are too many.
+/// Points a location at `bytes`, which are `units` of the field. False if they are too many.
 inline bool LocateAt(const std::byte* data, std::size_t bytes, std::size_t units,
                      FieldLocation* at) {
   constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max();
@@ -65,7 +65,7 @@ inline bool LocateAt(const std::byte* data, std::size_t bytes, std::size_t units
   return true;
 }
 
-/// The second phase where a location is the value itself, as it goes into the batch.
+/// The second phase if a location is the value itself, as it goes into the batch.
 inline void WriteLocated(const std::vector<FieldSpec>& fields, std::size_t rows,
                          const FieldLocation* locations, std::span<const ColumnTarget> targets) {
   for (std::size_t row = 0; row < rows; ++row) {

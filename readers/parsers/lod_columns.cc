@@ -12,11 +12,11 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kStageBytes = 16 * 1024;
-// Rows that are taken to their columns together: their locations stay in L1, and small records too.
+// Rows that go to their columns together: their locations stay in L1, and small records too.
 constexpr std::size_t kChunkRows = 64;
 
-// The ends of a record's sequences, counted from the batch's start. False where they do not ascend
-// to `last`, as they did when they were located.
+// The ends of a record's sequences, counted from the batch's start. False if they do not ascend to
+// `last`, as they did when they were located.
 bool AppendEnds(const FieldLocation& at, std::int64_t base, std::uint64_t last,
                 ColumnStager* stager) {
   constexpr std::size_t kOffsetBytes = sizeof(std::int64_t);

@@ -17,10 +17,10 @@ struct LoDScratch : Parser::Scratch {
   StagedColumns columns;
 };
 
-/// A parser whose fields are tensors with LoD: Locate, left to the kind of record, finds for each
-/// tensor its levels, the top one first, and behind them its values, as one location each. A
-/// level's location is its offsets without the first, which is 0: little-endian 64-bit numbers, of
-/// any alignment. Joining them into a batch is the same for all.
+/// A parser whose fields are tensors with LoD. Locate, which each kind of record implements, finds
+/// for each tensor its levels, the top one first, and after them its values, as one location each.
+/// A level's location is its offsets without the first, which is 0: little-endian 64-bit numbers,
+/// of any alignment. Joining them into a batch is the same for all.
 class LoDColumnsParser : public Parser {
  public:
   std::unique_ptr<Scratch> NewScratch() const override;

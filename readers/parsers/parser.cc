@@ -9,7 +9,7 @@ namespace ringfeed {
 
 namespace {
 
-// Rows that stand in one batch have one owner: then there is nothing to join.
+// Rows in one batch have one owner: then there is nothing to join.
 void KeepAlive(const std::shared_ptr<const void>& other, Tensor* tensor) {
   using Both = std::pair<std::shared_ptr<const void>, std::shared_ptr<const void>>;
   if (other == tensor->owner) return;
@@ -29,7 +29,7 @@ constexpr RecordKind kKinds[] = {{"tar", {"tar", ""}},
                                  {"npy", {"rows", "tokens"}},
                                  {"tokens", {"rows", "tokens"}},
                                  {"megatron", {"rows", "tokens"}}};
-// Those that take one kind of record. A user's own, and the raw one, may take any.
+// Parsers that take one kind of record. A user's own, and the raw one, may take any.
 constexpr std::string_view kOfOneKind[] = {"tar",      "jsonl", "csv",    "ofrecord", "example",
                                            "sequence", "rows",  "tokens", "lod",      "instance"};
 

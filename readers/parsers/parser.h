@@ -16,9 +16,8 @@
 
 namespace ringfeed {
 
-/// Where one field of one record stands, found in the first phase. What `data`, `bytes` and `form`
-/// mean is the parser's own business; `units` is the length of the first dimension of a ragged
-/// field.
+/// The place of one field in one record, found in the first phase. The parser alone defines `data`,
+/// `bytes` and `form`. `units` is the length of the first dimension of a ragged field.
 struct FieldLocation {
   const std::byte* data = nullptr;
   std::uint32_t bytes = 0;
@@ -26,7 +25,7 @@ struct FieldLocation {
   std::uint32_t form = 0;
 };
 
-/// What a field is to the tensors that users get.
+/// What a field becomes in the tensors that users get.
 enum class FieldRole : std::uint8_t {
   kTensor,      ///< a tensor; the LoD of a ragged one is the offsets of its rows
   kLodLevel,    ///< a level of the LoD of the next field that is none: see below
@@ -34,12 +33,12 @@ enum class FieldRole : std::uint8_t {
   kNestedRows,  ///< a ragged field whose rows are sequences of sequences: its LoD is the rows of
                 ///< the first level before it, and these levels
 };
-// A level is a ragged int64 field of shape [-1]. Its units are the sequences of that level, their
-// values the ends of these, in units of the field behind it: the next lower level, or the values.
-// Ends are counted from the batch's start, to which Write brings them by that field's offsets. A 0
-// stands before the first in memory, so that 0 and the ends are a level of LoD in offset form.
+// A level is a ragged int64 field of shape [-1]. Its units are the sequences of that level. Its
+// values are the ends of these, in units of the next field: the next lower level, or the values.
+// Write counts the ends from the batch's start, by that field's offsets. In memory a 0 precedes the
+// first end, so that 0 and the ends are a level of LoD in offset form.
 
-/// Where a run of rows of one field is to be written. Fixed fields: row r goes to data + r *
+/// The place to which a run of rows of one field is written. Fixed fields: row r goes to data + r *
 /// unit_bytes. Ragged ones: `data` is the first value of the batch, row r starts at unit
 /// offsets[r], and the writer sets offsets[r + 1] (offsets[0] is set). Without `data` the values
 /// are not written, only the offsets (see CopiesBytesOf).
@@ -52,21 +51,21 @@ struct ColumnTarget {
 struct RowFailure {
   std::size_t row = 0;
   Status status;
-  /// The payload's checksum does not match, which framing left: the row is damaged, as if framing
-  /// had found that.
+  /// The payload does not match its checksum, which framing left unchecked: the row is damaged, as
+  /// if framing had found that.
   bool of_payload = false;
   std::uint64_t pass = 0;  ///< of such a row
 };
 
-/// Why a row fails whose bytes are not those that were located: a mapped file was written to.
+/// The failure of a row whose bytes changed after they were located: someone wrote to a mapped
+/// file.
 inline Status ChangedSinceLocated() {
   return Status(StatusCode::kDamaged, "the record's bytes changed while it was read");
 }
 
-/// Turns records into fields of a batch, in one step or, where a field is ragged, in two: Locate
-/// finds the fields and their lengths while the record is in the cache; Write puts them to their
-/// places once those are known. Immutable, shared by threads; what a thread wants to remember
-/// stands in its Scratch.
+/// Turns records into fields of a batch, in one step, or in two if a field is ragged. Locate finds
+/// the fields and their lengths while the record is in the cache. Write puts them to their places
+/// once those are known. Immutable, shared by threads; a thread's own memory is its Scratch.
 class Parser {
  public:
   /// A thread's memory between calls (the order of keys in the record before, staging lines).
@@ -86,7 +85,7 @@ class Parser {
   bool has_lod() const { return !roles_.empty(); }
   /// Whether each row is one record for the user, whatever levels its fields have.
   bool gives_records() const { return roles_.empty() || gives_records_; }
-  /// True where Locate must precede Write.
+  /// True if Locate must precede Write.
   bool two_phase() const { return two_phase_; }
   virtual std::unique_ptr<Scratch> NewScratch() const = 0;
 
@@ -95,22 +94,22 @@ class Parser {
   /// passed.
   virtual void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                       std::vector<RowFailure>* failures) const = 0;
-  /// Whether it takes a file's elements for what they are, where the file says so; else it fails
-  /// with kInvalidArgument and both types.
+  /// Whether it accepts a file's elements for what the file says they are; else it fails with
+  /// kInvalidArgument and both types.
   virtual Status CheckElements(const FileElements& /*elements*/) const { return {}; }
-  /// Why it refuses a record, of which `why` is the failure: slow, and asked of few.
+  /// Why it refuses a record that failed with `why`. Slow, and called for few records.
   virtual Refusal Explain(const RecordSpan& /*record*/, const Status& why) const {
     return RefusalOf(why, fields_);
   }
-  /// What is added to the failure of a file's first record, in front of which the file has no more
-  /// than `before`: what that record may be instead. "" where there is nothing to say. Slow, and
-  /// asked of few.
+  /// Added to the failure of a file's first record, if the file has no more than `before` in front
+  /// of it: what that record may be instead. "" if there is nothing to say. Slow, and called for
+  /// few records.
   virtual std::string HintOfFirst(const RecordSpan& /*record*/,
                                   std::span<const std::byte> /*before*/) const {
     return {};
   }
-  /// Makes the location of a ragged field that of its first `units` units, fewer than it has. False
-  /// where a location cannot tell: then whoever cuts it has all of it written, elsewhere.
+  /// Cuts the location of a ragged field to its first `units` units, fewer than it has. False if a
+  /// location cannot tell how: the caller then has all of it written to another place.
   virtual bool Cut(std::size_t /*field*/, std::uint32_t units, FieldLocation* location) const {
     if (!units_alike_ || location->units == 0) return false;
     location->bytes = location->bytes / location->units * units;
@@ -118,36 +117,35 @@ class Parser {
     return true;
   }
   /// Whether Write may copy a field's bytes to their place just as the record has them. Then Locate
-  /// finds fields also where two_phase() is false, and Write knows targets without data.
+  /// finds fields even if two_phase() is false, and Write knows targets without data.
   virtual bool CopiesBytesOf(std::size_t /*field*/) const { return false; }
-  /// The bytes of the record that Write would so copy; none where it would write others.
+  /// The bytes of the record that Write would so copy; none if it would write others.
   virtual std::span<const std::byte> BytesOf(std::size_t /*field*/, const RecordSpan& /*record*/,
                                              const FieldLocation& /*location*/) const {
     return {};
   }
-  /// Whether Locate, or Write of targets without data, looks at the bytes of records; else it goes
-  /// by where they stand and how long they are.
+  /// Whether Locate, or Write of targets without data, reads the bytes of records. If not, it uses
+  /// only their addresses and lengths.
   virtual bool ReadsBytes() const { return true; }
-  /// What locations point at besides the records, to be kept as long as they: taken after each
+  /// What locations point at besides the records, to be kept as long as they are: taken after each
   /// Locate.
   virtual std::shared_ptr<const void> TakeStorage(Scratch* /*scratch*/) const { return nullptr; }
-  /// How many rows were cut short by Locate since it was asked last: by Truncate or Pack.
+  /// How many rows Locate cut short since the last call: by Truncate or Pack.
   virtual std::uint32_t TakeTruncated(Scratch* /*scratch*/) const { return 0; }
-  /// Rows that one Write should get at most: few, where a row costs much, so that threads share
-  /// them.
+  /// Rows that one Write should get at most: few if a row costs much, so that threads share them.
   virtual std::size_t max_rows_per_write() const { return 1 << 20; }
-  /// Second phase, or the only one (`locations` null where two_phase() is false): writes all rows
-  /// to targets[field]. Prefers stores that pass the caches: nobody reads the batch soon. A row
-  /// that fails is appended to `failures`, once or more often; its place holds zeros (only where
-  /// two_phase() is false). A record of a mapped file may have other bytes than Locate saw:
-  /// whatever they are, of each field exactly the located units are written, and the row fails
-  /// where these bytes are no such units.
+  /// Second phase, or the only one (`locations` null if two_phase() is false): writes all rows to
+  /// targets[field]. Prefers stores that pass the caches, since the batch is not read soon. It
+  /// appends a row that fails to `failures`, once or more often; that row's place holds zeros (only
+  /// if two_phase() is false). A record of a mapped file may have other bytes than Locate saw.
+  /// Whatever they are, exactly the located units of each field are written, and the row fails if
+  /// these bytes are no such units.
   virtual void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                      std::span<const ColumnTarget> targets, Scratch* scratch,
                      std::vector<RowFailure>* failures) const = 0;
 
  protected:
-  /// False where there is one of its name.
+  /// False if a field of that name exists.
   bool AddField(FieldSpec field) {
     for (const FieldSpec& other : fields_) {
       if (other.name == field.name) return false;
@@ -170,8 +168,8 @@ inline ElementCheck ElementCheckOf(const std::shared_ptr<const Parser>& parser) 
   return [parser](const FileElements& elements) { return parser->CheckElements(elements); };
 }
 
-/// For files whose format was found, not named: whether a parser takes its records. Those of some
-/// formats are of one kind alone, so that another parser of this library's refuses all of them: a
+/// For files whose format was detected, not named: whether a parser takes its records. Some formats
+/// have one kind of record, and most of this library's parsers refuse all of them: that is a
 /// mistake in a list of files (kInvalidArgument), and no damage. Null without a parser.
 FormatCheck FormatCheckOf(const std::shared_ptr<const Parser>& parser);
 
@@ -190,18 +188,18 @@ FormatCheck FormatCheckOf(const std::shared_ptr<const Parser>& parser);
 ///   "instance: image=f4[,784] words=i8[,1]/1"  slots of an Instance by their names
 ///   "tokens: u2[1024] as i8"                   arrays of numbers, converted; without [] ragged
 ///   "tar: jpg;png=u1[] cls=i8?-1"              members of a WebDataset sample
-/// A failure says what was expected where.
+/// A failure says what was expected at which place.
 struct ParserResult {
   Status status;
   std::shared_ptr<const Parser> parser;
 };
 ParserResult ParserFromText(const std::string& text);
 
-/// The number of the parser's ragged field of that name. Throws Error, which names `who` asks,
-/// where there is none, or its rows are joined by levels of LoD.
+/// The number of the parser's ragged field of that name. Throws Error, which says that `who` asks,
+/// if there is none, or if levels of LoD join its rows.
 std::size_t FindRaggedField(const Parser& parser, const std::string& name, const std::string& who);
 
-/// In memory in front of a level's values: the 0 that they lack.
+/// Bytes in front of a level's values in memory: the 0 that they lack.
 inline constexpr std::size_t kLevelLeadBytes = sizeof(std::int64_t);
 
 /// The bytes in front of a field's values: a level's 0, else none.
@@ -212,9 +210,9 @@ inline std::size_t LeadBytes(const Parser& parser, std::size_t field) {
 /// The fields that users see: all but the levels.
 std::vector<FieldSpec> TensorFields(const Parser& parser);
 
-/// One tensor for each field, as it stands in memory, to the tensors that users see: levels become
-/// the LoD of what they belong to, which keeps their memory alive as well as its own. A level's 0
-/// must be there.
+/// Turns one tensor for each field, as it is in memory, into the tensors that users see: levels
+/// become the LoD of the tensor that they belong to, which keeps their memory alive as well as its
+/// own. A level's 0 must be there.
 Instance JoinLevels(const Parser& parser, Instance columns);
 
 }  // namespace ringfeed

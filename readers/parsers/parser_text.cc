@@ -14,7 +14,7 @@
 namespace ringfeed {
 namespace {
 
-// A parser of one name, and a text for it that shows what it takes.
+// The parsers of one name, and a text that shows what they take.
 struct ParserFamily {
   std::string_view name;
   std::string_view example;
@@ -39,7 +39,7 @@ constexpr std::string_view kTypes =
 
 std::string_view FamilyName(std::string_view text) { return text.substr(0, text.find(':')); }
 
-// `why`, with an example of that parser behind it.
+// `why`, followed by an example of that parser.
 Status WithExample(std::string_view text, const Status& why) {
   for (const ParserFamily& family : kParserFamilies) {
     if (family.name != FamilyName(text)) continue;
@@ -209,7 +209,7 @@ std::shared_ptr<const Parser> ExampleFromText(std::string_view text) {
   return ExampleParser(std::move(features));
 }
 
-// "|" stands between the context and the feature lists.
+// "|" separates the context from the feature lists.
 std::shared_ptr<const Parser> SequenceFromText(std::string_view text) {
   std::vector<FeatureSpec> context;
   std::vector<FeatureSpec> sequences;
@@ -236,14 +236,14 @@ std::shared_ptr<const Parser> OFRecordFromText(std::string_view text) {
   return OFRecordParser(std::move(features));
 }
 
-// Of text the default is what stands there, digits too.
+// The default of a text field is that text, even digits.
 std::optional<FeatureDefault> TextDefaultOf(std::string_view word, const Word& parts) {
   if (!parts.missing) return std::nullopt;
   const bool text = parts.dtype == DType::kUInt8 && !parts.shape.empty() && parts.shape[0] < 0;
   return text ? FeatureDefault(*parts.missing) : DefaultOf(word, *parts.missing, parts.dtype);
 }
 
-// Names with blanks in them, for which a word has no place otherwise.
+// Names with blanks, which a word cannot hold otherwise.
 std::string FromHex(std::string_view word, std::string_view hex) {
   std::string text;
   for (std::size_t at = 0; at < hex.size(); at += 2) {
@@ -317,7 +317,7 @@ std::shared_ptr<const Parser> JsonLinesFromText(std::string_view text) {
   return JsonLinesParser(std::move(features));
 }
 
-// "/2" behind the type and shape: levels of LoD.
+// "/2" after the type and shape: levels of LoD.
 std::size_t TakeLevels(std::string_view* word) {
   const std::size_t slash = word->rfind('/');
   const std::size_t name_end = word->find_last_of('=');
@@ -351,7 +351,7 @@ std::shared_ptr<const Parser> LoDFromText(std::string_view text) {
   return LoDTensorParser(tensors);
 }
 
-// "u2[1024] as i8"; a single number would be no array, so that no shape is a ragged one.
+// "u2[1024] as i8". A single number would be no array, so no shape means a ragged one.
 std::shared_ptr<const Parser> TokensFromText(std::string_view text) {
   const std::vector<std::string_view> words = SplitWords(text);
   const bool converted = words.size() == 3 && words[1] == "as";

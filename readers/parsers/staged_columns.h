@@ -13,9 +13,9 @@
 
 namespace ringfeed {
 
-/// Asks for the cache lines of a row that will be parsed soon: behind a shuffle it stands anywhere.
-/// A long row asks for its start only, the processor follows it by itself. Inlined by force: g++
-/// takes a function that only prefetches for one without effect, and drops the call.
+/// Asks for the cache lines of a row that will be parsed soon: after a shuffle it may be anywhere.
+/// For a long row it asks for the start only; the processor fetches the rest by itself. Inlined by
+/// force: g++ takes a function that only prefetches for one without effect, and drops the call.
 [[gnu::always_inline]] inline void FetchRow(const RecordSpan& row) {
   constexpr std::size_t kLine = 64;
   constexpr std::size_t kMost = 1024;
@@ -24,8 +24,8 @@ namespace ringfeed {
   if (bytes != 0) __builtin_prefetch(row.data + bytes - 1);
 }
 
-/// The same of a row that follows another one: where it stands close behind that, the processor
-/// will have fetched it.
+/// The same for a row that comes after another one: if it is close to the other's end, the
+/// processor will have fetched it.
 [[gnu::always_inline]] inline void FetchRowBehind(const RecordSpan& before, const RecordSpan& row) {
   constexpr std::uintptr_t kNear = 256;
   const auto end = reinterpret_cast<std::uintptr_t>(before.data) + before.size;
@@ -33,14 +33,14 @@ namespace ringfeed {
   FetchRow(row);
 }
 
-/// N bytes as two pieces that may overlap: no loop, and nothing beyond is touched.
+/// Copies N bytes as two pieces that may overlap: no loop, and nothing beyond is touched.
 template <std::size_t kPiece>
 inline void CopyEnds(std::byte* to, const std::byte* from, std::size_t bytes) {
   std::memcpy(to, from, kPiece);
   std::memcpy(to + bytes - kPiece, from + bytes - kPiece, kPiece);
 }
 
-/// Calls `use` with what copies so many bytes, (to, from), made for pieces of that size: for a loop
+/// Calls `use` with a function (to, from) that copies so many bytes, made for that size: for a loop
 /// over many of them.
 template <typename Use>
 void WithCopyOf(std::size_t bytes, Use use) {
@@ -60,10 +60,10 @@ void WithCopyOf(std::size_t bytes, Use use) {
   use([bytes](Bytes* to, const Bytes* from) { std::memcpy(to, from, bytes); });
 }
 
-/// Gathers the bytes of a column, row behind row, in a buffer that stays in L1, and sends them on
-/// in whole cache lines past the caches: a short row alone would fill a part of a line, which such
-/// a store cannot do well. The first and the last line are written byte by byte, since others may
-/// be writing what lies beside.
+/// Gathers the bytes of a column, row after row, in a buffer that stays in L1, and sends them on in
+/// whole cache lines past the caches: a short row alone would fill a part of a line, which such a
+/// store cannot do well. The first and the last line are written byte by byte, since other threads
+/// may be writing next to them.
 class ColumnStager {
  public:
   static constexpr std::size_t kLine = 64;
@@ -106,7 +106,7 @@ class ColumnStager {
     fill_ = first_ = 0;
   }
 
-  /// Appends bytes from anywhere; long ones pass by the stage.
+  /// Appends bytes from any place; long ones bypass the stage.
   void Append(const std::byte* from, std::size_t bytes) {
     if (bytes >= capacity_ / 4) {
       std::byte* to = line_ + fill_;
@@ -123,7 +123,7 @@ class ColumnStager {
  private:
   std::byte* stage_;
   std::size_t capacity_;
-  std::byte* line_ = nullptr;  // where stage_[0] belongs, aligned to kLine
+  std::byte* line_ = nullptr;  // the place of stage_[0], aligned to kLine
   std::size_t first_ = 0;      // bytes of stage_ before this are not ours
   std::size_t fill_ = 0;
 };
@@ -135,8 +135,7 @@ class StagedColumns {
   StagedColumns(std::size_t columns, std::size_t stage_bytes) {
     for (std::size_t i = 0; i < columns; ++i) Add(stage_bytes);
   }
-  /// One more column, with room for so many bytes; where it is short, little of them is ever
-  /// touched.
+  /// One more column, with room for so many bytes. A short column touches little of them.
   void Add(std::size_t stage_bytes) {
     const std::size_t lines = (stage_bytes - 1) / ColumnStager::kLine + 2;
     stages_.push_back(std::make_unique_for_overwrite<Line[]>(lines));
@@ -145,13 +144,13 @@ class StagedColumns {
 
   ColumnStager& operator[](std::size_t column) { return stagers_[column]; }
 
-  /// Starts every column where its target says, but those without data; `fields` have their
+  /// Starts every column at its target's place, except those without data; `fields` have their
   /// unit_bytes.
   template <typename Fields>
   void Start(const Fields& fields, std::span<const ColumnTarget> targets) {
     for (std::size_t f = 0; f < stagers_.size(); ++f) {
       if (targets[f].data == nullptr) {
-        stagers_[f].Start(nullptr);  // what a call that threw left there is nobody's
+        stagers_[f].Start(nullptr);  // drops what a call that threw left there
         continue;
       }
       const bool ragged = targets[f].offsets != nullptr;

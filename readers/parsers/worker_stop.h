@@ -8,13 +8,13 @@
 namespace ringfeed {
 
 /// The stop of the run that a thread works for, for the loops that call a user's function or a
-/// parser for many records: they look between two of them, or some that take no longer than a few
-/// milliseconds (RowPieces), and give the rest up, so that Close does not wait for all that is
-/// framed. Parsers, filters and groups are asked with records alone, so it stands with the thread.
-/// It tells, too, whether a call comes from within a run. One per thread at a time.
+/// parser for many records. They check it between two records, or groups that take at most a few
+/// milliseconds (RowPieces), and then give up the rest, so that Close does not wait for all that is
+/// framed. Parsers, filters and groups get only records, so the thread holds the stop. It also
+/// tells whether a call comes from within a run. One per thread at a time.
 class WorkerStop {
  public:
-  /// `run`: what the thread works for.
+  /// `run`: the thread works for it.
   WorkerStop(std::stop_token stop, const void* run) : stop_(std::move(stop)), run_(run) {
     current = this;
   }
@@ -22,12 +22,12 @@ class WorkerStop {
   WorkerStop(const WorkerStop&) = delete;
   WorkerStop& operator=(const WorkerStop&) = delete;
 
-  /// Whether the calling thread's run is to stop; false in a thread of no run.
+  /// Whether the calling thread's run must stop; false in a thread of no run.
   static bool Requested() { return current != nullptr && current->stop_.stop_requested(); }
   /// Whether the calling thread works for any run, and whether for that one.
   static bool IsWorker() { return current != nullptr; }
   static bool IsWorkerOf(const void* run) { return current != nullptr && current->run_ == run; }
-  /// What the record fails with that is not looked at any more.
+  /// The failure of a record that is not read any more.
   static Status Why() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
  private:

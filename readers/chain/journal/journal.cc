@@ -25,7 +25,7 @@ Error NoJournal(const std::string& path) {
                       path + " is no journal: name another file, or remove it"));
 }
 
-// Locked: a line of two writers would be a line of none.
+// Locked: the lines of two writers would mix.
 int OpenToAppend(const std::string& path) {
   const int descriptor = open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor < 0) throw Error(StatusFromErrno(errno, "open the journal " + path));
@@ -38,7 +38,7 @@ int OpenToAppend(const std::string& path) {
   return descriptor;
 }
 
-// Reads all of `to`, or up to the file's end: goes on where a read was interrupted or came short.
+// Reads all of `to`, or up to the file's end: goes on after an interrupted or short read.
 std::size_t ReadAt(int descriptor, std::int64_t offset, std::span<char> to,
                    const std::string& path) {
   std::size_t have = 0;
@@ -54,7 +54,7 @@ std::size_t ReadAt(int descriptor, std::int64_t offset, std::span<char> to,
   return have;
 }
 
-// Where the last whole line ends; 0 if there is none. Throws Error if it cannot be known: what
+// The end of the last whole line; 0 if there is none. Throws Error if it cannot be known: what
 // cannot be read may be whole lines.
 std::int64_t EndOfLines(int descriptor, std::int64_t size, const std::string& path) {
   std::array<char, 65536> piece;
@@ -145,7 +145,7 @@ Status JournalWriter::Write() {
   return StatusFromErrno(error, "append to the journal " + path_);
 }
 
-/// The file and the line that stands in front.
+/// The open file and its current line.
 struct JournalReader::Input {
   enum class Found : std::uint8_t { kLine, kEnd, kTooLong, kFailed };
 
@@ -156,7 +156,7 @@ struct JournalReader::Input {
   Input(const Input&) = delete;
   Input& operator=(const Input&) = delete;
 
-  // At the end `line` has what is left.
+  // At the end `line` holds the rest.
   Found NextLine() {
     line.clear();
     while (true) {

@@ -87,7 +87,7 @@ void AppendRanges(const std::vector<RecordRange>& ranges, std::string* line) {
   }
 }
 
-// Takes a line apart from the front. What is missing makes everything behind it missing too.
+// Takes a line apart from the front. After a missing word all later ones are missing too.
 class LineWords {
  public:
   explicit LineWords(std::string_view rest) : rest_(rest) {}
@@ -108,7 +108,7 @@ class LineWords {
     rest_.remove_prefix(word.size());
     return word;
   }
-  // One more can be counted.
+  // A batch number to which 1 can be added.
   bool Batch(std::uint64_t* number) { return Number(number) && *number != ~std::uint64_t{0}; }
   bool Field(std::string_view name, std::uint64_t* value) {
     return Take(name) && Take("=") && Number(value) && Take(" ");
@@ -157,7 +157,7 @@ bool TakeCounts(LineWords* words, std::vector<std::uint64_t>* counts) {
   return true;
 }
 
-// Up to the mark of the damaged ones, or the end.
+// Takes ranges up to the mark of the damaged ones, or the end.
 bool TakeRanges(LineWords* words, std::vector<RecordRange>* ranges) {
   ranges->clear();
   while (!words->empty() && !words->Take(" !")) {
@@ -185,7 +185,7 @@ bool TakeRule(LineWords* words, DeliveryRule* rule) {
   return false;
 }
 
-// Lines that say nothing of it were written before it was noted.
+// Older lines do not have it.
 bool TakeEpoch(LineWords* words, JournalStart* start) {
   if (!words->Take("epoch=")) return true;
   start->epoch.emplace();

@@ -21,14 +21,14 @@
 
 namespace ringfeed {
 
-/// The readers that a program's startup made, by scope and name: what else a scope holds is its
-/// owner's. Of a name that was given to another reader since then it knows nothing.
+/// The readers that a program's startup made, by scope and name. Other things in a scope are its
+/// owner's. If a name was given to another reader since, that reader is not among them.
 class MadeReaders {
  public:
   void Add(const Scope* scope, const std::string& name, const Reader& reader) {
     made_[{scope, name}] = reader.id();
   }
-  /// Whether the scope's reader of that name is one of them: from now on it is none.
+  /// Whether the scope's reader of that name is one of them. If so, removes it.
   bool Take(const Scope* scope, const std::string& name, const Reader& reader) {
     const auto found = made_.find({scope, name});
     if (found == made_.end()) return false;
@@ -62,8 +62,8 @@ using ProgramFunctions = std::map<std::string, FeedProgram::Function>;
 
 /// Whether main can run on `scope`: its readers are there and have as many tensors as their
 /// outputs, its functions are known, and each variable is in the scope or set by a step before.
-/// (Steps of loops and branches count as done for those behind them; where they were not, the step
-/// that needs the variable fails.) Throws Error at the first step that cannot. Walks the steps in
+/// (Steps of loops and branches count as done for later steps. If they were not done, the step that
+/// needs the variable fails.) Throws Error at the first step that cannot. Walks the steps in
 /// their order and gathers what is set.
 class MainCheck {
  public:
@@ -133,7 +133,7 @@ class MainCheck {
     }
     return holder->Get();
   }
-  /// How many the reader delivers at a time. A chain that C++ put into the scope may not work.
+  /// How many tensors the reader delivers. A chain that C++ put into the scope may not work.
   std::size_t TensorsOf(const std::string& name) const {
     const Reader reader = NeedReader(name);
     return At(*place_, [&] { return reader.fields().size(); });
@@ -150,7 +150,7 @@ class MainCheck {
   std::set<std::string> set_;
 };
 
-/// Creates the reader where `scope` does not hold it yet.
+/// Creates the reader if `scope` does not hold it yet.
 void Create(const Creation& creation, Scope* scope, MadeReaders* made) {
   const auto* present = scope->Find<ReaderHolder>(creation.name);
   if (present != nullptr && !present->empty()) return;
@@ -168,8 +168,8 @@ void Create(const Creation& creation, Scope* scope, MadeReaders* made) {
   made->Add(scope, creation.name, holder.Get());
 }
 
-/// Executes steps that were checked; one overload per kind. Adds to `closed` what each reader that
-/// it closed had met.
+/// Executes steps that were checked; one overload per kind. Adds to `closed` the statistics of each
+/// reader that it closed.
 class MainRun {
  public:
   MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
@@ -227,7 +227,7 @@ class MainRun {
         read.push_back(std::move(instance));
       }
     } catch (...) {
-      if (!read.empty()) give();  // what is good is there, though the step fails behind it
+      if (!read.empty()) give();  // good rows are kept, though the step fails
       throw;
     }
     give();
@@ -240,7 +240,7 @@ class MainRun {
     ReaderOf(step.reader).Clear();
     ForgetInputs(step.reader);
   }
-  // What it was made of, too, which nobody else can read: the next startup makes all of it again.
+  // Forgets what it was made of, too, which is only its own: the next startup makes that again.
   // But not what the program found in the scope: others may read that, and no startup makes it.
   void ForgetInputs(const std::string& name) {
     for (const Creation& creation : program_.startup) {
@@ -270,7 +270,7 @@ class MainRun {
   void Do(const WhileStep&) {}
   void Do(const IfElseStep&) {}
 
-  // Whether there was one.
+  // Whether there was an instance.
   bool ReadOf(const std::string& name, Instance* instance) {
     Reader reader = ReaderOf(name).Get();
     const ReadResult result =
@@ -278,7 +278,7 @@ class MainRun {
     if (result == ReadResult::kFailed) throw Error(reader.status());
     return result == ReadResult::kRecord;
   }
-  // What attempt(deadline) gives that is no kTimeout.
+  // The first result of attempt(deadline) that is not kTimeout.
   template <typename Attempt>
   ReadResult Await(Attempt&& attempt) {
     if (!tick_) return attempt(kNoDeadline);

@@ -17,7 +17,7 @@ using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptorProto;
 
 constexpr std::string_view kPackage = "ringfeed.program";
-/// The message that has the readers' messages inside, so that theirs are no names of the language.
+/// This message has the readers' messages inside, so their names are none of the language.
 constexpr std::string_view kReaders = "Reader";
 
 enum class Often : bool { kOnce, kRepeated };
@@ -30,7 +30,7 @@ struct Field {
 };
 
 constexpr Often kRepeated = Often::kRepeated;
-/// The language but for its readers. Fields are numbered as they stand here: append only.
+/// The language except its readers. Fields are numbered in this order: append only.
 constexpr auto kLanguage = std::to_array<Field>({
     {"Program", "startup", "Startup"},
     {"Program", "main", "Block"},
@@ -73,7 +73,7 @@ constexpr auto kLanguage = std::to_array<Field>({
     {"ReadRecordIo", "output", "string"},
     {"CloseReader", "reader", "string"},
 });
-/// Of these messages exactly one field is set.
+/// In these messages exactly one field is set.
 constexpr std::array<std::string_view, 2> kChoices = {"Operation", "Creation"};
 
 void SetType(std::string_view type, FieldDescriptorProto* field) {
@@ -135,7 +135,7 @@ void AddReader(const ReaderKind& kind, FileDescriptorProto* file) {
   for (const AttributeSpec& attribute : kind.attributes) AddField(FieldOf(attribute), message);
 }
 
-/// The first thing that Protobuf does not like.
+/// The first error that Protobuf reports.
 class FirstError : public google::protobuf::DescriptorPool::ErrorCollector {
  public:
   void AddError(const std::string& /*file*/, const std::string& element,

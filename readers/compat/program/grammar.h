@@ -6,17 +6,17 @@
 
 namespace ringfeed {
 
-/// The language of programs as Protobuf's descriptors: made at run time, since every registered
-/// reader is an operation of its startup with its attributes as fields. So Protobuf's own parser
-/// knows them, also those of the user's.
+/// The language of programs as Protobuf's descriptors. They are made at run time, since every
+/// registered reader is an operation of the startup, with its attributes as fields. So Protobuf's
+/// own parser knows all readers, also the user's.
 class Grammar {
  public:
   /// Of the readers that are registered now.
   Grammar();
 
-  /// The message that a program is. Valid as long as this object.
+  /// The message of a program. Valid as long as this object.
   const google::protobuf::Descriptor* program() const { return program_; }
-  /// The message of that full name; null where there is none.
+  /// The message of that full name; null if there is none.
   const google::protobuf::Descriptor* Find(const std::string& name) const {
     return pool_.FindMessageTypeByName(name);
   }

@@ -28,8 +28,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-/// A message of a parsed text, and where it stands there. A view: the message, the tree of places
-/// and the file's name must outlive it.
+/// A message of a parsed text, and its place in it. A view: the message, the tree of places and the
+/// file's name must outlive it.
 class TextNode {
  public:
   using Places = google::protobuf::TextFormat::ParseInfoTree;
@@ -38,7 +38,7 @@ class TextNode {
   TextNode(const Message& message, const Places& places, const std::string& file)
       : message_(&message), places_(&places), file_(&file) {}
 
-  /// The field that it stands in, and where: "FILE:LINE:COLUMN: NAME".
+  /// The field that holds it, and its place: "FILE:LINE:COLUMN: NAME".
   const std::string& name() const { return name_; }
   std::string place() const;
   /// Throws Error(kInvalidArgument): "FILE:LINE:COLUMN: NAME" and what is wrong.
@@ -49,9 +49,9 @@ class TextNode {
   std::string Text(const std::string& field) const;
   std::vector<std::string> Texts(const std::string& field) const;
   std::int64_t Integer(const std::string& field, std::int64_t missing) const;
-  /// The messages of a field, one at most where it is not repeated.
+  /// The messages of a field, one at most if it is not repeated.
   std::vector<TextNode> Children(const std::string& field) const;
-  /// The one field that is set of a message that is a choice.
+  /// The one field that is set in a message that is a choice.
   TextNode Choice() const;
   /// The fields that are set, but for `others`, as attributes.
   Attributes FieldsBut(const std::vector<std::string>& others) const;
@@ -179,15 +179,15 @@ Attributes TextNode::FieldsBut(const std::vector<std::string>& others) const {
 }
 
 /// The first error that Protobuf finds in a text, as "FILE:LINE:COLUMN: " and what is wrong.
-/// Protobuf stands behind a name when it refuses it, and does not name the field of a value that it
-/// refuses: both are found here.
+/// Protobuf gives the place after a name that it refuses, and does not name the field of a value
+/// that it refuses: both are found here.
 class FirstTextError : public google::protobuf::io::ErrorCollector {
  public:
   /// All must outlive this.
   FirstTextError(const Grammar& grammar, const std::string& text, const std::string& file)
       : grammar_(grammar), text_(text), file_(file) {}
 
-  /// Of a text that Protobuf refused.
+  /// Call for a text that Protobuf refused.
   std::string text() const { return error_.empty() ? file_ + ": this is no program" : error_; }
 
   void AddError(int line, google::protobuf::io::ColumnNumber column,
@@ -195,14 +195,14 @@ class FirstTextError : public google::protobuf::io::ErrorCollector {
   void AddWarning(int, google::protobuf::io::ColumnNumber, const std::string&) override {}
 
  private:
-  /// Where a line and a column, both from 0, are in the text.
+  /// The offset of a line and a column, both from 0, in the text.
   std::size_t OffsetOf(int line, int column) const;
   /// "FILE:LINE:COLUMN: ".
   std::string PlaceOf(std::size_t offset) const;
-  /// The name of the field whose value, or an item of its list, is at `offset`; empty where none
-  /// is.
+  /// The name of the field whose value, or an item of its list, is at `offset`; empty if there is
+  /// none.
   std::string FieldOfValueAt(std::size_t offset) const;
-  /// Of an unknown field's message: the fields that there are.
+  /// For an unknown field's message: the fields that exist.
   std::string KnownFields(const std::string& message) const;
 
   const Grammar& grammar_;
@@ -213,7 +213,7 @@ class FirstTextError : public google::protobuf::io::ErrorCollector {
 
 constexpr std::string_view kSpace = " \t\r\n";
 
-/// What stands in quotes behind `before`; empty where that is not in the message.
+/// The quoted text after `before`; empty if that is not in the message.
 std::string_view QuotedBehind(std::string_view before, std::string_view message) {
   const std::size_t found = message.find(before);
   if (found == std::string_view::npos) return {};
@@ -221,7 +221,7 @@ std::string_view QuotedBehind(std::string_view before, std::string_view message)
   return rest.substr(0, rest.find('"'));
 }
 
-/// The field that Protobuf's message itself names.
+/// The field that Protobuf's message names itself.
 std::string_view FieldIn(std::string_view message) {
   for (const std::string_view before : {"Field \"", "field named \"", "field \""}) {
     const std::string_view field = QuotedBehind(before, message);
@@ -232,7 +232,7 @@ std::string_view FieldIn(std::string_view message) {
 
 bool IsOfWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; }
 
-/// Where `word` last starts at `offset` or before it; `offset` where it does not.
+/// The last place at or before `offset` at which `word` starts; `offset` if there is none.
 std::size_t LastWordUpTo(std::size_t offset, std::string_view word, std::string_view text) {
   for (std::size_t at = text.rfind(word, offset); at != std::string_view::npos;
        at = text.rfind(word, at - 1)) {

@@ -11,7 +11,7 @@
 namespace ringfeed {
 
 /// A program's text, taken apart: the structs below are the messages of its grammar. Names in them
-/// are those of variables, or of functions and readers where it says so.
+/// are those of variables, or of functions and readers if it says so.
 
 /// One reader that the startup creates.
 struct Creation {
@@ -61,7 +61,7 @@ struct IncreaseStep {
   std::string counter;
   std::int64_t by = 1;
 };
-/// output = x < y, or x < value where there is no y.
+/// output = x < y, or x < value if there is no y.
 struct LessThanStep {
   std::string x;
   std::optional<std::string> y;
@@ -88,7 +88,7 @@ struct ProgramTree {
   std::vector<Step> main;
 };
 
-/// Takes the text of a program apart. Throws Error(kInvalidArgument) where it is none: the message
+/// Takes the text of a program apart. Throws Error(kInvalidArgument) if it is none: the message
 /// begins with NAME:LINE:COLUMN and names the field, what was expected and what was found.
 ProgramTree ParseProgram(const std::string& text, const std::string& name);
 

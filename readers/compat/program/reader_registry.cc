@@ -30,7 +30,7 @@
 namespace ringfeed {
 namespace {
 
-/// What the registry knows of a kind of reader.
+/// What the registry holds for a kind of reader.
 struct ReaderEntry {
   ReaderKind kind;
   ReaderFactory factory;
@@ -124,7 +124,7 @@ OnDamage OnDamageOf(const std::string& text) {
   Refuse("on_damage is \"fail\" or \"skip\", not \"" + text + "\"");
 }
 
-/// `records` taken apart as `text` says; as they are where it is empty.
+/// `records` parsed as `text` says; as they are if it is empty.
 Reader ParsedAs(Reader records, const std::string& text) {
   if (text.empty()) return records;
   ParserResult parser = ParserFromText(text);
@@ -163,8 +163,8 @@ void CheckCount(const std::string& name, std::size_t entries, std::size_t slots)
          " slots");
 }
 
-/// Slots as Paddle's readers declare them: shapes [2, 3, 4] and [5, 6] stand behind each other,
-/// with the ranks [3, 2]; dtypes and levels of LoD by slot, float32 and 0 where they are left out.
+/// Slots as Paddle's readers declare them: shapes [2, 3, 4] and [5, 6] in one list, with the ranks
+/// [3, 2]; dtypes and levels of LoD by slot, float32 and 0 if they are left out.
 std::vector<SlotSpec> SlotsOf(const Attributes& attributes) {
   const std::vector<std::int64_t>& dims = attributes.Integers("shape_concat");
   const std::vector<std::int64_t>& ranks = attributes.Integers("ranks");
@@ -210,7 +210,7 @@ double ReopenUntilOf(const Attributes& attributes) {
 Reader OpenFilesReader(const Attributes& attributes, const std::vector<Reader>& inputs, Scope*) {
   RefuseInputs(inputs);
   OpenOptions options;
-  // is_test: file after file, whatever the training order is.
+  // is_test: file after file, in whatever order training reads.
   options.cycle = attributes.Boolean("is_test") ? 1 : attributes.Size("cycle", 1);
   options.stripe_bytes = attributes.Size("stripe_bytes", 1);
   options.on_damage = OnDamageOf(attributes.Text("on_damage"));
@@ -293,7 +293,7 @@ Reader PyReaderOf(const Attributes& attributes, const std::vector<Reader>& input
       scope->Shared<LoDTensorBlockingQueueHolder>(attributes.Text("blocking_queue")));
 }
 
-/// What the readers have in common that declare slots.
+/// The attributes that all readers which declare slots have.
 std::vector<AttributeSpec> WithSlots(std::vector<AttributeSpec> attributes, bool required) {
   const std::vector<std::int64_t> none;
   for (const char* name : {"shape_concat", "ranks"}) {
@@ -305,7 +305,7 @@ std::vector<AttributeSpec> WithSlots(std::vector<AttributeSpec> attributes, bool
   return attributes;
 }
 
-/// The readers that are registered from the start: the one table that a new one is added to.
+/// The readers that are registered from the start. Add a new one to this table.
 std::vector<ReaderEntry> BuiltInReaders() {
   return {
       {{"open_files", WithSlots({{"file_names", kTexts},
@@ -353,7 +353,7 @@ void CheckName(std::string_view what, const std::string& name) {
   }
 }
 
-/// A value as `type`, whole numbers as numbers; false where it is of another type.
+/// A value as `type`, whole numbers as numbers; false if it is of another type.
 bool ConvertTo(AttributeType type, AttributeValue* value) {
   const auto* whole = std::get_if<std::int64_t>(value);
   if (type == AttributeType::kNumber && whole != nullptr) *value = static_cast<double>(*whole);
@@ -388,7 +388,7 @@ std::string ListedAttributes(const ReaderKind& kind) {
   return Listed(kind.attributes, [](const AttributeSpec& attribute) { return attribute.name; });
 }
 
-/// The attributes as the factory gets them: all that are declared, each of its type.
+/// The attributes that the factory gets: all declared ones, each of its type.
 Attributes Complete(const ReaderKind& kind, const Attributes& given) {
   for (const auto& [name, value] : given.values()) {
     const bool known = std::any_of(kind.attributes.begin(), kind.attributes.end(),
@@ -415,7 +415,7 @@ Attributes Complete(const ReaderKind& kind, const Attributes& given) {
   return complete;
 }
 
-/// Programs have no operation that lets two readers take from one: they are told what they can do.
+/// In programs two readers cannot take from one: the error says what else to do.
 void RefuseTaken(const Reader& input) {
   const GraphNode& node = *ReaderAccess::NodeOf(input);
   if (std::holds_alternative<ShareNode>(node.kind()) || !node.HasConsumer()) return;
@@ -442,7 +442,7 @@ class ReaderRegistry {
     }
   }
 
-  /// A copy, so that nobody holds the lock while a factory runs.
+  /// A copy, so that the lock is not held while a factory runs.
   ReaderEntry Find(const std::string& name) const {
     const std::lock_guard lock(mutex_);
     const auto found = readers_.find(name);
@@ -492,7 +492,7 @@ Reader CreateReader(const std::string& name, const Attributes& attributes,
   }
   Reader reader = found.factory(complete, inputs, scope);
   if (!reader) Refuse(name + ": the factory made no reader");
-  (void)reader.slots();  // throws where the chain cannot work
+  (void)reader.slots();  // throws if the chain cannot work
   return reader;
 }
 

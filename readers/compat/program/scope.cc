@@ -19,7 +19,7 @@ namespace {
 }  // namespace
 
 void ReaderHolder::Reset(Reader reader) {
-  // The one before is let go behind the lock: its end may wait for its threads.
+  // The old reader is released after the lock: its end may wait for its threads.
   const std::lock_guard lock(mutex_);
   std::swap(reader_, reader);
 }

@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::size_t kColumnAlignment = 256;
 
-/// Takes `lead` bytes and `count` units behind `end`; where they begin. What does not fit in
-/// kMostBytes leaves `end` there, for good.
+/// Takes `lead` bytes and `count` units after `end`, and returns their begin. If they do not fit in
+/// kMostBytes, `end` becomes that and stays there.
 std::size_t Take(std::size_t* end, std::size_t count, std::size_t unit_bytes,
                  std::size_t lead = 0) {
   const std::size_t begin = (*end + kColumnAlignment - 1) / kColumnAlignment * kColumnAlignment;

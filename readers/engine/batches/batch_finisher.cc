@@ -13,7 +13,7 @@
 namespace ringfeed {
 
 void BatchFinisher::FinishOne(BatchBuffer* slot) const {
-  // acq_rel: releases this thread's rows to, and acquires the others' for, whoever comes last.
+  // acq_rel: releases this thread's rows to the last thread, which acquires those of all.
   if (slot->pending.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
   try {
     Finish(slot);
@@ -51,7 +51,7 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
 void BatchFinisher::SettlePending(BatchBuffer* slot) const {
   if (slot->pending_copies.empty()) return;
   if (!slot->status.ok()) return pool_->LetGoOfBlocks(slot);
-  // What of a dropped batch is damaged counts as that, and may end it in front of what is dropped.
+  // A damaged row of a dropped batch counts as damaged, and may end the batch before dropped rows.
   const bool drops_sums = slot->dropped && !slot->pending_sums.empty();
   if (slot->extents.size() > 1 || !slot->failures.empty() || drops_sums) {
     CheckSums(slot);
@@ -82,7 +82,7 @@ void BatchFinisher::FailSum(std::size_t sum, BatchBuffer* slot) const {
 
 void BatchFinisher::CheckSums(BatchBuffer* slot) const {
   for (std::size_t i = 0; i < slot->pending_sums.size(); ++i) {
-    // The sum of a row that failed while it was written was taken then.
+    // The sum of a row that failed while it was written was checked then.
     const auto failed = [&](const RowFailure& failure) {
       return failure.row == slot->sum_rows[i].row;
     };
@@ -96,20 +96,20 @@ void BatchFinisher::LosePayloads(std::span<const std::uint32_t> sums, BatchBuffe
     if (!slot->pending_sums[sum].Matches()) FailSum(sum, slot);
   }
   if (const Status copied = CopyPending(slot); !copied.ok()) {
-    // Nothing of it can be shown. That is no damage, which may be skipped.
+    // Nothing of it can be shown. This is not damage, which could be skipped.
     EndInFrontOf({0, copied, true, slot->span.begin.pass}, slot);
     slot->row_numbers.clear();
     return;
   }
   if (slot->failures.empty()) return;
-  // What follows the batch comes behind what fails within it.
+  // What follows the batch comes after what fails within it.
   const Status behind = std::exchange(slot->status, Status());
   SettleFailures(slot);
   if (slot->status.ok()) slot->status = behind;
   if (rules_.note_rows) slot->row_numbers.resize(slot->rows);
 }
 
-// What tells whether the parser fits no record: those that it refused before it took one.
+// Keeps the rows that the parser refused before it took one: they tell whether it fits no record.
 void BatchFinisher::CutRefused(BatchBuffer* slot) const {
   std::vector<RefusedRow>& refused = slot->refused;
   std::sort(refused.begin(), refused.end(),
@@ -174,7 +174,7 @@ void BatchFinisher::SettleFailures(BatchBuffer* slot) const {
   if (!rules_.pad) RemoveFailed(slot);
 }
 
-// Those that framing could have found stand in the order of their places.
+// Those that framing could have found are noted in the order of their places.
 void BatchFinisher::NoteDamaged(const RowFailure& failure, std::uint64_t number,
                                 BatchBuffer* slot) const {
   std::vector<std::uint64_t>& numbers = slot->damaged_numbers;
@@ -200,7 +200,7 @@ void BatchFinisher::EndInFrontOf(const RowFailure& failure, BatchBuffer* slot) c
   slot->span.end = slot->span.before;
   slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
   if (failure.of_payload) NoteFailedPayload(failure, slot);
-  EndAt(slot, failure.row);  // where the failure may stand
+  EndAt(slot, failure.row);  // the failure may be at this row
 }
 
 void BatchFinisher::EndAt(BatchBuffer* slot, std::size_t row) const {
@@ -241,8 +241,8 @@ std::int64_t BatchFinisher::CutUnits(const BatchBuffer::Extent& extent,
 
 namespace {
 
-/// Calls move(first, rows, to) for each run of rows that stay behind the first that goes, in their
-/// order, and returns how many stay in all.
+/// Calls move(first, rows, to) for each run of rows that stay after the first row that goes, in
+/// their order. Returns how many stay in all.
 template <typename Move>
 std::size_t ForEachRun(std::size_t rows, std::span<const RowFailure> gone, Move move) {
   std::size_t to = gone.empty() ? rows : gone.front().row;
@@ -285,7 +285,7 @@ void BatchFinisher::RemoveFailed(BatchBuffer* slot) const {
   BatchBuffer::Extent& extent = *slot->extents.back();
   const std::vector<BatchBuffer::Layout::Column>& columns = extent.layout.columns();
   const std::span<const RowFailure> gone = slot->failures;
-  // The levels of a row count what stands in the columns before: one row after the other.
+  // The levels of a row count the units of the columns before: one row after the other.
   if (std::any_of(columns.begin(), columns.end(), [](const auto& c) { return c.level; })) {
     for (auto it = gone.rbegin(); it != gone.rend(); ++it) RemoveOfLevels(slot, it->row);
   } else {

@@ -17,7 +17,7 @@ namespace ringfeed {
 
 class PackParser;
 
-/// What all who fill a batch keep to.
+/// The rules for all code that fills a batch.
 struct BatchRules {
   OnDamage on_damage = OnDamage::kFail;
   /// Every batch has a row for each place of its slice: zeros if none is there. A last tensor
@@ -26,17 +26,17 @@ struct BatchRules {
   bool note_rows = false;  ///< BatchBuffer::row_numbers is wanted
   /// Not null: which rows were refused is noted, as long as it is open.
   const Refusals* refusals = nullptr;
-  /// The parser, if its rows come packed: of OnPacked alone.
+  /// Set if rows come packed (only by OnPacked): the parser.
   const PackParser* packer = nullptr;
-  /// Framing left checksums, which whoever writes a row takes, or whoever copies its fields.
+  /// Framing left checksums to the writer of a row, or to the copier of its fields.
   bool late_sums = false;
-  /// Fields that whoever takes the batch copies.
+  /// Fields that the taker of the batch copies.
   LeftFieldRules left_fields{};
 };
 
 /// Makes one batch of what several writers wrote, and delivers it: joins its pieces, takes rows
-/// that failed out of it, or ends it at one, and fills up what is padded. Whoever drops the last
-/// hold on the batch finishes it, alone.
+/// that failed out of it, or ends it at one, and fills up what is padded. The thread that drops the
+/// last hold on the batch finishes it, alone.
 class BatchFinisher {
  public:
   BatchFinisher(const BatchRules& rules, const Parser* parser, std::shared_ptr<Arena> arena,
@@ -49,37 +49,37 @@ class BatchFinisher {
 
   /// Drops one of the slot's `pending`, and finishes the batch with the last.
   void FinishOne(BatchBuffer* slot) const;
-  /// The batch will never be finished: in a handler of what was thrown. Everything ends before it.
+  /// The batch will never be finished: called in a catch handler. Everything ends before it.
   void EndBefore(const BatchBuffer& slot) const;
-  /// Copies what was left where it stands, and lets those blocks go. By who holds the batch.
-  /// Fails if a device's memory cannot be read.
+  /// Copies what was left in blocks, and lets those blocks go. Called by the batch's holder. Fails
+  /// if a device's memory cannot be read.
   Status CopyPending(BatchBuffer* slot) const;
-  /// As BatchSink. By who holds the batch.
+  /// As BatchSink. Called by the batch's holder.
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const;
 
  private:
   void Finish(BatchBuffer* slot) const;
-  /// Before anything in the batch is moved: what is pending has its place in it.
+  /// Call before anything in the batch is moved: pending copies hold places in it.
   void SettlePending(BatchBuffer* slot) const;
   void JoinExtents(BatchBuffer* slot) const;
   void SettleFailures(BatchBuffer* slot) const;
-  /// The batch fails with it, and ends there.
+  /// The batch fails with this row, and ends before it.
   void EndInFrontOf(const RowFailure& failure, BatchBuffer* slot) const;
-  /// The rows from this one on are not to be delivered.
+  /// The rows from this one on are not delivered.
   void EndAt(BatchBuffer* slot, std::size_t row) const;
   void CutRefused(BatchBuffer* slot) const;
-  /// Takes the values of a row out; returns how many units they were.
+  /// Removes the values of a row; returns how many units they were.
   static std::int64_t CutUnits(const BatchBuffer::Extent& extent,
                                const BatchBuffer::Layout::Column& column, std::size_t rows,
                                std::size_t row);
-  /// Takes all rows that failed out.
+  /// Removes all rows that failed.
   void RemoveFailed(BatchBuffer* slot) const;
   void RemoveOfLevels(BatchBuffer* slot, std::size_t row) const;
-  /// Of those that do not match the rows fail.
+  /// Fails the rows whose sums do not match.
   void CheckSums(BatchBuffer* slot) const;
   void FailSum(std::size_t sum, BatchBuffer* slot) const;
   static void NoteFailedPayload(const RowFailure& failure, BatchBuffer* slot);
-  /// The number of a row that failed.
+  /// Notes the number of a row that failed.
   void NoteDamaged(const RowFailure& failure, std::uint64_t number, BatchBuffer* slot) const;
   /// Of a padded batch: sets the mask, and zeros for the rows that are missing.
   static void FillMissing(const BatchBuffer& slot);

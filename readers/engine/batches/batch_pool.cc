@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-/// Read-ahead of batches: slots by default, more where batches are small.
+/// Read-ahead of batches: slots by default, more if batches are small.
 constexpr std::size_t kMinSlots = 4;
 constexpr std::size_t kSlotsBytes = 8 * 1024 * 1024;
 constexpr std::size_t kTaskRing = 8192;
@@ -75,7 +75,7 @@ std::vector<std::uint64_t> BatchPool::CapacityFor(const BatchNeed& need) const {
     if (!parser_->fields()[f].ragged()) continue;
     std::uint64_t units = std::max(need.units[f], learned_units_[f]);
     if (!need.is_closed && need.rows > 0) {
-      // The first batch of all is guessed from its first rows; a guess takes no more than a share.
+      // The first batch of all is guessed from its first rows. A guess takes at most a share.
       const std::size_t unit_bytes = parser_->fields()[f].unit_bytes();
       const std::uint64_t share = options_.memory_bytes / kMinSlots / fields_ / unit_bytes;
       units = std::max(units, std::min(share, GuessedUnits(need.units[f], unit_bytes, options_.rows,
@@ -96,7 +96,7 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(slots, batch_bytes, &bytes)) bytes = BatchBuffer::Layout::kMostBytes;
   const std::size_t granted = host_->GrantBatches(bytes) / batch_bytes;
-  // Slots that were asked for are tried all the same: the quota is what is planned with.
+  // Slots that the user asked for are tried even beyond the quota.
   if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
   slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
 }
@@ -194,7 +194,7 @@ BatchBuffer::Extent* BatchPool::PieceFor(BatchBuffer* slot, const WriteTask& tas
   if (fits) return &last;
   auto extent = MakeExtent(capacity, &slot->status);
   if (extent == nullptr) {
-    // No room for what is expected: perhaps for what is certain.
+    // There is no room for what is expected. Try what is certain.
     slot->status = Status();
     extent = MakeExtent(task.unit_end, &slot->status);
   }
@@ -251,8 +251,8 @@ void BatchPool::Release(BatchBuffer* slot) {
   slot->hands.store(BatchBuffer::Hands::kRun, std::memory_order_release);
   BatchBuffer* const released = slot;
   (void)free_slots_.TryPush(std::move(slot));  // has room for every slot that can exist
-  // Order: acq_rel, here and in LetGo: who releases comes first, and LetGo finds the slot, or
-  // second, and frees it himself.
+  // Order: acq_rel, here and in LetGo. If Release is first, LetGo finds the slot; if it is second,
+  // Release frees the slot itself.
   if (let_go_.fetch_add(0, std::memory_order_acq_rel) != 0) FreeUnlessHeld(released);
 }
 

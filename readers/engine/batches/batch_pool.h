@@ -15,7 +15,7 @@
 
 namespace ringfeed {
 
-/// What a batch wants of its memory, as far as it is planned.
+/// How much memory a batch needs, as far as it is planned.
 struct BatchNeed {
   std::uint64_t sequence = 0;  ///< as of BatchBuffer
   std::uint64_t pass = 0;
@@ -31,7 +31,7 @@ class BatchPool {
  public:
   static constexpr std::size_t kMaxSlots = 64;
   static constexpr std::size_t kLeastSlots = 2;
-  /// If nobody says how many: more if batches are small, 8 MiB of them.
+  /// If the chain does not say how many: more if batches are small, 8 MiB of them.
   static std::size_t DefaultSlots(std::size_t batch_bytes);
   struct Options {
     std::size_t rows = 1;                   ///< of a batch, at most
@@ -59,20 +59,20 @@ class BatchPool {
   void Learn(std::span<const std::uint64_t> units);
   WriteTask* NewTask();
 
-  // Anybody's calls.
+  // Any thread's calls.
 
   void RecycleTask(WriteTask* task);
   /// A consumer takes the batch, which is the run's until then. False if it was let go of.
   static bool Claim(BatchBuffer* slot);
   /// The consumer has let go of the batch.
   void Release(BatchBuffer* slot);
-  /// Nothing of the batch stands in blocks any more. By who holds the batch.
+  /// Nothing of the batch is in blocks any more. Called by the batch's holder.
   void LetGoOfBlocks(BatchBuffer* slot);
-  /// Nobody but consumers is at work any more: gives back the memory of all slots that no consumer
-  /// has, and from now on of each one that is released.
+  /// Only consumers are at work any more: gives back the memory of all slots that no consumer has,
+  /// and from now on of each one that is released.
   void LetGo();
-  /// A batch is off the writers' hands. Release: what was done for it is seen by who finds that
-  /// none HasIncomplete.
+  /// A batch is done with the writers. Release: a thread that finds no HasIncomplete sees what was
+  /// done for it.
   void NoteComplete() { incomplete_.fetch_sub(1, std::memory_order_release); }
   bool HasIncomplete() const {
     // Order: partner of NoteComplete, which follows the drops of that batch's blocks.
@@ -95,8 +95,8 @@ class BatchPool {
   void PrepareExtent(BatchBuffer* slot, const BatchNeed& need);
   std::unique_ptr<BatchBuffer::Extent> MakeExtent(std::span<const std::uint64_t> capacity,
                                                   Status* status);
-  /// The arena has no piece for one more slot: goes on with those that there are, if these are
-  /// enough. False if `slot` is one of those.
+  /// The arena has no piece for one more slot: goes on with the existing slots, if these are
+  /// enough. False if `slot` is one of them.
   bool DropSpareSlot(const BatchBuffer* slot);
 
   const Options options_;

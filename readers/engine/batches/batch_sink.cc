@@ -1,4 +1,4 @@
-// All of this runs within the plan, on the worker whose turn that is. The exceptions are
+// All of this runs within the plan, on the worker that has the turn. The exceptions are
 // MakeInstance and MakeMask, which a consumer calls for a batch that it holds.
 //
 // What holds between two calls: planned_ has the batches in their order. Only the last one may be
@@ -90,7 +90,7 @@ void BatchSink::TallyPayload(bool written, std::uint64_t bytes) {
 }
 
 BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
-  // Rows that nobody batched are told by pass.
+  // A delivery without a Batch has rows of one pass only.
   if (options_.close_at_block_end && !planned_.empty() && planned_.back().pass != block.data_pass) {
     CloseRest(false);
   }
@@ -160,8 +160,8 @@ void BatchSink::OnRefs(std::span<const RowRef> rows) {
     AddRefs(rows.first(run));
     rows = rows.subspan(run);
   }
-  // Rows that nobody batched: their places are told from the first one's, and the next call's may
-  // stand elsewhere.
+  // Rows without a Batch: the first one's place tells theirs, and the next call's rows may have
+  // other places.
   if (options_.close_at_block_end && clock_->kept()) CloseRest(false);
 }
 
@@ -415,7 +415,7 @@ void BatchSink::CloseRest(bool drop) {
     tally_.delivered -= rows;
     tally_.dropped += rows;
     batch.dropped = true;
-    --next_number_;  // the next batch has it
+    --next_number_;  // the next batch gets it
   }
   Close(batch);
 }

@@ -48,7 +48,7 @@ class BatchSink final : public PlanSink {
     std::size_t rows = 1;  ///< places of a batch
     bool drop_remainder = false;
     bool close_at_block_end =
-        false;  ///< internal batches, whose size nobody sees: short rather than late
+        false;  ///< internal batches, whose size does not show: short rather than late
     bool whole_tensors = true;  ///< false: MakeInstance gives a tensor for each field, also levels
     std::size_t slots = 0;      ///< 0: chosen by the size of a batch
     std::size_t least_slots = kLeastSlots;  ///< without these nothing works
@@ -97,10 +97,10 @@ class BatchSink final : public PlanSink {
   // The consumer's calls.
   Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
   Status CopyPending(BatchBuffer* slot) const { return finisher_.CopyPending(slot); }
-  /// Of a batch whose sums are pending, those of these numbers that do not match, as the CPU finds:
-  /// it is what it would have been, had framing found that, and nothing is pending any more. If
-  /// what is pending cannot be copied nothing of the batch is left, and it ends with that failure,
-  /// as with a payload's at its first row (failed_payload_pass).
+  /// Loses those of these sums that the CPU finds not to match. The batch becomes what it would be
+  /// if framing had found that, and nothing is pending any more. If pending bytes cannot be copied,
+  /// nothing of the batch is left, and it ends with that failure, as with a payload's at its first
+  /// row (failed_payload_pass).
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const {
     finisher_.LosePayloads(sums, slot);
   }
@@ -137,12 +137,12 @@ class BatchSink final : public PlanSink {
     std::vector<std::uint64_t> units;
     std::vector<WriteTask*> tasks;        ///< waiting for a slot
     std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
-    std::vector<std::uint32_t> row_ends;  ///< of packed rows: where they end in refs
+    std::vector<std::uint32_t> row_ends;  ///< of packed rows: their ends in refs
     std::vector<MissingRows> missing;
     BatchBuffer* slot = nullptr;
   };
 
-  /// Places of a batch that are treated alike.
+  /// Places of a batch that get the same treatment.
   struct Part {
     std::uint32_t places = 0;
     bool written = false;  ///< in the slice of a batch that is not left out
@@ -162,20 +162,20 @@ class BatchSink final : public PlanSink {
   void Tally(const PlannedBatch& batch, bool written, std::uint64_t rows);
   void CountPlaces(std::uint32_t places);
   void CountPlaces(PlannedBatch& batch, std::uint32_t places);
-  /// The batch stands for these too. Before their places are counted, which may close it.
+  /// The batch holds these records too. Call before their places are counted, which may close it.
   void NoteRecords(PlannedBatch& batch, std::uint64_t records, std::uint64_t bytes);
-  /// Of these rows, if they are counted; else 0.
+  /// The bytes of these rows, if they are counted; else 0.
   std::uint64_t BytesOf(const Block& block, std::uint32_t begin, std::uint32_t rows) const;
   std::uint64_t BytesOf(std::span<const RowRef> rows) const;
-  /// Whether their records' bytes are looked at: what is delivered was counted with its block.
+  /// Whether the bytes of their records are counted here: delivered ones were counted by block.
   bool CountsPayload(const Part& part) const { return options_.count_payload || !part.written; }
   static std::uint64_t PayloadOf(std::span<const RowRef> rows);
-  /// So many bytes are of rows that are written, or that are none of this output's.
+  /// So many bytes are of rows that are written, or that this output does not deliver.
   void TallyPayload(bool written, std::uint64_t bytes);
   void AddPiece(Block* block, std::uint32_t begin, std::uint32_t end);
   void AddTask(PlannedBatch& batch, Block* block, std::uint32_t begin, std::uint32_t rows);
   void AddRefs(std::span<const RowRef> rows);
-  /// So many places, from a row of the block on, whose records are damaged.
+  /// Adds `places` places, from row `row` of the block on, whose records are damaged.
   void AddHoles(Block* block, std::uint32_t row, std::uint32_t places);
   /// How many of the rows from the first on are good, and may be in one batch.
   std::size_t GoodRun(std::span<const RowRef> rows) const;
@@ -188,7 +188,7 @@ class BatchSink final : public PlanSink {
   bool GiveSlot(PlannedBatch& batch);
   void Dispatch(PlannedBatch& batch, WriteTask* task);
   Tensor MakeMask(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
-  /// Of rows that nobody batched: so many are not delivered.
+  /// For rows without a Batch: leaves so many out.
   void LeaveOut(std::size_t rows);
 
   const Options options_;
@@ -204,12 +204,12 @@ class BatchSink final : public PlanSink {
   std::uint64_t next_sequence_ = 0;
   std::uint64_t records_ = 0;  ///< of all batches that are not left out
   std::uint64_t record_bytes_ = 0;
-  Settled settled_;         ///< as the batch was closed that was closed last
-  bool fails_ = false;      ///< a failure comes: whatever is begun is delivered, and cut short
-  PlanPosition counted_;    ///< after the last batch that no failure cut short
-  std::uint64_t cuts_ = 0;  ///< batches that one cut short
+  Settled settled_;                     ///< as when the last closed batch was closed
+  bool fails_ = false;                  ///< a failure comes: open batches are delivered, cut short
+  PlanPosition counted_;                ///< after the last batch that no failure cut short
+  std::uint64_t cuts_ = 0;              ///< batches that one cut short
   std::uint64_t first_unfinished_ = 0;  ///< as delivered
-  // Of the end of a pass that was met last.
+  // At the end of the last pass that ended.
   std::uint64_t pass_begin_number_ = 0;  ///< next_number_ after it
   std::uint64_t pass_begin_place_ = 0;   ///< places_ then
   std::optional<std::uint64_t> rows_of_dropped_pass_;

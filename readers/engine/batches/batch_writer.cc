@@ -17,7 +17,7 @@ namespace ringfeed {
 
 namespace {
 
-/// A row fails once, though several of its fields may, or what it was made of was damaged.
+/// Keeps one failure of each row, though several of its fields may fail.
 void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
   std::stable_sort(failures->begin(), failures->end(),
                    [](const RowFailure& a, const RowFailure& b) {
@@ -30,13 +30,13 @@ void KeepOneOfEachRow(std::vector<RowFailure>* failures) {
 /// Rows that are checked together, and written from the cache.
 constexpr std::size_t kCachedBytes = 64 * 1024;
 
-/// Has the record come into the cache while the stores of the next write wait for memory.
+/// Fetches the record into the cache while the stores of the next write wait for memory.
 void FetchBeside(const RecordSpan& record) {
   constexpr std::size_t kMostFetched = 256 * 1024;
   SetStreamCompanion(record.data, std::min(record.size, kMostFetched));
 }
 
-// Of the task's first row, in its batch.
+// The number of the first record of the task's first row, in its batch.
 std::uint32_t FirstRecord(const WriteTask& task) {
   return task.dst_row == 0 ? 0 : task.slot->row_ends[task.dst_row - 1];
 }
@@ -145,7 +145,7 @@ const FieldLocation* BatchWriter::LeaveFields(const LeavableRows& rows,
     parser_->Locate(rows.records, scratch->locations.data(), scratch->parser.get(),
                     &scratch->failures);
     if (!scratch->failures.empty()) {
-      scratch->failures.clear();  // Write finds them, and fills their places
+      scratch->failures.clear();  // Write finds them again, and fills their places
       left_fields_.LetGo(rows);
       return nullptr;
     }
@@ -160,11 +160,11 @@ LeavableRows BatchWriter::RowsOf(const WriteTask& task, const WriterScratch& scr
   return rows;
 }
 
-// Of a row whose fields are left, what is copied has its checksum taken with the copy.
+// For rows whose fields are left: a copied field's checksum is taken with the copy.
 void BatchWriter::CheckLeft(const WriteTask& task, WriterScratch* scratch) const {
   const LeavableRows rows = RowsOf(task, *scratch);
   for (const std::size_t row : scratch->left.bad_rows) FailPayload(rows, row, scratch);
-  // What cannot be parsed may be damaged.
+  // A record that cannot be parsed may be damaged.
   const std::size_t refused = scratch->failures.size();
   for (std::size_t i = 0; i < refused; ++i) {
     const std::size_t row = scratch->failures[i].row;
@@ -178,9 +178,9 @@ void BatchWriter::FailPayload(const LeavableRows& rows, std::size_t row, WriterS
   scratch->failures.push_back({row, PayloadFailure(block, rows.row_of(row)), true, block.pass});
 }
 
-// The rows are in the cache then, and are written from there. A long one has its checksum taken
-// beside the copy instead (WritePieces). What is written of a row that does
-// not match is taken out of the batch again.
+// Afterwards the rows are in the cache, and are written from there. A long row's checksum is taken
+// beside the copy instead (WritePieces). A row that does not match is removed from the batch after
+// it is written.
 void BatchWriter::CheckSums(const LeavableRows& rows, std::size_t begin, std::size_t end,
                             WriterScratch* scratch) {
   std::vector<RecordSpan>& unchecked = scratch->unchecked;
@@ -200,9 +200,9 @@ void BatchWriter::CheckSums(const LeavableRows& rows, std::size_t begin, std::si
   }
 }
 
-// Asks for so many short rows from the first on together, and into L2, where they have room: each
-// stands elsewhere in memory, which takes as long for one as for many. Longer ones the parser and
-// the processor fetch as they are written.
+// Asks for so many short rows from the first on together, and into L2, which has room for them:
+// each is in another part of memory, and fetching one takes as long as fetching many. The parser
+// and the processor fetch longer ones as they are written.
 std::size_t BatchWriter::FetchedRows(std::span<const RecordSpan> rows) {
   constexpr std::size_t kTogetherBytes = 128 * 1024;
   constexpr std::size_t kMostFetched = 512;
@@ -219,7 +219,7 @@ std::size_t BatchWriter::FetchedRows(std::span<const RecordSpan> rows) {
   return count;
 }
 
-// So many rows from the first on are checked together: one alone if it is checked as it is written.
+// How many rows from the first on are checked together: one if it is checked as it is written.
 std::size_t BatchWriter::CachedRows(std::span<const RecordSpan> rows) {
   if (SumBeside::Pays(rows.front().size)) return 1;
   std::size_t count = 1;
@@ -308,7 +308,7 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
   }
 }
 
-// Nobody reads these rows any more, but where they end is known to what joins a batch.
+// Nobody reads these rows any more, but joining a batch needs their ends.
 void BatchWriter::GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                              WriterScratch* scratch) const {
   scratch->failures.push_back({begin, WorkerStop::Why()});
@@ -358,7 +358,7 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
     const RowRef of =
         task.block != nullptr ? RowRef{task.block, task.src_row + row} : task.refs[row];
     Status placed = PlacedFailure(*parser_, *of.block, of.row, failure.status);
-    // What shrank is the file's affair, and not the parser's.
+    // If the file shrank, it is not the parser's fault.
     if (explain && failure.status.code() != StatusCode::kTruncated &&
         IsSkippable(failure.status, rules_.on_damage) && explained++ < Refusals::kEnough) {
       task.slot->refused.push_back({row + task.dst_row,
@@ -423,7 +423,7 @@ void BatchWriter::DropHolds(const WriteTask& task, WriterScratch* scratch) const
   }
   // One atomic operation per block, not per row.
   for (Block* block : scratch->touched) {
-    // Read the index before the drop: after it the block may be another's.
+    // Read the index before the drop: after it the block may be in use again.
     std::uint32_t& rows = scratch->rows_of_block[block->index];
     host_->Drop(block, std::exchange(rows, 0));
   }
@@ -442,8 +442,8 @@ void BatchWriter::WritePacked(const WriteTask& task, WriterScratch* scratch) con
   }
 }
 
-// A record that may be left out leaves its part of the row empty, another one ends the batch in
-// front of its row.
+// A record that may be skipped leaves its part of the row empty; another one ends the batch before
+// its row.
 void BatchWriter::FailPacked(const WriteTask& task, WriterScratch* scratch) const {
   const PackParser& packer = *rules_.packer;
   const std::vector<std::uint32_t>& ends = task.slot->row_ends;

@@ -22,7 +22,7 @@ struct WriterScratch {
   std::unique_ptr<Parser::Scratch> parser;
   std::vector<RecordSpan> records;
   std::vector<std::byte> brought;           ///< bytes of rows that stood in a device's memory
-  std::vector<RecordSpan> brought_records;  ///< these rows; empty: they stand where they were read
+  std::vector<RecordSpan> brought_records;  ///< these rows; empty: they are in their blocks
   std::vector<FieldLocation> locations;
   std::vector<ColumnTarget> targets;
   std::vector<ColumnTarget> piece_targets;  ///< the same, of the rows that come next
@@ -33,12 +33,12 @@ struct WriterScratch {
   std::vector<std::uint32_t> crcs;           ///< of these
   std::vector<std::uint32_t> rows_of_block;  ///< by Block::index
   std::vector<Block*> touched;
-  LeftCopies left;      ///< of fields that are left where they stand
+  LeftCopies left;      ///< of fields that are left in their blocks
   bool leaves = false;  ///< there are some
 };
 
-/// Has the parser write the rows of a task into their places in a batch, and lets go of the blocks
-/// that they stood in. Several threads at once, each with a scratch of its own; knows no order.
+/// Has the parser write the rows of a task into their places in a batch, and lets go of their
+/// blocks. Several threads at once, each with a scratch of its own; knows no order.
 class BatchWriter {
  public:
   BatchWriter(const BatchRules& rules, const Parser* parser, BatchPool* pool,
@@ -62,15 +62,15 @@ class BatchWriter {
   void PublishOffsets(const WriteTask& task, const WriterScratch& scratch) const;
   static std::span<const RecordSpan> RecordsOf(const WriteTask& task, const WriterScratch& scratch);
   void CountBytes(const WriteTask& task, const WriterScratch& scratch) const;
-  /// Where the fields of the task's rows were found; null if the parser finds them as it writes.
+  /// The locations of the task's rows; null if the parser finds the fields as it writes.
   const FieldLocation* LocationsOf(const WriteTask& task, const WriterScratch& scratch) const;
   /// Brings rows that only a device can read into memory of this thread's, and finds their fields
   /// there. Throws Error if the device gives nothing any more.
   const FieldLocation* BringRows(const WriteTask& task, WriterScratch* scratch) const;
-  /// As LocationsOf, once the rows can be written: long fields are left, and what is far brought.
+  /// As LocationsOf, once the rows can be written: leaves long fields, and brings far ones.
   const FieldLocation* PrepareFields(const WriteTask& task, WriterScratch* scratch) const;
-  /// Leaves long fields where they stand, of rows whose fields are `located`, or null. Gives where
-  /// they are then; null if none is left.
+  /// Leaves long fields in their blocks, of rows whose fields are `located`, or null. Returns their
+  /// locations then; null if none is left.
   const FieldLocation* LeaveFields(const LeavableRows& rows, const FieldLocation* located,
                                    WriterScratch* scratch) const;
   void WriteRows(const WriteTask& task, WriterScratch* scratch) const;
@@ -78,18 +78,18 @@ class BatchWriter {
                    WriterScratch* scratch) const;
   void GiveUpRows(std::size_t begin, std::size_t rows, const FieldLocation* locations,
                   WriterScratch* scratch) const;
-  /// The checksums that framing left of rows [begin, end), which fail if they do not match.
+  /// Checks the sums that framing left of rows [begin, end); rows that do not match fail.
   static void CheckSums(const LeavableRows& rows, std::size_t begin, std::size_t end,
                         WriterScratch* scratch);
-  /// The same of rows whose fields are left, as far as the CPU takes them.
+  /// The same for rows whose fields are left, as far as the CPU takes their sums.
   void CheckLeft(const WriteTask& task, WriterScratch* scratch) const;
   static void FailPayload(const LeavableRows& rows, std::size_t row, WriterScratch* scratch);
   static std::size_t CachedRows(std::span<const RecordSpan> rows);
   static std::size_t FetchedRows(std::span<const RecordSpan> rows);
   void NoteFailures(const WriteTask& task, WriterScratch* scratch) const;
-  /// Notes the blocks that the task's rows stand in, and how many of each.
+  /// Notes the blocks of the task's rows, and how many rows each has.
   static void CollectBlocks(const WriteTask& task, WriterScratch* scratch);
-  /// Rows whose mapped file lost pages meanwhile may be zeros: they failed.
+  /// Fails rows whose mapped file lost pages meanwhile: they may be zeros.
   static void FailShrunk(const WriteTask& task, WriterScratch* scratch);
   void DropHolds(const WriteTask& task, WriterScratch* scratch) const;
   static void NoteRows(const WriteTask& task);

@@ -62,7 +62,7 @@ bool LeftFields::Leave(const LeavableRows& rows, const FieldLocation* locations,
   }
   const bool far = AreFar(rows);
   assert(!far || !rules_.leaves_sums);  // the CPU cannot take its part of them
-  // Short fields go together with what stands between them: most of that is to be wanted.
+  // Short fields go together with the bytes between them, so most of these must be wanted.
   if (fields.empty() || (!far && any_short && !IsMostOf(rows, left->copies)) ||
       (far && fields.size() < parser_->fields().size())) {
     LetGo(rows);
@@ -84,7 +84,7 @@ bool LeftFields::Leave(const LeavableRows& rows, const FieldLocation* locations,
 }
 
 void LeftFields::AddSums(const LeavableRows& rows, LeftCopies* left) {
-  // The copies of a row stand apart from each other, field by field.
+  // Sorts the copies by row: they were made field by field.
   std::vector<std::size_t>& of_row = left->of_row;
   of_row.resize(left->copies.size());
   std::iota(of_row.begin(), of_row.end(), std::size_t{0});
@@ -160,7 +160,7 @@ std::size_t LeftFields::MeanBytes(const LeavableRows& rows, const FieldLocation*
 
 namespace {
 
-/// The slab of the block that the bytes stand in; null where that is none.
+/// The slab of the block that holds the bytes; null if none does.
 const std::byte* SlabOf(const Block& block, std::span<const std::byte> bytes) {
   constexpr std::less_equal<const std::byte*> kNotBehind;
   for (const SlabRun& run : block.runs) {
@@ -185,7 +185,7 @@ bool LeftFields::AddCopies(const LeavableRows& rows, const FieldLocation* locati
     const std::size_t bytes = spec.unit_bytes() * (spec.ragged() ? at.units : 1);
     if (bytes == 0) continue;
     const std::span<const std::byte> from = parser_->BytesOf(field, rows.records[row], at);
-    // What a default gives, or a parser's own memory, does not stay with the block.
+    // A default's bytes, or a parser's own memory, do not stay with the block.
     const std::byte* const slab = from.size() == bytes ? SlabOf(rows.block_of(row), from) : nullptr;
     if (slab == nullptr) return false;
     left->copies.push_back({to, from.data(), bytes, slab, rows.block_of(row).far});

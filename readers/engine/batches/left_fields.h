@@ -13,11 +13,11 @@
 
 namespace ringfeed {
 
-/// The rows of a task, as far as leaving their fields where they stand goes.
+/// The rows of a task, as far as leaving fields in their blocks needs them.
 struct LeavableRows {
   const WriteTask* task = nullptr;
   std::span<const RecordSpan> records;
-  std::span<Block* const> blocks;  ///< that the records stand in, each once
+  std::span<Block* const> blocks;  ///< that hold the records, each once
 
   const Block& block_of(std::size_t row) const {
     return task->block != nullptr ? *task->block : *task->refs[row].block;
@@ -27,7 +27,7 @@ struct LeavableRows {
                                   : task->refs[row].row;
   }
   bool unchecked(std::size_t row) const { return block_of(row).Unchecked(row_of(row)); }
-  /// Whether there may be such a row.
+  /// Whether any checksum may still be to be taken.
   bool AnyUnchecked() const {
     return std::any_of(blocks.begin(), blocks.end(),
                        [](const Block* block) { return !block->frame.unchecked.empty(); });
@@ -52,9 +52,9 @@ struct LeftCopies {
   }
 };
 
-/// Has long fields of rows stay in their blocks: the batch gets a PendingCopy for each, and keeps
-/// the blocks. All rows of a task alike, field by field; and only as long as the host has memory
-/// for blocks that are kept, else the rows are written as ever. Immutable; by any writer.
+/// Leaves long fields of rows in their blocks: the batch gets a PendingCopy for each, and keeps the
+/// blocks. It does so for all rows of a task alike, field by field, and only as long as the host
+/// has memory for kept blocks; else the rows are written as usual. Immutable; by any writer.
 class LeftFields {
  public:
   LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanSink::Host* host);
@@ -63,15 +63,14 @@ class LeftFields {
   bool any() const { return !candidates_.empty(); }
   /// Whether a field is long enough, of rows that are located.
   bool AnyLong(const LeavableRows& rows, const FieldLocation* locations) const;
-  /// Whether the rows stand where the CPU cannot read them: then all of their fields are left, or
-  /// none.
+  /// Whether the CPU cannot read the rows' memory: then all of their fields are left, or none.
   static bool AreFar(const LeavableRows& rows) {
     return !rows.blocks.empty() && rows.blocks.front()->far != nullptr;
   }
-  /// Has the blocks of the rows kept; false if they cannot be, or there is no memory for that.
+  /// Keeps the blocks of the rows; false if they cannot be kept, or memory for that is lacking.
   bool Keep(const LeavableRows& rows) const;
   /// Leaves what can be left of the rows, which are located and kept. The targets of those fields
-  /// then have no data. With them go the checksums that are still to be taken, or else are taken.
+  /// then have no data. Checksums that are still to be taken go with them, or else are taken here.
   /// `left` is working memory. If nothing is left the blocks are let go.
   bool Leave(const LeavableRows& rows, const FieldLocation* locations,
              std::vector<ColumnTarget>* targets, LeftCopies* left) const;
@@ -90,7 +89,7 @@ class LeftFields {
                  const ColumnTarget& target, LeftCopies* left) const;
   /// Whether the copies are most of what the rows' records are.
   static bool IsMostOf(const LeavableRows& rows, const std::vector<PendingCopy>& copies);
-  /// The sums of the rows: of what is not copied they are taken.
+  /// Adds the sums of the rows; takes those of bytes that are not copied.
   static void AddSums(const LeavableRows& rows, LeftCopies* left);
   static void AddSum(const LeavableRows& rows, std::size_t row, std::span<const std::size_t> copies,
                      LeftCopies* left);

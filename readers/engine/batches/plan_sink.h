@@ -11,16 +11,16 @@
 
 namespace ringfeed {
 
-/// What became of the rows that came to the end of a run's plan. The planner's own.
+/// Counts of the rows that came to the end of a run's plan. Only the planner uses it.
 struct RowTally {
   std::uint64_t delivered = 0;  ///< or are on their way
   std::uint64_t unplaced = 0;   ///< have no place: dropped by Filter, of no group, empty in Pack
   std::uint64_t damaged = 0;    ///< places without a record
   std::uint64_t dropped = 0;    ///< the rest of a pass that Batch was told to drop
-  std::uint64_t left_out = 0;   ///< stand before the place that the run goes on from
+  std::uint64_t left_out = 0;   ///< rows before the place at which the run starts
   std::uint64_t of_others = 0;  ///< other ranks write them
   std::uint64_t delivered_bytes = 0;  ///< of the records of delivered, if they are counted
-  /// Of the records of all others: what was counted of them with their blocks, in vain.
+  /// Bytes counted with their blocks for records that are not delivered here.
   std::uint64_t lost_bytes = 0;
   std::uint64_t passes = 0;  ///< so many ends of passes came through
 
@@ -32,7 +32,7 @@ struct RowTally {
 
 /// What goes out to the consumer: one of the two.
 struct Delivery {
-  /// Records that are delivered as they stand in their slabs.
+  /// Records that are delivered in their slabs, without a copy.
   struct Records {
     std::vector<RowRef> refs;  ///< what is held, if the rows come from several blocks
     Block* block = nullptr;    ///< or one block: its rows from first_row on
@@ -44,7 +44,7 @@ struct Delivery {
     std::vector<RecordSpan> gathered;  ///< the views, if they are no contiguous piece of a block
     std::span<const RecordSpan> records;
 
-    /// A row and its block; of none if all records are damaged, and no block is held.
+    /// A row and its block; no block if all records are damaged, and none is held.
     RowRef RefOf(std::uint32_t row) const {
       if (block != nullptr) return {block, first_row + row};
       return refs.empty() ? RowRef() : refs[row];
@@ -77,10 +77,10 @@ class PlanSink : public PlanStage {
     virtual void Submit(WriteTask* task, std::uint32_t near_lane) = 0;
     /// Drops `rows` holds on a block.
     virtual void Drop(Block* block, std::uint32_t rows) = 0;
-    /// What became of the rows since the tally was `before`.
+    /// Counts the rows since the tally was `before`.
     virtual void NoteRows(const RowTally& before, const RowTally& now) = 0;
-    /// Has a block's memory stay after its last hold, until LetGo: if there is memory for that.
-    /// The caller has a hold on it. Several threads at once.
+    /// Keeps a block's memory after its last hold, until LetGo, if there is memory for that. The
+    /// caller has a hold on it. Several threads at once.
     virtual bool Keep(Block* /*block*/) { return false; }
     virtual void LetGo(Block* /*block*/) {}
     /// Delivery number `number` is complete.
@@ -91,11 +91,11 @@ class PlanSink : public PlanStage {
     virtual void NoteLostPayload(const DamagedRange& /*range*/, std::size_t /*bytes*/) {}
     /// So many of these were of a rest that is dropped.
     virtual void NoteLostOfDropped(std::uint64_t /*rows*/) {}
-    /// All that the run leaves out at its start is planned: what a position behind it says.
+    /// All that the run leaves out at its start is planned: the position after it.
     virtual void NoteLeftOut(const PlanPosition& /*behind*/) {}
-    /// Payload bytes of all blocks that were planned; none if nobody asks.
+    /// Payload bytes of all blocks that were planned; none if they are not counted.
     virtual std::optional<std::uint64_t> PlannedBytes() { return std::nullopt; }
-    /// A batch is off the writers' hands.
+    /// A batch is done with the writers.
     virtual void BatchDone() = 0;
     /// Whether number `number` has room yet.
     virtual bool HasRoom(std::uint64_t number) = 0;
@@ -115,7 +115,7 @@ class PlanSink : public PlanStage {
   virtual bool Outstanding() = 0;
   /// Places of the pass that has just ended, if it had no batch, and its rest was dropped.
   virtual std::optional<std::uint64_t> rows_of_dropped_pass() const { return std::nullopt; }
-  /// Of the rows that came so far, those of which it is known whether a cut drops them.
+  /// Of the rows so far, those for which it is known whether a cut drops them.
   struct Settled {
     std::uint64_t kept = 0;  ///< of RowTally::delivered, those that no cut drops any more
     std::uint64_t rows = 0;  ///< of RowTally::rows, those in front of a batch that is begun
@@ -124,17 +124,17 @@ class PlanSink : public PlanStage {
   virtual Settled settled() const { return {tally_.delivered, tally_.rows()}; }
   /// Number of the first delivery that is not wholly with the writers, or out.
   virtual std::uint64_t first_unfinished() const = 0;
-  /// What came so far that is in deliveries, or will be. The planner's call.
+  /// What is in deliveries so far, or will be. The planner's call.
   struct Planned {
     std::uint64_t rows = 0;
     std::uint64_t bytes = 0;       ///< of their records; only if asked for
     std::uint64_t deliveries = 0;  ///< that are complete
   };
   virtual Planned planned() const = 0;
-  /// What became of the rows so far. The planner's call.
+  /// Counts of the rows so far. The planner's call.
   const RowTally& tally() const { return tally_; }
-  /// Tells the host what the tally has more than it was told. Before each delivery and the end:
-  /// whoever has them finds their rows in the statistics. The planner's call.
+  /// Tells the host what the tally has more than it was told. Called before each delivery and the
+  /// end: a consumer that has a delivery then finds its rows in the statistics. The planner's call.
   void EnterTally() {
     if (tally_ == entered_) return;
     host_->NoteRows(entered_, tally_);
@@ -142,7 +142,7 @@ class PlanSink : public PlanStage {
   }
 
  protected:
-  /// At the end, if delivered_bytes are counted: what stages hold back goes nowhere.
+  /// Called at the end, if delivered_bytes are counted: rows that stages still hold are lost.
   void TallyHeld() {
     const std::optional<std::uint64_t> planned = host_->PlannedBytes();
     if (planned) tally_.lost_bytes = *planned - tally_.delivered_bytes;

@@ -64,7 +64,7 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
 
 bool RecordSink::IsHole(const RecordSpan& record) { return record.damaged(); }
 
-// Who looks ahead for a good record passes over as many of these as there are.
+// A look ahead for a good record passes over as many of these as there are.
 void RecordSink::HoldNothing(Delivery::Records* delivery) {
   delivery->gathered.assign(delivery->rows, RecordSpan());
   delivery->records = delivery->gathered;
@@ -90,7 +90,7 @@ void RecordSink::OnRefs(std::span<const RowRef> rows) {
     clock_->Advance(1);
     if (open_->refs.size() >= rows_per_delivery_) FlushRefs();
   }
-  // The next call's rows may stand elsewhere.
+  // The next call's rows may have other places.
   if (clock_->kept()) FlushRefs();
 }
 

@@ -10,9 +10,9 @@
 
 namespace ringfeed {
 
-/// Delivers records as they stand in their slabs, without a copy: a block's rows together if the
-/// order is the blocks' own, else in runs of views. A damaged record is a null view at its place,
-/// so that a delivery's rows stand at consecutive places.
+/// Delivers records in their slabs, without a copy: a block's rows together if the order is the
+/// blocks' own, else in runs of views. A damaged record is a null view at its place, so that a
+/// delivery's rows have consecutive places.
 class RecordSink final : public PlanSink {
  public:
   struct Options {
@@ -45,7 +45,7 @@ class RecordSink final : public PlanSink {
   std::uint64_t first_unfinished() const override { return waiting_first_; }
   Planned planned() const override { return {records_, bytes_, next_number_}; }
   bool Outstanding() override {
-    FlushRefs();  // what is held back for a fuller delivery would hold memory for ever
+    FlushRefs();  // records held back for a fuller delivery would keep their memory for ever
     return !waiting_.empty();
   }
 
@@ -59,7 +59,7 @@ class RecordSink final : public PlanSink {
   void NoteRecords(const Block* block, std::uint32_t begin, std::uint32_t rows,
                    Delivery::Records* delivery);
   static bool IsHole(const RecordSpan& record);
-  /// Of a delivery of damaged records alone: its views are its own.
+  /// Makes the views of a delivery of damaged records alone its own.
   static void HoldNothing(Delivery::Records* delivery);
 
   PlanClock own_clock_;

@@ -14,7 +14,7 @@ namespace {
 bool StandsIn(std::span<const std::byte> bytes, const std::byte* at) {
   return !std::less<>()(at, bytes.data()) && std::less<>()(at, bytes.data() + bytes.size());
 }
-// The same with the end: there an empty record stands.
+// The same with the end: an empty record may be there.
 bool PointsInto(std::span<const std::byte> bytes, const std::byte* at) {
   return StandsIn(bytes, at) || at == bytes.data() + bytes.size();
 }
@@ -26,7 +26,7 @@ bool Block::shrunk() const {
 }
 
 bool Block::ShrunkAt(std::uint32_t row) const {
-  // A record of a decompressed chunk stands in none: what it was made of was checked.
+  // A record of a decompressed chunk is in no file: the bytes that it came from were checked.
   return std::any_of(files.begin(), files.end(), [&](const auto& file) {
     return StandsIn(file->mapping(), frame.records[row].data) &&
            file->DamagedAt(frame.records[row].bytes());
@@ -168,8 +168,8 @@ void BlockMemory::GiveTo(Block* block) {
 
 namespace {
 
-// Whether a record begins in front of that decompressed byte; one that does not stand there as
-// it is (a chunk's) is not known to.
+// Whether a record begins before that decompressed byte; false for one that is not there as it is
+// (a chunk's).
 bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place) {
   for (const Block::Framed& part : block.framed) {
     if (!PointsInto(part.bytes, record.data)) continue;
@@ -178,7 +178,7 @@ bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place)
   return false;
 }
 
-// The block's records that begin at the decompressed byte `place` or behind it.
+// The block's records that begin at or after the decompressed byte `place`.
 std::uint64_t CountFrom(const Block& block, std::uint64_t place) {
   const std::span<const RecordSpan> records = block.frame.records;
   const bool all = block.framed.empty() || place <= block.framed.front().offset;

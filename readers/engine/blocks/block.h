@@ -23,17 +23,17 @@
 
 namespace ringfeed {
 
-/// What crosses threads: the records of one stripe of one file (or a part of them, of a stream),
-/// framed, checked and, if the parser needs it, located. Filled by a reader thread, ordered by
-/// the planner, read by writers; recycled when the last hold on it is dropped.
+/// The unit that crosses threads: the records of one stripe of one file (or a part of them, of a
+/// stream), framed, checked and, if the parser needs it, located. A reader thread fills it, the
+/// planner orders it, writers read it. It is recycled when the last hold on it is dropped.
 struct Block {
-  /// Bytes that were framed where they stand in the file.
+  /// Bytes of the file that were framed in place.
   struct Framed {
     std::span<const std::byte> bytes;
     std::uint64_t offset = 0;  ///< in the file, or in what a compressed one decompresses to
   };
 
-  // Where it stands in the order; set by the lane.
+  // Its place in the order; set by the lane.
   std::uint32_t lane = 0;
   bool turn_ends = true;   ///< the lane's turn is over after this block
   bool pass_ends = false;  ///< a marker without records: the lane has no more stripes in this pass
@@ -47,10 +47,10 @@ struct Block {
   std::vector<std::uint8_t> filtered;
   Status status;  ///< a failure that follows the records
   /// `status` is the system's refusal (base/refusal.h), which has no place in an order: how many
-  /// records would have followed is not known, and others read them.
+  /// records would have followed is not known, and other lanes read them.
   bool denied = false;
-  /// Whether the order is another one than that of the blocks: then a record that fails is damaged
-  /// and noted here, since what stands before it in the order may be read later.
+  /// Whether the order is another one than that of the blocks. A record that fails is then damaged
+  /// and noted here, since records before it in the order may be read later.
   bool fails_in_order = false;
   std::vector<RowFailure> row_failures;
   /// The first records that the parser refused, in their order; only if they are asked for.
@@ -65,8 +65,8 @@ struct Block {
 
   // Memory that the records point into.
   std::vector<SlabRun> runs;
-  /// What the runs are memory of, if nobody but a device can read them: then records say where
-  /// they stand and how long they are, no more. Null: host memory.
+  /// The memory that the runs are of, if only a device can read it: records are then addresses and
+  /// lengths, no more. Null: host memory.
   FarMemory* far = nullptr;
   /// Files whose mappings records point into; others may close.
   std::vector<std::shared_ptr<InputFile>> files;
@@ -77,7 +77,7 @@ struct Block {
   /// Of records that were read by their numbers: one for each, kNoRow if there is no record, and
   /// the table that they are numbers in, in place of file_name, file_index and first_record.
   std::vector<RowNumber> row_numbers;
-  bool scattered = false;  ///< each of its records stands elsewhere in memory
+  bool scattered = false;  ///< its records are in many places of memory
   std::shared_ptr<const FileTable> table;
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]
@@ -93,16 +93,16 @@ struct Block {
   /// then its lane's.
   std::uint64_t data_pass = 0;
 
-  /// One for the planner and one for every row, damaged ones too.
-  /// Dropped with acq_rel: whoever drops the last sees all uses of the block done.
+  /// One for the planner and one for every row, damaged ones too. Dropped with acq_rel: the thread
+  /// that drops the last sees all uses of the block done.
   std::atomic<std::uint32_t> holds{0};
 
-  /// How many batches keep its memory, whose rows were left where they stand (PendingCopy), and
-  /// kHeld until its last hold is dropped. Dropped with acq_rel, as holds are.
+  /// How many batches keep its memory because rows were left in it (PendingCopy), and kHeld until
+  /// its last hold is dropped. Dropped with acq_rel, as holds are.
   static constexpr std::uint32_t kHeld = std::uint32_t{1} << 31;
   std::atomic<std::uint32_t> keeps{kHeld};
 
-  /// Whether its records stand in its own slabs, and nowhere else.
+  /// Whether its records are in its own slabs, and in no other memory.
   bool stands_in_slabs() const { return !runs.empty() && files.empty() && instances.empty(); }
 
   std::size_t rows() const { return frame.records.size(); }
@@ -111,8 +111,8 @@ struct Block {
     status = why;
     denied = true;
   }
-  /// A row that cannot be delivered ends the stream: if the order is the blocks', together with
-  /// the records after it. False then.
+  /// A row that cannot be delivered. If the order is the blocks', it ends the stream before the
+  /// records after it; false then.
   bool FailAt(std::uint32_t row, const Status& why);
   /// A failure that follows the records takes the place of the next one.
   void FailBehindRows();
@@ -120,9 +120,9 @@ struct Block {
   const Status* FailureOf(std::uint32_t row) const;
   /// Of a record that is not damaged.
   bool Filtered(std::uint32_t row) const { return !filtered.empty() && filtered[row] != 0; }
-  /// What a row's record takes in memory: of a user's instance that of its tensors.
+  /// The memory of a row's record: of a user's instance that of its tensors.
   std::uint64_t BytesOf(std::uint32_t row) const;
-  /// What payload_bytes without filtered_bytes has of a row; of rows [begin, end).
+  /// What payload_bytes without filtered_bytes counts for a row; for rows [begin, end).
   std::uint64_t PayloadOf(std::uint32_t row) const {
     const RecordSpan& record = frame.records[row];
     return record.damaged() || Filtered(row) ? 0 : record.size;
@@ -135,14 +135,14 @@ struct Block {
   }
   /// Whether records are damaged. Cheaper than a look at the records, which are not in the cache.
   bool has_holes() const { return good_rows < rows(); }
-  /// Where a record stands; without the offset if it is not in the file as it is (decompressed,
+  /// The place of a record; without the offset if it is not in the file as it is (decompressed,
   /// moved since).
   DataPlace PlaceOf(std::uint32_t row) const;
-  /// What its file, decompressed, has in front of a record, if all of it was framed
-  /// together with the record; none if that is not known.
+  /// The bytes of its file, decompressed, in front of a record, if all of them were framed together
+  /// with the record; none if that is not known.
   std::optional<std::span<const std::byte>> BytesBefore(std::uint32_t row) const;
-  /// Whether a mapped file of the block was found shorter than its mapping, and whether that is the
-  /// row's: its bytes may be zeros in place of data.
+  /// Whether a mapped file of the block was found shorter than its mapping, and whether it is the
+  /// row's file: its bytes may be zeros in place of data.
   bool shrunk() const;
   bool ShrunkAt(std::uint32_t row) const;
   /// Why that row cannot be had.
@@ -180,7 +180,7 @@ class BlockMemory final : public FrameMemory {
   std::byte* Allocate(std::size_t bytes) override;
   /// Whether there was no more.
   bool exhausted() const { return exhausted_; }
-  /// The block owns what was allocated since the last call; what is left of the last run goes back.
+  /// Gives the block what was allocated since the last call; frees the rest of the last run.
   void GiveTo(Block* block);
 
  private:
@@ -193,14 +193,15 @@ class BlockMemory final : public FrameMemory {
   bool exhausted_ = false;
 };
 
-/// Counts the records that were framed from a compressed member while its checksum, which stands at
-/// its end, has not been seen. One thread at a time.
+/// Counts the records that were framed from a compressed member before its checksum, at its end,
+/// was seen. One thread at a time.
 class DoubtfulRecords {
  public:
-  /// To be told of every block, framed; the member at hand begins at `member`, decompressed.
+  /// Call for every block, framed; the current member begins at `member`, decompressed.
   void Note(const Block& block, std::uint64_t member);
-  /// What is to be said if that member turns out damaged, and [member, end), decompressed, came
-  /// of it, the last of it into `block`, which was not noted yet. Empty if nothing came.
+  /// The text for the case that that member turns out damaged, and that [member, end),
+  /// decompressed, came of it, the last of it into `block`, which was not noted yet. Empty if
+  /// nothing came.
   std::string Describe(const Block& block, std::uint64_t member, std::uint64_t end) const;
 
  private:

@@ -26,8 +26,8 @@ class BlockPool {
 
   /// An empty block. Throws Error if kMostBlocks are out.
   Block* Take();
-  /// Frees the slabs of all blocks and all that they hold, also of those that are out: nobody uses
-  /// them any more. Those that batches keep go with these.
+  /// Frees the slabs of all blocks and all that they hold, even of those that are out: they are not
+  /// used any more. Those that batches keep go with these.
   void LetGo();
   /// Frees the block's slabs and all that it holds. Its memory for records stays for its next use.
   void GiveBack(Block* block);

@@ -19,33 +19,33 @@ struct RefusedRow {
   DataPlace place;
 };
 
-/// Tells a parser that fits no record, which is a mistake of the program's, from damage: it refuses
-/// the first kEnough records of a run, or all if there are fewer, for the same reason. Told of
-/// records in their order, so that it does not depend on threads. One thread at a time, but for
-/// open.
+/// Tells a parser that fits no record, which is the program's mistake, from damage: such a parser
+/// refuses the first kEnough records of a run, or all if there are fewer, for the same reason. It
+/// hears of records in their order, so that threads do not change the result. One thread at a time,
+/// except open.
 class Refusals {
  public:
   static constexpr std::size_t kEnough = 100;
 
-  /// `asked`: whether anybody wants to know.
+  /// `asked`: whether the result is wanted.
   explicit Refusals(bool asked) : open_(asked) {}
 
-  /// Whether it is not known yet: then why records are refused is to be noted. Once false, for
-  /// ever.
+  /// Whether the result is open: then the reasons of refusals must be noted. Once false, always
+  /// false.
   bool open() const { return open_.load(std::memory_order_relaxed); }
-  /// The next record was taken, or failed of something else.
+  /// The next record was taken, or failed for another reason.
   void Close() { open_.store(false, std::memory_order_relaxed); }
-  /// The next records were refused. The mistake, or OK.
+  /// The next records were refused. Returns the mistake, or OK.
   Status Refuse(const std::vector<RefusedRow>& rows);
-  /// There are no more records. The mistake, or OK.
+  /// There are no more records. Returns the mistake, or OK.
   Status End();
-  /// Whether that is what a run failed with.
+  /// Whether a run's failure is that mistake.
   static bool IsMistake(const Status& status);
 
  private:
   Status Mistake(const std::string& which);
 
-  std::atomic<bool> open_;  ///< a moment old is new enough: what is noted in vain is not looked at
+  std::atomic<bool> open_;  ///< may be a moment old: what is noted too late is not used
   std::size_t refused_ = 0;
   RefusedRow first_;
 };

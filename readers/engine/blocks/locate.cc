@@ -71,7 +71,7 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
   if (auto storage = parser.TakeStorage(scratch)) block->storage.push_back(std::move(storage));
   for (const RowFailure& failure : failures) {
     const auto number = static_cast<std::uint32_t>(failure.row);
-    // What cannot be parsed may be damaged: then it was no parser's business.
+    // A record that cannot be parsed may be damaged: then the parser is not to blame.
     if (block->Unchecked(number) && !SumOf(*block, number).Matches()) {
       if (!LosePayload(on_damage, number, block)) return;
       continue;

@@ -18,11 +18,11 @@ namespace ringfeed {
 void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, bool explain,
                 Block* block);
 
-/// Makes rows of mapped files that were found shorter than their mappings damaged, or ends the
-/// block with the first of them: what was looked for in them (fields, a filter's answer) was looked
-/// for in zeros. To be called after everything that looked.
+/// Makes rows damaged, or ends the block with the first of them, if their mapped file was found
+/// shorter than its mapping: their fields, or a filter's answer, may have come from zeros. Call it
+/// after everything that reads the rows.
 void LoseShrunkRows(OnDamage on_damage, Block* block);
-/// Why a row fails whose bytes may be zeros in place of the mapped file's.
+/// The failure of a row whose bytes may be zeros in place of the mapped file's.
 Status WhyDamaged(const InputFile& file);
 
 /// A parser's failure of a row with the row's place, and, of a file's first record, with what that
@@ -34,16 +34,15 @@ Status PlacedFailure(const Parser& parser, const Block& block, std::uint32_t row
 /// is known, else an empty one. The reason names its number.
 DamagedRange DamagedRecord(const Status& why, const RecordSpan& record);
 
-/// The failures of rows that a block's or a batch's rows met: true if the policy lets it be
-/// skipped.
+/// Whether the policy lets a failure of a row be skipped.
 bool IsSkippable(const Status& status, OnDamage on_damage);
 
-/// Cuts rows that a parser is called for into pieces that take it about a millisecond, so that a
-/// stop is looked at in between (WorkerStop) and Close does not wait for all that is framed. The
-/// first is of a few rows, each next one by what the one before took. One thread.
+/// Cuts rows into pieces that take a parser about a millisecond, so that a stop is checked in
+/// between (WorkerStop) and Close does not wait for all framed rows. The first piece has a few
+/// rows; the time of each piece sets the size of the next one. One thread.
 class RowPieces {
  public:
-  /// Rows from now on: what was before them says nothing of the time.
+  /// Starts with other rows: the time of those before tells nothing of them.
   void Begin() { began_ = Clock::time_point(); }
   /// How many of `rows`, which are some, come next: one at least, and more than kMostBytes only
   /// if the first one alone is longer.

@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-/// Where the record begins: its payload stands behind a header.
+/// The begin of the record: its payload follows a header.
 DataPlace RecordPlace(const Block& block, std::uint32_t row) {
   DataPlace place = block.PlaceOf(row);
   if (place.offset >= 0) place.offset -= TfRecordLayout::kHeaderBytes;
@@ -46,7 +46,7 @@ bool LosePayload(OnDamage on_damage, std::uint32_t row, Block* block) {
   damage.push_back(PayloadDamage(*block, row));
   block->frame.records[row] = RecordSpan();
   if (block->table != nullptr) return true;
-  // Of one file: where framing would have noted it.
+  // Of one file: put it at the place at which framing would have noted it.
   const auto behind = std::upper_bound(
       damage.begin(), damage.end() - 1, damage.back(),
       [](const DamagedRange& a, const DamagedRange& b) { return a.begin < b.begin; });

@@ -9,18 +9,19 @@
 
 namespace ringfeed {
 
-// Checksums of payloads that framing left to whoever touches the bytes (FrameInput::leaves_sums).
-// What is said of a row that does not match is what framing would have said.
+// Checksums of payloads that framing left to the code that reads the bytes
+// (FrameInput::leaves_sums). A row that does not match gets the failure that framing would have
+// given it.
 
-/// The row's, with nothing taken off it.
+/// The sum of the row, with all of its bytes.
 PendingSum SumOf(const Block& block, std::uint32_t row);
 /// Why the row fails, and which range is lost with it.
 Status PayloadFailure(const Block& block, std::uint32_t row);
 DamagedRange PayloadDamage(const Block& block, std::uint32_t row);
 
-/// The row does not match: it becomes a damaged one, or the block ends in front of it. False then.
+/// The row does not match: it becomes damaged, or the block ends before it; false then.
 bool LosePayload(OnDamage on_damage, std::uint32_t row, Block* block);
-/// Takes all that are left of a block.
+/// Checks all sums that are left of a block.
 void CheckPayloads(OnDamage on_damage, Block* block);
 
 }  // namespace ringfeed

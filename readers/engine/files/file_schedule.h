@@ -43,8 +43,8 @@ struct Assignment {
 /// in the first lane. Thread safe; files are examined (stat, first bytes) when their turn to be
 /// assigned comes.
 ///
-/// Where the stripes of a file are not known before it was read, the file that comes next in
-/// another lane may not be known either: that lane waits until the turns that were read decide it.
+/// If the stripes of a file are not known before it is read, the next file of another lane may not
+/// be known either: that lane waits until the turns that were read decide it.
 /// The lane whose turn is due never waits, since all turns before its own were read.
 class FileSchedule {
  public:
@@ -54,12 +54,12 @@ class FileSchedule {
     std::uint64_t passes = 1;       ///< 0: without end
     std::string format;             ///< empty: by name or first bytes
     bool unordered = false;         ///< a lane that is free takes the next file
-    bool by_file = false;           ///< what is in the files is not looked at: each takes one turn
+    bool by_file = false;           ///< files are not examined: each takes one turn
     FileOrder order{};              ///< of the list, in each pass
     std::uint64_t first_epoch = 0;  ///< number of pass 0 to that order
     /// Called, by any thread, when a lane that was told to wait may go on.
     std::function<void()> moved{};
-    /// Told of each file that takes no turn, since it is empty; under a lock. May be empty.
+    /// Called for each file that takes no turn because it is empty; under a lock. May be empty.
     std::function<void(const std::string& name)> passed_over{};
   };
   FileSchedule(std::vector<std::string> names, std::vector<std::shared_ptr<Source>> sources,
@@ -80,20 +80,20 @@ class FileSchedule {
   /// The lane's next piece of work: its files of a pass, then kPassEnd, then those of the next
   /// pass, …, then kEnd for ever. Each lane is asked by one thread.
   Assignment Next(std::size_t lane);
-  /// Tells, by the lane's thread, that a turn of a file of unknown stripes was read, and whether it
-  /// was the file's last.
+  /// Called by the lane's thread: a turn of a file of unknown stripes was read; whether it was the
+  /// file's last.
   void EndTurn(std::size_t lane, bool file_ends);
   /// Whether any file of the list has a stripe, or may have one. Examines them.
   bool HasStripes();
-  /// Goes up whenever EndTurn was called.
+  /// Grows with each call of EndTurn.
   std::uint64_t version() const { return version_.load(std::memory_order_acquire); }
 
  private:
-  /// The assignments of one pass, made in order, as far as anybody asked.
+  /// The assignments of one pass, made in order, as far as a lane has asked.
   struct Pass {
     std::vector<std::size_t> files;  ///< indices in the list, in the order of this pass
     std::size_t next_file = 0;       ///< index in `files`
-    /// Per lane: turns that are taken; where it is open, so many at least.
+    /// Per lane: turns that are taken; if it is open, at least so many.
     std::vector<std::uint64_t> free_at;
     std::vector<bool> open;                         ///< per lane: its last file has unknown stripes
     std::vector<std::uint64_t> started;             ///< per lane: free_at before its last file
@@ -102,7 +102,7 @@ class FileSchedule {
   };
 
   std::unique_ptr<Pass> NewPass(std::uint64_t number) const;
-  /// Assigns until the lane has `count` files or is done. False where an open lane is in the way.
+  /// Assigns until the lane has `count` files or is done. False if an open lane is in the way.
   bool ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
   void Assign(Pass& pass, std::uint64_t number, std::size_t lane);
   const ExaminedFile& Examine(std::size_t file);

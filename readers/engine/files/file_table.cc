@@ -12,7 +12,7 @@ Status CheckOpened(const DataFile& file, const InputFile& opened) {
 std::size_t FileOfRow(const FileTable& table, RowNumber row) {
   std::size_t begin = 0;
   std::size_t end = table.files();
-  while (end - begin > 1) {  // files without rows: the last that starts there has it
+  while (end - begin > 1) {  // if several files start at a row, the last one has it
     const std::size_t middle = begin + (end - begin) / 2;
     (table.FirstRow(middle) <= row ? begin : end) = middle;
   }
@@ -37,7 +37,7 @@ RowFiles::RowFiles(const FileTable& table) {
   }
 }
 
-// Of files without rows the last that starts there has it, as above.
+// If several files start at the row, the last one has it, as above.
 std::size_t RowFiles::Search(std::size_t first, std::size_t last, RowNumber row) const {
   assert(row < first_rows_.back());
   const auto begin = first_rows_.begin() + static_cast<std::ptrdiff_t>(first) + 1;

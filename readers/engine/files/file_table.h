@@ -23,17 +23,17 @@ namespace ringfeed {
 /// One file of a data set that is read by its index.
 struct DataFile {
   std::string name;                ///< of the file to open
-  std::shared_ptr<Source> source;  ///< read in place of it, where not null
+  std::shared_ptr<Source> source;  ///< read in place of it, if not null
   std::uint64_t bytes = 0;         ///< its size when the index was opened
   std::shared_ptr<const Format> format;
-  std::shared_ptr<const RecordIndex> index;  ///< null where the file has no rows
-  Status status{};                           ///< why it has none, where it could not be examined
-  /// By what it is known again when it is opened; not set of a source.
+  std::shared_ptr<const RecordIndex> index;  ///< null if the file has no rows
+  Status status{};                           ///< why it has none, if it could not be examined
+  /// Identifies it when it is opened; not set of a source.
   std::optional<KnownFile> known{};
 };
 
-/// The files that rows are numbers in: one behind the other, of a mixture the sets' files one set
-/// behind the other. Immutable while anybody reads; thread safe.
+/// The files that rows are numbers in: one after the other; of a mixture the sets' files one set
+/// after the other. Immutable while any thread reads; thread safe.
 class FileTable {
  public:
   virtual ~FileTable() = default;
@@ -50,9 +50,9 @@ Status CheckOpened(const DataFile& file, const InputFile& opened);
 /// The file that holds a row, which is less than FirstRow(files()).
 std::size_t FileOfRow(const FileTable& table, RowNumber row);
 
-/// The same for who asks for many rows in any order: rows are cut into stretches, most of which
-/// are of one file, so that no search by halves is guessed wrong at each step. Of a table that does
-/// not change any more. Thread safe.
+/// The same for callers with many rows in any order: rows are cut into stretches, most of which are
+/// of one file, so that no search by halves is guessed wrong at each step. Only of a table that
+/// does not change any more. Thread safe.
 class RowFiles {
  public:
   explicit RowFiles(const FileTable& table);
@@ -89,9 +89,9 @@ constexpr FileRecord UnpackRecord(std::uint64_t number) {
           number & ((std::uint64_t{1} << kRecordBits) - 1)};
 }
 
-/// The ranges that rows of a batch come from, in the rows' order; those that follow each other are
-/// joined. `numbers` as BatchBuffer::row_numbers, of which kNoRow is passed over; `place_of` tells
-/// what a number stands for.
+/// The ranges that rows of a batch come from, in the rows' order; ranges that follow each other are
+/// joined. `numbers` as BatchBuffer::row_numbers, of which kNoRow is passed over; `place_of` gives
+/// the record of a number.
 std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> numbers,
                                   const std::function<FileRecord(std::uint64_t)>& place_of);
 

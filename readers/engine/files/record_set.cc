@@ -20,7 +20,7 @@ constexpr std::size_t kMostThreads = 16;
 /// So that no sum of them comes near the largest number.
 constexpr std::uint64_t kMostNumbered = std::uint64_t{1} << 56;
 
-// Damage that no record has the number of cannot be met in its turn, so it is met here.
+// Damage that is in no record has no turn at which to fail, so it fails here.
 Status LossAsFailure(const RecordSet::File& file) {
   const IndexLoss loss = file.index->loss();
   if (loss.ranges == 0) return {};
@@ -135,11 +135,11 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
     const SignalsBlocked blocked;
     for (std::size_t i = 1; i < std::min(most, files_.size()); ++i) others.emplace_back(open_some);
   } catch (const std::system_error&) {
-    // No more threads are to be had: those that there are open all.
+    // No more threads can be started: those that exist open all files.
   }
   open_some();
   others.clear();
-  // Where the system refused, several at a time were too many.
+  // If the system refused, several at a time were too many.
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (IsRefusal(files_[i].status)) files_[i] = open_one(i);
   }

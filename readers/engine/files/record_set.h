@@ -30,12 +30,12 @@ class RecordSet final : public RowLayout, public FileTable {
     std::uint64_t stripe_bytes = 1024 * 1024;
     OnDamage on_damage = OnDamage::kFail;
     ElementCheck check_elements{};  ///< FramerOptions' own
-    FormatCheck check_format{};     ///< null where the format is named
+    FormatCheck check_format{};     ///< null if the format is named
     IndexOptions index{};
     std::size_t threads = 0;  ///< that open files; 0: as many as there are processors, at most 16
   };
-  /// Its status says why it has no records here: it cannot be examined or indexed, or, where damage
-  /// is a failure, some of it is lost to all records.
+  /// Its status says why it has no records here: it cannot be examined or indexed, or, if damage is
+  /// a failure, some of it is lost to all records.
   struct File : DataFile {
     std::uint64_t stripes = 0;
     IndexOrigin origin = IndexOrigin::kNone;

@@ -130,14 +130,14 @@ std::string ShortOrder(const std::string& text) {
       text.begin(), text.end(), std::uint64_t{0xCBF29CE484222325}, [](std::uint64_t sum, char c) {
         return (sum ^ static_cast<unsigned char>(c)) * std::uint64_t{0x100000001B3};  // FNV-1a
       });
-  // Where this cuts a character apart, a position has a mark in its place.
+  // If this cuts a character apart, a position has a mark in its place.
   return TextInPosition(text.substr(0, kMostText - 40)) + "… " + std::to_string(hash);
 }
 
 std::string ExecutionPlan::OrderText() const {
   std::string text = Text(source);
-  // What is no list of files has an epoch for the stages alone. Texts of before do not name it, so
-  // it is left out where nothing draws.
+  // Sources other than files have an epoch for the stages alone. Older texts do not name it, so it
+  // is left out if nothing draws.
   if (!IsOfFiles(source) && std::ranges::any_of(stages, Draws)) text += EpochText(source);
   for (const Stage& stage : order_stages()) text += "; " + Text(stage);
   for (const ContentStep& step : content) text += "; " + step.text;

@@ -20,13 +20,13 @@
 
 namespace ringfeed {
 
-/// Where records come from that are made in memory, one after another. Used by one thread.
+/// Gives records that are made in memory, one after another. Used by one thread.
 class RecordProvider {
  public:
   virtual ~RecordProvider() = default;
-  /// The next record, valid until the next call. kFailed puts the reason into *status. What it
-  /// throws is a failure too. (The token is not copied for each record: that would write to what
-  /// the workers look at for each row.)
+  /// The next record, valid until the next call. kFailed puts the reason into *status. An exception
+  /// is a failure too. (The token is passed by reference: a copy for each record would write to
+  /// memory that the workers read for each row.)
   virtual ReadResult Next(std::span<const std::byte>* record, const std::stop_token& stop,
                           Status* status) = 0;
   /// Whether the next call will not wait.
@@ -36,7 +36,7 @@ class RecordProvider {
   /// The pass that it is in, if passes differ; StartPass goes to the beginning of one.
   virtual std::uint64_t pass() const { return 0; }
   virtual bool StartPass(std::uint64_t /*pass*/) { return ReInit(); }
-  /// No more is asked for before ReInit. It keeps nothing that others may wait for.
+  /// No more is asked for before ReInit. It must keep nothing that other threads may wait for.
   virtual void LetGo() {}
   virtual std::string name() const = 0;
 };
@@ -45,7 +45,7 @@ class DirectReads;
 class PackParser;
 struct MixSource;
 
-/// A stream and the name of its format; empty: by what comes.
+/// A stream and the name of its format; if empty, the bytes tell it.
 struct StreamInput {
   std::shared_ptr<StreamSource> stream;
   std::string format;
@@ -53,7 +53,7 @@ struct StreamInput {
   double reopen_until = 0;  ///< seconds without a byte; in place of the limit, if not 0
   bool reopens() const { return reopen_limit > 0 || reopen_until > 0; }
 };
-/// Where a chain's records come from: one of names, sources, streams, instances and records.
+/// The source of a chain's records: one of names, sources, streams, instances and records.
 struct SourceNode {
   std::vector<std::string> names;
   std::vector<std::shared_ptr<Source>> sources;
@@ -65,7 +65,7 @@ struct SourceNode {
   std::shared_ptr<const Parser> batch_parser;  ///< joins these; null: as their slots say
   std::shared_ptr<const Parser> parser;        ///< of instances that are rows
   OpenOptions options;
-  /// Its records are made by the user's code as it is asked: what is taken ahead has a default.
+  /// The user's code makes its records on request: what is taken ahead has a default.
   bool generated = false;
   bool shared = false;                   ///< other chains take from the same input
   std::shared_ptr<const MixSource> mix;  ///< sets of files, mixed
@@ -81,25 +81,24 @@ struct MixSource {
   };
   std::vector<Set> sets;
 };
-/// An order in words as positions hold it: of one that is too long, or that is no UTF-8, its start
-/// as far as that is, and a number of all of it.
+/// An order in words as positions hold it. If it is too long or no UTF-8: the start of it, and a
+/// hash of all of it.
 std::string ShortOrder(const std::string& text);
 /// The last tensor of a padded batch: which of its rows are there.
 inline constexpr const char* kMaskName = "mask";
 
-/// A chain put in the form that a run executes: where records come from, which plan stages order
-/// them, how they end up. What LowerChain
-/// makes of the nodes that a user builds.
+/// A chain in the form that a run executes: the source of its records, the plan stages that order
+/// them, the form in which they are delivered. LowerChain makes it of the nodes that a user builds.
 struct ExecutionPlan {
   using Stage = OrderStage;
 
   SourceNode source;
   std::uint64_t passes = 1;   ///< over the source; 0: without end
   std::vector<Stage> stages;  ///< from the source on
-  /// Makes one that is neither the index's nor of the content.
+  /// Makes a stage that is neither of the index nor of the content.
   std::unique_ptr<PlanStage> (*make_stage)(const Stage& stage, std::uint32_t first_epoch) = nullptr;
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
-  /// That of Parse: `parser` without what Map, Truncate, Pad or Pack make of its fields.
+  /// The parser of Parse: `parser` without what Map, Truncate, Pad or Pack make of its fields.
   std::shared_ptr<const Parser> record_parser;
   bool batched = false;  ///< by the user's Batch
   BatchOptions batch;
@@ -130,10 +129,10 @@ struct ExecutionPlan {
   /// The order in words, as positions hold it.
   std::string OrderText() const;
   /// Why all checksums of payloads are taken as records are framed, though left_fields would leave
-  /// them: a record that turns out damaged later could not be what it is now. Empty if they are
-  /// left. Of a plan without the stages that its index has done.
+  /// them: if a record turned out damaged only later, the result could not be the same. Empty if
+  /// they are left. For a plan without the stages that its index has done.
   std::string WhySumsAreEarly() const;
-  /// The same of checksums that the writers of rows take, whoever asks.
+  /// The same for checksums that the writers of rows take, whatever the readers ask for.
   std::string WhySumsAreFramed() const;
   /// Of the order of files and of the shuffles, in the chain's order.
   std::vector<std::uint64_t> Seeds() const;

@@ -35,13 +35,13 @@ std::uint64_t PassesOf(const ExecutionPlan& plan, std::size_t stages) {
   return plan.passes / joined;
 }
 
-/// The batches of what is left of a pass.
+/// The batches of the rest of a pass.
 struct BatchCut {
   BatchCut(std::uint64_t places, std::uint64_t rows, bool drop_remainder)
       : batches(places / rows + (drop_remainder || places % rows == 0 ? 0 : 1)),
         drops(drop_remainder && places % rows != 0) {}
 
-  /// Whether the place behind so many of its batches is in it. That in front of a rest that is
+  /// Whether the place after so many of its batches is in it. The place before a rest that is
   /// dropped is: what fails in the rest fails again.
   bool Has(std::uint64_t behind) const { return behind < batches || (drops && behind == batches); }
 
@@ -60,9 +60,9 @@ std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOpt
   return std::make_shared<const RecordSet>(source.names, source.sources, how);
 }
 
-/// The files whose records have no numbers. What an order by number would be without them is
-/// another order, so there is none, whatever is done with damage: a failure with what the first of
-/// them says, the names of some more, and what can be done.
+/// The failure for files whose records have no numbers. Without them the order by number would be
+/// another one, so there is none, whatever is done with damage. It has the first file's failure,
+/// the names of some more, and what can be done.
 Status WithoutNumbers(std::span<const RecordSet::File* const> files, std::size_t of_files) {
   constexpr std::size_t kNamed = 3;
   const Status& first = files.front()->status;
@@ -83,7 +83,7 @@ Status WithoutNumbers(std::span<const RecordSet::File* const> files, std::size_t
   return Status(first.code(), std::move(text), first.place());
 }
 
-/// Throws Error where a file has none.
+/// Throws Error if a file has none.
 void CheckNumbers(const std::vector<std::shared_ptr<const RecordSet>>& sets,
                   const std::stop_token& stop) {
   std::vector<const RecordSet::File*> without;
@@ -133,7 +133,7 @@ std::vector<std::uint64_t> WeightsOf(const MixSource& mix) {
   return IntegerWeights(weights);
 }
 
-/// How far behind a place the stages look for what stands there.
+/// How far before a place the stages look for its rows.
 std::uint64_t LookBack(std::span<const OrderStage> stages) {
   std::uint64_t rows = 0;
   for (const OrderStage& stage : stages) {
@@ -142,8 +142,8 @@ std::uint64_t LookBack(std::span<const OrderStage> stages) {
   return rows;
 }
 
-/// Whether passes of the mixture that are joined into one differ in length by its weights: a set
-/// without end gives so many records as come beside the sets that have one.
+/// Whether joined passes of the mixture differ in length by its weights: a set without end gives as
+/// many records as come beside those of the sets that have one.
 bool JoinsByWeights(const MixSource& mix, std::span<const OrderStage> stages) {
   const auto joins = [](const OrderStage& stage) {
     return stage.kind == OrderStage::Kind::kMultiPass && stage.amount != 1;
@@ -209,7 +209,7 @@ void IndexedSource::AddLosses(const RecordSet::File& file, Losses* losses) {
 
 IndexedSource::Losses IndexedSource::LossesOf(std::uint64_t pass, std::size_t stages) const {
   Losses losses;
-  // Of passes without end that are joined into one the first one tells.
+  // If endless passes are joined into one, the first one tells.
   const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(plan_, stages));
   for (std::size_t i = 0; i < sets_.size(); ++i) {
     const OpenOptions& options = SourceOf(i).options;
@@ -271,7 +271,7 @@ MixChain IndexedSource::NewMix(const std::string& mix) const {
                     "the weights of a mixture can change only while nothing is held back: "
                     "shuffle its sets in front of Mix, not the mixture");
   }
-  // Where the pass stands was counted by the weights of before: at the very start nothing was.
+  // The old weights counted the place in the pass: at the very start they had counted nothing.
   const bool began = state.pass > 0 || state.place() > 0;
   if (status.ok() && other_weights && began && JoinsByWeights(source, stages)) {
     status = Status(StatusCode::kInvalidArgument,
@@ -292,7 +292,7 @@ void IndexedSource::CheckMix(const std::string& mix,
   const Status status = ParseMixText(mix, WeightsOf(*plan_.source.mix), &state, &other_weights);
   if (!status.ok()) throw Error(status);
   if (!other_weights) return;
-  // What is left out was made of places that the weights of before dealt.
+  // The left-out batches were made of places that the old weights gave.
   throw Error(Status(StatusCode::kInvalidArgument,
                      "the weights of a mixture do not change within a segment, of which " +
                          std::to_string(mark->outputs) +
@@ -395,9 +395,9 @@ std::vector<RecordRange> IndexedSource::RangesOf(std::span<const std::uint64_t> 
 
 namespace {
 
-// What a file counts as: nothing if it is not there, may not be read or is no data, as it will be
-// when the position is restored. What fails to be read may be there again then, so a position that
-// took it for nothing would be refused: it is tried again, and fails with words.
+// The facts of a file: none if it is not there, may not be read or is no data, as it will count
+// when the position is restored. A file that fails to be read may be there again then, and a
+// position without it would be refused: so reading is tried again, and then fails with a message.
 FileFacts FileFactsOf(const std::string& name, const std::shared_ptr<Source>& store,
                       const OpenOptions& options) {
   constexpr int kTries = 3;
@@ -419,7 +419,7 @@ FileFacts FileFactsOf(const std::string& name, const std::shared_ptr<Source>& st
   const bool stays =
       status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPermissionDenied ||
       status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kUnsupported;
-  // A medium that is damaged where it is looked at stays so, too, and is passed over.
+  // A medium that is damaged at the bytes that are sampled stays so, too, and is passed over.
   const bool opened = known.identity.bytes > 0 && !IsRefusal(status);
   const bool passed_over = opened && options.on_damage == OnDamage::kSkip;
   if (!stays && !passed_over) throw Error(status);

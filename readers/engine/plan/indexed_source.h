@@ -21,19 +21,19 @@
 
 namespace ringfeed {
 
-/// Starts what a user's decorator reads once more, for a further pass; false if that cannot be.
-/// Empty if a chain's source is not such a decorator.
+/// Starts the input of a user's decorator once more, for a further pass; false if that is
+/// impossible. Empty if a chain's source is not such a decorator.
 using RewindInput = std::function<bool()>;
 
-/// Where a run of a chain begins.
+/// The start of a run of a chain.
 struct RunStart {
   std::uint64_t batch = 0;  ///< over all runs, of this one's batch number 0
-  PlanPosition mark{};      ///< only by index anything but the beginning, but for its outputs
+  PlanPosition mark{};      ///< other than the beginning only by index, except for its outputs
   std::string mix{};        ///< counts of a mixture's sets there (MixState); empty: by their number
   bool by_index = false;    ///< as it is read from there
   std::uint64_t source_pass = 0;  ///< of a data set whose passes differ, the first one (pass())
-  /// The position is of a chain that does something else with damage: what is left out may not meet
-  /// any that has no record's number, since the order after it is another one then.
+  /// The position is of a chain that does something else with damage: what is left out must have no
+  /// damage without a record's number, since the order after it would be another one.
   bool other_policy = false;
 };
 
@@ -50,17 +50,17 @@ class IndexedSource {
   /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error if it
   /// is of another mixture.
   std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
-  /// Throws Error if that is of another mixture, or one of other weights in a place where they do
-  /// not change. `mark`: where the batches after it start.
+  /// Throws Error if that is of another mixture, or of one with other weights at a place at which
+  /// they do not change. `mark`: the start of the batches after it.
   void CheckMix(const std::string& mix, const std::optional<PlanPosition>& mark) const;
   /// Passes of that cursor; 0: without end.
   std::uint64_t passes(std::size_t stages) const;
-  /// Where batch number `batch` (of `rows` places each) begins, over all passes. Only if batches
-  /// do not depend on what is in the records.
+  /// The begin of batch number `batch` (of `rows` places each), over all passes. Only if batches do
+  /// not depend on what is in the records.
   PlanPosition PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
   /// The same number, or that of the end if there are not so many batches.
   std::uint64_t BatchOrEnd(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
-  /// Where a run of a mixture that began at `begin`, in the state `mix`, stands `batches` later.
+  /// The place `batches` later of a run of a mixture that began at `begin`, in the state `mix`.
   PlanPosition PlaceBehind(const PlanPosition& begin, const std::string& mix, std::uint64_t batches,
                            std::uint64_t rows, bool drop_remainder);
   /// The state (MixState) that a mixture which began at `begin` goes on from at that place, as text
@@ -72,12 +72,12 @@ class IndexedSource {
   const std::vector<std::shared_ptr<const RecordSet>>& sets() const { return sets_; }
   /// Their files, one set's after the other's.
   const std::shared_ptr<const FileTable>& table() const { return table_; }
-  /// How the indexes were come by, in words; of those that have something to say the first one's.
+  /// How the indexes were found or made, in words: of the first that has something to say.
   std::string Describe() const;
   /// Rounded up; 1 if there are no records.
   std::uint64_t mean_record_bytes() const;
-  /// What is lost to all records of the files that pass `pass` of the cursor with the first
-  /// `stages` reads: no place of the order stands for it. `count` may be more than are listed.
+  /// What all records of the files lost that pass `pass` of the cursor with the first `stages`
+  /// reads: it has no place in the order. `count` may be more than are listed.
   struct Losses {
     std::vector<DamagedRange> ranges;
     std::uint64_t count = 0;
@@ -87,7 +87,7 @@ class IndexedSource {
   /// Rows of that pass by the files' indexes; of a mixture, and of passes without end that are
   /// joined into one, none.
   std::optional<std::uint64_t> RowsOf(std::uint64_t pass, std::size_t stages) const;
-  /// Whether the files are dealt out anew in each pass, and any has a row, whoever reads it: a pass
+  /// Whether the files are dealt out anew in each pass, and any rank's have a row: then a pass
   /// without one tells nothing of the others.
   bool HasOtherFilesInEachPass() const;
   /// Of rows by their numbers.
@@ -109,12 +109,12 @@ class IndexedSource {
 
   std::mutex mutex_;  ///< guards what follows
   std::unique_ptr<RowCursor> counting_;
-  std::string mix_begin_;  ///< where mix_ began
+  std::string mix_begin_;  ///< the begin of mix_
   MixChain mix_;
 };
 
-/// Of a source's files, pieces of which are read; of another source nothing. A file that is not
-/// there counts as an empty one. Throws Error if one cannot be read now, also after some tries.
+/// Of a source's files, of which it reads pieces; of another source nothing. A missing file counts
+/// as an empty one. Throws Error if one cannot be read now, even after some tries.
 DataFingerprint FingerprintOf(const SourceNode& source);
 
 }  // namespace ringfeed

@@ -65,7 +65,7 @@ void Ledger::NoteOpened(const IoChoice& choice) {
 }
 
 void Ledger::Add(const RowTally& before, const RowTally& now) {
-  // A rest that is dropped was on its way before.
+  // A dropped rest was counted as on its way before.
   const std::uint64_t dropped = now.dropped - before.dropped;
   records_.fetch_add(now.delivered - before.delivered + dropped, std::memory_order_relaxed);
   if (dropped != 0) dropped_.fetch_add(dropped, std::memory_order_relaxed);
@@ -115,7 +115,7 @@ void Ledger::TakeOff(const PlannedSums& sums) {
 }
 
 void Ledger::FillAtomics(PipelineStats* stats) const {
-  // What was parsed in vain may be taken off before it is counted.
+  // Records that were parsed for nothing may be taken off before they are counted.
   const auto records = static_cast<std::int64_t>(records_.load(std::memory_order_relaxed));
   stats->records = static_cast<std::uint64_t>(std::max<std::int64_t>(0, records));
   stats->payload_bytes = payload_bytes_.load(std::memory_order_relaxed);

@@ -19,8 +19,8 @@
 
 namespace ringfeed {
 
-/// The one account of a chain: what it read and what became of that. Kept for the chain's life:
-/// ReInit, Restore and SeekTo start another run, which goes on with the same ledger. Thread safe.
+/// The account of a chain: what it read, and what came of that. Kept for the chain's life: ReInit,
+/// Restore and SeekTo start another run, which goes on with the same ledger. Thread safe.
 class Ledger {
  public:
   /// Ranges that are listed; all are counted.
@@ -32,16 +32,16 @@ class Ledger {
     std::uint64_t filtered = 0;
     std::uint64_t truncated = 0;
     std::uint64_t reopened = 0;
-    std::int64_t lost_ranges = 0;  ///< less 0 if a later block has the range of a record
+    std::int64_t lost_ranges = 0;  ///< less than 0 if a later block has the range of a record
   };
-  /// What is counted when it comes up, and entered when its run is over.
+  /// Counts of a run that is over, entered at its end.
   struct RunTotals {
     std::uint64_t passes = 0;
     std::uint64_t read_bytes = 0;
     std::uint64_t grown_batches = 0;
     std::uint64_t late_wakes = 0;
   };
-  /// What became of a file.
+  /// What happened to a file.
   enum class FileFate : std::uint8_t { kRead = 1, kRefused = 2, kMissing = 4 };
 
   /// Files by the way in which each was opened last, an IoPath: not in the page cache, and in it.
@@ -49,13 +49,13 @@ class Ledger {
   using PathCounts = std::array<std::array<std::uint64_t, 2>, 4>;
 
   void Add(const Read& read);
-  /// What became of rows since the tally was `before`.
+  /// Adds the rows since the tally was `before`.
   void Add(const RowTally& before, const RowTally& now);
   /// A run is over.
   void Add(const RunTotals& totals);
-  /// Ranges that could not be read; `count` may be more than are listed.
+  /// Ranges that could not be read; `count` may be more than the list has.
   void NoteDamage(std::span<const DamagedRange> ranges, std::uint64_t count);
-  /// What is odd about files; listed once for each.
+  /// Warnings about files; each is listed once.
   void NoteWarnings(std::span<const DataWarning> warnings);
   /// A record that was to be delivered turned out damaged when it was parsed.
   void NoteSkipped(const DamagedRange& range, std::size_t payload_bytes);
@@ -68,14 +68,14 @@ class Ledger {
   void NoteFile(const std::string& name, FileFate fate);
   /// A file without a byte was read, which is a warning.
   void NoteEmpty(const std::string& name);
-  /// The same of one that cannot be read; nothing if that says nothing of the file.
+  /// The same for a file that cannot be read; nothing if that says nothing about the file.
   void NoteFile(const std::string& name, const Status& why_not);
   /// A file was opened: it is read, and how.
   void NoteOpened(const IoChoice& choice);
 
   /// Warnings so far, with those that came again.
   std::uint64_t warned() const { return warned_.load(std::memory_order_relaxed); }
-  /// The last one, as what a strict run ends with.
+  /// The last warning, as the failure of a strict run.
   Status LastWarning() const;
   /// Damaged records and ranges so far.
   std::uint64_t damaged() const { return damaged_.load(std::memory_order_relaxed); }

@@ -81,7 +81,7 @@ void ParserJudge::JudgeEnd() {
   const Status mistake = refusals_.End();
   if (mistake.ok()) return;
   change_status_([&](Status* status) {
-    // Of damage alone there may be too much, which it is not then.
+    // The run may have ended with too much damage: the mistake is the reason for that.
     if (status->ok() || status->code() == StatusCode::kDamaged) *status = mistake;
   });
 }

@@ -13,13 +13,13 @@
 
 namespace ringfeed {
 
-/// Has Refusals hear of a run's records in their order, wherever they are parsed: rows that are
-/// located as their block comes, by the planner; rows that are written without that in the order of
-/// their batches, so that batches done before their turn wait here.
+/// Tells Refusals of a run's records in their order, whichever thread parses them. Rows that are
+/// located as their block comes: by the planner. Rows that are written without that: in the order
+/// of their batches, so that batches done before their turn wait here.
 class ParserJudge {
  public:
   struct Options {
-    bool asked = false;           ///< whether a parser that fits no record is to be told at all
+    bool asked = false;           ///< whether to report a parser that fits no record
     bool by_batches = false;      ///< records are parsed as batches are written
     bool from_beginning = false;  ///< and all are read here: an end tells that there are no more
   };
@@ -30,7 +30,7 @@ class ParserJudge {
   /// called under a lock, in the order of the batches.
   ParserJudge(const Options& options, Put put, ChangeStatus change_status);
 
-  /// Whether why rows are refused is to be noted. Any thread.
+  /// Whether the reasons of refusals must be noted. Any thread.
   bool open() const { return refusals_.open(); }
   /// What a writer looks at; null if batches are not judged.
   const Refusals* of_batches() const { return options_.by_batches ? &refusals_ : nullptr; }
@@ -38,7 +38,7 @@ class ParserJudge {
   /// Whether the parser fits no record, as far as located blocks tell: the mistake, or OK. The
   /// planner's call.
   Status JudgeBlock(const Block& block);
-  /// A failure or an end that comes while the parser took no record so far: what is told then. The
+  /// The status to report for a failure or an end that comes before the parser took any record. The
   /// planner's call.
   Status EndOr(const Status& status);
 

@@ -1,5 +1,5 @@
-// Called by whichever thread has the plan's turn, one at a time: a worker that published a block,
-// or one that was asked to look. All members but passes_ended_ are that thread's while it has the
+// The thread that has the plan's turn calls this, one at a time: a worker that published a block,
+// or one that was asked to look. That thread owns all members except passes_ended_ while it has the
 // turn, and PlanTurn hands them over in order. Nothing here waits, allocates slabs or touches a
 // record's bytes: stages get references.
 
@@ -19,7 +19,7 @@ namespace ringfeed {
 
 namespace {
 
-/// For so many rows that come behind it a row may wait in the plan's stages.
+/// A row may wait in the plan's stages until so many later rows have come.
 std::uint64_t MostHeld(const ExecutionPlan& plan) {
   // Windows take out what is due once for so many rows.
   constexpr std::uint64_t kLate = 2 * std::uint64_t{WindowBuckets<RowRef>::kBucketPositions};
@@ -30,8 +30,8 @@ std::uint64_t MostHeld(const ExecutionPlan& plan) {
   return most;
 }
 
-/// So many rows in turn the ends of segments may drop though later ones are kept: where a segment
-/// ends in a pass differs from pass to pass, and a shuffle gives it other rows each time.
+/// The ends of segments may drop so many rows in turn though later ones are kept: the end of a
+/// segment differs from pass to pass, and a shuffle gives it other rows each time.
 std::uint64_t MostDropped(const ExecutionPlan& plan) {
   constexpr std::uint64_t kSegments = 1000;
   std::uint64_t most = 0;
@@ -63,7 +63,7 @@ void Planner::GoOn() {
     while (!host_->stopping() && !broken_ && PlanNext()) {
     }
   } catch (...) {
-    // Stages and sink stand in the middle of something. What writers have is good and goes out.
+    // Stages and sink are in an unfinished state. What writers have is good and goes out.
     broken_ = ended_ = true;
     host_->End(sink_->first_unfinished(), StatusOfThrown("the plan of the order failed"));
   }
@@ -72,7 +72,7 @@ void Planner::GoOn() {
 bool Planner::PlanNext() {
   const bool backlogged = sink_->Continue();
   host_->NoteBacklog(backlogged);
-  // What is held back behind a failure is let go of.
+  // What was held back after a failure is let go of.
   if (failure_stage_ != nullptr && failure_stage_->ended()) Finish(Status());
   if (backlogged || ended_) return false;
   if (const Status failure = host_->WorkerFailure(); !failure.ok()) {
@@ -172,8 +172,8 @@ void Planner::EnterBlock(const Block& block) {
                     block.truncated_rows, block.reopened};
   const std::size_t ranges = block.frame.damage.size();
   const std::size_t holes = block.rows() - block.good_rows;
-  // By index each range is of a record, and NoteLosses has the others. What fails in the order has
-  // no range.
+  // By index each range is a record's, and NoteLosses has the others. A record that fails in the
+  // order has no range.
   if (input_.chunks == nullptr && block.row_failures.empty() && (ranges > 0 || holes > 0)) {
     read.lost_ranges = static_cast<std::int64_t>(ranges + block.frame.more_holes) -
                        static_cast<std::int64_t>(holes);
@@ -211,7 +211,7 @@ void Planner::NoteOtherOrder(const std::string& file) {
       {file, -1, -1});
 }
 
-// No rank reads them: of several ranks over the same files the first one tells.
+// No rank reads them: if several ranks read the same files, the first one reports them.
 void Planner::NoteLosses() {
   if (input_.indexed == nullptr) return;
   const IndexedSource::Losses losses =
@@ -240,8 +240,8 @@ Status Planner::CheckSums(std::uint64_t passes_seen) const {
         all ? input_.indexed->RowsOf(pass, input_.stages_by_index) : std::nullopt;
     if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
   }
-  // Stages may hold rows back where the end of a pass is none to those behind them: then the end of
-  // all tells.
+  // Stages may hold rows back if the end of a pass is none to later stages: then the end of all
+  // tells.
   if (sink_->tally().passes == passes_seen) return {};
   return Ledger::Check(pass, rows_taken_, sink_->tally());
 }
@@ -267,7 +267,7 @@ Status Planner::WhyPassesAreVain() {
   if (!pass_.is_whole) return {};
   const Rank& rank = plan_.batch.rank;
   if (std::optional<std::uint64_t> rows = sink_->rows_of_dropped_pass()) {
-    // A rank knows its own rows alone, unless it has to look at all.
+    // A rank knows only its own rows, unless it has to look at all.
     if (input_.indexed != nullptr && rank.world_size > 1 && !plan_.looks_into_records()) {
       rows = input_.indexed->RowsOf(passes_ended() - 1, input_.stages_by_index);
     }
@@ -295,8 +295,8 @@ Status Planner::WhyNoRowCame() const {
     return Status(StatusCode::kInvalidArgument,
                   "passes without end over data without a single record");
   }
-  // The others' rows are not known here, but that the order has places: see ChunkPlan. Each of its
-  // batches is delivered, by itself or of padding alone.
+  // The rows of other ranks are not known here, only that the order has places: see ChunkPlan. If
+  // batches without rows go out, empty or padded, each batch of the order is delivered.
   if (plan_.shows_empty_batches() || plan_.batch.pad) return {};
   return Status(StatusCode::kInvalidArgument,
                 "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
@@ -307,7 +307,7 @@ Status Planner::WhyNoRowCame() const {
 bool Planner::BringsNothing() {
   const RowTally& now = sink_->tally();
   const PlanSink::Settled settled = sink_->settled();
-  // Behind the end of a pass that the sink sees nothing is held back.
+  // After the end of a pass that the sink sees nothing is held back.
   const bool is_apart = now.passes > pass_.before.passes;
   const bool is_quiet = pass_.is_whole && settled.kept == quiet_.kept &&
                         now.left_out == quiet_.since.left_out &&

@@ -1,10 +1,10 @@
-// The plan of a run: which block is next, and where the run ends.
+// The plan of a run: which block is next, and at which point the run ends.
 //
 // The run makes it before its threads start, and calls GoOn when there may be something to plan:
 // on the worker that finds that, never on two at once. Other threads may ask for passes_ended and
 // fails_in_order. What holds: GoOn does not wait. When it returns, there is nothing to plan, or
-// something must come back first, and whoever brings that asks for the plan again. The planner
-// touches no record's bytes and knows no thread.
+// something must come back first, and the thread that brings it asks for the plan again. The
+// planner touches no record's bytes and knows no thread.
 
 #pragma once
 
@@ -30,8 +30,8 @@
 
 namespace ringfeed {
 
-/// Whose block is planned next: lanes in turn, in a pass those that still have some of it. The
-/// planner's alone.
+/// Which lane's block is planned next: lanes in turn, in a pass those that still have some of it.
+/// Only the planner uses it.
 class LaneTurns {
  public:
   explicit LaneTurns(std::size_t lanes) : in_pass_(lanes, true) {}
@@ -43,7 +43,7 @@ class LaneTurns {
     while (!in_pass_[due_]) due_ = Next(due_);
     return due_;
   }
-  /// Without turns: where a look at all lanes begins.
+  /// Without turns: a look at all lanes begins here.
   std::size_t first_look() const { return due_; }
   /// The turn goes to the lane after this one.
   void EndTurn(std::size_t lane) { due_ = Next(lane); }
@@ -65,11 +65,11 @@ class LaneTurns {
   std::size_t due_ = 0;
 };
 
-/// The stages of a run's plan, each linked to the next, and the clock that they share. The
-/// planner's alone once it runs.
+/// The stages of a run's plan, each linked to the next, and the clock that they share. Only the
+/// planner uses it once it runs.
 class PlanStages {
  public:
-  /// Those that order rows; SetSink adds the last one. `start`: where the clock begins.
+  /// Those that order rows; SetSink adds the last one. `start`: the clock begins there.
   PlanStages(const ExecutionPlan& plan, const PlanPosition& start);
 
   void SetSink(std::unique_ptr<PlanSink> sink);
@@ -90,25 +90,25 @@ class PlanStages {
 };
 
 /// Decides which block is next, and hands its rows to the stages: takes turns with the lanes, ends
-/// passes, counts what it sees, and finds out where the run ends and why. It owns the stages and
-/// the account of the pass, and knows neither threads nor memory.
+/// passes, counts what it sees, and finds out when the run ends and why. It owns the stages and the
+/// account of the pass, and knows neither threads nor memory.
 ///
-/// Whichever thread finds something to plan calls it, one at a time (PlanTurn): a worker that
-/// published a block, or that was asked because a slot, memory or room for a delivery came back.
-/// It never waits: if it cannot go on it returns, and whoever changes that asks again
-/// (docs/internals/WAITING.md says who).
+/// A thread that finds something to plan calls it, one at a time (PlanTurn): a worker that
+/// published a block, or one that was asked because a slot, memory or room for a delivery came
+/// back. It never waits: if it cannot go on it returns, and the thread that changes that asks again
+/// (docs/internals/WAITING.md says which).
 class Planner {
  public:
-  /// What it needs of the run around it, beside what its last stage needs. All calls come
-  /// from the thread that runs the plan; none waits.
+  /// What it needs of the run around it, besides what its last stage needs. All calls come from the
+  /// thread that runs the plan; none waits.
   class Host : public PlanSink::Host {
    public:
     virtual bool stopping() const = 0;
     /// Whether NoteLeftOut was called.
     virtual bool HasLeftOut() const = 0;
-    /// Why a worker reads no more, which ends the run after what is planned; else OK.
+    /// Why a worker has stopped reading, which ends the run after what is planned; else OK.
     virtual Status WorkerFailure() const = 0;
-    /// The next block of the lane whose turn it is. Where there is none the lane's worker is told.
+    /// The next block of the lane whose turn it is. If there is none the lane's worker is told.
     virtual bool TakeDue(std::size_t lane, Block** block) = 0;
     /// The next block of any lane, if they have no turns.
     virtual bool TakeAny(std::size_t lane, Block** block) = 0;
@@ -121,11 +121,11 @@ class Planner {
     virtual void NoteBacklog(bool backlogged) = 0;
   };
 
-  /// What it plans, for the time of the run. Nothing is owned but the stages.
+  /// What it plans, for the time of the run. It owns only the stages.
   struct Input {
     const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
     std::size_t stages_by_index = 0;         ///< so many of these
-    RunStart start{};                        ///< where the run begins
+    RunStart start{};                        ///< the start of the run
     const IndexedSource* indexed = nullptr;  ///< null if records are read as files come
     ChunkPlan* chunks = nullptr;             ///< of `indexed`
     FileSchedule* schedule = nullptr;        ///< of files in their order
@@ -141,24 +141,23 @@ class Planner {
   /// a stage throws ends the run after what is planned.
   void GoOn();
 
-  /// The sums of all rows if the sink had all of them: what an end that is OK says. The sink's
-  /// host calls it, from within GoOn.
+  /// An end that is OK: checks the sums of all rows, if the sink had all of them. The sink's host
+  /// calls it, from within GoOn.
   Status CheckedEnd(const Status& given) const;
 
-  /// More damage than is allowed (max_damaged) has been met by now, in blocks or by writers; else
-  /// OK. Any thread.
+  /// The failure if more damage than max_damaged allows was found so far, in blocks or by writers;
+  /// else OK. Any thread.
   Status WhyTooMuchDamage() const;
 
   /// Passes over the source that ended, with those before the run's start. Any thread.
   std::uint64_t passes_ended() const { return passes_ended_.load(std::memory_order_relaxed); }
-  /// The same, of those that ended in front of a row that failed: what a shuffle holds of a pass
-  /// comes after its end. Any thread.
+  /// The same, for passes that ended before a row that failed: a shuffle may hold rows of a pass
+  /// until after its end. Any thread.
   std::uint64_t passes_come() const {
     const std::uint64_t ended = passes_ended();
     return failure_stage_ == nullptr ? ended : std::min(ended, failure_stage_->failed_pass());
   }
-  /// Whether a row that fails ends the order at its place in it, and not at its block's. Any
-  /// thread.
+  /// Whether a row that fails ends the order at its own place, and not at its block's. Any thread.
   bool fails_in_order() const { return failure_stage_ != nullptr; }
   /// Payload bytes of all blocks that were planned. Within GoOn, and with no planner at work.
   std::uint64_t bytes_taken() const { return bytes_taken_; }
@@ -182,7 +181,7 @@ class Planner {
   bool TakeBlock(Block** block);
   void PlanBlock(Block* block);
   void HandOn(Block* block);
-  /// Whether the block ends a turn, a pass or the run. It is gone: these are what it said.
+  /// What a block ends: a turn, a pass or the run. A copy, since the block is gone.
   struct BlockEnds {
     std::size_t lane;
     bool turn;
@@ -193,7 +192,7 @@ class Planner {
   };
   void Follow(const BlockEnds& ends);
   void NoteWarnings(std::span<const DataWarning> warnings);
-  /// Of a strict run, the warning that ends it behind that block: its own, or at the end of a pass
+  /// Of a strict run, the warning that ends it after that block: its own, or at the end of a pass
   /// that of a file without a block.
   Status WhyNotStrict(const BlockEnds& ends) const;
   /// Enters what a block brings into the ledger.
@@ -201,22 +200,23 @@ class Planner {
   /// Whether all rows of the pass that ended were read, and all rows so far came to the end of the
   /// plan, if it saw that end: before, it had seen `passes_seen`.
   Status CheckSums(std::uint64_t passes_seen) const;
-  /// What no place of the order by index stands for, at the beginning of each pass.
+  /// Notes losses that have no place in the order by index, at the beginning of each pass.
   void NoteLosses();
-  /// Damage in `file` was met in what a run leaves out that goes on from a chain of another policy.
+  /// Damage in `file` was met in what a run leaves out that continues a chain of another policy.
   void NoteOtherOrder(const std::string& file);
   void EndPass();
-  /// Why further passes over these data, which are to be without end, would bring nothing; or OK.
+  /// Why further passes over these data, which have no end, would bring nothing; or OK.
   Status WhyPassesAreVain();
-  /// The same of a pass without a row for this rank, or whose rows all came to nothing.
+  /// The same for a pass without a row for this rank, or whose rows all came to nothing.
   Status WhyNoRowCame() const;
-  /// What is known of passes that brought nothing so far. A pass that is joined to the next one may
-  /// be held back by stages, and dropped later.
+  /// What is known of passes that brought nothing so far. Stages may hold back a pass that is
+  /// joined to the next one, and drop it later.
   struct Quiet {
-    RowTally since{};                        ///< of the sink, as it began: at the end of a pass
+    RowTally since{};                        ///< the sink's tally when this began, at the end of a
+                                             ///< pass
     std::uint64_t kept = 0;                  ///< as PlanSink::Settled, then
     std::uint64_t from = 0;                  ///< rows_kept_ then
-    std::optional<std::uint64_t> a_pass{};   ///< rows_kept_ behind the first pass of it
+    std::optional<std::uint64_t> a_pass{};   ///< rows_kept_ after its first pass
     std::optional<std::uint64_t> to_come{};  ///< RowTally::rows once all of that pass came
   };
   /// At the end of each pass: whether all of a pass came to its end, and none of its rows is
@@ -224,10 +224,10 @@ class Planner {
   bool BringsNothing();
   /// Whether a later pass reads files that this one did not: other ranks' share.
   bool GetsOtherFiles() const;
-  /// Whether this pass met nothing at all, and so will the others.
+  /// Whether this pass found nothing at all, so that later ones will not either.
   bool IsLikeAllPasses() const;
   void Finish(const Status& status);
-  /// The same with what has no place in the order: nothing that a shuffle holds is delivered.
+  /// Ends with a failure that has no place in the order: nothing that a shuffle holds is delivered.
   void FinishWithoutPlace(const Status& why);
 
   const Input input_;
@@ -240,7 +240,7 @@ class Planner {
   const std::uint64_t damaged_before_;  ///< by earlier runs
   LaneTurns turns_;
   Pass pass_;
-  Status other_order_;                ///< why what is left out was not delivered like this
+  Status other_order_;                ///< why what is left out was delivered in another order
   const std::uint64_t most_held_;     ///< rows that the stages hold back
   const std::uint64_t most_dropped_;  ///< rows that they may drop in turn, and keep others
   Quiet quiet_;

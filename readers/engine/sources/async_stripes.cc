@@ -25,7 +25,7 @@ class AsyncStripes final : public StripeReader {
  private:
   enum class Step : std::uint8_t { kDone, kAgain, kWait };
 
-  /// Room behind a stripe for the record that straddles its end.
+  /// Room after a stripe for the record that straddles its end.
   static constexpr std::size_t kRoomBytes = 256 * 1024;
 
   bool RequestBuffers(Block* block);
@@ -35,7 +35,7 @@ class AsyncStripes final : public StripeReader {
   Step MoveToLargeBuffer(Block* block, std::uint64_t need_end);
   void TakeCurrent(Block* block);
   void LetGoOfNext();
-  /// Reads again what the medium did not give of a buffer, but for what cannot be read.
+  /// Reads again what the medium did not give of a buffer, except what cannot be read.
   void Mend(ReadBuffer* buffer);
 
   std::uint64_t AlignedDown(std::uint64_t offset) const {
@@ -47,7 +47,7 @@ class AsyncStripes final : public StripeReader {
   std::unique_ptr<ReadBuffer> next_;
 };
 
-// Whether anything in the run belongs to the block.
+// Whether the block has any bytes of the run.
 bool HasFramedOf(const Block& block, const SlabRun& run) {
   return std::any_of(block.framed.begin(), block.framed.end(), [&](const Block::Framed& framed) {
     return framed.bytes.data() >= run.data && framed.bytes.data() < run.data + run.bytes;
@@ -141,7 +141,7 @@ AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need
   if (!next_->complete()) return Step::kWait;
   Mend(next_.get());
   if (next_->valid_end < need_end && leaves_sums_from_ != FrameInput::kLeavesNone) {
-    leaves_sums_from_ = FrameInput::kLeavesNone;  // then it needs less, perhaps
+    leaves_sums_from_ = FrameInput::kLeavesNone;  // the framer may then need less
     return Step::kAgain;
   }
   if (next_->valid_end < need_end) {
@@ -163,7 +163,7 @@ AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need
   return Step::kAgain;
 }
 
-// What stands in memory already is moved, and the rest is read behind it.
+// Moves what is in memory already, and reads the rest after it.
 AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t need_end) {
   if (next_ != nullptr && !next_->complete()) return Step::kWait;
   if (next_ != nullptr) Mend(next_.get());
@@ -188,7 +188,7 @@ AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t n
     context_->arena->Free(current_->run);
   }
   current_ = std::move(large);
-  // What it has behind this record comes next.
+  // What it has after this record comes next.
   if (next_ != nullptr && next_->end <= end) LetGoOfNext();
   return Step::kAgain;
 }

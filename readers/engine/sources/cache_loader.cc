@@ -50,7 +50,7 @@ CacheLoader::Loaded CacheLoader::Load(std::size_t file, std::uint64_t bytes) {
   posix_fadvise(descriptor_, static_cast<off_t>(asked_), static_cast<off_t>(loaded.bytes),
                 POSIX_FADV_WILLNEED);
   asked_ += loaded.bytes;
-  // What is owed beyond a step is not kept: reads that come all at once do not bring a flood.
+  // Bytes owed beyond a step are dropped: reads that come all at once must not bring a flood.
   owed_bytes_.store(0, std::memory_order_relaxed);
   if (asked_ < file_bytes_) return loaded;
   loaded.whole = file_;
@@ -78,7 +78,7 @@ bool CacheLoader::Begin(std::size_t number) {
   if (data.source != nullptr || data.bytes == 0) return false;
   descriptor_ = open(data.name.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   struct stat stat {};
-  // Whoever reads it says what is wrong.
+  // The lane that reads it says what is wrong.
   if (descriptor_ < 0 || fstat(descriptor_, &stat) != 0 || !S_ISREG(stat.st_mode)) {
     End();
     return false;

@@ -16,13 +16,13 @@ namespace ringfeed {
 /// Brings the cold files of a table into the page cache, one after the other, while pieces of them
 /// are read past it: each byte that is read brings kLoadedPerByte more. So most of a first pass in
 /// any order comes from the cache already, and all of the later ones. Nothing is loaded if there is
-/// no room for all files. Called by those who read, any number of threads: one of them at a time
-/// asks the kernel for some, and none waits for another.
+/// no room for all files. Reading threads call it, any number of them: one at a time asks the
+/// kernel for some, and none waits for another.
 class CacheLoader {
  public:
   struct Loaded {
     std::uint64_t bytes = 0;           ///< what was asked for
-    std::optional<std::size_t> whole;  ///< the file that has been asked for as a whole with that
+    std::optional<std::size_t> whole;  ///< the file that this request completed
   };
 
   CacheLoader(std::shared_ptr<const FileTable> table, std::shared_ptr<CacheRoom> room);
@@ -30,17 +30,17 @@ class CacheLoader {
   CacheLoader(const CacheLoader&) = delete;
   CacheLoader& operator=(const CacheLoader&) = delete;
 
-  /// So many bytes of the file are about to be read past the cache. If no other is on its way, it
-  /// is the next to come.
+  /// So many bytes of the file are about to be read past the cache. If no other file is being
+  /// loaded, this one is next.
   Loaded Load(std::size_t file, std::uint64_t bytes);
 
  private:
   static constexpr std::uint64_t kLoadedPerByte = 2;
-  /// More are not asked for in a call: it takes as long as the disk for them, if that has much to
-  /// do.
+  /// Most bytes that one call asks for. If the disk is busy, a call takes as long as the disk needs
+  /// for them.
   static constexpr std::uint64_t kMostStepBytes = std::uint64_t{8} << 20;
 
-  /// Whether a file is on its way: that one, or the next that is cold and was not yet.
+  /// Whether a file is being loaded: the current one, or else the next cold one that was not.
   bool FindOne(std::size_t file);
   bool Begin(std::size_t file);
   void End();

@@ -10,7 +10,7 @@ namespace ringfeed {
 
 namespace {
 
-/// As many files say how large all are: on a network each look takes long.
+/// The sizes of so many files give an estimate for all: on a network each look takes long.
 constexpr std::size_t kMostLookedAt = 64;
 
 }  // namespace

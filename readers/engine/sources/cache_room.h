@@ -11,9 +11,9 @@
 
 namespace ringfeed {
 
-/// Which of a chain's files are read through the page cache, since they will be read again and
-/// memory has room for them. Others are read past it: files that push each other out of the cache
-/// cost its pages and give nothing. Thread safe.
+/// Chooses which of a chain's files are read through the page cache: those that will be read again,
+/// if memory has room for them. Others are read past it: files that push each other out of the
+/// cache cost its pages and give nothing. Thread safe.
 class CacheRoom {
  public:
   enum class Taken : std::uint8_t {
@@ -22,12 +22,12 @@ class CacheRoom {
     kAgain,  ///< it has had since an earlier call
   };
 
-  /// `bytes`: room there is; by default half of the memory that is available at the first call.
+  /// `bytes`: the room; by default half of the memory that is available at the first call.
   explicit CacheRoom(std::optional<std::uint64_t> bytes = std::nullopt) : bytes_(bytes) {}
 
   Taken Take(const std::string& name, std::uint64_t bytes);
-  /// Whether there is room for all of so many files, by the sizes of some of them, if as many
-  /// again stand in the same memory for each of `ranks`. Only the first call looks at any.
+  /// Whether there is room for all of so many files, by the sizes of some of them, if each of
+  /// `ranks` has as many in the same memory. Only the first call looks at the files.
   bool HasRoomForAll(std::size_t files,
                      const std::function<const std::string&(std::size_t file)>& name,
                      std::size_t ranks = 1);
@@ -49,8 +49,8 @@ struct FileRereads {
   bool read_before = false;  ///< by a run of the same chain: there may be more
   std::size_t ranks = 1;     ///< whose files differ, on machines that may be this one
 
-  /// Whether it pays to load a file in that pass. That takes more than to read past the cache: two
-  /// passes without the disk pay for it.
+  /// Whether loading a file in that pass pays off. Loading costs more than reading past the cache:
+  /// two later passes without the disk make up for it.
   bool PayFor(std::uint64_t pass) const { return passes == 0 || pass + 2 < passes || read_before; }
 };
 

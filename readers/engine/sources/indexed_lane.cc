@@ -11,7 +11,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kMostParts = 64;
-/// Shorter records are fetched when they are pointed at, or when they are framed.
+/// Shorter records are fetched when they are located or framed.
 constexpr std::size_t kWorthFetching = 4096;
 constexpr std::size_t kMostFetched = 256 * 1024;
 
@@ -134,7 +134,7 @@ bool IndexedLane::Fill(Block* block) {
     return true;
   }
   ReadAhead();
-  assert(!parts_.empty());  // behind the end nobody asks
+  assert(!parts_.empty());  // nobody asks after the end
   Part* const part = parts_.front().get();
   if (!part->fetch.Finish(&part->needed)) return false;
   FillFrom(part, block);

@@ -3,8 +3,8 @@
 // The run makes it before its threads start. From then on only the worker that owns the lane calls
 // it. It shares the ChunkPlan and the opened files with other lanes; both are thread safe. What
 // holds: rows leave in the order of their chunk, and the block with the last of them ends the turn.
-// parts_ stand in that order too, and only the first is handed out. What is read ahead of it is
-// bounded (Options::ahead_bytes), but for one part.
+// parts_ have that order too, and only the first is handed out. What is read ahead of it is bounded
+// (Options::ahead_bytes), except for one part.
 
 #pragma once
 
@@ -25,9 +25,8 @@
 namespace ringfeed {
 
 /// Records by their numbers, in the order of a ChunkPlan: each turn is a chunk, in one block or
-/// several. Rows that cannot be had are failures or, if damage is skipped, null spans with a
-/// range each; places without a row (kNoRow) are null spans alone. Blocks know the numbers of their
-/// rows.
+/// several. Rows that cannot be had are failures or, if damage is skipped, null spans with a range
+/// each; places without a row (kNoRow) are only null spans. Blocks know the numbers of their rows.
 class IndexedLane final : public Lane {
  public:
   struct Options {
@@ -55,7 +54,7 @@ class IndexedLane final : public Lane {
     Status status;  ///< after the rows
     std::size_t record_bytes = 0;
     /// What it counts as while it waits: rows that are read once and delivered many times take no
-    /// memory, but time to be planned.
+    /// memory, but time in the plan.
     std::size_t ahead_bytes() const { return std::max(fetch.memory_bytes(), record_bytes); }
   };
 
@@ -63,11 +62,11 @@ class IndexedLane final : public Lane {
   bool HasRows();
   void UseRows(std::size_t count);
   bool FillDirectly(Block* block);
-  /// Null if a file can be opened only once parts before it are done with theirs.
+  /// Null if a file can be opened only after earlier parts are done with theirs.
   std::unique_ptr<Part> PlanPart();
   /// Makes the next part and requests its reads. False if it has to wait for memory.
   bool MakePart();
-  /// Makes parts until as much as may be is requested: one at least.
+  /// Makes parts until as much as allowed is requested, at least one.
   void ReadAhead();
   void FillFrom(Part* part, Block* block);
   void LookAhead();

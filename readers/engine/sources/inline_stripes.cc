@@ -14,7 +14,7 @@ namespace ringfeed {
 namespace {
 
 /// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,
-/// and no record is ever moved, since the next block lands right behind it.
+/// and no record is ever moved, since the next block lands right after it.
 class InlineStripes : public StripeReader {
  public:
   using StripeReader::StripeReader;
@@ -22,39 +22,37 @@ class InlineStripes : public StripeReader {
   bool ReadPart(Block* block) override;
 
  protected:
-  /// Fills `to` with what stands at `offset`, where the call before ended. *got is less where the
-  /// file ends, or with a failure.
+  /// Fills `to` with the bytes at `offset`, the end of the call before. *got is less at the end of
+  /// the file, or with a failure.
   virtual Status ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got);
-  /// Whether ReadMore goes on behind its failure, with bytes that do not follow those before it;
-  /// *loss is what is to be said of that.
+  /// Whether ReadMore goes on after its failure, with bytes that do not follow those before it;
+  /// *loss then gets the text for that.
   virtual bool Resume(std::string* /*loss*/) { return false; }
-  /// Behind a failure of ReadMore in front of `end`: from where on what it gave is not to be
-  /// trusted (`end`: all of it is), part of it framed into `block`; *why gets what is to be said of
-  /// that.
+  /// After a failure of ReadMore before `end`: the place from which on the bytes that it gave are
+  /// not to be trusted (`end`: all are). A part of them was framed into `block`; *why gets the text
+  /// for that.
   virtual std::uint64_t DoubtfulFrom(const Block& /*block*/, std::uint64_t end,
                                      std::string* /*why*/) const {
     return end;
   }
 
  private:
-  /// Behind a stripe's end this much more is read at once, for the record that straddles it.
+  /// After a stripe's end this much more is read at once, for the record that straddles it.
   static constexpr std::size_t kSlackBytes = 4096;
-  /// As much at most is left for that where lengths cannot be checked against the end.
+  /// At most so much room is left for that if lengths cannot be checked against the end.
   static constexpr std::size_t kMostRoomBytes = std::size_t{4} << 20;
 
   void ReadRecords(Block* block);
   /// Starts a run with what the part before read and did not frame.
   bool StartRun(Block* block, std::size_t planned);
-  /// One read and one framing. False where the part is at its end.
+  /// One read and one framing. False if the part is at its end.
   bool ReadOnce(Block* block, std::uint64_t part_end);
-  /// No more came behind `end`. True where it is damage to be skipped, and there is something
-  /// behind it.
+  /// No more came after `end`. True if it is damage to be skipped, and something follows it.
   bool PassFailure(Block* block, std::uint64_t end, const Status& failure);
-  /// Makes room behind the unfinished record, of which `need` bytes are wanted, or moves it to a
+  /// Makes room after the unfinished record, of which `need` bytes are wanted, or moves it to a
   /// larger run.
   bool Grow(Block* block, std::size_t need);
-  /// Whether the stripe that was just framed is the file's last is not known before its end is
-  /// seen.
+  /// Looks for the file's end: before it is seen, the stripe that was just framed may be the last.
   void LookForEnd(Block* block);
   std::size_t used() const {
     assert(position_ >= base_);
@@ -108,8 +106,8 @@ bool InlineStripes::StartRun(Block* block, std::size_t planned) {
 bool InlineStripes::Grow(Block* block, std::size_t need) {
   const std::size_t before = used();
   const std::size_t have = fill_ - before;
-  // A length that can be checked against no end is believed as far as bytes come: one that nothing
-  // stands behind takes no memory.
+  // If no end is known to check a length against, it is believed only as far as bytes come: so a
+  // false length takes no memory.
   if (file_bytes_ == kUnknownSize) {
     need = std::min(need, std::max(2 * have, context_->options->io.block_bytes));
   }
@@ -118,7 +116,7 @@ bool InlineStripes::Grow(Block* block, std::size_t need) {
   if (!larger) return false;
   std::copy_n(run_.data + before, have, larger.data);
   if (before > 0) {
-    // Records that overlap reach behind what was consumed.
+    // Records that overlap reach past what was consumed.
     block->runs.push_back(context_->trim ? context_->arena->Trim(run_, fill_) : run_);
   } else {
     context_->arena->Free(run_);  // nothing of it was framed
@@ -142,7 +140,7 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
   if (!failure.ok()) leaves_sums_from_ = FrameInput::kLeavesNone;
   const std::size_t need =
       FrameAround(block, {run_.data + used(), fill_ - used()}, part_end, ended);
-  // What stands behind this part comes first: the next part meets the failure again.
+  // What follows this part's end comes later: the next part meets the failure again.
   if (!failure.ok()) return position_ < part_end && PassFailure(block, base_ + fill_, failure);
   if (got < ask && base_ + fill_ < file_bytes_) {
     NoteShortFile(block, base_ + fill_);
@@ -159,16 +157,16 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
 }
 
 bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& failure) {
-  if (!block->status.ok()) return false;  // a record before it failed, which ends the file
+  if (!block->status.ok()) return false;  // an earlier record failed, which ends the file
   const OpenOptions& options = *context_->options;
   std::string doubt;
   const std::uint64_t doubtful = std::min(position_, DoubtfulFrom(*block, end, &doubt));
   std::unique_ptr<Framer> framer;
   if (options.on_damage == OnDamage::kSkip) {
     const std::uint64_t at = position_;
-    Frame(block, {}, at, true);     // to be told of what it was passing over
+    Frame(block, {}, at, true);     // tells what it was passing over
     block->frame.warnings.clear();  // this is not the file's end
-    // Of a file whose size is known the framer takes that for its end, and says that it shrank.
+    // If the file's size is known the framer takes that for its end, and says that it shrank.
     if (file_bytes_ != kUnknownSize) {
       std::erase_if(block->frame.damage,
                     [at](const DamagedRange& range) { return range.begin >= at; });
@@ -208,7 +206,7 @@ void InlineStripes::LookForEnd(Block* block) {
   std::size_t got = 0;
   const Status failure = ReadMore(position_, unused_, &got);
   unused_.resize(got);
-  if (got > 0) return;  // a failure is met again
+  if (got > 0) return;  // the next read meets the failure again
   if (failure.ok()) {
     SetEnd(position_);
     Frame(block, {}, position_, true);
@@ -217,8 +215,7 @@ void InlineStripes::LookForEnd(Block* block) {
   }
 }
 
-/// Stripes of what a compressed file holds. Their offsets are those of the
-/// decompressed bytes.
+/// Stripes of the content of a compressed file. Their offsets are those of the decompressed bytes.
 class DecompressedStripes final : public InlineStripes {
  public:
   /// The file had so many bytes when it was scheduled.
@@ -264,7 +261,7 @@ class DecompressedStripes final : public InlineStripes {
   }
 
  private:
-  /// Whole members may be gone, or all of them: their absence is no damage of what is left.
+  /// Whole members may be missing, or all of them: that is no damage of what is left.
   Status WhyShort() const {
     if (file_->size() >= scheduled_bytes_) return {};
     return Status(StatusCode::kTruncated, "the file ends at " + std::to_string(file_->size()) +

@@ -13,18 +13,18 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// What is handed on together, where nothing is waited for in between.
+// So much is handed on together, if there is no wait in between.
 constexpr std::size_t kMostInstances = 64;
 constexpr std::size_t kMostRecords = 4096;
 constexpr std::size_t kMostBytes = 256 * 1024;
 constexpr std::chrono::milliseconds kLongest{1};
-// The clock is looked at so often.
+// How many records pass between looks at the clock.
 constexpr std::size_t kRecordsPerLook = 16;
 
 constexpr const char* kReader = "the reader";
 constexpr const char* kWhyInOrder = "compressed: read inline from start to end";
 
-// What a user's reader returned, or why it is none of what it may return.
+// Returns what a user's reader returned, or why it may not return that.
 ReadResult Checked(const std::string& name, ReadResult result, Status* status) {
   switch (result) {
     case ReadResult::kRecord:
@@ -41,7 +41,7 @@ ReadResult Checked(const std::string& name, ReadResult result, Status* status) {
   return ReadResult::kFailed;
 }
 
-// What Ready throws is a failure behind the rows before it.
+// What Ready throws is a failure after the rows before it.
 template <typename User>
 bool IsReady(const std::string& name, const User& user, Block* block) {
   bool ready = false;
@@ -51,7 +51,7 @@ bool IsReady(const std::string& name, const User& user, Block* block) {
   return ready;
 }
 
-// Starts the next pass of what `name` says by rewind(), or fails the block.
+// Starts the next pass of the reader `name` by rewind(), or fails the block.
 template <typename Rewind>
 bool BeginAgain(const std::string& name, Rewind&& rewind, Block* block) {
   bool began = false;
@@ -92,7 +92,7 @@ ReadResult InstanceLane::Next(Instance* instance, Status* status) {
   ReadResult result = ReadResult::kFailed;
   const Status thrown = CallUser(
       kReader, [&] { result = source_->ReadNext(instance, stop_, status); },
-      ThrownError::kKeepsStatus);  // of a chain that it reads: as that says it
+      ThrownError::kKeepsStatus);  // a chain that it reads gives its own status
   if (!thrown.ok()) *status = thrown;
   result = thrown.ok() ? Checked(kReader, result, status) : ReadResult::kFailed;
   if (result == ReadResult::kFailed && status->ok()) {
@@ -108,7 +108,7 @@ ReadResult InstanceLane::Next(Instance* instance, Status* status) {
 bool InstanceLane::Fill(Block* block) {
   if (pass_ended_ && !StartPass(block)) return true;
   const InputTimer timer(*context_->read_clock, *context_->wait_clock);
-  // They stand still: records point at them.
+  // They must not move: records point at them.
   block->instances.reserve(kMostInstances);
   block->first_record = records_;
   const LaneRoom room = room_ ? room_() : LaneRoom();
@@ -148,7 +148,7 @@ FileLane::FileLane(std::size_t index, FileSchedule* schedule, const SourceNode& 
 
 bool FileLane::Fill(Block* block) {
   if (reader_ == nullptr && user_lane_ == nullptr) {
-    if (turns_left_ > 0) {  // of a file that had less to give than was scheduled
+    if (turns_left_ > 0) {  // of a file that had less than was scheduled
       --turns_left_;
       return true;
     }
@@ -182,8 +182,8 @@ bool FileLane::Fill(Block* block) {
   return true;
 }
 
-// A file whose turns are known takes as many, also where it has become another one since they were
-// counted: what other lanes read, and what they wait for, was decided by them.
+// A file with a known number of turns takes that many, even if another file has its name since they
+// were counted: other lanes' reads and waits depend on the number.
 void FileLane::EndTurn(bool file_ends, Block* block) {
   if (tells_turns_) {
     schedule_->EndTurn(index_, file_ends);
@@ -196,7 +196,7 @@ void FileLane::EndTurn(bool file_ends, Block* block) {
 
 namespace {
 
-// What was appended to a file no pass reads. Of a longer file in its place the end would be lost.
+// No pass reads bytes that were appended to a file. If another file is longer, its end is lost.
 Status CheckScheduled(const Assignment& assignment, const InputFile& file) {
   const bool is_same = assignment.inode == 0 || assignment.inode == file.state().inode;
   if (is_same || file.size() <= assignment.bytes) return {};
@@ -267,7 +267,7 @@ OpenRules FileLane::RulesFor(const Assignment& assignment) const {
     const auto name = [this](std::size_t file) -> const std::string& {
       return schedule_->name(file);
     };
-    // What was loaded before and is cold again was pushed out, and would be once more.
+    // A file that was loaded before and is cold again was pushed out, and would be once more.
     return room.HasRoomForAll(schedule_->files(), name, rereads_.ranks) &&
            room.Take(assignment.name, bytes) == CacheRoom::Taken::kNew;
   };
@@ -315,7 +315,7 @@ void FileLane::Fail(const Assignment& assignment, const Status& status, Block* b
     block->Deny(status);
     return;
   }
-  // What is not supported is no damage.
+  // An unsupported file is not damaged.
   if (context_->options->on_damage == OnDamage::kFail ||
       status.code() == StatusCode::kUnsupported) {
     block->status = status;
@@ -400,7 +400,7 @@ bool RecordLane::Fill(Block* block) {
       block->pass_ends = pass_ended_ = true;
     } else if (result == ReadResult::kFailed) {
       const std::uint64_t number = records_ + records.size();
-      // One that names a file counts from its start, not from the data set's.
+      // A place with a file counts from that file's start, not from the data set's.
       block->status =
           status.place().file.empty()
               ? status.WithPlace({block->file_name, -1, static_cast<std::int64_t>(number)})

@@ -32,14 +32,14 @@ class Lane {
   virtual bool Fill(Block* block) = 0;
   /// Bytes in memory that the next block will start with, to be fetched ahead; may be empty.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
-  /// Whether the last Fill could not go on before other lanes got further, not for the medium.
+  /// Whether the last Fill had to wait for other lanes, not for the medium.
   virtual bool was_held_up() const { return false; }
-  /// The same, and they have not yet.
+  /// The same, and they have not got further yet.
   virtual bool waits() const { return false; }
-  /// Whether blocks come out of memory without waiting, and their bytes were looked at: then they
-  /// are in the cache, and nothing is gained by an early start.
+  /// Whether blocks come out of memory without waiting, and all their bytes were read: then they
+  /// are in the cache, and an early start gains nothing.
   virtual bool frames_hot() const { return false; }
-  /// Fill is not called again. It keeps nothing that other chains may wait for.
+  /// Fill is not called again. It must keep nothing that other chains may wait for.
   virtual void LetGo() {}
 };
 
@@ -48,7 +48,7 @@ struct LaneRoom {
   std::uint64_t records = ~std::uint64_t{0};
   std::uint64_t bytes = ~std::uint64_t{0};
 };
-/// Asked once for a block; empty: any amount.
+/// Called once for a block; empty: any amount.
 using AskForRoom = std::function<LaneRoom()>;
 
 /// Instances of a user's reader, as rows.
@@ -96,7 +96,7 @@ class FileLane final : public Lane {
   /// The same for a file of a registered format.
   bool OpenByUser(const Assignment& assignment, Block* block);
   bool FillByUser(Block* block);
-  /// After the block in which a turn of the file ended.
+  /// Call after the block in which a turn of the file ended.
   void EndTurn(bool file_ends, Block* block);
   void Fail(const Assignment& assignment, const Status& status, Block* block);
 
@@ -114,7 +114,7 @@ class FileLane final : public Lane {
   bool frames_hot_ = false;        ///< of the file opened last
   std::uint32_t file_index_ = 0;   ///< of the file that is being read, in the list
   bool tells_turns_ = false;       ///< the same: the schedule does not know its stripes
-  std::uint64_t turns_left_ = 0;   ///< that it has by the schedule; 0 if that does not know
+  std::uint64_t turns_left_ = 0;   ///< that the schedule gives it; 0 if the schedule does not know
   bool waiting_ = false;           ///< the schedule does not know this lane's next file yet
   std::uint64_t waits_since_ = 0;  ///< the schedule's version then
 };
@@ -123,7 +123,7 @@ class FileLane final : public Lane {
 class StreamLane final : public Lane {
  public:
   struct Ends {
-    bool outlived = false;      ///< breaking off is damage, and not the failure of everything
+    bool outlived = false;      ///< a break is damage, and not the failure of everything
     bool may_be_empty = false;  ///< it need not tell a format if nothing comes
   };
   /// `number`: of the stream among the chain's.
@@ -139,22 +139,22 @@ class StreamLane final : public Lane {
   void StartDecompressing(Compression compression);
   bool ReadSome(Block* block);
   bool NoteFailure(const Status& status, Block* block);
-  /// With what follows a loss, if anything does; *loss then says where.
+  /// Goes on with what follows a loss, if anything does; *loss then tells the place.
   void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
-  /// Of a stream that is opened again damage is skipped whatever is asked for: if the next
-  /// writer comes before the end of the last one was seen, a record that was cut looks like that.
+  /// For a stream that is opened again damage is skipped, whatever is asked for: if the next writer
+  /// comes before the end of the last one was seen, a record that was cut looks like that.
   OnDamage on_damage() const { return reopens_ ? OnDamage::kSkip : context_->options->on_damage; }
   void FrameSome(Block* block);
   /// The block gets what was framed; the rest is kept.
   void TakeFramed(std::size_t bytes, Block* block);
-  /// Makes run_ so large, at least. False if there is no memory: then the block has a failure.
+  /// Makes run_ at least so large. False if there is no memory: then the block has a failure.
   bool MakeRoom(std::size_t bytes, Block* block);
-  /// Reads from the stream itself. If nobody sends again, that is its end.
+  /// Reads from the stream itself. If no writer comes again, that is its end.
   Status ReadStream(std::span<std::byte> buffer, std::size_t* got);
-  /// At the end: whether the stream was opened once more. What was left of a record is damage.
+  /// At the end: whether the stream was opened once more. The rest of a record is damage.
   bool Reopen(Block* block);
-  /// Makes a failure that ends this stream alone damage.
+  /// Makes a failure that ends only this stream damage.
   void Outlive(Block* block);
   void FillSome(Block* block);
   /// Whether nothing more comes, and the framer knows it.
@@ -172,9 +172,9 @@ class StreamLane final : public Lane {
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
   std::unique_ptr<DecompressedReader> decompressed_;  ///< of a compressed stream
-  DoubtfulRecords doubtful_;                          ///< likewise
+  DoubtfulRecords doubtful_;                          ///< of a compressed stream
   std::span<const std::byte> carry() const { return {run_.data, carried_}; }
-  SlabRun run_;                 ///< what is read comes here
+  SlabRun run_;                 ///< what is read goes here
   std::size_t carried_ = 0;     ///< bytes of it that no framed record has taken yet
   std::uint64_t position_ = 0;  ///< offset of its first byte in the stream, decompressed
   std::uint64_t records_ = 0;   ///< framed so far, damaged ones too

@@ -41,7 +41,7 @@ std::size_t MostOpen() {
   return static_cast<std::size_t>(std::clamp(limit.rlim_cur / 2, kLeast, kMost));
 }
 
-// An index says where the records of one file are, and nothing of another one under its name.
+// An index tells the places of records in one file, and nothing about another one of that name.
 OpenInputResult Known(const DataFile& data, OpenInputResult opened) {
   if (!opened.status.ok()) return opened;
   Status status = CheckOpened(data, *opened.file);
@@ -62,7 +62,7 @@ OpenedFiles::OpenedFiles(std::shared_ptr<const FileTable> table, const IoOptions
       direct_(std::move(direct)),
       rows_(*table_),
       reads_(table_->files()) {
-  // A path that is asked for is taken in each pass.
+  // A path that the user asks for is used in each pass.
   if (options_.path == IoPath::kAuto && direct_ == nullptr && rereads.PayFor(0)) {
     loader_ = std::make_unique<CacheLoader>(table_, room_);
   }
@@ -88,7 +88,7 @@ bool OpenedFiles::NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_
   Reads& reads = reads_[file];
   wanted += reads.wanted_bytes.fetch_add(wanted, kSum);
   planned += reads.planned_bytes.fetch_add(planned, kSum);
-  // All of the file at this rate: more than a quarter beyond its size.
+  // If all of the file were needed at this rate, the reads would exceed its size by a quarter.
   return planned > std::min(kEnoughToJudge, table_->file(file).bytes) && planned > wanted / 4 * 5;
 }
 
@@ -116,7 +116,7 @@ OpenInputResult OpenedFiles::OpenOnce(std::size_t file) {
     const std::lock_guard lock(mutex_);
     is_cached = cached_.contains(file);
   }
-  // What is read in another order is read again and again.
+  // A file that is read in another order is read again and again.
   return is_cached ? OpenCachedInput(name, options_, nullptr)
                    : OpenInput(name, options_, {.may_map = true});
 }
@@ -173,7 +173,7 @@ std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile&
   std::shared_ptr<InputFile> let_go;  // closed outside of the lock
   const std::lock_guard lock(mutex_);
   const bool again = cached_.contains(file);
-  // Another lane's may stand here already.
+  // Another lane's file may be here already.
   if (auto kept = again ? Find(file) : nullptr; kept != nullptr) return kept;
   if (!again && room_->Take(data.name, before.size()) == CacheRoom::Taken::kNone) return nullptr;
   OpenInputResult result =
@@ -192,7 +192,7 @@ std::shared_ptr<InputFile> OpenedFiles::Cache(std::size_t file, const InputFile&
 
 namespace {
 
-/// Whether all records stand inside of the mapping.
+/// Whether all records are inside the mapping.
 bool Covers(std::span<const std::byte> mapping, const FixedUnits& fixed, std::uint64_t records) {
   if (records == 0) return true;
   const std::uint64_t bytes = mapping.size();
@@ -260,7 +260,7 @@ void LaneFiles::Take(std::shared_ptr<InputFile> input, LaneFile* file) const {
 }
 
 bool LaneFiles::NoteReads(std::size_t number, std::uint64_t wanted, std::uint64_t planned) {
-  if (context_->direct != nullptr) return false;  // past the cache, whatever that takes
+  if (context_->direct != nullptr) return false;  // always past the cache
   const bool too_much = files_->NoteReads(number, wanted, planned);
   LaneFile* const file = Use(number);
   if (file->engine != nullptr && file->open != nullptr && !file->open->cached()) {

@@ -26,7 +26,7 @@
 
 namespace ringfeed {
 
-/// Who is told what becomes of a run's files. Called by any thread; each may be empty.
+/// Called with news of a run's files. By any thread; each may be empty.
 struct FileNews {
   std::function<void(const InputFile&)> opened{};
   /// Of a file that takes no opening: an empty one, or one that a reader of the user's own opened.
@@ -35,12 +35,12 @@ struct FileNews {
 };
 
 /// The mappings of a chain's files, kept from pass to pass and from run to run: a file that is read
-/// again comes with its page tables filled in. They end with the chain, and so does what they hold
-/// of files that were deleted meanwhile. Thread safe.
+/// again comes with its page tables filled in. They end with the chain, and so does the space of
+/// deleted files that they hold. Thread safe.
 class KeptMappings {
  public:
-  /// A file was opened: its mapping takes the place of the one that was kept under its name. Beyond
-  /// FileMapping::kMostKept it is mapped as long as it is read.
+  /// A file was opened: its mapping replaces the one kept under its name. Beyond
+  /// FileMapping::kMostKept mappings it is mapped only while it is read.
   void Note(const InputFile& file);
   /// The chain ends.
   void Clear();
@@ -51,8 +51,8 @@ class KeptMappings {
 };
 
 /// The opened files of a table, shared by a run's lanes: each is opened when a row of it is first
-/// needed. Those that were not asked for longest are let go of when there are many; whoever still
-/// reads one keeps it open. Thread safe.
+/// needed. If there are many, those that were not asked for longest are let go of; a lane that
+/// still reads one keeps it open. Thread safe.
 class OpenedFiles {
  public:
   /// `rereads`: how often they are read. `most`: 0 for half of the descriptors that the process may
@@ -63,28 +63,28 @@ class OpenedFiles {
               std::shared_ptr<DirectReads> direct = nullptr);
 
   const std::shared_ptr<const FileTable>& table() const { return table_; }
-  /// The file that holds a row of the table, and where its rows start.
+  /// The file that holds a row of the table, and the number of its first row.
   std::size_t FileOf(RowNumber row) const { return rows_.FileOf(row); }
   RowNumber FirstRow(std::size_t file) const { return rows_.FirstRow(file); }
   /// Null, with `status` set, if it cannot be opened; the next call tries again. If the
   /// system has no descriptors left, others are let go of first.
   std::shared_ptr<InputFile> Get(std::size_t file, Status* status);
-  /// Of a file `wanted` bytes are needed and `planned` are read for them, by whichever lane.
-  /// Whether its reads, at this rate, come to more than it has: it is the lanes' sum that counts,
-  /// as of many small files each lane reads little.
+  /// For a file, `wanted` bytes are needed and `planned` are read for them, by whichever lane.
+  /// Whether its reads, at this rate, come to more than it has: the lanes' sum counts, since of
+  /// many small files each lane reads little.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// So many bytes of a file are about to be read past the page cache. If later passes will read
-  /// all files again, and memory has room for them, that brings more of them there: what was
-  /// loaded as a whole is opened anew when it is asked for next. How many bytes were asked for.
+  /// all files again, and memory has room for them, this loads more of them: a file that was loaded
+  /// as a whole is opened anew when it is next used. Returns how many bytes were asked for.
   std::uint64_t Load(std::size_t file, std::uint64_t bytes);
-  /// Has a file that is read as `before` be read through the page cache in small pieces from now
-  /// on, since its reads would come to more than it has; *loads is what was asked of the medium for
+  /// Reads a file that is open as `before` through the page cache in small pieces from now on,
+  /// since its reads would come to more than it has; *loads is what was asked of the medium for
   /// that. Null if memory has no room for it, or it is a source of the user's.
   std::shared_ptr<InputFile> Cache(std::size_t file, const InputFile& before, std::uint64_t* loads);
 
  private:
-  /// What reads of a file were planned for, and what they take with them; so far. Sums alone: what
-  /// a lane sees of another's may be old.
+  /// The bytes that reads of a file were planned for, and the bytes that they read, so far. Only
+  /// sums: a lane may see old values of another's.
   struct Reads {
     std::atomic<std::uint64_t> wanted_bytes{0};
     std::atomic<std::uint64_t> planned_bytes{0};
@@ -97,7 +97,7 @@ class OpenedFiles {
   void Keep(std::size_t file, std::shared_ptr<InputFile> input, std::shared_ptr<InputFile>* let_go);
   OpenInputResult Open(std::size_t file);
   OpenInputResult OpenOnce(std::size_t file);
-  /// Takes the one that was not asked for longest out of those that are kept; null if none is.
+  /// Takes out the kept file that was not asked for longest; null if there is none.
   std::shared_ptr<InputFile> LetGo();
 
   const std::shared_ptr<const FileTable> table_;
@@ -124,15 +124,16 @@ struct LaneFile {
   std::shared_ptr<InputFile> input;
   std::span<const std::byte> mapping;
   std::optional<FixedUnits> fixed;
-  /// The same if all of its rows stand in the mapping: then they need only be pointed at.
+  /// The same if all of its rows are in the mapping: then they only need pointers.
   bool direct = false;
   bool shrunk = false;           ///< its mapping was found longer than the file
   ReadEngine* engine = nullptr;  ///< null: read inline
   std::unique_ptr<UnitFramer> framer;
   Status failure;      ///< it cannot be read; a refusal of the system is tried again by each part
-  bool fatal = false;  ///< that is not a matter of the data
+  bool fatal = false;  ///< that does not depend on the data
   std::uint64_t part = 0;  ///< number of the part that noted it last
-  bool stays = false;      ///< as it is: it does not fit into memory, or is a source of the user's
+  bool stays = false;      ///< it stays as it is: it does not fit into memory, or is a source of
+                           ///< the user's
 };
 
 /// The files that one lane reads rows of, each with a framer of its own. One thread.
@@ -140,8 +141,8 @@ class LaneFiles {
  public:
   LaneFiles(OpenedFiles* files, LaneContext* context) : files_(files), context_(context) {}
 
-  /// A part begins: from now on what Use gives is kept alive by `inputs`, to which it is appended
-  /// once for each part. What was given before is no longer valid.
+  /// Begins a part: from now on each file that Use returns is kept alive by `inputs`, which gets it
+  /// once for each part. Files that Use returned before are no longer valid.
   void StartPart(std::vector<std::shared_ptr<InputFile>>* inputs);
   /// The file, open unless its failure says why not.
   LaneFile* Use(std::size_t file) {
@@ -149,9 +150,9 @@ class LaneFiles {
     if (found != used_.end() && found->second.part == part_) return &found->second;
     return UseFirst(file);
   }
-  /// Of a file `wanted` bytes are needed, and `planned` are read for them. True if its reads
-  /// would come to more than it has, and from the next part on it is read through the page cache
-  /// in small pieces, if it fits into memory.
+  /// `wanted` bytes of a file are needed, and `planned` are read for them. True if its reads would
+  /// come to more than it has: from the next part on it is then read through the page cache in
+  /// small pieces, if it fits into memory.
   bool NoteReads(std::size_t file, std::uint64_t wanted, std::uint64_t planned);
   /// What is known of the file, open or not.
   LaneFile* Peek(std::size_t file);

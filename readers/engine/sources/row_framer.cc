@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-/// So many units ahead of the one that is framed the first bytes are fetched.
+/// The first bytes of a unit are fetched while the one so many units before it is framed.
 constexpr std::size_t kFetchUnits = 6;
 constexpr std::size_t kFetchBytes = 512;
 constexpr std::size_t kLine = 64;
@@ -99,7 +99,7 @@ bool RowFramer::Fail(const NeededUnit& unit, const Status& status, Block* block)
   block->status = status.WithPlace({file.data->name, static_cast<std::int64_t>(unit.unit.offset),
                                     static_cast<std::int64_t>(unit.record)});
   if (!block->fails_in_order) return false;
-  // The rows behind it may stand before it in the order.
+  // The rows after it may come before it in the order.
   block->FailBehindRows();
   block->status = Status();
   return true;
@@ -149,7 +149,7 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   input.limit = input.offset + unit.bytes;
   input.at_end = true;
   input.memory = &memory_;
-  // What the index lost behind this unit cuts its range.
+  // What the index lost after this unit cuts its range.
   const bool left = (context_->leaves_sums_of_slabs || !file->mapping.empty()) &&
                     unit.unit.records == 1 &&
                     file->data->index->DamageOf(IndexDamage::kNoRecord).empty();
@@ -199,7 +199,7 @@ bool RowFramer::AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* b
   const bool listed = number < framed.frame.records.size();
   if (!listed && !framed.frame.rest_lost) return Fail(unit, framed.status, block);
   block->frame.records.push_back(listed ? framed.frame.records[number] : RecordSpan());
-  // Once for the unit, whoever reads its other records: the first that is damaged tells.
+  // Once for the unit, even if other blocks have its other records: the first damaged one tells.
   if (number == framed.teller) {
     block->frame.damage.insert(block->frame.damage.end(), framed.frame.damage.begin(),
                                framed.frame.damage.end());
@@ -243,7 +243,7 @@ std::size_t RowFramer::PointAt(std::span<const RowNumber> rows, Block* block) {
     }
     records.push_back({place.data + (rows[i] - place.begin) * place.stride, place.bytes});
     bytes += place.bytes;
-    // Of short ones many are fetched together, by whoever writes them.
+    // Short ones are fetched many together, when they are written.
     if (context_->written && place.bytes > kFetchBytes) FetchHead(records.back().data);
   }
   block->row_numbers.assign(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(i));

@@ -18,17 +18,17 @@
 namespace ringfeed {
 
 /// Takes rows out of their units and puts them into a block, in the order in which they are asked
-/// for. Rows of one size in mapped files need no unit: nothing is read or framed, they are pointed
-/// at. One thread.
+/// for. Rows of one size in mapped files need no unit: nothing is read or framed, the block points
+/// at them. One thread.
 class RowFramer {
  public:
   RowFramer(const OpenedFiles* opened, LaneFiles* files, LaneContext* context)
       : opened_(opened), files_(files), context_(context), memory_(context->arena) {}
 
-  /// Points at as many of `rows`, from the first on, in the empty block as suit one part; their
-  /// number. 0, and the block is as it was, if one of them is not of such a file.
+  /// Points the empty block at as many of `rows`, from the first on, as suit one part; returns how
+  /// many. Returns 0, and leaves the block as it was, if one of them is not of such a file.
   std::size_t PointAt(std::span<const RowNumber> rows, Block* block);
-  /// Where a row stands, if it is of such a file, which a row before was too; else empty.
+  /// The bytes of a row of such a file, which a row before was of, too; else empty.
   std::span<const std::byte> Find(RowNumber row) const;
 
   /// One record for each row, a null span if there is none or it is damaged; under kFail those
@@ -38,14 +38,14 @@ class RowFramer {
              NeededUnits* needed, Block* block);
 
  private:
-  /// A unit of several records, framed for one of them: others may be asked for, too.
+  /// A unit of several records, framed for one of them: later rows may need the others.
   struct FramedUnit {
     FrameOutput frame;
     Status status;           ///< after the records
     std::size_t teller = 0;  ///< the record that is reported together with the unit's damage
   };
 
-  /// Where the rows of a file stand that is pointed at.
+  /// The rows of a file that is pointed at.
   struct Place {
     RowNumber begin = 0;
     RowNumber end = 0;
@@ -53,7 +53,7 @@ class RowFramer {
     std::size_t stride = 0;
     std::size_t bytes = 0;
   };
-  /// Of so many files the places are known at a time, each by its number modulo this.
+  /// The places of so many files are known at a time, each by its number modulo this.
   static constexpr std::size_t kPlaces = 64;
   bool Move(std::size_t number, Place* place, Block* block);
 
@@ -62,10 +62,10 @@ class RowFramer {
   bool AppendSingle(LaneFile* file, const NeededUnit& unit, Block* block);
   bool AppendOneOfMany(LaneFile* file, const NeededUnit& unit, Block* block);
   bool AppendLost(const NeededUnit& unit, const UnitLoss& loss, Block* block);
-  /// The records of a unit that was lost when its index was made, with the ranges that it knows.
+  /// The records of a unit that was lost when its index was made, with the ranges in the index.
   Status LoseUnit(const LaneFile& file, const NeededUnit& unit, FrameOutput* output) const;
   FramedUnit* FrameUnit(LaneFile* file, const NeededUnit& unit);
-  /// A unit may be read a little beyond its end: damage that begins there is not its own.
+  /// A unit may be read a little beyond its end: removes damage that begins there.
   static void CutRanges(const LaneFile& file, const NeededUnit& unit,
                         std::span<DamagedRange> ranges);
   Status FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput* output);

@@ -15,7 +15,7 @@ namespace {
 constexpr std::size_t kReadBytes = 512 * 1024;
 constexpr std::size_t kLeastReadBytes = 4096;
 
-// Of a peer that takes connections and closes them.
+// Waits before the next try: the peer may take connections and close them.
 void Pause(const std::stop_token& stop) {
   constexpr std::chrono::milliseconds kBetweenTries{20};
   std::mutex mutex;
@@ -68,8 +68,8 @@ bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
 bool StreamLane::ReadSome(Block* block) {
   const InputTimer timer(*context_->read_clock, *context_->wait_clock);
   const std::size_t had = carried_;
-  // A block's worth, or as much again as there is where the record at hand needs more: a length
-  // that nothing stands behind takes no memory.
+  // A block's worth, or, if the current record needs more, as much again as there is: so a false
+  // length takes no memory.
   const std::size_t missing = need_ > had ? need_ - had : 0;
   const std::size_t ask = std::max(ReadBytesOf(*context_->options), std::min(missing, had));
   if (!MakeRoom(had + ask, block)) return false;
@@ -92,7 +92,7 @@ Status StreamLane::ReadStream(std::span<std::byte> buffer, std::size_t* got) {
   return !status.ok() && silence_ != nullptr && silence_->expired() ? Status() : status;
 }
 
-// False where it ends everything; true where it is damage to be skipped.
+// False if it ends everything; true if it is damage to be skipped.
 bool StreamLane::NoteFailure(const Status& status, Block* block) {
   const std::uint64_t end = position_ + carried_;
   const bool damage =
@@ -104,7 +104,7 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
     doubt = doubtful_.Describe(*block, decompressed_->member_begin(), end);
   }
   if (damage && framer_ != nullptr && on_damage() == OnDamage::kSkip) {
-    // To be told of what it was passing over.
+    // Tells what it was passing over.
     BlockMemory memory(context_->arena);
     framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
     end_framed_ = true;
@@ -159,13 +159,13 @@ void StreamLane::StartDecompressing(Compression compression) {
 
 bool StreamLane::Detect(Block* block) {
   const std::string& asked = format_name_;
-  // An interactive stream may have said enough long before its head is full.
+  // The bytes of an interactive stream may be enough long before its head is full.
   const auto knows_enough = [&] { return IsFormatTold(asked, stream_->name(), carry()); };
   while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }
   const bool nothing_came = stream_done_ && carried_ == 0;
-  if (nothing_came && ends_.may_be_empty) return true;  // of no format
+  if (nothing_came && ends_.may_be_empty) return true;  // a stream of no format
   if (nothing_came && asked.empty()) {
     block->status = Status(StatusCode::kInvalidArgument,
                            "the stream ended without a byte, so nothing tells its format: name one",
@@ -211,12 +211,12 @@ void StreamLane::FrameSome(Block* block) {
   TakeFramed(result.consumed, block);
 }
 
-// Records stay where they were read to; what no record has taken goes to the start of the next
-// run.
+// Records stay in the run that they were read to; what no record has taken goes to the start of the
+// next run.
 void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
   const std::span<const std::byte> rest = carry().subspan(bytes);
   carried_ = rest.size();
-  if (block->rows() == 0) {  // the bytes that were consumed are nobody's
+  if (block->rows() == 0) {  // no record has the consumed bytes
     std::copy(rest.begin(), rest.end(), run_.data);
     return;
   }
@@ -229,7 +229,7 @@ void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
       carried_ = carried;
     }
   }
-  // Records that overlap reach behind what was consumed. Lost ones have no bytes.
+  // Records that overlap reach past what was consumed. Lost ones have no bytes.
   const std::vector<RecordSpan>& records = block->frame.records;
   const bool all_lost = std::all_of(records.begin(), records.end(),
                                     [](const RecordSpan& record) { return record.damaged(); });
@@ -292,8 +292,8 @@ bool StreamLane::Fill(Block* block) {
   return true;
 }
 
-// A framer that took every byte may still wait for what a record promises. Of no bytes at all it is
-// asked where an empty file would be, too.
+// A framer that took every byte may still wait for what a record promises. It is asked about no
+// bytes at all if an empty file would be asked about, too.
 bool StreamLane::has_ended() const {
   if (!stream_done_ || carried_ != 0) return false;
   if (framer_ == nullptr || end_framed_) return true;

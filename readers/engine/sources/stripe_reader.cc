@@ -14,12 +14,12 @@ namespace ringfeed {
 
 namespace {
 
-// Whether all that is framed behind a damaged record is the same wherever parts end. A sample of a
+// Whether all that is framed after a damaged record is the same wherever parts end. A sample of a
 // tar file is put together of members, some of which were taken before the damaged one.
 bool RecordsStandAlone(const Format& format) { return format.name() != "tar"; }
 
-// Whether where a record stands follows from its number, and from nothing in front of it but the
-// file's head: then bytes that cannot be read cost the records that they are part of.
+// Whether a record's number alone, with the file's head, gives its place: then bytes that cannot be
+// read cost only the records that they are part of.
 bool HasFixedPlaces(const Format& format) {
   const std::string_view name = format.name();
   return name.starts_with("rows") || name == "npy" || name == "tokens" || name == "megatron" ||
@@ -34,8 +34,8 @@ bool LeftMost(const FrameOutput& frame, std::size_t first) {
   return 2 * static_cast<std::size_t>(left) > frame.records.size() - first;
 }
 
-// Where damage fails in another order than that of the file, a record that fails must not change
-// how those behind it are framed: its checksum is taken by itself, however the file is read.
+// If damage fails in another order than that of the file, a record that fails must not change how
+// later ones are framed: its checksum is taken by itself, however the file is read.
 std::size_t LeavesSumsFrom(const LaneContext& context, Compression compression,
                            const InputFile& file) {
   const bool left =
@@ -157,7 +157,7 @@ bool StripeReader::PassUnreadable(Block* block, std::uint64_t to, const Status& 
   const std::uint64_t at = position_;
   std::vector<DamagedRange>& damage = block->frame.damage;
   const std::size_t before = damage.size();
-  Frame(block, {}, at, true);  // to be told of what it was passing over
+  Frame(block, {}, at, true);  // tells what it was passing over
   // It takes this for the end of the file, and says that the file shrank.
   std::erase_if(damage, [at](const DamagedRange& range) { return range.begin >= at; });
   for (std::size_t i = before; i < damage.size(); ++i) damage[i].end = std::min(damage[i].end, at);
@@ -181,7 +181,7 @@ void StripeReader::LoseUnreadable(Block* block, std::size_t first_row,
                                   std::span<const std::byte> bytes, std::uint64_t offset) {
   std::vector<RecordSpan>& records = block->frame.records;
   const std::span<const UnreadableRange> bad = careful_.ranges();
-  // Rows of an array that is gathered stand elsewhere: each has bytes of all of it.
+  // Rows of an array that is gathered are in other memory: each has bytes of all of it.
   const auto stands_here = [bytes](const RecordSpan& record) {
     return !std::less<>()(record.data, bytes.data()) &&
            !std::less<>()(bytes.data() + bytes.size(), record.data + record.size);
@@ -223,8 +223,8 @@ void StripeReader::SortDamage(Block* block) {
                    [](const DamagedRange& a, const DamagedRange& b) { return a.begin < b.begin; });
 }
 
-// What stands behind a record that fails may stand before it in the order. It is framed where the
-// format's records stand for themselves, and it is known where this one begins.
+// Records after one that fails may come before it in the order. They are framed if the format's
+// records are independent of each other, and the begin of the failed one is known.
 bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
                                 std::span<const std::byte> bytes, const Status& failure) const {
   if (!block.fails_in_order || !failure_.ok() || memory_.exhausted()) return false;
@@ -235,7 +235,7 @@ bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
   if (before > bytes.size()) return false;
   if (!RecordsStandAlone(*format_)) return false;
   if (block.rows() > first_row) {
-    // What was decompressed of a chunk in front of it stands elsewhere.
+    // What was decompressed of a chunk in front of it is in other memory.
     const std::byte* const last = block.frame.records.back().data;
     if (last >= bytes.data() + before && last < bytes.data() + bytes.size()) return false;
   }
@@ -256,7 +256,7 @@ void StripeReader::FailDamaged(Block* block, std::size_t first_row) {
   std::vector<RecordSpan>& records = block->frame.records;
   std::vector<DamagedRange> damage = std::exchange(block->frame.damage, {});
   if (!damage.empty() && damage.front().begin == failed_at_) {
-    // The record that has failed already.
+    // Removes the record that has failed already.
     damage.erase(damage.begin());
     if (first_row < records.size() && records[first_row].damaged()) {
       block->frame.EraseRecord(first_row);
@@ -316,7 +316,7 @@ void StripeReader::FinishPart(Block* block) {
   block->file_name = file_->name();
   block->first_record = records_;
   records_ += block->rows();
-  // Held blocks must not keep descriptors: thousands of them may wait behind a shuffle.
+  // Held blocks must not keep descriptors: thousands of them may wait in a shuffle.
   if (!file_->mapping().empty() && block->files.empty()) block->files.push_back(file_);
   block->turn_ends = position_ >= limit() || !block->status.ok();
   if (block->turn_ends) ++stripe_;
@@ -338,7 +338,7 @@ SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
 
 namespace {
 
-/// A file that stands in memory: no copy at all, records point into the mapping.
+/// A file that is in memory: no copy at all, records point into the mapping.
 class MappedStripes final : public StripeReader {
  public:
   using StripeReader::StripeReader;
@@ -348,7 +348,7 @@ class MappedStripes final : public StripeReader {
     if (position_ < limit() || file_bytes_ == 0) {
       const std::uint64_t start = position_;
       const std::uint64_t framed_from = framed_from_;
-      // What is not looked at needs no room in the cache.
+      // Bytes that are not read need no room in the cache.
       const bool cached = context_->written && !left_most_;
       const std::uint64_t part_end =
           cached ? std::min(part_limit(), start + kMemoryPartBytes) : part_limit();
@@ -358,7 +358,7 @@ class MappedStripes final : public StripeReader {
       if (file_->damaged()) {
         FrameAgain(block, {start, end, part_end, framed_from});
       } else if (end < file_bytes_ && (position_ >= end || position_ == start)) {
-        // It was shorter already when it was mapped: nothing that was scheduled follows.
+        // It was shorter already when it was mapped: nothing of what was scheduled follows.
         NoteShortFile(block, std::min(position_, end));
       }
     }
@@ -390,8 +390,8 @@ class MappedStripes final : public StripeReader {
   std::size_t known_ = 0;  ///< pages that the medium did not give, as of the last part
 };
 
-// What was framed in this part may be zeros in place of data: since the file shrank, or because the
-// medium did not give a page.
+// The bytes framed in this part may be zeros in place of data: the file shrank, or the medium did
+// not give a page.
 void MappedStripes::FrameAgain(Block* block, const Part& part) {
   if (file_->shrank()) {
     if (!block->status.ok()) return;
@@ -399,7 +399,7 @@ void MappedStripes::FrameAgain(Block* block, const Part& part) {
     NoteShortFile(block, part.start);
     return;
   }
-  if (HasFixedPlaces(*format_) && part.start > 0) return;  // whoever writes the rows looks
+  if (HasFixedPlaces(*format_) && part.start > 0) return;  // the writer of the rows looks
   // Framing it again may touch more of them.
   for (std::size_t pages = file_->unreadable().size(); pages != known_;
        pages = file_->unreadable().size()) {
@@ -426,7 +426,7 @@ void MappedStripes::NoteUnreadable(std::uint64_t start) {
   careful_.Forget(start);
 }
 
-// Makes a framer that has framed what stands in front of `start`. It may look on up to `end`.
+// Makes a framer that has framed what precedes `start`. It may look on up to `end`.
 void MappedStripes::FrameUpTo(std::uint64_t start, std::uint64_t end) {
   const FramerOptions options = Framing(context_->options->on_damage);
   framer_ = framed_from_ == 0 ? format_->NewFramer(options)

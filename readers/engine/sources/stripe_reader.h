@@ -20,8 +20,8 @@
 
 namespace ringfeed {
 
-/// Nanoseconds that one thread spent on one thing. Written by that thread alone, read by anybody
-/// who asks for statistics: relaxed on both sides, a report may be a moment old.
+/// Nanoseconds that one thread spent on one thing. That thread alone writes it, any thread reads it
+/// for statistics: relaxed on both sides, a report may be a moment old.
 class StageClock {
  public:
   void Add(std::chrono::nanoseconds time) {
@@ -34,7 +34,7 @@ class StageClock {
   std::atomic<std::int64_t> ns_{0};
 };
 
-/// A counter of the same kind.
+/// A counter with the same rules.
 class StageCount {
  public:
   void Add(std::uint64_t n) {
@@ -60,7 +60,7 @@ class StageTimer {
   const std::chrono::steady_clock::time_point start_;
 };
 
-/// The same of what may block, of a stream or in a user's code: what the thread's CPU did goes to
+/// The same for what may block, in a stream or in a user's code: what the thread's CPU did goes to
 /// one clock, and the rest, in which it waited, to another. Takes half a microsecond.
 class InputTimer {
  public:
@@ -89,12 +89,12 @@ class InputTimer {
 struct LaneContext {
   const OpenOptions* options = nullptr;
   ElementCheck check_elements{};  ///< FramerOptions' own
-  FormatCheck check_format{};     ///< null where the format is named
+  FormatCheck check_format{};     ///< null if the format is named
   std::shared_ptr<Arena> arena;
-  std::stop_token stop;  ///< requested when nobody takes any more what is read
+  std::stop_token stop;  ///< requested when nobody takes what is read any more
   WorkerIo* io = nullptr;
-  DirectReads* direct = nullptr;        ///< what is read goes into its memory, of which `arena` is
-  const std::byte* last_run = nullptr;  ///< where the block before this one was read to
+  DirectReads* direct = nullptr;        ///< reads go into its memory, which `arena` is of
+  const std::byte* last_run = nullptr;  ///< the memory that the block before this one was read to
   bool trim = false;  ///< blocks are held for long: give the unused tail of their run back
   /// As FrameInput; FillBlock takes those that may not be left.
   std::size_t leaves_sums_from = FrameInput::kLeavesNone;
@@ -109,10 +109,10 @@ struct LaneContext {
 };
 
 /// Bytes of the parts that stripes come in if a block is written in file order: about one block,
-/// and not so little that a slab stands almost empty.
+/// and not so few that a slab is almost empty.
 std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);
 /// Bytes of the parts of what is in memory already and is soon written: the part that is written
-/// and the next one, which is fetched meanwhile, stand in a core's second cache together.
+/// and the next one, which is fetched meanwhile, fit together into a core's second cache.
 inline constexpr std::size_t kMemoryPartBytes = 128 * 1024;
 
 /// What a stripe reader reads.
@@ -120,7 +120,7 @@ struct StripeInput {
   std::shared_ptr<InputFile> file;
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;
-  /// Of the file, and the stripes of that; kUnknownSize for what a compressed one decompresses to.
+  /// The file's bytes and stripes; kUnknownSize for what a compressed one decompresses to.
   std::uint64_t bytes = 0;
   std::uint64_t stripes = 0;
 };
@@ -132,40 +132,40 @@ class StripeReader {
   StripeReader(LaneContext* context, StripeInput input);
   virtual ~StripeReader() = default;
 
-  /// Adds the next records of the current stripe to `block`, and sets its turn_ends if they are
-  /// its last. False if the medium has not delivered yet: call again with the same block. A
-  /// block whose status is set ends the file.
+  /// Adds the next records of the current stripe to `block`, and sets its turn_ends if they are its
+  /// last. False if the medium has not delivered yet: call again with the same block. A block whose
+  /// status is set ends the file.
   virtual bool ReadPart(Block* block) = 0;
   /// The bytes in memory that the next part will start with; empty if they are not in memory.
   virtual std::span<const std::byte> Upcoming() const { return {}; }
-  /// Whether ReadPart never waits for a medium, and the last one looked at all bytes: then they are
-  /// in the cache, and should be written soon.
+  /// Whether ReadPart never waits for a medium, and the last one read all bytes: then they are in
+  /// the cache, and should be written soon.
   virtual bool frames_hot() const { return true; }
   std::uint64_t stripes_left() const { return stripes_ - stripe_; }
 
  protected:
   /// File offset before which the records of the current stripe start.
   std::uint64_t limit() const;
-  /// Where this part should end. A part stays in a core's cache from framing to writing, so that a
-  /// block in file order is written while it is hot.
+  /// The end of this part. A part stays in a core's cache from framing to writing, so that a block
+  /// in file order is written while it is hot.
   std::uint64_t part_limit() const;
-  /// Frames the records that start before `end` in `bytes`, which stand at position_, and moves
+  /// Frames the records that start before `end` in `bytes`, which are at position_, and moves
   /// position_ on. Returns the framer's need for more.
   std::size_t Frame(Block* block, std::span<const std::byte> bytes, std::uint64_t end, bool at_end);
-  /// The same where the medium did not give some of these bytes (careful_): what stands around them
-  /// is framed, as the format finds it.
+  /// The same if the medium did not give some of these bytes (careful_): the bytes around them are
+  /// framed, as the format finds them.
   std::size_t FrameAround(Block* block, std::span<const std::byte> bytes, std::uint64_t end,
                           bool at_end);
   /// After a read failed that brought *got bytes of `buffer`, from `offset` on: reads what there
-  /// is. If damage is skipped, all of it, but for pages that cannot be read, which careful_ notes;
-  /// else what stands in front of the first of them.
+  /// is. If damage is skipped, that is all except the pages that cannot be read, which careful_
+  /// notes. Else it is what precedes the first of them.
   Status ReadAround(const Status& failure, std::uint64_t offset, std::span<std::byte> buffer,
                     std::size_t* got);
-  /// What is not to be trusted begins in front of what was noted before.
+  /// Sorts damage: untrusted bytes begin before what was noted earlier.
   static void SortDamage(Block* block);
-  /// The end of an input whose size was not known: there are that many bytes.
+  /// Sets the end of an input of unknown size: it has that many bytes.
   void SetEnd(std::uint64_t bytes);
-  /// The file turned out to end before its size at opening.
+  /// Notes that the file ends before its size at opening.
   void NoteShortFile(Block* block, std::uint64_t end);
   /// Ends this part, and the stripe once all records that start in it were framed.
   void FinishPart(Block* block);
@@ -182,31 +182,31 @@ class StripeReader {
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
   const bool has_grown_;  ///< since it was scheduled
-  /// As FrameInput. No more if what stands after the last record can not be read: whether it is
-  /// a header decides of a checksum that is left.
+  /// As FrameInput. Not any more if the bytes after the last record cannot be read: a checksum may
+  /// be left only if they are a header.
   std::size_t leaves_sums_from_;
-  bool left_most_ = false;  ///< of the records that were framed last, most checksums
+  bool left_most_ = false;  ///< most of the records framed last left their checksums
   BlockMemory memory_;
   CarefulReads careful_;
-  std::uint64_t framed_from_ = 0;  ///< what framer_ has seen begins there
+  std::uint64_t framed_from_ = 0;  ///< the first place that framer_ has seen
   std::uint64_t stripe_ = 0;
-  std::uint64_t position_ = 0;  ///< where the next record starts
+  std::uint64_t position_ = 0;  ///< the start of the next record
   std::uint64_t records_ = 0;   ///< framed before the current part, damaged ones too
 
   FramerOptions Framing(OnDamage on_damage) const;
 
  private:
-  /// Goes on at `to`, behind bytes that cannot be read. False where nothing tells what stands
-  /// there: the rest of the file is lost.
+  /// Goes on at `to`, after bytes that cannot be read. False if nothing tells what is there: the
+  /// rest of the file is lost.
   bool PassUnreadable(Block* block, std::uint64_t to, const Status& why);
-  /// Rows from that one on, of `bytes` at `offset`, that cannot be read are damaged.
+  /// Makes rows from that one on, of `bytes` at `offset`, damaged if they cannot be read.
   void LoseUnreadable(Block* block, std::size_t first_row, std::span<const std::byte> bytes,
                       std::uint64_t offset);
   /// Whether records after the one that failed are framed too (Block::fails_in_order).
   bool GoesOnBehind(const Block& block, std::size_t first_row, std::span<const std::byte> bytes,
                     const Status& failure) const;
   void GoOnBehind(Block* block, const Status& failure);
-  /// After a failure, what is damaged of the rows from there on fails too.
+  /// After a failure, the damaged rows from there on fail too.
   void FailDamaged(Block* block, std::size_t first_row);
 
   Status failure_;  ///< after which framing went on; OK: none

@@ -10,7 +10,7 @@ namespace ringfeed {
 
 namespace {
 
-/// What different reads bring is apart by this much, so that a processor's line has one writer.
+/// Bytes of different reads are so far apart that no cache line has two writers.
 constexpr std::uint64_t kLine = 64;
 
 std::uint64_t Down(std::uint64_t offset, std::uint64_t unit) { return offset / unit * unit; }
@@ -102,15 +102,15 @@ void NeededUnits::AskIndex(const DataFile& file, std::span<const std::uint32_t> 
 
 namespace {
 
-/// What a page of a cold medium costs more than a byte, a read of it beside others does too.
+/// What a page of a cold medium costs more than a byte; so does one more read beside others.
 constexpr std::uint64_t kEngineGap = 16 * 1024;
-/// Media whose sectors are smaller read whole blocks of this faster all the same.
+/// Media with smaller sectors still read whole blocks of this size faster.
 constexpr std::uint32_t kEngineAlignment = 4096;
 /// A system call takes as long as copying this much.
 constexpr std::uint64_t kInlineGap = 4 * 1024;
-/// A unit is longer than its record's limit by headers, checksums and padding.
+/// A unit exceeds its record's limit by headers, checksums and padding.
 constexpr std::uint64_t kUnitSlack = 64 * 1024;
-/// Where a unit without bytes stands: framers get no null pointers.
+/// The address of a unit without bytes: framers get no null pointers.
 constexpr std::byte kNothing[1] = {};
 
 }  // namespace
@@ -141,8 +141,8 @@ UnitFetch::~UnitFetch() {
 }
 
 std::uint64_t UnitFetch::CostOf(const LaneFile& file, std::uint64_t bytes) const {
-  // A part of a mapped file should stand in the cache together with the next one, one that is read
-  // inline should stay there until it is written, and an engine's needs depth.
+  // A part of a mapped file should fit into the cache together with the next one; one that is read
+  // inline should stay there until it is written; an engine's needs depth.
   if (file.engine != nullptr) return bytes;
   return !context_->written ? 2 * bytes : file.mapping.empty() ? 4 * bytes : 8 * bytes;
 }
@@ -226,7 +226,7 @@ std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, bool cached, 
       continue;
     }
     ranges.push_back(range);
-    // Through the page cache nothing more is read again and again.
+    // Through the page cache no byte is read again and again.
     const std::uint32_t least = file.open->choice().direct ? kEngineAlignment : 1;
     rule.alignment = std::max({rule.alignment, least, file.open->alignment()});
   }
@@ -329,7 +329,7 @@ void UnitFetch::ReadInline(MergedRead* read) {
 
 void UnitFetch::Settle(const MergedRead& read, NeededUnits* needed) {
   pieces_.push_back({{run_.data + read.at, read.valid_end - read.begin}, read.begin});
-  // Of a file that was cut nothing more comes by reading it again.
+  // Reading a file that was cut again brings no more.
   const bool may_come = !again_ && read.ranges > 1 && !read.status.ok() &&
                         read.status.code() != StatusCode::kTruncated;
   for (std::size_t i = read.first_range; i < read.first_range + read.ranges; ++i) {
@@ -371,7 +371,7 @@ bool UnitFetch::StartAgain(NeededUnits* needed) {
     if (read.engine != nullptr) ++engine_reads_;
   }
   if (Start()) return true;
-  // What the medium can give must not depend on the memory that there is.
+  // The memory that there is must not change what can be read of the medium.
   for (const MergedRead& read : reads_) {
     needed->Lose(&needed->units[ranges_[read.first_range].owner],
                  NoMemory(*context_, memory_bytes_, read.input->name()), true);

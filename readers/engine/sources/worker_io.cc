@@ -32,7 +32,7 @@ void ReadBuffer::Conclude() {
     if (whole) valid_end = part.request.offset + part.got;
     whole = whole && part.got == part.request.bytes;
   }
-  // A last read may be rounded up past the region that was asked for.
+  // A last read may be rounded up past the end of the region.
   valid_end = std::min(valid_end, end);
 }
 
@@ -51,7 +51,7 @@ WorkerIo::~WorkerIo() {
 
 ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
   if (direct_ == nullptr && file.choice().path == IoPath::kUring) {
-    // A refusal that passes is no reason to do without for the rest of the run.
+    // A refusal that passes must not exclude it for the rest of the run.
     if (uring_ == nullptr && (uring_refused_.ok() || IsRefusal(uring_refused_))) {
       std::unique_ptr<ReadEngine> made;
       uring_refused_ = factory_.uring(options_, arena_->data(), arena_->bytes(), &made);
@@ -114,12 +114,12 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
 }
 
 bool WorkerIo::Submit(ReadBuffer* buffer) {
-  // Several by one call: of small pieces each would cost more than its bytes.
+  // Several by one call: if pieces are small, a call for each would cost more than its bytes.
   constexpr std::size_t kMostRequests = 64;
   requests_.clear();
   std::size_t bytes = bytes_in_flight_;
   ReadEngine* const engine = buffer->parts[buffer->parts_submitted].engine;
-  // A full engine is asked for each read that ends: what it does not take is not written down.
+  // Each read that ends leads to another call: writes only requests that the engine has room for.
   const std::size_t most = std::min(kMostRequests, engine->room());
   for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
     ReadBuffer::Part& part = buffer->parts[next];
@@ -156,7 +156,7 @@ void WorkerIo::ReapFrom(ReadEngine* engine, Clock::time_point deadline) {
 
 void WorkerIo::Reap(Clock::time_point deadline) {
   const bool both = uring_ && pool_ && uring_->in_flight() > 0 && pool_->in_flight() > 0;
-  // Two engines have no common wait: look at one, wait a little for the other.
+  // Two engines cannot be waited for together: look at one, wait a little for the other.
   if (both) deadline = std::min(deadline, Clock::now() + std::chrono::milliseconds(1));
   if (uring_ && uring_->in_flight() > 0) ReapFrom(uring_.get(), deadline);
   if (pool_ && pool_->in_flight() > 0) ReapFrom(pool_.get(), both ? Clock::time_point() : deadline);
@@ -170,7 +170,7 @@ void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<Input
 void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer,
                        std::vector<std::shared_ptr<InputFile>> files) {
   if (buffer == nullptr) return;
-  // Parts that were never submitted never will be.
+  // Parts that were not submitted never will be.
   buffer->parts.resize(buffer->parts_submitted);
   abandoned_.push_back({std::move(buffer), std::move(files)});
   FreeAbandoned();

@@ -17,7 +17,7 @@
 
 namespace ringfeed {
 
-/// One read that serves needed ranges which stand close to each other, and how far it came.
+/// One read that serves needed ranges which are close to each other, and how far it came.
 struct MergedRead {
   std::uint32_t file = 0;   ///< its number in the table
   std::uint64_t begin = 0;  ///< aligned as the file asks, and so is the end
@@ -45,7 +45,7 @@ struct ReadBuffer {
   SlabRun run;
   // Of a contiguous piece of one file.
   std::uint64_t begin = 0;      ///< file offset of run.data[0]
-  std::uint64_t end = 0;        ///< file offset where the requested region ends
+  std::uint64_t end = 0;        ///< file offset of the end of the requested region
   std::uint64_t valid_end = 0;  ///< once complete: up to here the bytes are the file's
   std::vector<Part> parts;
   std::size_t parts_done = 0;
@@ -54,9 +54,9 @@ struct ReadBuffer {
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
-  /// Once complete, by its parts: up to where it is valid, and the first failure.
+  /// Once complete, by its parts: the end of the valid bytes, and the first failure.
   void Conclude();
-  /// By the reads that are done.
+  /// The bytes of the reads that are done.
   std::uint64_t BytesRead() const {
     std::uint64_t bytes = 0;
     for (const Part& part : parts) bytes += part.got;
@@ -74,11 +74,11 @@ struct EngineFactory {
 };
 
 /// One reader thread's side of the medium: its engines, the bytes it has in flight and the buffers
-/// that nobody wants any more but the kernel may still write to. Used by its thread alone, but for
-/// Wake.
+/// that are not wanted any more but that the kernel may still write to. Used by its thread alone,
+/// except Wake.
 class WorkerIo {
  public:
-  /// `direct`: reads all of them, into its memory, of which `arena` is; null: none does.
+  /// `direct`: does all reads, into its memory, which `arena` is of; null: none.
   WorkerIo(const IoOptions& options, std::shared_ptr<Arena> arena, const EngineFactory& factory,
            std::shared_ptr<DirectReads> direct = nullptr);
   /// Waits until the kernel writes to no buffer, then frees those that were abandoned.
@@ -90,19 +90,19 @@ class WorkerIo {
   ReadEngine* EngineFor(const InputFile& file, Status* why_not);
 
   /// Requests [read_from, end) of `file` into `run`, whose first byte is the file's at `begin`, in
-  /// reads of block_bytes. What stands before read_from is there. Both are aligned.
+  /// reads of block_bytes. The bytes before read_from are there already. Both are aligned.
   std::unique_ptr<ReadBuffer> Request(InputFile* file, ReadEngine* engine, SlabRun run,
                                       std::uint64_t begin, std::uint64_t end,
                                       std::uint64_t read_from) const;
   /// Requests pieces of one or several files into `run`.
   std::unique_ptr<ReadBuffer> RequestScattered(SlabRun run,
                                                std::span<const MergedRead> reads) const;
-  /// Submits what fits below the limit of bytes in flight; the first read always does.
+  /// Submits what fits below the limit of bytes in flight; always the first read.
   void Pump(ReadBuffer* buffer);
   /// Takes finished reads in, waiting for one until `deadline` if any is in flight.
   void Reap(std::chrono::steady_clock::time_point deadline);
   bool in_flight() const { return bytes_in_flight_ > 0; }
-  /// Takes a buffer that is no longer wanted, and what its reads need alive.
+  /// Takes over a buffer that is no longer wanted, and the file that its reads need.
   void Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file);
   void Abandon(std::unique_ptr<ReadBuffer> buffer, std::vector<std::shared_ptr<InputFile>> files);
   /// Ends a Reap that waits. Any thread.

@@ -164,7 +164,7 @@ void GroupBatchStage::EndSegment() {
     next_->OnRefs(group->rows);
     next_->OnCut();
   }
-  groups_.clear();  // their number is bounded by the segment only this way
+  groups_.clear();  // only so the segment bounds their number
   ordinal_ = 0;
   clock_->AtSegment(pass_, place_);
 }

@@ -17,7 +17,7 @@
 
 namespace ringfeed {
 
-// The steps of a chain that look into records. `parser` is the one that locates them; those that
+// The steps of a chain that look into records. `parser` is the one that locates them. Those that
 // name a field throw Error if it has no such ragged field; TokenBatch by bytes takes none.
 
 ContentStep FilterStep(FilterFunction keep);
@@ -27,8 +27,8 @@ ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser);
 /// Of records that a PackParser located.
 ContentStep PackStep(const PackOptions& options);
 
-/// At which places the rows stand that a keeper of the clock is given. It counts them, or, after
-/// another keeper, asks the clock before each call. The planner's alone.
+/// The places of the rows that a keeper of the clock gets. It counts them, or, after another
+/// keeper, asks the clock before each call. Only the planner uses it.
 class PlaceCounter {
  public:
   /// Keeps the clock.
@@ -54,9 +54,9 @@ class PlaceCounter {
   std::uint64_t pass() const { return pass_; }
   /// Between calls: the place of what comes next.
   std::uint64_t next() const { return next_; }
-  /// The place of row `row` of the call; of its number of rows: of what comes next.
+  /// The place of row `row` of the call; if `row` is the call's number of rows, of what comes next.
   std::uint64_t At(std::uint64_t row) const { return first_ + row; }
-  /// What is handed on next begins with that row.
+  /// The rows handed on next begin with that row.
   void SetClock(std::uint64_t row) { clock_->AtPlace(pass_, At(row)); }
 
  private:
@@ -119,8 +119,8 @@ class FirstFit {
   std::size_t rows_ = 0;
 };
 
-/// Marks the records of a block that are not kept. A record for which `keep` throws is the block's
-/// failure, after the records before it.
+/// Marks the records of a block that are not kept. If `keep` throws for a record, that is the
+/// block's failure, after the records before it.
 void FilterRows(const FilterFunction& keep, Block* block);
 
 /// Takes the marked rows out. Holds nothing back: kept rows go on in runs of consecutive places,
@@ -138,15 +138,15 @@ class FilterStage final : public PlanStage {
   PlaceCounter places_;
 };
 
-/// Asks for the group of each record of a block that is not damaged. A record for which `group_of`
-/// throws is the block's failure, after the records before it.
+/// Asks for the group of each record of a block that is not damaged. If `group_of` throws for one,
+/// that is the block's failure, after the records before it.
 void GroupRows(const GroupFunction& group_of, Block* block);
 
-/// Puts rows of one group into a batch. Holds the rows of groups that are not full back, by
-/// reference, up to the end of a segment of so many ordinals: there those that were started go on
-/// as short batches, the one whose first row came first before the others, and the next segment
-/// starts with nothing. Damaged rows count as ordinals, and are left out here. A keeper of the
-/// clock: marks are counted from the beginning of a segment.
+/// Puts rows of one group into a batch. Holds back the rows of groups that are not full, by
+/// reference, up to the end of a segment of so many ordinals. There the open groups go on as short
+/// batches, in the order of their first rows, and the next segment starts with nothing. Damaged
+/// rows count as ordinals, and are left out here. A keeper of the clock: marks count from the
+/// beginning of a segment.
 class GroupBatchStage final : public PlanStage {
  public:
   GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows, PlanClock* clock);
@@ -162,7 +162,7 @@ class GroupBatchStage final : public PlanStage {
     std::vector<RowRef> rows;
   };
 
-  /// Takes over where the rows of this call stand, from a keeper in front.
+  /// Takes over the places of this call's rows from a keeper in front.
   void BeginCall();
   void Add(RowRef row);
   void NextOrdinal();
@@ -179,15 +179,15 @@ class GroupBatchStage final : public PlanStage {
   std::vector<Group*> begun_;
 };
 
-/// What TokenBatch counts: of a row that is not damaged.
+/// What TokenBatch counts for a row that is not damaged.
 using RowWeight = std::function<std::uint64_t(const Block& block, std::uint32_t row)>;
 
 /// Cuts batches in front of the row with which they would weigh more than `limit`, or have more
-/// than `most_rows` rows. Holds nothing back, so that a batch begins where the one before ends.
+/// than `most_rows` rows. Holds nothing back, so a batch begins at the end of the one before.
 /// Damaged rows weigh nothing, and count as rows.
 class TokenBatchStage final : public PlanStage {
  public:
-  /// `most_rows`: at which the sink ends a batch by itself.
+  /// `most_rows`: at so many the sink ends a batch by itself.
   TokenBatchStage(PlanClock* clock, RowWeight weight, std::uint64_t limit, std::uint64_t most_rows);
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
@@ -208,10 +208,10 @@ class TokenBatchStage final : public PlanStage {
 };
 
 /// Packs the rows of a segment, so many places, into rows of `length` units, first fit. Packed rows
-/// leave in the order in which they were begun, at once if all before them are full, else at the
-/// end of the segment, after which nothing is held back and the next batch begins. Damaged rows
+/// leave in the order in which they were begun: at once if all before them are full, else at the
+/// end of the segment. After that nothing is held back and the next batch begins. Damaged rows
 /// count as places; these and rows without units are in no packed row. A keeper of the clock: marks
-/// are counted from the beginning of a segment.
+/// count from the beginning of a segment.
 class PackStage final : public PlanStage {
  public:
   /// At most `length`, of a row that is not damaged.
@@ -228,7 +228,7 @@ class PackStage final : public PlanStage {
   /// `row`: of the current call.
   void Add(RowRef ref, std::uint64_t row);
   void Emit();
-  /// All that was begun leaves; the next segment begins at row `row` of the call.
+  /// All that was begun leaves. The next segment begins at row `row` of the call.
   void EndSegment();
 
   PlanClock* const clock_;

@@ -42,7 +42,7 @@ void BlockShuffleStage::OnPassEnd() {
 }
 
 void BlockShuffleStage::OnEnd(const Status& status) {
-  // Of a block that is not whole the order is another one.
+  // A block that is not whole has another order.
   if (!status.ok() && !held_.empty()) next_->OnFailing();
   Drain();
   next_->OnEnd(status);
@@ -111,7 +111,7 @@ void WindowShuffleStage::OnPassEnd() {
 }
 
 void WindowShuffleStage::OnEnd(const Status& status) {
-  // More rows would have come among those that are held.
+  // Rows that did not come would have mixed with those that are held.
   if (!status.ok() && buckets_.arrived() > 0) next_->OnFailing();
   Flush();
   next_->OnEnd(status);

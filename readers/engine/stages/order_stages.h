@@ -15,9 +15,9 @@ namespace ringfeed {
 
 /// The block shuffle of Paddle's shuffle reader: fill N ordinals, permute, drain; the last, short
 /// block of a pass too. Block b of an epoch is permuted by Fisher and Yates' method: for j = n-1 …
-/// 1 the rows j and floor(draw * (j + 1) / 2^32) change places, where the draw for j is draw(seed,
-/// epoch, b * N + j). A damaged row takes part like any other, so that the places of all others do
-/// not depend on it.
+/// 1 the rows j and floor(draw * (j + 1) / 2^32) change places; the draw for j is draw(seed, epoch,
+/// b * N + j). A damaged row takes part like any other, so that the places of all others do not
+/// depend on it.
 class BlockShuffleStage final : public PlanStage {
  public:
   /// Pass p of this stage is epoch first_epoch + p.
@@ -40,8 +40,8 @@ class BlockShuffleStage final : public PlanStage {
 };
 
 /// The window shuffle: record i of a pass gets the key i + W * u, u = draw(seed, epoch, i) / 2^32,
-/// and records leave in the order of their keys, equal keys in the order of i. There is no history:
-/// a position is the last key delivered. WindowCursor gives the same order by numbers.
+/// and records leave in the order of their keys, equal keys in the order of i. It has no history:
+/// the last key delivered is a position. WindowCursor gives the same order by numbers.
 class WindowShuffleStage final : public PlanStage {
  public:
   /// Pass p of this stage is epoch first_epoch + p.
@@ -77,7 +77,7 @@ class WindowShuffleStage final : public PlanStage {
   std::vector<RowRef> out_;
 };
 
-/// Joins `passes` passes of its input into one: lets every passes-th end through; 0: none.
+/// Joins `passes` passes of its input into one: lets each passes-th end through; 0: none.
 class MultiPassStage final : public PlanStage {
  public:
   explicit MultiPassStage(std::uint64_t passes) : passes_(passes) {}
@@ -96,15 +96,15 @@ class MultiPassStage final : public PlanStage {
   std::uint64_t ended_ = 0;
 };
 
-/// Ends the order at a row that failed (Block::row_failures). Stands after the stages that order
-/// rows otherwise than the files have them, so that what stands before that row in the order is
-/// delivered, and nothing after it, wherever in the files it stands.
+/// Ends the order at a row that failed (Block::row_failures). It comes after the stages that order
+/// rows otherwise than the files have them. So what precedes that row in the order is delivered,
+/// and nothing after it, in whatever file.
 class FailureStage final : public PlanStage {
  public:
-  /// Rows that failed are on their way: until then nothing is looked at.
+  /// Rows that failed are on their way: before this call it looks at nothing.
   void Expect() { expects_ = true; }
-  /// A failure that is no row's, as when memory runs out: what is held back in front of this stage
-  /// has no order without what would have followed, so nothing of it is delivered.
+  /// A failure of no row, as when memory runs out: what is held back in front of this stage has no
+  /// order without what would have followed, so nothing of it is delivered.
   void Stop(const Status& status);
   /// Whether such a row has come: nothing more is delivered.
   bool ended() const { return ended_; }

@@ -12,12 +12,12 @@
 
 namespace ringfeed {
 
-/// Finds out that everybody sleeps although somebody has something to do: a gap in the protocol of
-/// waiting (docs/internals/WAITING.md), which is to cost a job a second and not its life. A
-/// consumer that waits in vain notes it. If that is so twice, and all workers slept throughout,
-/// they all look once more; what is found then is counted: a defect, in a build of any kind. It is
-/// not counted if a thread of the process got no processor meanwhile: that one may be about to
-/// wake somebody, or be the one who was woken.
+/// Finds out that all threads sleep although one has something to do: a gap in the protocol of
+/// waiting (docs/internals/WAITING.md). It must cost a job a second, not its life. A consumer notes
+/// it if nothing comes. If that happens twice, and all workers slept throughout, they all look once
+/// more. What they find then is counted: a defect, in a build of any kind. It is not counted if a
+/// thread of the process got no processor meanwhile: that one may be about to wake another, or be
+/// the one that was woken.
 ///
 /// `Pool` is a WorkerPool. Any thread.
 class LateWakes {
@@ -51,15 +51,15 @@ class LateWakes {
     pool->AskAllToLook();
   }
 
-  /// The look that a worker was asked for, from that worker: `has_work()` or, for all of them the
-  /// first one's, `plan()` finds something. `stopping()`: then nothing is late.
+  /// The look that a worker was asked for, by that worker: whether `has_work()`, or, only for the
+  /// first worker, `plan()` finds something. If `stopping()` nothing is late.
   template <typename Pool, typename HasWork, typename Plan, typename Stopping>
   void LookAgain(std::size_t worker, Pool* pool, HasWork&& has_work, Plan&& plan,
                  Stopping&& stopping) {
     const std::uint64_t wakes = asked_wakes_.load(std::memory_order_relaxed);
     const bool has_some = has_work();
     if (!has_some && worker != 0) return;
-    // Who changes something wakes after that, and may be between the two: then this is not late.
+    // A thread writes first, then wakes. If it is between the two, the wake is not late.
     const auto is_on_time = [&] { return stopping() || pool->wakes() != wakes; };
     const ProcessorTurns before = turns_();
     pool->sleeper(worker).NapUnless(is_on_time, DeadlineAfter(silence_ / 10));
@@ -88,7 +88,7 @@ class LateWakes {
   std::uint64_t silent_wakes_ = kNever;
   std::uint64_t silent_taken_ = kNever;
   ProcessorTurns silent_turns_;
-  // Statistics, and what is compared with something as old: nothing is read because of them.
+  // Statistics, and values compared with equally old ones: they order no other memory.
   std::atomic<bool> counts_{true};
   std::atomic<std::uint64_t> asked_wakes_{0};
   std::atomic<std::uint64_t> count_{0};

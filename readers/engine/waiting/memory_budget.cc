@@ -12,20 +12,20 @@ namespace ringfeed {
 
 namespace {
 
-/// Which pipelines of the process hold how much of an arena by quota, for those who get none.
+/// Which pipelines of the process hold how much of an arena by quota, for messages to the others.
 /// Thread safe.
 class QuotaHolders {
  public:
   /// The process's.
   static QuotaHolders& All() {
-    // Never destroyed: pipelines may be later still.
+    // Never destroyed: pipelines may end even later.
     static constinit PerProcess<QuotaHolders> holders;
     return holders.Get();
   }
 
   /// `holder` holds so much now; 0: nothing more. `name` says what it reads.
   void Note(const Arena& arena, const void* holder, std::size_t bytes, const std::string& name);
-  /// "3 pipelines of a.tfrecord hold 125829120 bytes, …": those that hold most; "" where there are
+  /// "3 pipelines of a.tfrecord hold 125829120 bytes, …": those that hold most; "" if there are
   /// none.
   std::string Describe(const Arena& arena);
 
@@ -92,13 +92,13 @@ std::size_t MemoryBudget::LimitOf(std::size_t asked, const Arena& arena) {
 
 bool MemoryBudget::TryReserve(std::size_t reading_bytes) {
   const std::size_t wanted = Wanted(reading_bytes);
-  // Half of what is free is for others, and for pieces that find no contiguous place; but what the
-  // chain cannot do without it gets.
+  // Half of what is free is for others, and for pieces that find no contiguous place. But the chain
+  // gets what it cannot do without.
   const std::size_t limit = asked_ == 0 ? std::max(limit_, wanted) : limit_;
   if (limit < wanted || !Hold(wanted)) return false;
   reading_ = reading_bytes;
   limit_ = limit;
-  // What is held back for order may use what reading and batches do not need.
+  // Blocks held back for the order may use what reading and batches do not need.
   held_limit_ = (reserved_ - reading_) * 3 / 4;
   return true;
 }
@@ -143,7 +143,7 @@ bool MemoryBudget::Hold(std::size_t bytes) {
 bool MemoryBudget::Cover(std::size_t held_limit, std::size_t batches) {
   if (held_limit > MostHeld()) return false;
   const std::size_t wanted = std::min(reading_ + held_limit + batches, limit_);
-  // What is kept comes back by itself: where the arena has no more, it is used until then.
+  // What is kept comes back by itself: if the arena has no more, it is used until then.
   const std::size_t with_kept = wanted + kept_.load(std::memory_order_relaxed);
   const bool covered = with_kept <= reserved_ || (with_kept <= limit_ && Hold(with_kept));
   if (!covered && wanted > reserved_ && !Hold(wanted)) return false;
@@ -167,7 +167,7 @@ void MemoryBudget::GrowKept() {
   if (!kept_refused_.exchange(false, std::memory_order_relaxed)) return;
   const std::size_t most = most_kept_.load(std::memory_order_relaxed);
   if (most >= wanted_kept_) return;
-  // Other pipelines may need what is unreserved: a part of it at a time.
+  // Other pipelines may need the unreserved memory: takes a part of it at a time.
   const std::size_t more = std::min(wanted_kept_ - most, arena_->unreserved_bytes() / 4);
   const std::size_t needed = reading_ + held_limit_ + batches_ + most + more;
   if (needed > limit_ || (needed > reserved_ && !Hold(needed))) return;
@@ -186,7 +186,7 @@ bool MemoryBudget::Keep(std::size_t bytes) {
 }
 
 bool MemoryBudget::GrowHeld(std::size_t needed) {
-  // Others may need the rest: an eighth more than this, so that it is seldom.
+  // Others may need the rest: takes an eighth more than this, so that growth is seldom.
   const std::size_t roomy = std::min(needed + std::max(needed, held_limit_) / 8, MostHeld());
   return needed <= roomy && (Cover(roomy, batches_) || Cover(needed, batches_));
 }

@@ -18,7 +18,7 @@ namespace ringfeed {
 /// What the plan hands to consumers: deliveries by number, which come out in order, how many of
 /// them are out, and the end.
 ///
-/// Thread safety: HasRoom is called by who runs the plan; all others may be called by any thread.
+/// Thread safety: the thread that runs the plan calls HasRoom; any thread may call the others.
 /// None but TakeUntil waits.
 template <typename Policy, typename T>
 class BasicOutbox {
@@ -28,7 +28,7 @@ class BasicOutbox {
   explicit BasicOutbox(std::size_t capacity, const BasicRingOptions<Policy>& options = {})
       : ring_(capacity, options) {}
 
-  /// Whether delivery `number` has room. If it has not, the next take says that there is some.
+  /// Whether delivery `number` has room. If not, the next take calls plan_is_wanted.
   bool HasRoom(std::uint64_t number) {
     if (ring_.HasRoom(number) != QueueResult::kFull) return true;
     // Order: acq_rel, here and in NoteTaken: a consumer comes first, and its room is seen, or
@@ -38,7 +38,7 @@ class BasicOutbox {
   }
   /// Delivery `number`, which has room. It is out until NoteBack. Dropped if everything stops.
   void Put(std::uint64_t number, T item) { (void)ring_.TryPut(number, std::move(item)); }
-  /// Delivery `number` will be put, or is. Before Put: whoever waits for memory looks at this.
+  /// Delivery `number` will be put, or is. Before Put: threads that wait for memory look at this.
   void NoteOut() { out_.fetch_add(1, std::memory_order_relaxed); }
 
   /// Takes the next one; if the plan wanted room, calls plan_is_wanted(). kEmpty, kClosed: the
@@ -66,9 +66,9 @@ class BasicOutbox {
   /// Whether something is out, and may come back.
   bool IsAnyOut() const { return out_.load(std::memory_order_acquire) > 0; }
 
-  /// Nothing follows number - 1, for that reason; consumers hear of it by Close. Of several ends
-  /// the first one in the order counts; `within`: this one is within number - 1, and so stands in
-  /// front of what else ends there.
+  /// Nothing follows number - 1, for that reason; consumers hear of it by Close. If there are
+  /// several ends, the first one in the order counts. `within`: this end is within number - 1, and
+  /// so comes before other ends there.
   void NoteEnd(std::uint64_t number, const Status& why, bool within = false) {
     const std::lock_guard lock(mutex_);
     if (number > end_ || (number == end_ && !within)) return;
@@ -76,7 +76,7 @@ class BasicOutbox {
     status_ = why;
   }
   void Close(std::uint64_t number) { ring_.Close(number); }
-  /// change(&status) may give another reason.
+  /// change(&status) may replace the reason.
   template <typename Change>
   void ChangeStatus(Change&& change) {
     const std::lock_guard lock(mutex_);
@@ -108,10 +108,10 @@ class BasicOutbox {
   Status status_;
 };
 
-/// Which threads hold deliveries that they were handed, and which of these ask for more: if all
-/// of them do, nothing may come before one lets something go. A delivery is its taker's, whoever
-/// lets it go. So a taker that does not ask may have handed it on, and never let it go itself: then
-/// only time tells.
+/// Which threads hold deliveries that they were handed, and which of these ask for more: if all of
+/// them do, nothing may come before one lets something go. A delivery belongs to its taker,
+/// whichever thread lets it go. So a taker that does not ask may have handed it on, and never let
+/// it go itself: then only time tells.
 ///
 /// Thread safe. No call waits for another thread's delivery.
 class Holders {
@@ -131,7 +131,7 @@ class Holders {
     found->second.asks = false;
     if (--found->second.deliveries == 0) holders_.erase(found);
   }
-  /// A delivery was taken to be looked at, and is there for whoever asks.
+  /// A delivery was taken to be looked at, and the next thread that asks gets it.
   void NoteSeen() {
     const std::lock_guard lock(mutex_);
     ++seen_;

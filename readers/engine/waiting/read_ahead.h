@@ -13,11 +13,11 @@ namespace ringfeed {
 /// limit. A lane may begin a block if it has a credit and, if bytes are limited, if its worker
 /// has not framed that much ahead, or the lane is the one that is due.
 ///
-/// Each function that changes what MayBegin looks at says who is to be woken for it: nothing else
+/// Each function that changes what MayBegin looks at says which worker to wake for it: nothing else
 /// can change it. The parts of MayBegin that are joined by "and" each wake by themselves.
 ///
-/// Thread safety: Begin and Publish are called by the lane's worker, SetDue and MissDue by who runs
-/// the plan, the others by any thread. None waits.
+/// Thread safety: the lane's worker calls Begin and Publish, the thread that runs the plan SetDue
+/// and MissDue, any thread the others. None waits.
 template <typename Policy>
 class BasicReadAhead {
  public:
@@ -48,11 +48,11 @@ class BasicReadAhead {
   void NotePublished(std::size_t lane, std::size_t bytes) {
     workers_[WorkerOf(lane)].ahead.fetch_add(bytes, std::memory_order_relaxed);
   }
-  /// What a block took comes back. wake(worker) if its worker may have waited for that.
+  /// Gives back what a block took. wake(worker) if its worker may have waited for that.
   template <typename WakeWorker>
   void GiveBack(std::size_t lane, std::int64_t credits, std::size_t bytes, WakeWorker&& wake) {
-    // Order: release pairs with the acquire in MayBegin. A lane with credits left keeps its worker
-    // awake.
+    // Order: release pairs with the acquire in MayBegin. A lane with credits left does not wait for
+    // them.
     const std::size_t worker = WorkerOf(lane);
     const bool was_empty = lanes_[lane].credits.fetch_add(credits, std::memory_order_acq_rel) <= 0;
     const std::size_t ahead =
@@ -67,8 +67,8 @@ class BasicReadAhead {
     due_.store(lane, std::memory_order_relaxed);  // before the wake that is owed for it
     owes_wake_ = true;
   }
-  /// The due lane has no block: its worker is woken, once for each time that it became due. What
-  /// was published before is taken without a wake; but then, however much that was.
+  /// The due lane has no block: wakes its worker, once for each time that the lane became due.
+  /// Blocks published before are taken without a wake, however many they are.
   template <typename WakeWorker>
   void MissDue(WakeWorker&& wake) {
     if (!owes_wake_) return;

@@ -9,13 +9,13 @@
 
 namespace ringfeed {
 
-/// A thread that sleeps until it has something to do, and what others wake it by. It sleeps in one
-/// of two places: on an eventcount, or, while it has reads under way, in their engine, which also
-/// ends when one of them is done.
+/// A thread that sleeps until it has something to do, and is woken by others. It sleeps in one of
+/// two places: on an eventcount, or, while it has reads under way, in their engine, which also ends
+/// when one of them is done.
 ///
-/// The protocol: who makes something true that the thread looks at writes it first, then calls
-/// Wake. The thread registers first, then looks, then sleeps. Both use read-modify-writes of one
-/// word, so either the thread sees what was written, or Wake sees the thread.
+/// The protocol: a waker writes what the thread looks at first, then calls Wake. The thread
+/// registers first, then looks, then sleeps. Both use read-modify-writes of one word, so either the
+/// thread sees what was written, or Wake sees the thread.
 ///
 /// Thread safety: Sleep, SleepInEngine, NapUnless and TakeLook are the thread's own; all others may
 /// be called by any thread. None but the first three waits.
@@ -26,12 +26,12 @@ class BasicSleeper {
   BasicSleeper(const BasicSleeper&) = delete;
   BasicSleeper& operator=(const BasicSleeper&) = delete;
 
-  /// Sleeps until it is woken, unless has_work(). `around(sleep)` calls sleep() once: for who wants
-  /// to know how long that takes.
+  /// Sleeps until it is woken, unless has_work(). `around(sleep)` calls sleep() once, and may
+  /// measure it.
   template <typename HasWork, typename Around>
   void Sleep(HasWork&& has_work, Around&& around) {
-    // What is written before a wake that is counted here is seen by has_work. Order: acquire pairs
-    // with the read-modify-write in Wake.
+    // has_work sees what was written before a wake that is counted here. Order: acquire pairs with
+    // the read-modify-write in Wake.
     looked_at_.store(WakesOf(word_.load(std::memory_order_acquire)), std::memory_order_relaxed);
     const auto key = events_.PrepareWait();
     if (has_work()) return events_.CancelWait(key);
@@ -53,19 +53,19 @@ class BasicSleeper {
   /// engine.
   template <typename Interrupt>
   void Wake(Interrupt&& interrupt) {
-    // Counted first: who is woken by this has then seen the count, see IsSoundAsleep. Order: see
-    // SleepInEngine and Sleep.
+    // Counted first: a thread that this wakes has then seen the count, see IsSoundAsleep. Order:
+    // see SleepInEngine and Sleep.
     const std::uint64_t word = word_.fetch_add(kOneWake, std::memory_order_acq_rel);
     events_.Notify(1);
     if ((word & kInEngine) != 0) interrupt();
   }
 
-  /// Whether it is registered: a hint, for who looks for somebody with nothing to do.
+  /// Whether it is registered: a hint, to find a thread with nothing to do.
   bool IsIdle() const {
     return events_.HasWaiters() || (word_.load(std::memory_order_relaxed) & kInEngine) != 0;
   }
 
-  /// Whether it sleeps on its eventcount, and nobody has woken it since it looked.
+  /// Whether it sleeps on its eventcount, and was not woken since it looked.
   bool IsSoundAsleep() const {
     // Order: acquire pairs with the release in Sleep, so that looked_at_ is of this sleep.
     return asleep_.load(std::memory_order_acquire) &&
@@ -77,9 +77,9 @@ class BasicSleeper {
   /// How often it was woken so far.
   std::uint64_t wakes() const { return WakesOf(word_.load(std::memory_order_relaxed)); }
 
-  /// Has it look whether a wake was left out. No wake: nothing has changed.
+  /// Makes it look whether a wake was left out. No wake: nothing has changed.
   void AskToLook() {
-    // Relaxed: who asks waits, and hands nothing over.
+    // Relaxed: the asking thread waits, and hands nothing over.
     look_again_.store(true, std::memory_order_relaxed);
     events_.Notify(1);
   }
@@ -111,7 +111,7 @@ class BasicSleeper {
     explicit InEngine(Atomic<std::uint64_t>* word) : word_(word) {
       word_->fetch_add(kInEngine, std::memory_order_acq_rel);
     }
-    // Order: as above; nobody needs to interrupt the engine from here on.
+    // Order: as above; no waker needs to interrupt the engine from here on.
     ~InEngine() { word_->fetch_add(~kInEngine + 1, std::memory_order_acq_rel); }
     InEngine(const InEngine&) = delete;
     InEngine& operator=(const InEngine&) = delete;

@@ -14,14 +14,14 @@ namespace ringfeed {
 /// records that wait for the plan, and those that came to its end. What a stage of the order holds
 /// counts nowhere, since the order needs it.
 ///
-/// A lane may take more while that is below the limit. It may, too, while no delivery is complete
-/// and the plan has used up what was taken: then only more records can complete one, be it that a
-/// batch is larger than the limit. So a lane that may not has a delivery in front of it which a
-/// consumer can take, and nobody waits for ever.
+/// A lane may take more while that is below the limit. It may also take more while no delivery is
+/// complete and the plan has used up what was taken: then only more records can complete one, even
+/// a batch larger than the limit. So if a lane may not take, there is a delivery before it that a
+/// consumer can take, and no thread waits for ever.
 ///
-/// Thread safety: NotePublished is called by lanes, NotePlanned by who runs the plan, NoteTaken and
-/// NoteAsking by consumers, the others by any thread. None waits. Who calls NotePlanned, NoteTaken
-/// or NoteAsking wakes the lanes after that.
+/// Thread safety: lanes call NotePublished, the thread that runs the plan NotePlanned, consumers
+/// NoteTaken and NoteAsking, any thread the others. None waits. The caller of NotePlanned,
+/// NoteTaken or NoteAsking wakes the lanes after that.
 template <typename Policy>
 class BasicTakenAhead {
  public:
@@ -74,15 +74,15 @@ class BasicTakenAhead {
     Set(&planned_, planned.taken);
     deliveries_.store(planned.deliveries, std::memory_order_relaxed);
     waiting_.bytes.fetch_add(0 - amount.bytes, std::memory_order_relaxed);
-    // Order: release pairs with the acquire in Waiting: who sees that it waits no more sees it
-    // planned.
+    // Order: release pairs with the acquire in Waiting: a thread that sees that it waits no more
+    // sees it planned.
     waiting_.records.fetch_add(0 - amount.records, std::memory_order_release);
   }
   /// A consumer took a delivery.
   void NoteTaken(const Amount& amount) {
     Add(limits_.handed_out_later ? &in_hand_ : &handed_out_, amount);
-    // Order: release pairs with the acquire in NothingComes: who sees it taken sees its records
-    // handed out.
+    // Order: release pairs with the acquire in NothingComes: a thread that sees it taken sees its
+    // records handed out.
     taken_.fetch_add(1, std::memory_order_release);
   }
   /// A consumer asks for one; whether that changes anything.

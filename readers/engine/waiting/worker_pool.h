@@ -27,7 +27,7 @@ template <typename Task>
 class WorkerPool {
  public:
   struct Hooks {
-    /// A worker that may be in its engine is woken: the engine is to be interrupted. May be empty.
+    /// A worker that may be in its engine is woken: interrupts the engine. May be empty.
     std::function<void(std::size_t)> interrupt{};
     /// A test's: whether to leave a wake out, as a mistake in the protocol would. May be empty.
     std::function<bool()> leaves_out_wake{};
@@ -44,7 +44,7 @@ class WorkerPool {
     if (takes_tasks) writers_ = workers_.size();
   }
   std::size_t size() const { return workers_.size(); }
-  /// So many take tasks: the first ones.
+  /// So many workers take tasks: the first ones.
   std::size_t writers() const { return writers_; }
   bool TakesTasks(std::size_t worker) const { return worker < writers_; }
 
@@ -73,7 +73,7 @@ class WorkerPool {
   const Sleeper& sleeper(std::size_t worker) const { return workers_[worker]->sleeper; }
 
   /// Whether the calling thread is that worker, and takes tasks. It looks again before it rests, so
-  /// who makes work for itself needs no wake.
+  /// it needs no wake for work that it makes for itself.
   bool IsCurrent(std::size_t worker) const { return current == workers_[worker].get(); }
   /// The same of any of them.
   bool IsAnyCurrent() const {
@@ -91,8 +91,8 @@ class WorkerPool {
   void WakeAll() {
     for (std::size_t i = 0; i < workers_.size(); ++i) Wake(i);
   }
-  /// After something was written that all who take tasks look at: somebody who has nothing to do,
-  /// and that one.
+  /// Call after a write of something that all task takers look at: wakes one that has nothing to
+  /// do, and that one.
   void WakeAny(std::size_t preferred) {
     if (!sleeper(preferred).IsIdle()) {
       for (std::size_t i = 0; i < writers_; ++i) {
@@ -101,11 +101,11 @@ class WorkerPool {
         break;
       }
     }
-    // Always: should it fall asleep just now, it must hear of this.
+    // Always: if it falls asleep just now, it must hear of this.
     Wake(preferred);
   }
 
-  /// So often workers were woken: while they sleep and it stays the same nothing has happened.
+  /// How often workers were woken: if they sleep and it stays the same, nothing has happened.
   std::uint64_t wakes() const {
     std::uint64_t wakes = 0;
     for (const auto& worker : workers_) wakes += worker->sleeper.wakes();
@@ -121,7 +121,7 @@ class WorkerPool {
 
   // ---- Tasks ----
 
-  /// A task for that worker, or whoever has nothing to do if `shared`, or if that one has
+  /// A task for that worker, or for one that has nothing to do if `shared`, or if that one has
   /// many.
   void Submit(Task task, std::size_t worker, bool shared) {
     Worker& writer = *workers_[worker];
@@ -178,7 +178,7 @@ class WorkerPool {
     std::thread thread;
   };
 
-  /// The worker that takes tasks whose thread this is, null elsewhere.
+  /// The worker that takes tasks whose thread this is, null in other threads.
   static inline thread_local const void* current = nullptr;
 
   const Hooks hooks_;

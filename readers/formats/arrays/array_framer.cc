@@ -53,7 +53,7 @@ std::string CutArray(std::uint64_t left, std::uint64_t row_bytes) {
          " bytes are left where a row has " + std::to_string(row_bytes);
 }
 
-// OK where whoever reads takes the elements for what they are.
+// OK if the reader's parser accepts the elements for what they are.
 Status Misread(const FramerOptions& options, const ArrayHeader& header) {
   if (options.check_elements == nullptr || !header.elements) return {};
   return options.check_elements(*header.elements).WithPlace({options.file, -1, -1});
@@ -78,7 +78,7 @@ class ArrayFramer final : public Framer {
   void NoteRest(const FrameInput& input, FrameOutput* output);
 
   bool open_ended() const { return layout_.data_bytes == kUnknownSize; }
-  /// Where the data end, by the header or by the file.
+  /// The end of the data, by the header or by the file.
   std::uint64_t DataEnd(std::uint64_t file_end) const {
     return open_ended() ? file_end : std::min(file_end, layout_.header_bytes + layout_.data_bytes);
   }
@@ -144,7 +144,7 @@ bool ArrayFramer::HeaderIsRead(const FrameInput& input, FrameOutput* output, Fra
   return false;
 }
 
-// Appends the whole rows from `at` on that start before the limit; the place behind them.
+// Appends the whole rows from `at` on that start before the limit. Returns the end of the last one.
 std::uint64_t ArrayFramer::AppendRows(const FrameInput& input, std::uint64_t at,
                                       FrameOutput* output) {
   const std::uint64_t end = std::min(input.offset + input.bytes.size(), DataEnd(FileEnd(input)));
@@ -197,7 +197,7 @@ void ArrayFramer::EndOfData(const FrameInput& input, std::uint64_t at, FrameOutp
   }
 }
 
-// Rows of an array whose columns stand in one piece. False: nothing can be consumed yet.
+// Rows of an array whose columns are contiguous. False: nothing can be consumed yet.
 bool ArrayFramer::Gathered(const FrameInput& input, FrameOutput* output, FrameResult* result) {
   const std::uint64_t array_end = layout_.header_bytes + layout_.data_bytes;
   if (layout_.data_bytes > options_.max_record_bytes) {
@@ -235,7 +235,7 @@ bool ArrayFramer::Gathered(const FrameInput& input, FrameOutput* output, FrameRe
     ++next_record_;
   }
   layout_.column_major.clear();
-  // What stands behind the array is looked at as behind any other.
+  // What follows the array is checked as after any other array.
   result->consumed = static_cast<std::size_t>(array_end);
   if (array_end < input.limit) EndOfData(input, array_end, output, result);
   return true;
@@ -265,7 +265,7 @@ void ArrayFramer::Damaged(StatusCode code, const std::string& reason, std::uint6
   done_ = true;
   result->consumed = input.bytes.size();
   result->need_bytes = 0;
-  // What is not supported, or larger than was asked for, is not damage that can be skipped.
+  // What is unsupported, or larger than the user allows, is not damage that can be skipped.
   const bool skips = code == StatusCode::kDamaged || code == StatusCode::kTruncated;
   if (options_.on_damage == OnDamage::kFail || !skips) {
     failed_ = Status(code, reason, {options_.file, static_cast<std::int64_t>(at), next_record_});
@@ -276,8 +276,8 @@ void ArrayFramer::Damaged(StatusCode code, const std::string& reason, std::uint6
   NoteRest(input, output);
 }
 
-// Reports the rest of the file once its end is known. An array may lack whole rows, and so nothing
-// be left of it: a file of no bytes aside, that is reported too.
+// Reports the rest of the file once its end is known. An array may lack whole rows, so that there
+// is no rest: that is reported too, except for a file of no bytes.
 void ArrayFramer::NoteRest(const FrameInput& input, FrameOutput* output) {
   const bool known = options_.file_bytes != kUnknownSize;
   if (!rest_ || (!known && !input.at_end)) return;
@@ -286,7 +286,7 @@ void ArrayFramer::NoteRest(const FrameInput& input, FrameOutput* output) {
   rest_.reset();
 }
 
-/// A row is all of its unit: the index has its size from the header.
+/// A row is all of its unit: the index has the row's size from the header.
 class ArrayUnitFramer final : public UnitFramer {
  public:
   explicit ArrayUnitFramer(const FramerOptions& options) : lost_(options) {}
@@ -301,7 +301,7 @@ class ArrayUnitFramer final : public UnitFramer {
   const LostUnits lost_;
 };
 
-// As ArrayFramer delivers them where damage is skipped.
+// The same records that ArrayFramer delivers if it skips damage.
 FixedIndex::Layout LayOutIndex(const ArrayLayout& layout, std::uint64_t file_bytes) {
   FixedIndex::Layout fixed;
   const std::uint64_t room = file_bytes - std::min(file_bytes, layout.header_bytes);

@@ -17,50 +17,50 @@
 
 namespace ringfeed {
 
-/// One array in a file: rows of one size, back to back or overlapping, behind a header that says
-/// how many.
+/// One array in a file: a header that says how many rows follow, then rows of one size. Rows are
+/// back to back or overlap.
 struct ArrayLayout {
   std::uint64_t header_bytes = 0;
   std::uint64_t row_bytes = 1;
-  /// From one row's start to the next one's, at most row_bytes; 0: as much. Overlapping rows go on
-  /// as long as each has data that none before it has.
+  /// From one row's start to the next one's, at most row_bytes; 0: row_bytes. Overlapping rows go
+  /// on as long as each has data that no earlier row has.
   std::uint64_t stride_bytes = 0;
   std::uint64_t stride() const { return stride_bytes == 0 ? row_bytes : stride_bytes; }
-  /// What is left of the data where `left` bytes, less than a row, stand behind the last row's
-  /// stride: without what that row has already. `any`: there is a row.
+  /// How many bytes of data are left if `left` bytes, less than a row, follow the last row's
+  /// stride. Bytes that the last row already has do not count. `any`: there is a row.
   std::uint64_t TailOf(std::uint64_t left, bool any) const {
     const std::uint64_t had = any ? row_bytes - stride() : 0;
     return left - std::min(left, had);
   }
   std::uint64_t data_bytes = kUnknownSize;  ///< kUnknownSize: up to the end of the file
-  /// Where the data are no multiple of a row, the last record is shorter, in whole items; or, with
-  /// drop_tail, left out.
+  /// If the data are no multiple of a row, the last record is shorter, in whole items. With
+  /// drop_tail it is left out.
   bool short_tail = false;
   bool drop_tail = false;
   std::uint64_t item_bytes = 1;
-  /// Dimensions of an array that is stored with its first one running fastest; empty where rows
-  /// stand in one piece. Such rows are gathered, so that all of it must be held.
+  /// The dimensions of an array that is stored with its first one running fastest. Empty if a row
+  /// is one piece of the file. Other rows are gathered, so the whole array must be held.
   std::vector<std::uint64_t> column_major{};
 };
 
 /// What a format finds at the start of its file.
 struct ArrayHeader {
-  Status status;               ///< without a place
+  Status status;               ///< it names no place
   std::size_t need_bytes = 0;  ///< more of the file is needed to tell
   ArrayLayout layout;
-  std::optional<FileElements> elements{};  ///< where the file says what they are
+  std::optional<FileElements> elements{};  ///< what the file says its elements are, if it does
 };
 using ReadArrayHeader = std::function<ArrayHeader(std::span<const std::byte> head)>;
 
-/// Delivers each row as a record. A file that ends before its array does, or goes on behind it, is
-/// damaged; all whole rows are delivered.
+/// Delivers each row as a record. A file that ends before its array does, or goes on after it, is
+/// damaged. All whole rows are delivered.
 std::unique_ptr<Framer> NewArrayFramer(const FramerOptions& options, ReadArrayHeader read_header);
 
-/// Why rows of so many bytes are not read: kResourceExhausted where records may not be so long.
+/// Why rows of so many bytes are not read: kResourceExhausted if they exceed the longest record.
 Status CheckRowBytes(std::uint64_t row_bytes, const FramerOptions& options);
-/// Its rows by themselves. Not of an array that is gathered.
+/// Frames its rows by themselves. Not for an array that is gathered.
 std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options);
-/// Where its rows stand: by arithmetic, once `head` has the header. kUnsupported for an array that
+/// The index of its rows: by arithmetic, once `head` has the header. kUnsupported for an array that
 /// is gathered.
 OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byte> head,
                           const ReadArrayHeader& read_header);
@@ -71,8 +71,8 @@ class FixedIndex final : public RecordIndex {
   struct Layout {
     FixedUnits units{};
     std::uint64_t records = 0;
-    std::uint64_t file_bytes = 0;       ///< where the last record's bytes end at the latest
-    std::vector<IndexDamage> damage{};  ///< no record's, but for those that are lost
+    std::uint64_t file_bytes = 0;       ///< the last record's bytes end here at the latest
+    std::vector<IndexDamage> damage{};  ///< in no record, except the lost ones
     bool lost = false;                  ///< no record can be had, whatever is read
   };
   explicit FixedIndex(Layout layout) : layout_(std::move(layout)) {}
@@ -80,7 +80,7 @@ class FixedIndex final : public RecordIndex {
   std::uint64_t records() const override { return layout_.records; }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
-  /// None where the last record is shorter, or all are lost.
+  /// None if the last record is shorter, or if all are lost.
   std::optional<FixedUnits> fixed() const override;
   std::span<const IndexDamage> damage() const override { return layout_.damage; }
 
@@ -88,8 +88,8 @@ class FixedIndex final : public RecordIndex {
   const Layout layout_;
 };
 
-/// Rows of one size behind each other: `header_bytes` that are passed over, then rows of
-/// `row_bytes`, each starting `stride_bytes` after the one before. The last row needs no padding.
+/// Rows of one size: `header_bytes` that are passed over, then rows of `row_bytes`. Each row starts
+/// `stride_bytes` after the start of the one before. The last row needs no padding.
 struct FixedRowsLayout {
   std::uint64_t row_bytes = 0;
   std::uint64_t header_bytes = 0;

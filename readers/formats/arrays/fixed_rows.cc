@@ -36,14 +36,15 @@ class FixedRowsFramer final : public Framer {
   Status failed_;
 };
 
-// The first place at or after `offset` where a row starts.
+// The first place at or after `offset` at which a row starts.
 std::uint64_t FixedRowsFramer::NextRowAt(std::uint64_t offset) const {
   if (offset <= layout_.header_bytes) return layout_.header_bytes;
   const std::uint64_t into = (offset - layout_.header_bytes) % layout_.stride_bytes;
   return into == 0 ? offset : offset + (layout_.stride_bytes - into);
 }
 
-// Appends the whole rows from `at` on; the place of the first one that is not whole or not wanted.
+// Appends the whole rows from `at` on. Returns the place of the first one that is not whole, or
+// that is not wanted.
 std::uint64_t FixedRowsFramer::AppendRows(const FrameInput& input, std::uint64_t at,
                                           FrameOutput* output) const {
   const std::uint64_t end = input.offset + input.bytes.size();
@@ -70,7 +71,7 @@ FrameResult FixedRowsFramer::Frame(const FrameInput& input, FrameOutput* output)
   result.consumed = static_cast<std::size_t>(std::min(at, end) - input.offset);
   const bool known = options_.file_bytes != kUnknownSize;
   const std::uint64_t file_end = known ? options_.file_bytes : end;
-  // Then no row starts before a limit.
+  // A file that ends in its header has no row that starts before a limit.
   const bool in_header = (known || input.at_end) && file_end < layout_.header_bytes;
   if (ended_ || (at >= input.limit && !in_header)) return result;
   const bool cut = known && (in_header || (at < file_end && file_end - at < layout_.row_bytes));
@@ -86,7 +87,7 @@ FrameResult FixedRowsFramer::Frame(const FrameInput& input, FrameOutput* output)
   result.need_bytes = static_cast<std::size_t>(at + layout_.row_bytes - std::min(at, end));
   if (at > end) result.need_bytes = 1;  // padding or the header goes on
   if (end < layout_.header_bytes && result.consumed > 0) {
-    // A byte of a header that goes on stays: whoever has none left is not asked at the end.
+    // A byte of a header that goes on stays: without one the framer is not called at the end.
     --result.consumed;
     result.need_bytes = 2;
   }
@@ -210,7 +211,7 @@ OwnIndexResult FixedRows::OwnIndex(const FramerOptions& options,
     const std::uint64_t stride = layout_.stride_bytes;
     const bool last_is_whole = left % stride >= layout_.row_bytes;
     fixed.records = left / stride + (last_is_whole ? 1 : 0);
-    // Fewer bytes than a row; padding behind the last one is none.
+    // Fewer bytes than a row are left. Padding after the last row is no record.
     const std::uint64_t at = layout_.header_bytes + fixed.records * stride;
     if (bytes > at) lose_from(at);
   }

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
 constexpr std::size_t kVersionEnd = 8;
-// Of the dict; NumPy itself writes some hundred bytes.
+// A limit for the dict; NumPy itself writes some hundred bytes.
 constexpr std::uint64_t kMostHeaderBytes = 64 * 1024;
 constexpr std::size_t kMostDimensions = 64;  // NumPy's own limit
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
@@ -35,7 +35,7 @@ class DictScanner {
  public:
   explicit DictScanner(std::string_view text) : text_(text) {}
 
-  /// False where it is no such dict.
+  /// Returns false if the text is no such dict.
   bool Read(Facts* facts);
 
  private:
@@ -67,7 +67,7 @@ bool DictScanner::String(std::string* value) {
 bool DictScanner::Shape(std::vector<std::uint64_t>* shape) {
   if (!Take('(')) return false;
   while (!Take(')')) {
-    Take(' ');  // leads the text to the next thing that is no space
+    Take(' ');  // moves the text to the next thing that is no space
     std::uint64_t dimension = 0;
     const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), dimension);
     const bool padded = text_.size() > 1 && text_[0] == '0' && end != text_.data() + 1;
@@ -115,7 +115,7 @@ bool DictScanner::Read(Facts* facts) {
   if (!Take('{')) return false;
   while (!Take('}')) {
     if (!Entry(facts)) return false;
-    if (facts->structured) return true;  // whatever follows, it cannot be used
+    if (facts->structured) return true;  // it cannot be used, whatever follows
     if (Take(',')) continue;
     if (!Take('}')) return false;
     break;
@@ -124,7 +124,7 @@ bool DictScanner::Read(Facts* facts) {
   return text_.empty() && facts->type && facts->fortran_order && facts->shape;
 }
 
-// Bytes of one element of a type like "<f4", "|b1", "<U5", "<M8[ns]"; 0 where it is none.
+// Bytes of one element of a type like "<f4", "|b1", "<U5", "<M8[ns]"; 0 if it is no such type.
 std::uint64_t ItemBytes(std::string_view type) {
   if (type.size() < 3 || std::string_view("<>|=").find(type[0]) == std::string_view::npos) return 0;
   const char kind = type[1];
@@ -137,7 +137,7 @@ std::uint64_t ItemBytes(std::string_view type) {
   return kind == 'U' ? 4 * bytes : bytes;
 }
 
-// Types that elements of the type stand for as they are; of texts and the like nothing is known.
+// The types of elements that are stored as they are; none for texts and the like.
 std::optional<FileElements> ElementsOf(const std::string& type) {
   struct Known {
     std::string_view type;
@@ -157,7 +157,7 @@ std::optional<FileElements> ElementsOf(const std::string& type) {
       {"f4", {DType::kFloat32}},
       {"f8", {DType::kFloat64}},
       {"c8", {DType::kFloat32}},   // the real and the imaginary part
-      {"c16", {DType::kFloat64}},  // as well
+      {"c16", {DType::kFloat64}},  // also the two parts
   };
   const std::string_view kind = std::string_view(type).substr(1);
   if (std::string_view("biufc").find(kind[0]) == std::string_view::npos) return std::nullopt;
@@ -177,7 +177,7 @@ Status LayOut(const Facts& facts, ArrayLayout* layout) {
                   "elements of type \"" + *facts.type +
                       "\" are not supported: only numbers, texts and times of a fixed size are");
   }
-  // Dimensions of zero first: whatever the others are, there is no row, or none with bytes.
+  // Looks for dimensions of zero first: if there is one, there is no row, or none with bytes.
   const std::uint64_t rows = shape.empty() ? 1 : shape[0];
   std::uint64_t row_bytes = item;
   for (std::size_t i = 1; i < shape.size() && row_bytes != 0; ++i) {

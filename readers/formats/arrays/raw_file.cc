@@ -9,7 +9,7 @@
 namespace ringfeed {
 namespace {
 
-// What is asked for first of a stream whose end is not known; doubled from there.
+// The first read of a stream whose end is not known; doubled after that.
 constexpr std::size_t kFirstPiece = 64 * 1024;
 
 std::string TooLong(std::uint64_t bytes, const FramerOptions& options) {
@@ -128,7 +128,7 @@ class RawFileWriter final : public FileRecordWriter {
 class RawFile final : public Format {
  public:
   std::string_view name() const override { return "raw"; }
-  // Any file may be taken as it is, so none is guessed to be raw.
+  // Any file may be read as it is, so none is guessed to be raw.
   bool MatchesName(std::string_view) const override { return false; }
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
   std::uint64_t Stripes(std::uint64_t, std::uint64_t) const override { return 1; }

@@ -7,8 +7,8 @@ namespace ringfeed {
 namespace {
 
 // Wire format: https://protobuf.dev/programming-guides/encoding. In TensorFlow's example.proto and
-// OneFlow's record.proto every field that is needed here is length-delimited and has number 1, but
-// for the kinds of a feature and the value of a map's entry (2).
+// OneFlow's record.proto every field that is needed here is length-delimited and has number 1,
+// except the kinds of a feature and the value of a map's entry (2).
 constexpr unsigned kFirst = 1;
 constexpr unsigned kMapValue = 2;
 

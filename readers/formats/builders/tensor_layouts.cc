@@ -15,7 +15,7 @@ constexpr TypeNumber kTypes[] = {
     {DType::kUInt8, 20},  {DType::kInt8, 21},   {DType::kBFloat16, 22},
 };
 
-// What Paddle has no number for.
+// For a type without a number in Paddle.
 constexpr std::uint32_t kUInt16Type = 100;
 constexpr std::uint32_t kUInt32Type = 101;
 

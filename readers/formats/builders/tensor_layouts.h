@@ -20,10 +20,10 @@ struct LoDTensorLayout {
   static constexpr std::uint32_t kDimsField = 2;
 };
 
-/// The number that VarType.Type has for elements of that type; nothing where Paddle has no such
-/// tensors (uint16, uint32). uint64 is its SIZE_T.
+/// The number of VarType.Type for elements of that type. Nothing if Paddle has no such tensors
+/// (uint16, uint32). uint64 is its SIZE_T.
 std::optional<std::uint32_t> LoDTensorTypeOf(DType dtype);
-/// The type of that number; nothing where it stands for something else.
+/// The type of that number; nothing if the number means something else.
 std::optional<DType> DTypeOfLoDTensor(std::uint64_t type);
 
 /// The numbers of the fields of proto/ringfeed/instance.proto.
@@ -42,11 +42,11 @@ struct InstanceLayout {
 
 /// The number of Description.Type.
 std::uint32_t InstanceTypeOf(DType dtype);
-/// The type of that number; nothing where there is none.
+/// The type of that number; nothing if there is none.
 std::optional<DType> DTypeOfInstance(std::uint32_t type);
 
-/// Why no tensor is like that; empty where one is: it has as many bytes as its shape says, and each
-/// level of LoD ascends from 0 to what it counts.
+/// Why these values make no tensor; empty if they make one. A tensor has as many bytes as its shape
+/// says, and each level of LoD ascends from 0 to the count of what it divides.
 std::string WrongTensorValues(DType dtype, const Shape& shape, std::size_t bytes,
                               std::span<const std::span<const std::int64_t>> lod);
 

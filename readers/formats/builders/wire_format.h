@@ -21,9 +21,9 @@ constexpr std::uint32_t WireTag(std::uint32_t field, WireType type) {
   return field << 3 | static_cast<std::uint32_t>(type);
 }
 
-/// Reads one message, field by field, with the leniency of Protobuf's own parser: overlong varints
-/// up to 10 bytes, unknown fields and groups. Every call returns false where the bytes cannot be
-/// such a field; nothing outside them is ever read.
+/// Reads one message, field by field, as leniently as Protobuf's own parser: overlong varints up to
+/// 10 bytes, unknown fields and groups. Every call returns false if the bytes cannot be such a
+/// field. It never reads outside the message.
 class WireReader {
  public:
   explicit WireReader(std::span<const std::byte> message)

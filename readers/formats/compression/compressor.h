@@ -12,7 +12,7 @@ namespace ringfeed {
 
 /// Compresses bytes into one member (a member of gzip without a name or a time, a stream of zlib, a
 /// frame of zstd with its checksum), at the library's usual level. One thread at a time. Throws
-/// std::bad_alloc where there is no memory.
+/// std::bad_alloc if there is no memory.
 class Compressor {
  public:
   virtual ~Compressor() = default;

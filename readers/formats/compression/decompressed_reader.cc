@@ -9,16 +9,16 @@
 namespace ringfeed {
 namespace {
 
-// So far back from the place where damage was noticed the next member may have begun.
+// The next member may begin at most so many bytes before the place at which damage was noticed.
 constexpr std::size_t kLookBackBytes = 32 * 1024;
 // Holds any block of zstd, which gives nothing before it has one whole.
 constexpr std::size_t kBufferBytes = kLookBackBytes + 160 * 1024;
-// So many decompressed bytes are no accident.
+// So many decompressed bytes are not there by chance.
 constexpr std::size_t kBelievedBytes = 64 * 1024;
 constexpr std::size_t kMagicBytes = 4;
-// In such pieces bytes are decompressed.
+// Bytes are decompressed in pieces of this size.
 constexpr std::size_t kChunkBytes = 128 * 1024;
-// What members may decompress to that are looked for in one.
+// A search for members inside one stops after so many decompressed bytes.
 constexpr std::size_t kSearchedBytes = 16 * 1024 * 1024;
 
 }  // namespace
@@ -87,8 +87,8 @@ void DecompressedReader::Step(std::span<std::byte>* room) {
   if (result == Decompressor::Result::kMemberEnds) had_member_ = true;
   if (result == Decompressor::Result::kDamaged) {
     StatusCode code = decompressor_->code();
-    // A writer does alike with all members of a file: what only a later one asks for is a flipped
-    // bit.
+    // A writer treats all members of a file alike: if only a later one is unsupported, a bit
+    // flipped.
     if (code == StatusCode::kUnsupported && had_member_) code = StatusCode::kDamaged;
     damaged_ = code == StatusCode::kDamaged;
     failure_ = Bad(code, damaged_ ? "is damaged" : "cannot be read", decompressor_->problem());
@@ -137,8 +137,8 @@ bool DecompressedReader::FindNextMember(std::string* loss) {
     Resume(at + ahead, loss);
     return true;
   }
-  // A checksum that does not match is noticed right in front of the next member, and what a member
-  // holds may look like one.
+  // If a checksum does not match, that is noticed right before the next member, and the content of
+  // a member may look like one: so the search starts here.
   bool found = doubtful > 0 && Reaches(&at, doubtful) && Decompresses(&at, doubtful);
   if (found) at += doubtful;
   while (!found && damaged_ && Reaches(&at, 1)) {
@@ -146,11 +146,11 @@ bool DecompressedReader::FindNextMember(std::string* loss) {
     found = Decompresses(&at, 0);
   }
   if (found) Resume(at, loss);
-  return found || !damaged_;  // the source failed
+  return found || !damaged_;  // or the source failed
 }
 
 std::size_t DecompressedReader::SwallowedMember(std::size_t begin, std::size_t bytes) {
-  // libzstd fails at the start of a block, where also what is inside may end.
+  // libzstd fails at the start of a block. A member inside the damaged one may end there too.
   if (compression_ == Compression::kZstd) return 0;
   const std::span<const std::byte> region = From(begin).first(bytes);
   std::size_t decompressed = 0;

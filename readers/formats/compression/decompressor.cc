@@ -21,8 +21,8 @@ namespace {
 // zlib counts in 32 bits.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
 
-/// zlib's streams (RFC 1950) with their Adler-32, by zlib itself: ISA-L 2.30 takes bytes from
-/// behind a stream and keeps them, so that another stream could not follow.
+/// zlib's streams (RFC 1950) with their Adler-32, by zlib itself: ISA-L 2.30 takes bytes that
+/// follow a stream and keeps them, so another stream could not follow.
 class ZlibDecompressor final : public Decompressor {
  public:
   ZlibDecompressor() {
@@ -62,7 +62,7 @@ Decompressor::Result ZlibDecompressor::Decompress(std::span<const std::byte>* in
       Restart();
       return Result::kMemberEnds;
     }
-    if (code == Z_NEED_DICT) {  // a checksum of the header vouches for that
+    if (code == Z_NEED_DICT) {  // the header's checksum matched, so it is true
       return Refuse("it was compressed with a dictionary, which is not supported",
                     StatusCode::kUnsupported);
     }
@@ -75,7 +75,7 @@ Decompressor::Result ZlibDecompressor::Decompress(std::span<const std::byte>* in
   }
 }
 
-// RFC 8878: a frame, and one to be passed over, of which there are sixteen.
+// RFC 8878: a frame, and the first of the sixteen kinds of frame that are passed over.
 constexpr std::uint32_t kFrameMagic = 0xFD2FB528;
 constexpr std::uint32_t kSkippableMagic = 0x184D2A50;
 constexpr std::uint32_t kSkippableMask = 0xFFFFFFF0;
@@ -120,9 +120,9 @@ ZstdFrame ReadFrame(std::span<const std::byte> header) {
   return frame;
 }
 
-/// zstd's frames by libzstd, with their checksums where they have one. A window takes as much
-/// memory: one of more than 128 MiB, which the zstd command refuses by default, is taken if half of
-/// what the process may have is enough.
+/// zstd's frames by libzstd, with their checksums if they have them. A window takes as much memory
+/// as it is large. One of more than 128 MiB, which the zstd command refuses by default, is taken if
+/// half of what the process may have is enough.
 class ZstdDecompressor final : public Decompressor {
  public:
   ZstdDecompressor() {
@@ -133,7 +133,7 @@ class ZstdDecompressor final : public Decompressor {
   void Restart() override;
 
  private:
-  /// Whether the member's bytes so far and these begin a frame, as far as they go.
+  /// Whether the member's bytes so far, followed by these, may begin a frame.
   bool MayBegin(std::span<const std::byte> input) const;
   void NoteTaken(std::span<const std::byte> input);
   /// One call of libzstd. A frame that only needs a larger window than those before gets it.
@@ -161,8 +161,8 @@ void ZstdDecompressor::Restart() {
   head_bytes_ = 0;
 }
 
-// libzstd takes frames of its versions before the format was fixed, where it meets their magic at
-// the start of a call: whether it does would depend on where the input is cut.
+// libzstd also takes frames of its versions before the format was fixed, if their magic is at the
+// start of a call. Whether it takes one would depend on how the input is cut.
 bool ZstdDecompressor::MayBegin(std::span<const std::byte> input) const {
   if (head_bytes_ >= kMagicBytes) return true;
   std::uint32_t magic = 0;
@@ -188,7 +188,7 @@ void ZstdDecompressor::NoteTaken(std::span<const std::byte> input) {
 std::size_t ZstdDecompressor::Step(ZSTD_inBuffer* in, ZSTD_outBuffer* out) {
   const std::size_t code = ZSTD_decompressStream(stream_.get(), out, in);
   if (ZSTD_getErrorCode(code) != ZSTD_error_frameParameter_windowTooLarge) return code;
-  // The header just became complete: nothing was decompressed yet.
+  // The header is complete only now: nothing was decompressed yet.
   const std::size_t before = head_bytes_;
   NoteTaken({static_cast<const std::byte*>(in->src), in->size});
   const std::size_t header_bytes = std::exchange(head_bytes_, before);
@@ -208,8 +208,8 @@ bool ZstdDecompressor::Widen(const ZstdFrame& frame) {
   return ZSTD_isError(ZSTD_DCtx_setParameter(stream_.get(), ZSTD_d_windowLogMax, log)) == 0;
 }
 
-// No writer has a window beyond libzstd's largest, so that one is a damaged byte. A dictionary may
-// be one as well, but a file that has none as a whole is the likelier.
+// No writer makes a window beyond libzstd's largest, so such a window is a damaged byte. A
+// dictionary may be one as well, but a whole file that needs one is more likely.
 Decompressor::Result ZstdDecompressor::Fail(std::size_t code, std::span<const std::byte> given) {
   NoteTaken(given);
   const ZstdFrame frame = ReadFrame(std::span(head_).first(head_bytes_));
@@ -240,8 +240,8 @@ Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* in
   if (!problem_.empty()) return Result::kDamaged;
   while (true) {
     inside_ = inside_ || !input->empty();
-    // What it asks for, and nothing before it has written all: where a call fails, what that took
-    // and wrote is not told.
+    // Gives libzstd only what it asks for, and nothing until it has written all: if a call fails,
+    // libzstd does not tell what it took and wrote.
     const std::size_t given = holds_output_ ? 0 : std::min(input->size(), wanted_);
     if (!MayBegin(input->first(given))) return Refuse("no frame of zstd starts here");
     ZSTD_inBuffer in{input->data(), given, 0};
@@ -249,7 +249,8 @@ Decompressor::Result ZstdDecompressor::Decompress(std::span<const std::byte>* in
     const std::size_t code = Step(&in, &out);
     if (ZSTD_isError(code) != 0) {
       const Result result = Fail(code, input->first(given));
-      // As the others take theirs; the call itself says that it took nothing.
+      // Takes the checksum, as the other decompressors do: the call itself says that it took
+      // nothing.
       const bool checksum = ZSTD_getErrorCode(code) == ZSTD_error_checksum_wrong;
       if (checksum) *input = input->subspan(given);
       return result;
@@ -293,7 +294,7 @@ bool StartsAsZlib(std::span<const std::byte> head) {
          (method_and_window * 256 + At(head, 1)) % 31 == 0;
 }
 
-// Of fewer bytes than a magic number has: whether those that are missing may make it one.
+// If there are fewer bytes than a magic number has: whether the missing ones may complete one.
 bool MayBeginCompressed(std::span<const std::byte> head) {
   if (head.empty()) return true;
   const unsigned first = At(head, 0);
@@ -307,8 +308,8 @@ bool MayBeginCompressed(std::span<const std::byte> head) {
          (first == 0x28 && second == 0xb5);
 }
 
-// So many bytes that inflate without a fault are no accident. Fewer are a stream of zlib if it ends
-// in them.
+// If so many bytes inflate without a fault, that is not chance. Fewer bytes are a stream of zlib if
+// it ends in them.
 constexpr std::size_t kConvincingBytes = 4096;
 
 Decompressor::Result Inflate(std::span<const std::byte> head) {
@@ -321,8 +322,8 @@ Decompressor::Result Inflate(std::span<const std::byte> head) {
   }
 }
 
-// Whether a writer flushed what it had: an empty block of its own, which ends a byte and has the
-// complement of its length beside it. What decompressed before it makes that no accident.
+// Whether a writer flushed its data: that leaves an empty block which ends a byte and has the
+// complement of its length beside it. After so much decompressed data that is not chance.
 bool HasFlush(std::span<const std::byte> head) {
   // zlib.h: how many bits of the last byte are left, and whether a block ended just now.
   constexpr int kBitsLeft = 7;
@@ -358,8 +359,8 @@ bool IsZlib(std::span<const std::byte> head) {
          HasFlush(head);
 }
 
-// Whether it is UTF-8, its last character perhaps cut, without the control characters that no text
-// has.
+// Whether it is UTF-8, the last character perhaps cut, without control characters that texts do not
+// have.
 bool MayBeText(std::span<const std::byte> head) {
   constexpr std::string_view kOfText = "\a\b\t\n\v\f\r\x1b";
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
@@ -371,7 +372,7 @@ bool MayBeText(std::span<const std::byte> head) {
 
 struct Ending {
   Compression compression;
-  std::string_view text;  // the first one of a compression is the one that is written
+  std::string_view text;  // of the endings of a compression the first one is written
 };
 constexpr Ending kEndings[] = {{Compression::kGzip, ".gz"},   {Compression::kGzip, ".gzip"},
                                {Compression::kZlib, ".zlib"}, {Compression::kZlib, ".zz"},

@@ -28,20 +28,21 @@ Compression TakeCompressedEnding(std::string_view* file_name);
 /// The ending that is written, ".gz"; empty for kNone.
 std::string_view CompressedEnding(Compression compression);
 
-/// How a format's name says that its files are compressed ("tfrecord+gzip"), which is taken off it.
+/// How a format's name says that its files are compressed ("tfrecord+gzip"); removes it from the
+/// name.
 Compression TakeCompression(std::string_view* format_name);
 
-/// What a file's first bytes say: 4 KiB of them, or the whole file. The magic numbers of gzip and
-/// zstd are taken for themselves. The two bytes of zlib count if a stream ends in the head, if its
-/// writer flushed something there, if 4 KiB decompress, or if the name has an ending of compressed
-/// files. If the name has one and the bytes are neither a stream nor text, the name counts: then
-/// the stream is damaged.
+/// How a file is compressed, by its first bytes: 4 KiB of them, or the whole file. The magic
+/// numbers of gzip and zstd are enough by themselves. The two bytes of zlib count if a stream ends
+/// in the head, if its writer flushed something there, if 4 KiB decompress, or if the name has an
+/// ending of compressed files. If the name has one and the bytes are neither a stream nor text, the
+/// name counts: then the stream is damaged.
 Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name = {});
-/// Whether what begins with these bytes is compressed, or may turn out to be, as more of them come.
+/// Whether a file or stream with these first bytes is compressed, or may prove so as more come.
 bool MayBeCompressed(std::span<const std::byte> head);
 
-/// Whether at least four bytes begin as a member of that kind does: with the magic number of gzip
-/// or zstd, or two bytes that zlib's may be.
+/// Whether at least four bytes begin as a member of that kind: with the magic number of gzip or
+/// zstd, or two bytes that may be zlib's.
 bool StartsMember(Compression compression, std::span<const std::byte> head);
 
 /// Decompresses one member after another (a member of gzip, a stream of zlib, a frame of zstd),

@@ -21,12 +21,12 @@ namespace ringfeed {
 namespace {
 
 /// Reads the header of a gzip member (RFC 1952 section 2.3) piece by piece, and checks its checksum
-/// where it has one. ISA-L 2.30 takes reserved flags, and does not see that the checksum is wrong
-/// where the header comes in pieces.
+/// if it has one. ISA-L 2.30 accepts reserved flags, and misses a wrong checksum if the header
+/// comes in pieces.
 class GzipHeader {
  public:
-  /// Takes from the front of *input as far as the header goes. False where it is wrong: problem()
-  /// says how, and nothing more can be read before Restart.
+  /// Takes the header's bytes from the front of *input. Returns false if the header is wrong:
+  /// problem() says how, and nothing more can be read before Restart.
   bool Read(std::span<const std::byte>* input);
   void Restart() { *this = {}; }
   bool complete() const { return part_ == Part::kEnd; }
@@ -36,13 +36,13 @@ class GzipHeader {
   enum class Part : std::uint8_t { kFixed, kExtraSize, kExtra, kName, kComment, kChecksum, kEnd };
   static constexpr std::size_t kFixedBytes = 10;
 
-  /// How many bytes of the input belong to the part at hand; goes on to the next part behind its
-  /// last one.
+  /// How many bytes of the input belong to the current part. After the part's last byte it goes on
+  /// to the next part.
   std::size_t Take(std::span<const std::byte> input);
   std::size_t TakeNumbers(std::span<const std::byte> input, std::size_t bytes);
   std::size_t TakeText(std::span<const std::byte> input, Part next);
   void EndNumbers();
-  /// The part, or the first one behind it that the flags announce.
+  /// Goes to `part`, or to the first one after it that the flags announce.
   void GoTo(Part part);
 
   Part part_ = Part::kFixed;
@@ -143,12 +143,12 @@ void GzipHeader::GoTo(Part part) {
 
 // ISA-L counts in 32 bits.
 constexpr std::size_t kMostAtOnce = std::size_t{1} << 30;
-// Of deflate: no distance is too far behind so many decompressed bytes.
+// Deflate's longest distance: after so many decompressed bytes no distance reaches too far.
 constexpr std::size_t kFarthest = 32 * 1024;
-// Beyond so many bytes of the file in front of that it is not looked at what was true.
+// If the compressed bytes up to there are more, the true bytes are only estimated.
 constexpr std::size_t kMostStart = 256 * 1024;
 
-/// How many bytes deflated ones, of which there are few, give before they make no sense.
+/// How many bytes a short piece of deflate gives before it makes no sense.
 std::size_t TrueBytes(std::span<const std::byte> first, std::span<const std::byte> second) {
   z_stream stream{};
   if (inflateInit2(&stream, -15) != Z_OK) throw std::bad_alloc();
@@ -173,7 +173,7 @@ class GzipDecompressor final : public Decompressor {
   void Restart() override;
 
  private:
-  /// How many of the bytes that a call wrote are true, where it found a distance too far.
+  /// How many of the bytes that a call wrote are true, if it found a distance too far.
   std::size_t TrueOf(std::span<const std::byte> input, std::size_t written) const;
   void NoteTaken(std::span<const std::byte> taken, std::size_t written);
 
@@ -185,8 +185,8 @@ class GzipDecompressor final : public Decompressor {
 
 void GzipDecompressor::Restart() {
   header_.Restart();
-  // A distance that is too far is not always noticed: let it find nothing that was once read, also
-  // of what was decompressed and never given out.
+  // A distance that is too far is not always noticed. Such a distance must find no bytes that were
+  // read earlier, not even decompressed ones that were never given out.
   if (inside_) std::memset(stream_.tmp_out_buffer, 0, sizeof(stream_.tmp_out_buffer));
   decompressed_ = 0;
   start_.clear();
@@ -213,7 +213,7 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
     const int code = isal_inflate(&stream_);
     std::size_t written = out - stream_.avail_out;
     if (code == ISAL_INVALID_LOOKBACK) written = TrueOf(*input, written);
-    // Where a stream is damaged it may have counted bytes that it had hoped for.
+    // In a damaged stream it may have counted bytes that it expected and did not get.
     const std::size_t taken = std::min(in, in - stream_.avail_in);
     NoteTaken(input->first(taken), written);
     *input = input->subspan(taken);
@@ -231,7 +231,7 @@ Decompressor::Result GzipDecompressor::Decompress(std::span<const std::byte>* in
   }
 }
 
-// ISA-L counts the copy that it refuses, whose bytes nobody wrote.
+// ISA-L counts the copy that it refuses, though it did not write those bytes.
 std::size_t GzipDecompressor::TrueOf(std::span<const std::byte> input, std::size_t written) const {
   constexpr std::size_t kLongestCopy = 258;
   if (start_.size() >= kMostStart) return written - std::min(written, kLongestCopy);

@@ -39,7 +39,7 @@ bool StartsWith(std::span<const std::byte> bytes, const std::array<unsigned char
   return bytes.size() >= N && std::memcmp(bytes.data(), start.data(), N) == 0;
 }
 
-// How long the block is uncompressed, by its own word.
+// The length of the uncompressed block, as the block states it.
 std::string_view PromisedBytes(FramedBlock* block, std::size_t most) {
   block->bytes = block->stored.size();
   if (block->compressed &&
@@ -50,7 +50,7 @@ std::string_view PromisedBytes(FramedBlock* block, std::size_t most) {
   return block->bytes > most ? "a snappy block that promises more than a block may hold" : "";
 }
 
-// Takes the next block off `rest`; sets *ended where none is left.
+// Takes the next block off `rest`; sets *ended if none is left.
 std::string_view NextStreamBlock(std::span<const std::byte>* rest, FramedBlock* block,
                                  bool* ended) {
   while (StartsWith(*rest, kStreamStart)) *rest = rest->subspan(kStreamStart.size());
@@ -99,7 +99,7 @@ std::string_view NextBlock(SnappyFraming framing, std::span<const std::byte>* re
                                            : NextOfficialBlock(rest, block, ended);
 }
 
-// Either stream begins with its name, also where nothing follows.
+// Either stream begins with its name, even if nothing follows.
 bool HasStart(SnappyFraming framing, std::span<const std::byte> stream) {
   return framing == SnappyFraming::kStream ? StartsWith(stream, kStreamStart)
                                            : StartsWith(stream, kOfficialStart);
@@ -152,7 +152,7 @@ std::string_view SnappyFramedDecompress(SnappyFraming framing, std::span<const s
     if (!wrong.empty()) return wrong;
     if (ended) return to.empty() ? "" : kChanged;
     if (block.compressed) {
-      // The library reads the length once more, and writes as much: it gets what nobody changes.
+      // The library reads the length once more, and writes as much: it gets a copy of its own.
       stored.assign(block.stored.begin(), block.stored.end());
       block.stored = stored;
       wrong = PromisedBytes(&block, kOfficialBlockBytes);

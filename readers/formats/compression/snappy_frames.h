@@ -16,14 +16,14 @@ enum class SnappyFraming : std::uint8_t {
 };
 
 /// Adds up what the blocks of `stream` promise to decompress to, without decompressing any, and
-/// checks that they fill the stream. Returns what is wrong, empty where nothing is. A block
-/// promises 64 KiB at most, so the size is bounded by the stream's.
+/// checks that they fill the stream. Returns what is wrong, empty if nothing is. A block promises
+/// 64 KiB at most, so the stream's size bounds the sum.
 std::string_view SnappyFramedSize(SnappyFraming framing, std::span<const std::byte> stream,
                                   std::size_t* bytes);
 
 /// Decompresses `stream` to `to`, which is as long as SnappyFramedSize found, and checks every
-/// block's checksum. Returns what is wrong, empty where nothing is. A stream in a mapped file may
-/// have changed since its size was found: then too that is wrong, and nothing else is written to.
+/// block's checksum. Returns what is wrong, empty if nothing is. A stream in a mapped file may have
+/// changed since its size was found: that is also reported, and nothing outside `to` is written.
 std::string_view SnappyFramedDecompress(SnappyFraming framing, std::span<const std::byte> stream,
                                         std::span<std::byte> to);
 

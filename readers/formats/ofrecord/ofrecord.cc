@@ -17,8 +17,8 @@ constexpr std::size_t kLength = OfRecordLayout::kLengthBytes;
 
 constexpr unsigned kMostVarintBytes = 10;
 
-// How many bytes of `head` from `at` are a varint; 0 where it does not end within the head, *broken
-// where it cannot be one at all.
+// How many bytes of `head` from `at` on are a varint. 0 if it does not end within the head; sets
+// *broken if it cannot be a varint at all.
 std::size_t ReadVarint(std::span<const std::byte> head, std::size_t at, std::uint64_t* value,
                        bool* broken) {
   *value = 0;
@@ -32,8 +32,8 @@ std::size_t ReadVarint(std::span<const std::byte> head, std::size_t at, std::uin
   return 0;
 }
 
-/// True where a message of `length` bytes that starts with `head` (at most all of it) is entries of
-/// the map from its start to its end, as far as `head` shows. Nothing inside an entry is looked at.
+/// True if a message of `length` bytes that starts with `head` (at most all of it) consists of
+/// entries of the map, as far as `head` shows. It looks at nothing inside an entry.
 bool OfRecordEntriesChain(std::span<const std::byte> head, std::uint64_t length) {
   std::uint64_t at = 0;
   while (at < length) {
@@ -58,7 +58,7 @@ class OfRecordFramer final : public Framer {
 
  private:
   std::size_t UsualRecords(const FrameInput& input, std::size_t pos, FrameOutput* output);
-  // Each returns kStop with *result filled in where the call ends there.
+  // Each returns kStop with *result filled in if the call ends there.
   FrameStep NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                        FrameResult* result);
   FrameStep BadMessage(const FrameInput& input, std::uint64_t length, std::size_t* pos,
@@ -76,14 +76,14 @@ class OfRecordFramer final : public Framer {
   void Note(std::uint64_t begin, std::uint64_t end, FrameOutput* output);
 
   bool known_size() const { return options_.file_bytes != kUnknownSize; }
-  // How much of a file of known size lies behind `at`.
+  // How many bytes of a file of known size follow `at`.
   std::uint64_t FileLeft(std::uint64_t at) const {
     return options_.file_bytes - std::min(at, options_.file_bytes);
   }
 
   const FramerOptions options_;
   std::int64_t next_record_ = 0;
-  bool lost_ = false;  // nothing behind lost_at_ is believed any more
+  bool lost_ = false;  // nothing from lost_at_ on is believed any more
   bool noted_ = false;
   std::uint64_t lost_at_ = 0;
   std::string lost_reason_;
@@ -119,8 +119,7 @@ inline bool AreShortEntries(const std::byte* at, std::size_t bytes) {
   return at == end;
 }
 
-// Takes whole short records, of which nothing is to be said, from `pos` on; where the first other
-// one stands.
+// Takes whole, short, correct records from `pos` on. Returns the place of the first other one.
 std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t pos,
                                          FrameOutput* output) {
   constexpr std::size_t kMostBytes = 1024;
@@ -186,8 +185,8 @@ FrameStep OfRecordFramer::NextRecord(const FrameInput& input, std::size_t* pos, 
   return FrameStep::kGoOn;
 }
 
-// A length within bounds, and no message of it. What follows is believed where the length leads
-// there: then it was right, and one record is lost.
+// The length is within bounds, but the bytes are no message. If a whole record follows at the place
+// to which the length leads, the length was right and only one record is lost.
 FrameStep OfRecordFramer::BadMessage(const FrameInput& input, std::uint64_t length,
                                      std::size_t* pos, FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
@@ -209,7 +208,7 @@ FrameStep OfRecordFramer::BadMessage(const FrameInput& input, std::uint64_t leng
   return FrameStep::kGoOn;
 }
 
-// Whether a frame of so many bytes at `pos` ends in front of a whole record or with the file. Where
+// Whether a frame of so many bytes at `pos` ends in front of a whole record or with the file. If
 // that is not at hand yet, *result says what is needed.
 OfRecordFramer::Belief OfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
                                                   std::uint64_t frame, FrameResult* result) const {
@@ -225,7 +224,7 @@ OfRecordFramer::Belief OfRecordFramer::BelieveEnd(const FrameInput& input, std::
   };
   if (frame == file_left) return here(frame);
   Belief belief = here(frame + kLength);
-  // Of a file of unknown size the end may stand right behind it: then this is asked once more.
+  // In a file of unknown size the end may follow right after it: then the caller asks once more.
   if (belief != Belief::kYes) return belief;
   const std::byte* const next = input.bytes.data() + pos + frame;
   const auto length = LoadOnceLe<std::uint64_t>(next);
@@ -265,11 +264,11 @@ FrameStep OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output, FrameResul
                  at, output, result);
 }
 
-// Nothing marks where a record starts, so the rest of the file is one range of damage. Where the
-// file's size is not known, its end is waited for.
+// Nothing marks the start of a record, so the rest of the file is one range of damage. If the
+// file's size is not known, this waits for its end.
 FrameStep OfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    FrameResult* result) {
-  // Until the end is known a byte is kept: without one nobody would call again to tell it.
+  // Until the end is known a byte is kept: without one no call would come to tell it.
   const std::size_t kept = noted_ || input.at_end ? 0 : 1;
   *pos = input.bytes.size() - std::min(kept, input.bytes.size() - *pos);
   const std::uint64_t at = input.offset + *pos;
@@ -306,7 +305,7 @@ class OfRecordUnitFramer final : public UnitFramer {
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     RecordSpan record;
     std::string_view problem = Read(unit.bytes, &record);
-    if (problem.empty()) {  // what was lost behind it is no record
+    if (problem.empty()) {  // bytes lost after it are no record
       RecordSpan next;
       const auto rest = unit.bytes.subspan(kLength + record.size);
       if (!rest.empty() && Read(rest, &next).empty()) {
@@ -344,7 +343,7 @@ class OfRecordWriter final : public FileRecordWriter {
   using FileRecordWriter::FileRecordWriter;
 
  private:
-  // What no reader takes is not written: OneFlow's own stops the process at an empty record.
+  // Does not write what no reader takes: OneFlow's own stops the process at an empty record.
   Status Append(std::span<const std::byte> record) override {
     if (record.empty()) {
       return Status(StatusCode::kInvalidArgument,
@@ -394,11 +393,11 @@ class OfRecord final : public Format {
 };
 
 // A length that Protobuf allows, and entries that start with their key and end with the record; the
-// same of the next record as far as the head shows it.
+// same for the next record as far as the head shows it.
 bool OfRecord::MatchesBytes(std::span<const std::byte> head) const {
   // Protobuf's own limit of a message.
   constexpr std::uint64_t kMostBytes = (std::uint64_t{1} << 31) - 1;
-  // A TFRecord's header: where fewer bytes are there, that format could not be told yet.
+  // A TFRecord's header is so long: with fewer bytes that format could not be told apart yet.
   constexpr std::size_t kLeastHead = 12;
   if (head.size() < kLeastHead) return false;
   for (bool first = true; head.size() > OfRecordLayout::kLengthBytes; first = false) {

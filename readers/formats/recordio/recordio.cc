@@ -123,7 +123,7 @@ class RecordIo final : public Format {
   }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t /*offset*/) const override {
-    return NewFramer(options);  // it looks for a record wherever none starts
+    return NewFramer(options);  // it looks for a record if none starts there
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<RecordIoWriter>(std::move(file), options_)};

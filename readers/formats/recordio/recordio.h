@@ -11,7 +11,7 @@
 namespace ringfeed {
 
 /// PaddlePaddle's RecordIO: a file is chunks back to back, without a header or an index of its own.
-/// A chunk is 20 bytes of little-endian u32 and a payload of records, each behind its u32 length:
+/// A chunk is 20 bytes of little-endian u32 and a payload of records, each after its u32 length:
 ///   Fluid (C++):  magic, records, checksum, compressor, stored bytes
 ///   Go:           magic, checksum, compressor, stored bytes, records
 /// The checksum is the CRC-32 of the payload as it is stored. Facts read off Paddle's
@@ -30,12 +30,13 @@ struct RecordIoChunk {
   RecordIoDialect dialect = RecordIoDialect::kFluid;
   std::uint32_t records = 0;
   std::uint32_t checksum = 0;
-  std::uint32_t compressor = 0;  ///< as it stands there
+  std::uint32_t compressor = 0;  ///< as it is in the file
   std::uint32_t stored_bytes = 0;
 };
 
-/// Reads the header behind a magic number that was compared already. The dialects are told apart by
-/// the fourth word: a compressor in one, in the other the stored bytes, which are never so few.
+/// Reads the header that starts with a magic number which was compared already. The fourth word
+/// tells the dialects apart: a compressor in one, in the other the stored bytes, which are never so
+/// few.
 RecordIoChunk ReadRecordIoHeader(const std::byte* header);
 void WriteRecordIoHeader(const RecordIoChunk& chunk, std::byte* header);
 

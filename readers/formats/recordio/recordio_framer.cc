@@ -19,18 +19,18 @@ constexpr std::size_t kLength = RecordIoLayout::kLengthBytes;
 // RFC 1951: a deflate stream of n bytes gives fewer than 1,032 n.
 constexpr std::uint64_t kMostInflation = 1032;
 constexpr std::string_view kNoMagic = "no chunk starts here: the magic number is not 0x01020304";
-// All of a damaged chunk must be held until its end is seen: no more than that is worth.
+// All of a damaged chunk must be held until its end is seen; larger chunks are not worth it.
 constexpr std::uint64_t kMostHeld = std::uint64_t{64} << 20;
-// Records of a damaged chunk; if it is compressed, of a byte of it: each has a place in memory, and
-// a header may lie.
+// Most lost records of a damaged chunk; if it is compressed, for each of its bytes. Each record
+// takes memory, and a header may lie.
 constexpr std::uint32_t kMostLost = 1 << 20;
 constexpr std::uint64_t kMostLostOfByte = 4;
 constexpr std::size_t kLeastGzipBytes = 18;  // header and trailer of a member
 
-// A number of a dialect that is not read.
+// A compressor's number in a dialect that is not read.
 constexpr std::uint32_t kOthersGzip = 3;
 
-// Whether the payload says that it is what the dialect's compressors make: then the word that names
+// Whether the payload looks like the output of the dialect's compressors: then the word that names
 // the compressor is damaged.
 bool IsCompressedAsKnown(RecordIoDialect dialect, std::span<const std::byte> stored) {
   std::size_t bytes = 0;
@@ -49,15 +49,15 @@ class RecordIoFramer final : public Framer {
   Status TakeChunk(const FrameInput& input, FrameOutput* output);
 
  private:
-  /// What was found where a chunk should start.
+  /// What was found at the place of a chunk's start.
   struct Finding {
     enum class Kind { kChunk, kDamage, kMore } kind = Kind::kDamage;
     RecordIoChunk header;
     std::string reason;
     StatusCode code = StatusCode::kDamaged;
     std::size_t need_bytes = 0;  ///< kMore: from the chunk's start
-    /// kDamage: the chunk ends so many bytes behind its start, as far as its header can be
-    /// believed; 0 where it can't.
+    /// kDamage: the chunk ends so many bytes after its start, if its header can be believed; 0 if
+    /// it can't.
     std::uint64_t extent = 0;
     std::uint64_t summed_bytes = 0;  ///< that the checksum was made of
   };
@@ -91,7 +91,7 @@ class RecordIoFramer final : public Framer {
   FrameStep Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
   void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
 
-  /// As far as it is known; the bytes at hand reach it where at_end is set.
+  /// As far as it is known; the bytes at hand reach it if at_end is set.
   std::uint64_t FileEnd(const FrameInput& input) const {
     return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
   }
@@ -103,9 +103,9 @@ class RecordIoFramer final : public Framer {
   std::int64_t next_record_ = 0;
   bool searching_ = false;  // for the next intact chunk, since search_begin_
   std::uint64_t search_begin_ = 0;
-  std::uint64_t search_extent_ = 0;   // of the damaged chunk, until its end was looked at
-  std::uint32_t search_records_ = 0;  // that it has, if its end is where its header says
-  std::uint64_t search_cost_ = 0;     // bytes summed of candidates that turned out to be none
+  std::uint64_t search_extent_ = 0;   // of the damaged chunk, until its end was checked
+  std::uint32_t search_records_ = 0;  // that it has, if it ends at the place that its header says
+  std::uint64_t search_cost_ = 0;     // bytes summed of candidates that were no chunks
   std::uint64_t chunk_cost_ = 0;  // the same of the damaged chunk, which counts if it ends nowhere
   std::string search_reason_;
   bool no_memory_ = false;    // the last chunk was refused for want of memory
@@ -130,7 +130,7 @@ FrameResult RecordIoFramer::Frame(const FrameInput& input, FrameOutput* output) 
   return result;
 }
 
-// The header at `pos`, of which at least its bytes up to the file's end are there.
+// Examines the header at `pos`; all its bytes up to the file's end are there.
 RecordIoFramer::Finding RecordIoFramer::ExamineHeader(const FrameInput& input,
                                                       std::size_t pos) const {
   Finding finding;
@@ -168,7 +168,7 @@ RecordIoFramer::Finding RecordIoFramer::ExamineHeader(const FrameInput& input,
   return finding;
 }
 
-// A chunk whose header can be and whose checksum is right, or what is wrong.
+// Returns a chunk whose header is possible and whose checksum is right, or what is wrong.
 RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::size_t pos) const {
   const std::size_t have = input.bytes.size() - pos;
   Finding finding;
@@ -206,9 +206,9 @@ RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::si
   return finding;
 }
 
-// Whether the records of a chunk that turns out damaged keep their numbers, if it ends where its
-// header says: not where there are more than can be in it, or so many that a header which lies
-// would cost much. It goes by the header alone, for the index too.
+// Whether the records of a damaged chunk keep their numbers if it ends at the place that its header
+// says. They do not if there are more than can be in it, or so many that a lying header would cost
+// much. The header alone decides, for the index too.
 bool RecordIoFramer::Countable(const RecordIoChunk& header) const {
   const bool stored = header.compressor == static_cast<std::uint32_t>(RecordIoCompressor::kNone);
   const std::uint64_t most =
@@ -217,9 +217,9 @@ bool RecordIoFramer::Countable(const RecordIoChunk& header) const {
          kHeader + std::uint64_t{header.stored_bytes} <= kMostHeld;
 }
 
-// Whether a chunk, or the end of the file, stands at `boundary`. False where more of the file must
-// be at hand to tell. The header of a chunk that the file ends in is believed, which a stream
-// tells much later.
+// Whether a chunk, or the end of the file, is at `boundary`. False if more of the file must be at
+// hand to tell. The header of a chunk that the file ends in is believed: in a stream the end is
+// known only much later.
 bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
                               bool* believed) const {
   const auto into = static_cast<std::size_t>(boundary - input.offset);
@@ -230,10 +230,10 @@ bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
   return true;
 }
 
-// Where only units are wanted: takes the chunk at *pos by its header, if another one stands behind
-// it. Whatever its payload turns out to be, its records have numbers then. The first chunk is
-// looked at all the same: it says whether this is RecordIO; and one without records, which nobody
-// will ask for. False where more is needed.
+// For units only: takes the chunk at *pos by its header, if another chunk follows it. Whatever its
+// payload is, its records then have numbers. The first chunk is examined all the same: it tells
+// whether this is RecordIO. So is a chunk without records, for which no later read asks. False if
+// more is needed.
 bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    bool* done, FrameResult* result) const {
   const std::uint64_t at = input.offset + *pos;
@@ -253,8 +253,8 @@ bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, Fr
   return true;
 }
 
-// Whether a chunk with records is next. What was lost behind a chunk is none, or is cut; a chunk of
-// no records is in no index.
+// Whether a chunk with records is next. If bytes were lost after a chunk, they are no chunk or a
+// cut one; no index lists a chunk of no records.
 bool RecordIoFramer::HasRecords(const FrameInput& input, std::size_t pos) {
   while (input.bytes.size() - pos >= kHeader) {
     const Finding finding = Examine(input, pos);
@@ -319,7 +319,7 @@ FrameStep RecordIoFramer::NextChunk(const FrameInput& input, std::size_t* pos, F
   return Damaged(finding, at, result);
 }
 
-// Adds the chunk's records; or says what is wrong with it and adds none.
+// Adds the chunk's records, or returns what is wrong with it and adds none.
 std::string RecordIoFramer::Records(const RecordIoChunk& header, std::span<const std::byte> stored,
                                     FrameMemory* memory, FrameOutput* output) {
   std::span<const std::byte> payload;
@@ -348,7 +348,7 @@ std::string RecordIoFramer::Records(const RecordIoChunk& header, std::span<const
   return {};
 }
 
-// The header's word says how; the payload stands in the input or in `memory` afterwards.
+// The header's word says how. Afterwards the payload is in the input or in `memory`.
 std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
                                        std::span<const std::byte> stored, FrameMemory* memory,
                                        std::span<const std::byte>* payload) {
@@ -386,7 +386,7 @@ std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
 std::string RecordIoFramer::Gunzip(std::span<const std::byte> stored, FrameMemory* memory,
                                    std::span<const std::byte>* payload) {
   if (stored.size() < kLeastGzipBytes) return "a gzip member of too few bytes";
-  // The member's last word is its length; a lie is caught by what deflate can do at most.
+  // The member's last word is its length. If it lies, deflate's best ratio shows it.
   const std::size_t bytes = LoadOnceLe<std::uint32_t>(stored.data() + stored.size() - 4);
   if (bytes > kMostInflation * stored.size()) return "a gzip member that promises too much";
   std::string wrong;
@@ -419,7 +419,7 @@ std::byte* RecordIoFramer::Room(std::uint64_t bytes, FrameMemory* memory, std::s
              std::to_string(options_.max_record_bytes) + ")";
     return nullptr;
   }
-  // An empty payload has a place as well: records and spans are never null.
+  // An empty payload has an address as well: records and spans are never null.
   std::byte* const to = memory->Allocate(std::max<std::size_t>(1, bytes));
   if (to == nullptr) {
     no_memory_ = true;
@@ -436,7 +436,7 @@ FrameStep RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at, Fram
   searching_ = true;
   search_begin_ = at;
   search_extent_ = finding.extent <= kMostHeld ? finding.extent : 0;
-  chunk_cost_ = 2 * finding.summed_bytes;  // the search that found it took its sum, too
+  chunk_cost_ = 2 * finding.summed_bytes;  // the search that found it also took its sum
   if (search_extent_ == 0) search_cost_ += chunk_cost_;
   search_records_ = Countable(finding.header) ? finding.header.records : 0;
   search_reason_ = finding.reason;
@@ -451,15 +451,15 @@ FrameStep RecordIoFramer::Failed(StatusCode code, std::string reason, std::uint6
   return FrameStep::kStop;
 }
 
-// A chunk of a size that is read, if all of it is there.
+// Whether a chunk of a readable size starts there, if all of it is there.
 bool RecordIoFramer::MayStart(const std::byte* header) const {
   return LoadLe<std::uint32_t>(header) == RecordIoLayout::kMagic &&
          ReadRecordIoHeader(header).stored_bytes <= options_.max_record_bytes;
 }
 
-// The next chunk is looked for where the damaged one should end, before anywhere else: its payload
-// may hold chunks too. A magic number there, or the end of the file, is believed, and then so is
-// how many records the damaged chunk has.
+// Looks for the next chunk at the end of the damaged one before any other place: the payload may
+// hold chunks too. If a magic number is there, or the end of the file, that end is believed, and so
+// is the number of records of the damaged chunk.
 FrameStep RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
                                       FrameOutput* output, FrameResult* result) {
   const std::uint64_t boundary = search_begin_ + search_extent_;
@@ -485,8 +485,8 @@ FrameStep RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
 
 FrameStep RecordIoFramer::Search(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                  FrameResult* result) {
-  // Failed candidates cost a checksum of what they promise: a file that is made to cost much is
-  // given up for lost.
+  // Failed candidates cost a checksum of the bytes that they promise. A file that is made to cost
+  // much is given up for lost.
   constexpr std::uint64_t kMostCost = std::uint64_t{16} << 30;
   constexpr std::string_view kMagicBytes("\x04\x03\x02\x01");
   if (search_extent_ != 0) return TryBoundary(input, pos, output, result);
@@ -522,7 +522,7 @@ FrameStep RecordIoFramer::SearchEnds(const FrameInput& input, std::size_t* pos, 
     Found(input.offset + size, output);
     return FrameStep::kStop;
   }
-  // The magic number's first three bytes may stand at the end.
+  // The magic number's first three bytes may be at the end.
   *pos = std::max(*pos, size - std::min<std::size_t>(size, 3));
   if (input.offset + *pos < input.limit) result->need_bytes = kHeader;
   return FrameStep::kStop;

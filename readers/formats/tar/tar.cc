@@ -93,7 +93,7 @@ class Tar final : public Format {
   bool MatchesName(std::string_view file_name) const override {
     return file_name.ends_with(".tar");
   }
-  // Archives older than "ustar" are told by the checksum alone, which takes a name to be believed.
+  // Only the checksum tells archives older than "ustar": it is believed if there is a name.
   bool MatchesBytes(std::span<const std::byte> head) const override {
     if (head.size() < TarLayout::kBlockBytes) return false;
     const auto block = head.first(TarLayout::kBlockBytes);

@@ -12,10 +12,10 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kBlock = TarLayout::kBlockBytes;
-// What is asked for behind a member: the headers of a few small ones and of the next sample.
+// What is asked for after a member: the headers of a few small ones and of the next sample.
 constexpr std::uint64_t kAhead = 8 * kBlock;
-// How far behind a damaged header the next intact one is looked for while the sample in front of it
-// is kept back: its members, if it was one of theirs, go on there.
+// How far past a damaged header the framer looks for the next intact one while it keeps back the
+// sample in front: if the header was one of that sample's, its members go on there.
 constexpr std::uint64_t kWindow = std::uint64_t{1} << 20;
 // From this many questions for one sample on, each asks for half as much again: linear time.
 constexpr int kFewQuestions = 16;
@@ -25,7 +25,7 @@ class TarFramer final : public Framer {
   explicit TarFramer(const FramerOptions& options) : options_(options) {}
 
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
-  /// Starts at `offset`, behind a loss.
+  /// Starts at `offset`, after a loss.
   void StartBehindGap(std::uint64_t offset);
 
  private:
@@ -69,7 +69,7 @@ class TarFramer final : public Framer {
 
   /// Whether the sample at hand has a member of that extension.
   bool IsThere(std::string_view extension) const { return pending_ && members_.Has(extension); }
-  /// As far as it is known; the bytes at hand reach it where at_end is set.
+  /// As far as it is known; the bytes at hand reach it if at_end is set.
   std::uint64_t FileEnd(const FrameInput& input) const {
     return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
   }
@@ -77,7 +77,7 @@ class TarFramer final : public Framer {
   static std::span<const std::byte> From(const FrameInput& input, std::uint64_t at) {
     return input.bytes.subspan(static_cast<std::size_t>(at - input.offset));
   }
-  /// Of a null span that is due.
+  /// The place of a null span that is due.
   std::uint64_t LostPlace(const FrameInput& input) const {
     return std::min(at_, std::max<std::uint64_t>(1, FileEnd(input)) - 1);
   }
@@ -86,7 +86,7 @@ class TarFramer final : public Framer {
 
   const FramerOptions options_;
   std::uint64_t at_ = 0;  // the next unit
-  /// The one before it, and what was at hand in front of it: it may turn out to be cut short.
+  /// The unit before it, and the state before that: it may prove to be cut short.
   struct Last {
     TarUnit unit;
     std::uint64_t at = 0;
@@ -97,8 +97,8 @@ class TarFramer final : public Framer {
   TarGlobals globals_;
   std::string key_;        // of the sample at hand
   bool pending_ = false;   // its members so far are intact
-  bool dropping_ = false;  // it is damaged: what is left of it is passed over
-  /// The null span of a sample that was lost behind another one: it belongs to the stripe of at_.
+  bool dropping_ = false;  // it is damaged: the rest of it is passed over
+  /// The null span of a sample that was lost after another one: it belongs to the stripe of at_.
   bool lost_is_due_ = false;
   std::uint64_t begin_ = 0;  // of the sample, or of the damage
   std::uint64_t end_ = 0;    // of its last member
@@ -107,13 +107,14 @@ class TarFramer final : public Framer {
   TarExtensions usual_;      // of the last whole sample
   TarGlobals sample_globals_;
   std::string drop_reason_;
-  bool tail_ = false;  // behind the end of the archive, which starts at begin_
+  bool tail_ = false;  // after the end of the archive, which starts at begin_
   bool lost_ = false;  // loss_ was not attributed yet
   TarLoss loss_;
   bool searching_ = false;  // for the next intact header
-  bool anywhere_ = false;   // which may stand between blocks
+  bool anywhere_ = false;   // even between blocks
   std::uint64_t search_at_ = 0;
-  std::uint64_t boundary_ = 0;  // where the damaged header says that the next one is; 0: tried
+  std::uint64_t boundary_ = 0;  // the place that the damaged header gives for the next one; 0:
+                                // tried
   bool warned_ = false;         // of an archive without its end
   std::int64_t next_record_ = 0;
   Status failed_;
@@ -123,10 +124,10 @@ FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
   Call call{input, output, {}};
   call.result.status = failed_;
   if (!failed_.ok()) return call.result;
-  at_ = std::max(at_, input.offset);  // the first bytes may be those of any place
+  at_ = std::max(at_, input.offset);  // the first bytes may be at any place
   while (NextStep(&call) == FrameStep::kGoOn) {
   }
-  // What waits for a later stripe at the end of the file keeps a byte: else nobody calls again.
+  // If a null span waits for a later stripe at the file's end, a byte is kept: else no call comes.
   const std::uint64_t wanted = lost_is_due_ ? std::min(Base(), LostPlace(input)) : Base();
   const std::uint64_t base = std::clamp(wanted, input.offset, End(input));
   call.result.consumed = static_cast<std::size_t>(base - input.offset);
@@ -149,7 +150,7 @@ FrameStep TarFramer::NextStep(Call* call) {
   return NextUnit(call);
 }
 
-// Stops with a need of the bytes up to `target` of the file.
+// Stops, and asks for the bytes up to `target` of the file.
 FrameStep TarFramer::More(std::uint64_t target, Call* call) {
   const std::uint64_t base = Base();
   const std::uint64_t have = End(call->input) - std::min(base, End(call->input));
@@ -226,9 +227,10 @@ FrameStep TarFramer::Member(TarUnit unit, Call* call) {
   return FrameStep::kGoOn;
 }
 
-// A member of that name stands at at_. It begins another sample if its key is another one, or if
-// the sample at hand has such a member: archives that were joined may have samples of one key next
-// to each other. Behind a loss nobody knows where such a sample begins: all of the key are dropped.
+// A member of that name starts at at_. It begins another sample if its key is another one, or if
+// the sample at hand has such a member: joined archives may have samples of one key next to each
+// other. After a loss it is unknown at which member such a sample begins: all of the key are
+// dropped.
 FrameStep TarFramer::EndSampleBefore(std::string_view key, std::string_view extension, Call* call) {
   if (lost_ && Resolve(key, extension, call) == FrameStep::kStop) return FrameStep::kStop;
   if (LostIsDue(call)) return FrameStep::kStop;
@@ -258,7 +260,7 @@ void TarFramer::BeginSample(std::string_view key) {
   sample_globals_ = globals_;
 }
 
-// The sample is known to its end, but nobody may hold it.
+// The sample is known to its end, but is too long to be held.
 FrameStep TarFramer::TooLong(TarUnit unit, Call* call) {
   const std::string reason = "sample " + key_ + " is longer than max_record_bytes (" +
                              std::to_string(options_.max_record_bytes) + ")";
@@ -288,8 +290,8 @@ void TarFramer::AddLost(std::uint64_t at, Call* call) {
   ++next_record_;
 }
 
-// True where a null span that is due must wait for the stripe that at_ lies in. Which stripe a
-// record is counted in must not depend on how much of the file is at hand.
+// True if a due null span must wait for the stripe that at_ lies in. How much of the file is at
+// hand must not change the stripe that a record is counted in.
 bool TarFramer::LostIsDue(Call* call) {
   if (!lost_is_due_) return false;
   const std::uint64_t place = LostPlace(call->input);
@@ -308,7 +310,7 @@ FrameStep TarFramer::Close(Call* call) {
   return FrameStep::kGoOn;
 }
 
-// Where global headers name or size the sample's members, it is copied behind one that does.
+// If global headers name or size the sample's members, it is copied after a header that does.
 FrameStep TarFramer::Emit(Call* call) {
   const auto bytes = From(call->input, begin_).first(static_cast<std::size_t>(end_ - begin_));
   RecordSpan record{bytes.data(), bytes.size()};
@@ -346,13 +348,13 @@ FrameStep TarFramer::AtEnd(Call* call) {
   return FrameStep::kStop;
 }
 
-// Two blocks of zeros should stand there. A file that grew has them behind what is read of it.
+// Two blocks of zeros should be there. A file that grew has them after the part that is read.
 void TarFramer::WarnOfEnd(Call* call) {
   if (lost_ || options_.has_grown || std::exchange(warned_, true)) return;
   call->output->warnings.push_back({options_.file, std::string(kTarHasNoEnd)});
 }
 
-// A block of zeros stands at at_: the end of the archive, if another one follows.
+// A block of zeros is at at_: the end of the archive, if another one follows.
 FrameStep TarFramer::EndMark(Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t left = FileEnd(input) - at_;
@@ -374,8 +376,8 @@ FrameStep TarFramer::EndMark(Call* call) {
   return FrameStep::kGoOn;
 }
 
-// Behind the end of an archive stand zeros up to the end of the file. Another archive there, or
-// members behind a hole, must not be lost in silence.
+// After the end of an archive come zeros up to the end of the file. Another archive there, or
+// members after a hole, must not be lost in silence.
 FrameStep TarFramer::Tail(Call* call) {
   const FrameInput& input = call->input;
   while (at_ < FileEnd(input) && at_ < input.limit) {
@@ -406,14 +408,14 @@ FrameStep TarFramer::CutShort(Call* call) {
 FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
   const FrameInput& input = call->input;
   const std::uint64_t header = at_ + unit.header_at;
-  // All that there is of it may say whose it was, also where the file's size says that it is cut.
+  // As much of it as there is may say whose it was, even if the file's size says that it is cut.
   const std::uint64_t header_end = std::min(header + kBlock, FileEnd(input));
   if (header_end > End(input)) return More(header_end, call);
   if (!lost_) loss_.Begin(at_, header, unit.code, unit.reason);
   lost_ = true;
   const auto rest = From(input, std::min(header, End(input)));
   const auto block = rest.first(std::min(kBlock, rest.size()));
-  // A name that extension headers gave holds.
+  // A name from extension headers is reliable.
   if (unit.long_name) {
     loss_.AddName(unit.name);
   } else {
@@ -427,9 +429,9 @@ FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
   return StartSearch(std::min(header + kBlock, FileEnd(input)), boundary, call);
 }
 
-// A member whose header is right, and which reaches past the end of the file. Headers are looked
-// for in what there is of it, unless it was passed over before that end was known: then nothing of
-// it may be at hand, and whether something is must make no difference.
+// A member whose header is right, but which reaches past the end of the file. The rest of the file
+// is searched for headers. If the member was passed over before the file's end was known, it is not
+// searched: its bytes may be gone, and whether they are must make no difference.
 FrameStep TarFramer::LoseMember(const TarUnit& unit, Call* call) {
   if (!lost_) {
     loss_.Begin(at_, at_ + unit.header_at, StatusCode::kTruncated,
@@ -446,7 +448,7 @@ FrameStep TarFramer::LoseMember(const TarUnit& unit, Call* call) {
 }
 
 FrameStep TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {
-  // A failure that nothing is kept back for needs no search.
+  // If nothing is kept back, a failure needs no search.
   if (options_.on_damage == OnDamage::kFail && !pending_) return Resolve({}, {}, call);
   searching_ = true;
   search_at_ = from;
@@ -466,9 +468,10 @@ bool TarFramer::Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t e
   return true;
 }
 
-// Where the damaged header says that the next one is, one may stand: then those in between are
-// either of an archive within the member, which ends in zeros, and to be passed over; or the size
-// is what is damaged, and they stand back to back. True where that decides the step.
+// Tries the place at which the damaged header puts the next one. If a header is there, the headers
+// in between are one of two things. Either they are of an archive within the member, which ends in
+// zeros: then they are passed over. Or the size is damaged, and they are back to back. True if that
+// decides the step.
 bool TarFramer::TryBoundary(Call* call, FrameStep* step) {
   const FrameInput& input = call->input;
   const std::uint64_t boundary = boundary_;
@@ -486,7 +489,7 @@ bool TarFramer::TryBoundary(Call* call, FrameStep* step) {
   return false;
 }
 
-// Looks at every block once.
+// Examines every block once.
 FrameStep TarFramer::Search(Call* call) {
   const FrameInput& input = call->input;
   FrameStep step = FrameStep::kGoOn;
@@ -540,9 +543,9 @@ TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view aft
   return loss_.Whose(around);
 }
 
-// The first sample has none before it that says what a whole one holds; the one behind the loss, at
-// at_, says it if it holds the same. True where more of that must be at hand, which decides the
-// step.
+// For the first sample no earlier one says what a whole sample holds. The sample after the loss, at
+// at_, says it if it holds the same members. True if more of that sample must be at hand, which
+// decides the step.
 bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
   const FrameInput& input = call->input;
   TarGlobals globals = globals_;
@@ -575,7 +578,7 @@ bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
 }
 
 // Says which samples the loss made incomplete: the one at hand, and the one that starts at at_ with
-// the key `after` (empty: none does, or nobody knows).
+// the key `after` (empty: none does, or it is not known).
 FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_member, Call* call) {
   lost_ = false;
   const bool at_hand = pending_ || dropping_;

@@ -8,20 +8,20 @@
 namespace ringfeed {
 namespace {
 
-// Beyond that nobody can say what was lost.
+// Beyond that it cannot be said what was lost.
 constexpr std::size_t kMostLost = 64;
 
 bool EndsWord(char c) { return std::isalnum(static_cast<unsigned char>(c)) == 0; }
 
-// Whether a path, or what an old header has room for of it, is of a member of that sample.
+// Whether a path, perhaps cut to an old header's field, is of a member of that sample.
 bool Claims(std::string_view name, std::string_view key) {
   if (key.empty()) return false;
   if (name.size() >= TarLayout::kNameBytes - 10 && key.starts_with(name)) return true;
   return name.starts_with(key) && (name.size() == key.size() || EndsWord(name[key.size()]));
 }
 
-// Whether the header is right once another key is written over its name: then it may have been of
-// that sample, with the damage in the key. This tells apart keys that differ by one digit.
+// Whether the header is right if another key replaces its name: then it may have been of that
+// sample, with the damage in the key. This tells apart keys that differ by one digit.
 bool Repairs(std::span<const std::byte> block, std::string_view name, std::string_view key) {
   if (block.empty() || key.empty() || key.size() >= TarLayout::kNameBytes) return false;
   if (name.starts_with(key)) return false;
@@ -34,7 +34,7 @@ bool Has(const TarExtensions& members, std::string_view extension) {
   return std::find(members.begin(), members.end(), extension) != members.end();
 }
 
-// The file ends behind `name`, or inside it, in front of the folders that it is in: whether it can
+// The file ends after `name` or inside it, before the field with its folders. Says whether it can
 // be a name in that sample.
 bool MayBeOf(std::string_view name, std::string_view key) {
   std::string_view own;
@@ -93,11 +93,11 @@ void TarLoss::AddName(std::string_view name) {
 
 void TarLoss::TakeNext(std::string_view name) {
   takes_next_ = false;
-  // What a header has room for of a long path: its end may be missing.
+  // As much of a long path as a header holds: its end may be missing.
   lost_.push_back({std::string(name), false, false, {}});
 }
 
-// What a whole sample usually holds tells where one ends.
+// The members that a whole sample usually holds tell whether the sample before is complete.
 TarLoss::Options TarLoss::OwnerByMembers(const Around& around) {
   const TarExtensions& usual = *around.usual;
   const TarExtensions& before = *around.before_members;
@@ -105,14 +105,14 @@ TarLoss::Options TarLoss::OwnerByMembers(const Around& around) {
   if (before.size() > usual.size()) return {};
   if (!std::equal(before.begin(), before.end(), usual.begin())) return {};
   const bool complete = before.size() == usual.size();
-  // Behind the last sample nothing goes on.
+  // After the last sample nothing goes on.
   const bool fresh = around.after.empty() || around.after_member == usual[0];
   return {!complete && fresh, complete && !fresh, complete && fresh};
 }
 
-// By what still stands in the header, or stood there if one byte of it was another.
+// By the text that is in the header, or that was there if one byte of it changed.
 TarLoss::Options TarLoss::OwnersByName(const Lost& lost, const Around& around) {
-  // The prefix may be what is damaged: both readings are tried.
+  // The damage may be in the prefix: tries both readings.
   const auto* const text = reinterpret_cast<const char*>(lost.block.data());
   const std::string_view field(text, lost.block.empty() ? 0 : TarLayout::kNameBytes);
   const std::string_view plain = field.substr(0, field.find('\0'));
@@ -123,7 +123,7 @@ TarLoss::Options TarLoss::OwnersByName(const Lost& lost, const Around& around) {
   options.before = Claims(lost.name, around.before) || Claims(plain, around.before);
   options.after = Claims(lost.name, around.after) || Claims(plain, around.after);
   if (options.before && options.after && around.before.size() != around.after.size()) {
-    // One key starts with the other: the longer one is meant.
+    // One key starts with the other: takes the longer one.
     options.before = around.before.size() > around.after.size();
     options.after = !options.before;
   }

@@ -14,11 +14,11 @@
 namespace ringfeed {
 
 /// Headers that were lost between two members, and whose they were. A sample that lost a member
-/// must not be delivered, and its neighbour, which lost none, must: so the damaged headers are
-/// asked for what can still be read in them.
+/// must not be delivered. Its neighbour, which lost none, must be. So this reads what is still
+/// readable in the damaged headers.
 class TarLoss {
  public:
-  /// The samples around the loss. Empty keys where there is none, or where it is not known.
+  /// The samples around the loss. A key is empty if there is no sample or it is not known.
   struct Around {
     std::string_view before;                        ///< key
     const TarExtensions* before_members = nullptr;  ///< never null
@@ -34,18 +34,18 @@ class TarLoss {
 
   /// Starts over.
   void Begin(std::uint64_t begin, std::uint64_t at, StatusCode code, std::string reason);
-  /// A header whose checksum does not match; fewer bytes where the file ends inside it.
+  /// A header whose checksum does not match; fewer bytes if the file ends inside it.
   void AddHeader(std::span<const std::byte> block);
   /// A lost member whose name is known.
   void AddName(std::string_view name);
 
-  /// Whose the lost headers were. Where that cannot be told, both samples are taken for incomplete.
+  /// Whose the lost headers were. If that cannot be told, both samples are taken for incomplete.
   Verdict Whose(const Around& around) const;
-  /// Whether none of the lost headers was of a sample around them, so that one was lost by itself:
-  /// where there was a header, not bytes of which nothing tells that they were one.
+  /// Whether none of the lost headers was of a sample around them, so that a sample was lost by
+  /// itself. False if the lost bytes may have been no header at all.
   bool stands_alone(const Verdict& verdict) const;
 
-  /// The lost header announced the name of the member behind it, so that is lost too.
+  /// The lost header announced the name of the next member, so that is lost too.
   bool takes_next() const { return takes_next_; }
   void TakeNext(std::string_view name);
 
@@ -71,7 +71,7 @@ class TarLoss {
   static Options OwnersByName(const Lost& lost, const Around& around);
   static Options OwnerByMembers(const Around& around);
 
-  std::uint64_t begin_ = 0;  ///< where the loss starts
+  std::uint64_t begin_ = 0;  ///< the loss starts here
   std::uint64_t at_ = 0;     ///< the header that is wrong
   StatusCode code_ = StatusCode::kDamaged;
   std::string reason_;

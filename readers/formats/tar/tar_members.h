@@ -15,8 +15,8 @@ namespace ringfeed {
 /// The extensions of a sample's members in their order, as far as they are kept.
 using TarExtensions = std::vector<std::string>;
 
-/// Tells where a sample ends of which the next one has the same key: no sample has two members of
-/// one extension. Of very many members it keeps hashes alone.
+/// Tells the end of a sample if the next one has the same key: no sample has two members of one
+/// extension. If the members are very many it keeps only hashes of the later ones.
 class TarMembers {
  public:
   bool Has(std::string_view extension) const {
@@ -34,14 +34,14 @@ class TarMembers {
     first_.clear();
     others_.clear();
   }
-  /// Back to the first `count`, of those that are kept.
+  /// Cuts the kept ones to the first `count`.
   void CutTo(std::size_t count) { first_.resize(std::min(count, first_.size())); }
 
   const TarExtensions& first() const { return first_; }
   void SwapFirst(TarExtensions* other) { first_.swap(*other); }
 
  private:
-  /// Beyond, a damaged header's owner is guessed with less.
+  /// With more members, less is known to guess a damaged header's owner.
   static constexpr std::size_t kMostKept = 64;
 
   static std::uint64_t HashOf(std::string_view text) { return MixedHash().Add(text).value(); }

@@ -10,9 +10,9 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kBlock = TarLayout::kBlockBytes;
-// Of one extension header: paths have 4 KiB, a pax header may hold attributes besides.
+// Most bytes of one extension header: paths have 4 KiB, and a pax header may hold attributes.
 constexpr std::uint64_t kMostExtensionBytes = std::uint64_t{1} << 20;
-// Extension headers in front of one header; writers put there two or three.
+// Most extension headers in front of one header; writers put two or three.
 constexpr int kMostExtensions = 16;
 // No medium holds more: a size like that is damage.
 constexpr std::uint64_t kMostSize = std::uint64_t{1} << 50;
@@ -46,7 +46,7 @@ bool ReadBase256(std::span<const std::byte> field, std::uint64_t* value) {
   return true;
 }
 
-// What extension headers say about the header behind them.
+// What extension headers say about the header that follows them.
 struct Extensions {
   std::string path;
   std::string size;
@@ -59,7 +59,7 @@ bool ReadDecimal(std::string_view text, std::uint64_t* value) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// pax: records of "LENGTH KEY=VALUE\n", where LENGTH counts all of the record.
+// pax: records of "LENGTH KEY=VALUE" and a newline; LENGTH counts the whole record.
 bool ReadPax(std::string_view text, Extensions* found) {
   while (!text.empty() && text[0] != '\0') {
     const std::size_t space = text.find(' ');
@@ -88,7 +88,7 @@ bool IsExtension(char type) {
 
 bool HasNoBytes(char type) { return type >= '1' && type <= '6'; }
 
-// Takes an extension header's bytes; false where they are none.
+// Takes an extension header's bytes; false if they are none.
 bool TakeExtension(char type, std::string_view text, Extensions* extensions, TarGlobals* globals) {
   if (type == 'L') {
     extensions->path = UpToNul(text);
@@ -109,7 +109,7 @@ TarUnit Damage(TarUnit unit, StatusCode code, std::string reason) {
   return unit;
 }
 
-// The header behind all extensions; its checksum is right.
+// The header after all extensions; its checksum is right.
 TarUnit MainHeader(std::span<const std::byte> block, const Extensions& extensions,
                    const TarGlobals& globals, TarUnit unit) {
   const char type = TarHeaderType(block);
@@ -120,7 +120,7 @@ TarUnit MainHeader(std::span<const std::byte> block, const Extensions& extension
   unit.name = unit.long_name ? path : TarHeaderName(block);
   std::string_view key;
   std::string_view extension;
-  // One of no sample is passed over, if its pieces stand in one place.
+  // A sparse member of no sample is passed over, if its pieces are contiguous.
   if (type == 'S' || (extensions.sparse && SplitTarName(unit.name, &key, &extension))) {
     std::string reason =
         "member " + unit.name + " is stored as a sparse file, which is not supported";
@@ -147,7 +147,7 @@ bool TarHeaderMatches(std::span<const std::byte> block) {
   std::uint64_t stored = 0;
   const auto field = block.subspan(TarLayout::kChecksumAt, TarLayout::kChecksumBytes);
   if (!ReadOctal(Text(field), &stored)) return false;
-  // Negative bytes weigh 256 less where they are taken for signed.
+  // Negative bytes weigh 256 less if they are taken for signed.
   std::uint64_t sum = 0;
   std::uint64_t negative = 0;
   for (std::size_t at = 0; at < kBlock; ++at) {
@@ -184,7 +184,7 @@ bool TarHeaderSize(std::span<const std::byte> block, std::uint64_t* size) {
 
 std::string TarHeaderName(std::span<const std::byte> block) {
   std::string name(UpToNul(Text(block.first(TarLayout::kNameBytes))));
-  // GNU's own magic is "ustar  ", and it keeps other things where POSIX has the prefix.
+  // GNU's own magic is "ustar  ", and it keeps other things in the bytes of POSIX's prefix.
   const std::string_view magic = Text(block.subspan(TarLayout::kMagicAt, 6));
   if (magic != std::string_view("ustar\0", 6)) return name;
   const auto prefix = Text(block.subspan(TarLayout::kPrefixAt, TarLayout::kPrefixBytes));
@@ -289,7 +289,7 @@ void WriteTarHeader(std::string_view name, char type, std::uint64_t size, std::b
       block[TarLayout::kSizeAt + 4 + i] = static_cast<std::byte>(size >> (56 - 8 * i) & 0xff);
     }
   }
-  octal(136, 11, 0);  // a time would make equal content different files
+  octal(136, 11, 0);  // a real time would make files with equal content differ
   block[TarLayout::kTypeAt] = static_cast<std::byte>(type);
   put(TarLayout::kMagicAt, std::string_view("ustar\00000", 8));
   std::uint64_t sum = TarLayout::kChecksumBytes * ' ';

@@ -26,7 +26,7 @@ struct TarLayout {
   static constexpr std::size_t kPrefixBytes = 155;
 };
 
-/// What is said of a file without it.
+/// The warning for a file without it.
 inline constexpr std::string_view kTarHasNoEnd =
     "no end of the archive: two blocks of zeros should stand behind its last member, so samples "
     "may "
@@ -36,29 +36,29 @@ inline constexpr std::string_view kTarHasNoEnd =
 /// spaces. Old writers summed signed bytes. A block of zeros is none.
 bool TarHeaderMatches(std::span<const std::byte> block);
 bool TarBlockIsZero(std::span<const std::byte> bytes);
-/// The path that stands in a header itself, whatever its checksum says.
+/// The path in the header itself, whatever its checksum says.
 std::string TarHeaderName(std::span<const std::byte> block);
-/// Whether "ustar" stands where it should.
+/// Whether "ustar" is in its place.
 bool TarHasMagic(std::span<const std::byte> block);
 char TarHeaderType(std::span<const std::byte> block);
-/// The size that a header states; false where it is no number or absurd (2^50 and more).
+/// The size that a header states; false if it is no number or absurd (2^50 and more).
 bool TarHeaderSize(std::span<const std::byte> block, std::uint64_t* size);
 
-/// A size with the zeros behind it.
+/// A size with the zeros that follow.
 inline std::uint64_t TarPadded(std::uint64_t size) {
   constexpr std::uint64_t kLast = TarLayout::kBlockBytes - 1;
   return (size + kLast) & ~kLast;
 }
 
-/// WebDataset's key and extension of a path: the base name is cut at its first dot. False where
-/// there is no such dot, or nothing before it, or the path is one of WebDataset's own (__x__): such
+/// WebDataset's key and extension of a path: the base name is cut at its first dot. False if there
+/// is no such dot, or nothing before it, or the path is one of WebDataset's own (__x__): such
 /// members belong to no sample. Views into `path`.
 bool SplitTarName(std::string_view path, std::string_view* key, std::string_view* extension);
 
-/// Whether two extensions are the same but for the case of ASCII letters: cameras write "JPG".
+/// Whether two extensions are the same except for the case of ASCII letters: cameras write "JPG".
 bool SameTarExtension(std::string_view a, std::string_view b);
 
-/// What a global pax header sets for all members behind it.
+/// What a global pax header sets for all later members.
 struct TarGlobals {
   std::string path;
   std::string size;
@@ -83,7 +83,7 @@ struct TarUnit {
   std::uint64_t header_at = 0;
   std::uint64_t data_at = 0;
   std::uint64_t size = 0;
-  std::uint64_t end = 0;   ///< of the bytes with the zeros behind them
+  std::uint64_t end = 0;   ///< of the bytes and the zeros that follow
   bool long_name = false;  ///< `name` was read out of extension headers: it holds under kDamage too
 };
 
@@ -93,7 +93,7 @@ void WriteTarHeader(std::string_view name, char type, std::uint64_t size, std::b
 std::string PaxRecord(std::string_view key, std::string_view value);
 
 /// Reads the unit at the start of `bytes`. `left` is how many bytes the file has from there on, as
-/// far as that is known: what reaches beyond is truncated. Global headers are taken into *globals.
+/// far as that is known: a unit that reaches beyond is truncated. Adds global headers to *globals.
 TarUnit ReadTarUnit(std::span<const std::byte> bytes, std::uint64_t left, TarGlobals* globals);
 
 }  // namespace ringfeed

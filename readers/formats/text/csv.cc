@@ -34,8 +34,8 @@ std::uint64_t EqualBytes(const std::byte* at, char c) {
 }
 #endif
 
-// Finds the LF outside of quotes. What it remembers between calls is whether the next byte is
-// inside of them, which depends on every byte of the row before.
+// Finds the LF outside of quotes. Between calls it remembers whether the next byte is inside of
+// quotes, which depends on every earlier byte of the row.
 class CsvScanner {
  public:
   static constexpr bool kPassesByteOrderMark = true;
@@ -59,9 +59,9 @@ class CsvScanner {
  private:
   enum class State : std::uint8_t {
     kFieldStart,
-    kPlain,      // in a field that has no quotes, or behind those that it had
+    kPlain,      // in a field that has no quotes, or after its quoted part
     kQuoted,     // between quotes
-    kQuoteSeen,  // behind a quote that ends the quoted part unless another follows
+    kQuoteSeen,  // after a quote that ends the quoted part unless another follows
   };
 
   std::size_t Walk(const std::byte* row, std::size_t size);
@@ -74,7 +74,7 @@ class CsvScanner {
 std::size_t CsvScanner::FindEnd(const std::byte* row, std::size_t size) {
   if (scanned_ != 0 || state_ != State::kFieldStart || size == 0) return Walk(row, size);
 #ifdef __SSE2__
-  // Most rows are short: one look for both bytes, where two calls take longer than the row is read.
+  // Most rows are short: one look for both bytes; two calls take longer than the row is read.
   if (size >= kLookBytes) {
     const std::uint64_t ends = EqualBytes(row, '\n');
     const std::uint64_t up_to_end = ends ^ (ends - 1);
@@ -168,7 +168,7 @@ class CsvWriter final : public FileRecordWriter {
   bool first_ = true;
 };
 
-// A row of names is longer only by mistake.
+// A longer row of names is a mistake.
 constexpr std::size_t kMostColumnsBytes = 64 * 1024;
 
 std::string HexOf(std::string_view text) {
@@ -182,8 +182,8 @@ std::string HexOf(std::string_view text) {
   return hex;
 }
 
-// Takes hex digits, up to a comma or the end, from the front of `text`. False where they are none,
-// or stand for what is no row.
+// Takes hex digits, up to a comma or the end, from the front of `text`. False if they are none, or
+// do not spell a row.
 bool TakeColumns(std::string_view* text, std::string* columns) {
   const std::string_view hex = text->substr(0, text->find(','));
   if (hex.empty() || hex.size() % 2 != 0 || hex.size() / 2 > kMostColumnsBytes) return false;
@@ -224,7 +224,7 @@ class Csv final : public Format {
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
     return std::make_unique<TextUnitFramer<CsvScanner>>(options, CsvScanner(layout_.delimiter));
   }
-  // Not with a header: the columns' names are not known here.
+  // Not if there is a header: the columns' names are not known here.
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     if (layout_.header) return Format::NewWriter(nullptr);
     return {Status(), std::make_unique<CsvWriter>(std::move(file), layout_.delimiter)};

@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// What JSON has between its tokens, beside the end of a line.
+// The blanks that JSON has between its tokens, besides the end of a line.
 bool IsBlank(std::string_view line) {
   return line.find_first_not_of(" \t\r") == std::string_view::npos;
 }
 
-// A line of JSON lines is a value, so one that is blank is none, as a byte order mark is.
+// A line of JSON lines is a value, so a blank line is no record, nor is a byte order mark.
 template <bool kJson>
 class LineScanner {
  public:
@@ -83,8 +83,8 @@ class LinesWriter final : public FileRecordWriter {
   bool first_ = true;
 };
 
-// Whether the head's first line is there and is, by its ends and its bytes, a JSON object. The
-// first bytes of binary formats hold zeros or other controls soon.
+// Whether the head has a whole first line that is, by its ends and its bytes, a JSON object. The
+// first bytes of binary formats soon have zeros or other controls.
 bool StartsWithObject(std::span<const std::byte> head) {
   std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());

@@ -9,19 +9,19 @@
 
 namespace ringfeed {
 
-/// "lines": a record is a line without its end, which is LF or CRLF, each line its own. A last line
-/// without an end is a record as well, an empty line is an empty one; an empty file has none.
+/// "lines": a record is a line without its end, which is LF or CRLF. A last line without an end is
+/// a record as well, an empty line is an empty record; an empty file has none.
 std::shared_ptr<const Format> LinesFormat();
 
-/// "jsonl": lines, each of which should be a JSON value (JSON Lines, NDJSON). Nothing of that is
-/// checked here; found by its names and by a first line that is an object. Lines without anything
-/// but blanks are no records, and a byte order mark at the file's start is passed over.
+/// "jsonl": lines, each of which should be a JSON value (JSON Lines, NDJSON); that is not checked
+/// here. Detected by its names and by a first line that is an object. Lines of blanks alone are no
+/// records, and a byte order mark at the file's start is passed over.
 std::shared_ptr<const Format> JsonLinesFormat();
 
-/// Whether a format's name is that of one whose files are text: lines, jsonl, csv, tsv.
+/// Whether that is the name of a format of text files: lines, jsonl, csv, tsv.
 bool IsTextFormat(std::string_view format_name);
 
-/// How rows of a CSV file are told apart.
+/// How the rows of a CSV file are separated.
 struct CsvLayout {
   char delimiter = ',';
   bool header = false;  ///< the first row names the columns: it is passed over
@@ -31,15 +31,15 @@ struct CsvLayout {
 };
 
 /// "", "header", "header=HEX", "delimiter=;", "delimiter=tab,header", …: what follows "csv:" or
-/// "tsv:". HEX is CsvLayout::columns. The delimiter is one byte, or tab, space, comma. `layout`
-/// comes with what holds where the text says nothing.
+/// "tsv:". HEX is CsvLayout::columns. The delimiter is one byte, or tab, space, comma. What the
+/// text does not set keeps its value in `layout`.
 Status ParseCsvLayout(std::string_view text, CsvLayout* layout);
 
 /// Rows per RFC 4180: a record is the bytes of a row without its end (LF or CRLF), quotes and all.
-/// A field that starts with a quote may hold delimiters, line ends and doubled quotes; elsewhere a
-/// quote is a byte like any other. Empty lines are no rows, and a byte order mark at the file's
-/// start is passed over. A quote that is open at the end of the file is damage, from its row on.
-/// The first row is a record too unless the layout has a header: nothing in a file tells.
+/// A field that starts with a quote may hold delimiters, line ends and doubled quotes; in other
+/// fields a quote is a byte like any other. Empty lines are no rows, and a byte order mark at the
+/// file's start is passed over. A quote that is open at the end of the file is damage, from its row
+/// on. The first row is a record too unless the layout has a header: nothing in a file tells.
 std::shared_ptr<const Format> CsvFormat(const CsvLayout& layout);
 
 }  // namespace ringfeed

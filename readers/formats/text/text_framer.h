@@ -16,24 +16,24 @@ namespace ringfeed {
 
 /// An end of a row has so many bytes at most.
 inline constexpr std::size_t kMostEndBytes = 2;
-/// Where a search for the end of a row found none.
+/// The result of a search that found no end of a row.
 inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
 
-/// A first row that is no record.
+/// A first row that is not a record.
 struct HeaderRow {
   bool is_due = false;
   std::string expected{};  ///< what it has to be; empty: anything
 };
 
-/// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. What is inside a row
-/// is the Scanner's business:
+/// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. The Scanner defines a
+/// row:
 ///   kPassesByteOrderMark     whether U+FEFF at the file's start is no part of the first row
-///   IsNoRow(row, size)       whether what stands between two ends is passed over
-///   HasBareReturn(row, size) whether a CR in the row stands where an end may be
+///   IsNoRow(row, size)       whether the bytes between two ends are passed over
+///   HasBareReturn(row, size) whether a CR in the row is in the place of an end
 ///   Start()                  a row starts
-///   FindEnd(row, size)       the index of the LF that ends the row, or kNoRowEnd; goes on where
-///   the
-///                            call before stopped, which had fewer bytes of the same row
+///   FindEnd(row, size)       the index of the LF that ends the row, or kNoRowEnd. It goes on from
+///                            the place at which the call before, with fewer bytes of the row,
+///                            stopped
 ///   DropScanned()            the next call gets the row without the bytes that this one got
 ///   OpenReason()             why the row cannot end here, or empty
 template <typename Scanner>
@@ -44,7 +44,7 @@ class TextFramer final : public Framer {
     scanner_.Start();
   }
 
-  /// What stands at `begin`, up to the next row, is passed over as damage.
+  /// Passes over the bytes from `begin` up to the next row as damage.
   void PassRestOfRow(std::uint64_t begin, std::string reason) {
     passing_ = true;
     passing_begin_ = begin;
@@ -84,7 +84,7 @@ class TextFramer final : public Framer {
     return FrameStep::kGoOn;
   }
 
-  // Not damaged: no policy passes over it.
+  // The file is not damaged, so no policy passes over it.
   FrameStep Unsupported(std::string reason, std::uint64_t at, FrameResult* result) {
     failed_ = Status(StatusCode::kUnsupported, std::move(reason),
                      {options_.file, static_cast<std::int64_t>(at), next_record_});
@@ -99,7 +99,7 @@ class TextFramer final : public Framer {
     if (passing_) return PassOver(input, pos, output, result);
     const std::size_t left = input.bytes.size() - *pos;
     const std::byte* row = input.bytes.data() + *pos;
-    // A row and its end of two bytes; behind that it is too long, whatever it goes on with.
+    // A row and its end of two bytes. A longer row is too long, whatever it goes on with.
     const std::size_t most = std::min(left, options_.max_record_bytes + 2);
     const std::size_t end = scanner_.FindEnd(row, most);
     if (end == kNoRowEnd) return Unended(input, pos, output, result);
@@ -128,7 +128,7 @@ class TextFramer final : public Framer {
     return {reinterpret_cast<const char*>(row.data), row.size};
   }
 
-  // All of a file with other columns is lost: what its rows hold would go to the wrong fields.
+  // All of a file with other columns is lost: the values of its rows would go to the wrong fields.
   FrameStep OtherColumns(const RecordSpan& row, const FrameInput& input, std::size_t* pos,
                          FrameOutput* output, FrameResult* result) {
     const auto shown = [](std::string_view text) {
@@ -141,8 +141,8 @@ class TextFramer final : public Framer {
                     input, pos, output, result);
   }
 
-  // A first row of so many bytes holds others, perhaps: its LF is another byte, or most ends of the
-  // file are CR alone.
+  // A first row of so many bytes may hold other rows: its LF is another byte, or most rows of the
+  // file end in CR alone.
   FrameStep BadHeader(std::size_t bytes, const FrameInput& input, std::size_t* pos,
                       FrameOutput* output, FrameResult* result) {
     std::string reason = "the row of the columns' names holds a CR, and a CR alone ends no row";
@@ -177,7 +177,7 @@ class TextFramer final : public Framer {
     ++next_record_;
   }
 
-  // No end of the row in what is here of it.
+  // The bytes at hand do not hold the end of the row.
   FrameStep Unended(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                     FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
@@ -190,13 +190,13 @@ class TextFramer final : public Framer {
     return LastRow(input, pos, output, result);
   }
 
-  // How far to read for a row of which `left` bytes are here. Of a file so much that a long row is
-  // asked for a few times only; of a stream as little as may bring its end, since that may take
-  // any time, unless the row is long.
+  // How far to read for a row of which `left` bytes are here. In a file: so far that a long row is
+  // asked for only a few times. In a stream: as few bytes as may bring the row's end, since that
+  // may take any time, unless the row is long.
   std::size_t NeedBytes(std::uint64_t at, std::size_t left) const {
     constexpr std::size_t kFewest = 4096;
     constexpr std::size_t kLong = 64 * 1024;
-    // So many tell that it is too long.
+    // So many bytes tell that it is too long.
     const std::size_t most = options_.max_record_bytes + kMostEndBytes;
     if (!known_size()) return left < kLong ? left + 1 : std::min(2 * left, most);
     const std::size_t more = std::min(left + std::max(left, kFewest), most);
@@ -265,7 +265,7 @@ class TextFramer final : public Framer {
     return FrameStep::kGoOn;
   }
 
-  // On to the end of a row that is too long.
+  // Goes on to the end of a row that is too long.
   FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                      FrameResult* result) {
     const std::uint64_t at = input.offset + *pos;
@@ -307,15 +307,15 @@ class TextFramer final : public Framer {
   HeaderRow header_;
   Scanner scanner_;
   std::int64_t next_record_ = 0;
-  std::uint64_t first_row_ = 0;  // where it begins, behind a byte order mark
-  bool passing_ = false;         // what stands at passing_begin_ is too long, or no row
+  std::uint64_t first_row_ = 0;  // the place of the first row, after a byte order mark
+  bool passing_ = false;         // the row at passing_begin_ is too long, or no row
   std::uint64_t passing_begin_ = 0;
   std::string passing_reason_;
   bool ended_ = false;
   Status failed_;
 };
 
-/// Takes rows by themselves: each up to its end. What may stand behind it is what no record is.
+/// Takes rows by themselves: each up to its end. Bytes after it must hold no other record.
 template <typename Scanner>
 class TextUnitFramer final : public UnitFramer {
  public:
@@ -347,7 +347,7 @@ class TextUnitFramer final : public UnitFramer {
   }
 
  private:
-  // A unit may end a byte behind its row's end, which has two at most: in a row that was lost.
+  // A unit may end one byte after the end of its row, which has two bytes at most: in a lost row.
   static bool HasRow(std::span<const std::byte> rest) {
     const bool empty_rows_count = !Scanner::IsNoRow(rest.data(), 0);
     if (rest.size() < kMostEndBytes) {

@@ -40,7 +40,7 @@ TextStart LookAtTextStart(std::span<const std::byte> bytes, bool is_all) {
     start.need_bytes = head.size() + 1;
   } else if (head.size() >= 2 && (head[0] == '\0') != (head[1] == '\0')) {
     const std::size_t zero = head[0] == '\0' ? 0 : 1;
-    // An empty first line was perhaps taken before the next byte came.
+    // A call before may have taken an empty first line before the next byte came.
     const bool may_be = head[0] != '\n' && IsAsciiOfTwoBytes(head, zero);
     if (may_be && head.size() < kToldBytes && !is_all) {
       start.need_bytes = kToldBytes;

@@ -15,16 +15,16 @@ namespace {
 
 constexpr std::size_t kHeader = TfRecordLayout::kHeaderBytes;
 constexpr std::size_t kFrame = TfRecordLayout::kFrameBytes;
-// How far lengths are followed before their checksums are looked at: enough records for CRCs to be
-// taken several at a time, few enough bytes that short ones are still in L1.
+// How far lengths are followed before their checksums are checked: enough records to take several
+// CRCs at a time, few enough bytes that short records are still in L1.
 constexpr std::size_t kBatch = 16;
 
 constexpr std::string_view kBadPayload = kBadTfRecordPayload;
-// A header that nothing stands behind costs a checksum of what it promises: a file that is made to
-// cost more is given up for lost.
+// Each false header costs a checksum of the bytes that it promises. A file that is made to cost
+// more than this is given up for lost.
 constexpr std::uint64_t kMostSearchCost = std::uint64_t{16} << 30;
 
-// Records that lie wholly in the input, their lengths not yet believed.
+// Records that are wholly in the input, their lengths not yet believed.
 struct Batch {
   std::array<std::uint64_t, kBatch> lengths;
   std::array<RecordSpan, kBatch> spans;
@@ -40,7 +40,7 @@ class TfRecordFramer final : public Framer {
   FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
 
  private:
-  // Each returns kStop with *result filled in where the call ends there.
+  // Each returns kStop with *result filled in if the call ends there.
   FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameResult* result) const;
   FrameStep FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                      FrameResult* result);
@@ -116,8 +116,8 @@ bool TfRecordFramer::Plausible(std::uint64_t at, std::uint64_t length,
   return !input.at_end || length + kFrame <= input.offset + input.bytes.size() - at;
 }
 
-// Looks at every offset once, over all calls: a header is 12 bytes of which four are a checksum of
-// the other eight, so one that matches by chance and fits into the file does not happen.
+// Examines every offset once, over all calls. A header is 12 bytes, of which four are a checksum of
+// the other eight: so none matches by chance and also fits into the file.
 FrameStep TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                                    FrameResult* result) {
   const std::size_t size = input.bytes.size();
@@ -144,9 +144,9 @@ FrameStep TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos, Fr
   return FrameStep::kStop;
 }
 
-// Where the next header stands is known only from this one's length, which leaves the memory idle
-// in between: the lines that a short record will need are asked for ahead of it. Inlined by force:
-// g++ takes a function that only prefetches for one without effect, and drops the call.
+// Only this header's length tells the place of the next one, which leaves the memory idle in
+// between: the lines that a short record will need are asked for ahead of it. Inlined by force: g++
+// takes a function that only prefetches for one without effect, and drops the call.
 [[gnu::always_inline]] inline void FetchAhead(const std::byte* data, std::size_t length,
                                               const std::byte* end) {
   constexpr std::size_t kLine = 64;
@@ -175,7 +175,7 @@ void Walk(const FrameInput& input, std::size_t pos, Batch* batch) {
   batch->end = pos;
 }
 
-// How many of the batch's lengths are vouched for by their checksums, and are in bounds.
+// How many of the batch's lengths match their checksums, and are in bounds.
 std::size_t CheckHeaders(Batch* batch, std::size_t max_record_bytes) {
   Crc32cOfEachU64({batch->lengths.data(), batch->count}, batch->crcs.data());
   for (std::size_t i = 0; i < batch->count; ++i) {
@@ -196,7 +196,7 @@ FrameStep TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos, 
   return AfterBatch(input, pos, output, result);
 }
 
-// The first of them starts at `at`.
+// Adds the units of `spans`, the first of which starts at `at`.
 void AddUnits(std::span<const RecordSpan> spans, std::uint64_t at, std::vector<FramedUnit>* units) {
   const std::size_t base = units->size();
   units->resize(base + spans.size());
@@ -243,9 +243,9 @@ std::array<bool, kBatch> TakeSums(const FrameInput& input, std::span<const Recor
   return matches;
 }
 
-// A checksum is left where its record is lost alone, as one is whose length leads to a header. What
-// stands behind the last of `good` records decides, wherever the input ends: else what is done of a
-// damaged one would depend on how the file was read.
+// A record's checksum can be left only if damage loses that record alone: if its length leads to a
+// header. So the header after the last of `good` records decides, wherever the input ends:
+// otherwise how the file is read would change what a damaged record costs.
 FrameStep TfRecordFramer::AppendBelieved(const FrameInput& input, std::size_t good,
                                          std::size_t* pos, FrameOutput* output,
                                          FrameResult* result) {
@@ -295,22 +295,22 @@ FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std:
     }
     output->records[base + i] = {};
     if (i + 1 == good) return LastIsDamaged(input, good, pos, output, result);
-    // A header stands behind it, so its length was right.
+    // A header follows it, so its length was right.
     Note(begin, begin + span.size + kFrame, std::string(kBadPayload), output);
   }
   return FrameStep::kGoOn;
 }
 
-// The last of `good` records, which were appended up to *pos, does not match its checksum. Where
-// its length leads to a header, or to the end of the file, it is lost alone; else that length is as
-// little believed as its payload, and the next record is looked for from behind its header on.
+// The last of `good` records, which were appended up to *pos, does not match its checksum. If its
+// length leads to a header, or to the end of the file, it is lost alone. Otherwise its length is
+// believed no more than its payload, and the search for the next record starts after its header.
 FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
                                         FrameOutput* output, FrameResult* result) {
   const std::size_t bytes = batch_.spans[good - 1].size + kFrame;
   const std::uint64_t begin = input.offset + *pos - bytes;
   switch (BelieveEnd(input, *pos - bytes, bytes, result)) {
     case Belief::kYes:
-      // Whoever wants units alone reads it again, and sees to it then.
+      // A reader of units alone reads it again later, and handles it then.
       if (!options_.units_only) Note(begin, begin + bytes, std::string(kBadPayload), output);
       return FrameStep::kGoOn;
     case Belief::kMore:
@@ -332,7 +332,7 @@ FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t goo
 }
 
 // Whether a record of so many bytes at `pos`, all of them at hand, ends in front of a header or
-// with the file. Where that is not at hand yet, *result says what is needed.
+// with the file. If that is not at hand yet, *result says what is needed.
 TfRecordFramer::Belief TfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
                                                   std::size_t bytes, FrameResult* result) const {
   const std::uint64_t at = input.offset + pos;
@@ -368,7 +368,7 @@ FrameStep TfRecordFramer::AfterBatch(const FrameInput& input, std::size_t* pos, 
   return FrameStep::kStop;
 }
 
-// A header is here that no whole, checked record belongs to.
+// A header that belongs to no whole, checked record.
 FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* pos,
                                         FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
@@ -399,7 +399,7 @@ FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* po
     return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, result);
   }
   result->need_bytes = static_cast<std::size_t>(length) + kFrame;
-  // With the header behind it its checksum can be left.
+  // If the next header is at hand too, the checksum can be left.
   if (length >= input.leaves_sums_from && known_size() && file_left - length - kFrame >= kHeader) {
     result->need_bytes += kHeader;
   }
@@ -474,8 +474,8 @@ class TfRecordUnitFramer final : public UnitFramer {
     return {};
   }
 
-  // Behind a record stands what was lost where the index was made, or, by an index that somebody
-  // else made, a record that nobody would ask for.
+  // The bytes after a record are what was lost when the index was made. In an index that another
+  // program made they may be a record that no read would ask for.
   static bool HasRecord(std::span<const std::byte> rest) {
     std::uint64_t length = 0;
     return rest.size() >= kFrame && ReadTfRecordHeader(rest.first(kHeader), &length) &&
@@ -540,7 +540,7 @@ class TfRecord final : public Format {
   }
   std::unique_ptr<Framer> NewFramerBehindGap(const FramerOptions& options,
                                              std::uint64_t /*offset*/) const override {
-    return NewFramer(options);  // it looks for a record wherever none starts
+    return NewFramer(options);  // it looks for a record if none starts there
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<TfRecordWriter>(std::move(file))};

@@ -23,7 +23,7 @@ struct TfRecordLayout {
 /// What is wrong with a record whose payload's checksum does not match.
 inline constexpr std::string_view kBadTfRecordPayload = "the payload's checksum does not match";
 
-/// True where `header` (at least 12 bytes) holds a length with its own checksum; *length is it.
+/// True if `header` (at least 12 bytes) holds a length with its own checksum; *length is it.
 bool ReadTfRecordHeader(std::span<const std::byte> header, std::uint64_t* length);
 inline bool TfRecordHeaderMatches(std::span<const std::byte> header) {
   std::uint64_t length = 0;

@@ -106,7 +106,7 @@ Status MegatronIndex::Read(const std::string& file, std::span<const std::byte> b
 
 namespace {
 
-/// Where the sequences of a .bin file of so many bytes stand.
+/// The places of the sequences in a .bin file of so many bytes.
 class MegatronRecords final : public RecordIndex {
  public:
   MegatronRecords(std::shared_ptr<const MegatronIndex> index, const FramerOptions& options)
@@ -134,7 +134,7 @@ class MegatronRecords final : public RecordIndex {
 
   std::span<const IndexDamage> damage() const override { return damage_.ranges; }
 
-  // Of a damaged index, of which begins do not ascend, some record around there.
+  // In a damaged index, whose begins may not ascend, finds some record around there.
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override {
     std::uint64_t low = 0;
     std::uint64_t high = records();
@@ -151,12 +151,12 @@ class MegatronRecords final : public RecordIndex {
   }
 
  private:
-  /// Of all numbers that were read of the index before.
+  /// Of all numbers that were read from the index before.
   Status WhyNotBelieved() const {
     return index_->shrunk() ? Status(StatusCode::kTruncated, MegatronIndex::kShrunk) : Status();
   }
-  // Whether each sequence begins where the one before ends, from the file's start to its end. An
-  // index of all tokens that there are is gone over in less than a second.
+  // Whether each sequence begins at the end of the one before, from the file's start to its end.
+  // Even the largest index takes less than a second.
   bool IsWhole(std::uint64_t most_bytes) const {
     std::int64_t end = 0;
     bool whole = true;
@@ -192,8 +192,8 @@ class MegatronUnitFramer final : public UnitFramer {
 };
 
 /// Writes the .bin file as records come, and the .idx file once that is complete. Both appear only
-/// when all of both is written, the .bin file first: with another one's index it would be read as
-/// other sequences.
+/// when all of both is written, the .bin file first: with an older index it would be read as other
+/// sequences.
 class MegatronWriter final : public FileRecordWriter {
  public:
   MegatronWriter(std::unique_ptr<OutputFile> index, std::unique_ptr<OutputFile> data,
@@ -267,7 +267,7 @@ constexpr std::pair<std::string_view, MegatronElement> kElements[] = {
 
 class Megatron final : public Format {
  public:
-  /// Without an index it can find one, or write.
+  /// Without an index it can only find one, or write.
   Megatron(std::shared_ptr<const MegatronIndex> index, const MegatronElement& element)
       : index_(std::move(index)), element_(element) {}
 

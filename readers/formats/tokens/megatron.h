@@ -17,16 +17,16 @@
 
 namespace ringfeed {
 
-/// The .idx file of Megatron-LM's indexed dataset (megatron/core/datasets/indexed_dataset.py):
-/// where the sequences stand in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64 version
-/// 1, u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an
-/// i64 of its first byte, an i64 for each document (not used here), and of a multimodal set an i8
-/// for each sequence (not used either). Immutable, thread safe.
+/// The .idx file of Megatron-LM's indexed dataset (megatron/core/datasets/indexed_dataset.py): the
+/// places of the sequences in the .bin file beside it. Little-endian: "MMIDIDX\0\0", u64 version 1,
+/// u8 element type, u64 sequences, u64 documents; then an i32 of each sequence's elements, an i64
+/// of its first byte, an i64 for each document (not used here), and of a multimodal set an i8 for
+/// each sequence (not used either). Immutable, thread safe.
 class MegatronIndex {
  public:
   static constexpr std::size_t kHeaderBytes = 34;
 
-  /// Fails where the file is no such index, or too short for what its header counts.
+  /// Fails if the file is no such index, or too short for what its header counts.
   /// The file is mapped.
   static Status Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index);
   /// The same of bytes that `owner` keeps; `file` is for messages.
@@ -34,17 +34,17 @@ class MegatronIndex {
                      std::shared_ptr<const void> owner,
                      std::shared_ptr<const MegatronIndex>* index);
 
-  /// Whether the file was found shorter than it was: what was read of it before the call may be
-  /// zeros in place of numbers.
+  /// Whether the file was found shorter than it was. If so, what was read of it before the call may
+  /// be zeros in place of numbers.
   bool shrunk() const { return mapping_ != nullptr && mapping_->damaged(); }
-  /// What is said of it then.
+  /// The message for that.
   static constexpr const char* kShrunk = "Megatron's index shrank while it was read";
 
   std::uint64_t sequences() const { return sequences_; }
   std::size_t element_bytes() const { return element_bytes_; }
-  /// What the index says that they are.
+  /// The elements' type, as the index says.
   DType element_type() const { return element_type_; }
-  /// Of sequence i, as the index has it: negative where it is damaged.
+  /// Of sequence i, as the index has it: negative if it is damaged.
   std::int64_t begin(std::uint64_t i) const {
     return LoadOnceLe<std::int64_t>(at(kHeaderBytes + 4 * sequences_ + 8 * i));
   }
@@ -58,7 +58,7 @@ class MegatronIndex {
   Status ReadHeader(const std::string& file);
 
   std::shared_ptr<const void> owner_;
-  std::shared_ptr<const FileMapping> mapping_;  ///< null where the bytes are none
+  std::shared_ptr<const FileMapping> mapping_;  ///< null if the bytes are in no mapping
   std::span<const std::byte> bytes_;
   std::uint64_t sequences_ = 0;
   std::size_t element_bytes_ = 0;
@@ -66,9 +66,9 @@ class MegatronIndex {
 };
 
 /// Megatron-LM's indexed dataset: an .idx file (see MegatronIndex) and the .bin file beside it. A
-/// record is a sequence: its elements, little-endian, as they stand in the .bin file, whose bytes
-/// are what is read. Either file may be named; only the .idx can be detected.
-/// A writer is named the .idx file and makes both; it must be told what an element is.
+/// record is a sequence: its elements, little-endian, as they are in the .bin file, which is the
+/// file that is read. Either file may be named; only the .idx can be detected. A writer gets the
+/// name of the .idx file and makes both; it must be told the type of an element.
 struct MegatronElement {
   std::uint8_t code = 0;  ///< Megatron-LM's number for the type
   std::size_t bytes = 0;  ///< 0: not told
@@ -79,10 +79,10 @@ Status ParseMegatronElement(std::string_view text, MegatronElement* element);
 
 std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element);
 
-/// OK where whoever reads takes the elements for what the index says that they are.
+/// OK if the reader accepts the elements for what the index says that they are.
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options);
 
-/// What a damaged index costs, or a .bin file of another size: its framer's damage.
+/// The damage that a framer reports for a damaged index, or for a .bin file of another size.
 struct MegatronDamage {
   std::vector<std::uint64_t> lost;  ///< numbers of sequences, ascending
   std::vector<IndexDamage> ranges;  ///< sorted
@@ -90,8 +90,8 @@ struct MegatronDamage {
 MegatronDamage FindMegatronDamage(const FramerOptions& options,
                                   std::shared_ptr<const MegatronIndex> index);
 
-/// Cuts a .bin file. What a damaged index costs: a sequence is believed where it begins at the end
-/// of the one before it or behind that, and ends where the next one begins.
+/// Cuts a .bin file. If the index is damaged, a sequence is believed if it begins at or after the
+/// end of the one before it, and ends at the start of the next one.
 std::unique_ptr<Framer> NewMegatronFramer(const FramerOptions& options,
                                           std::shared_ptr<const MegatronIndex> index);
 

@@ -7,7 +7,7 @@
 namespace ringfeed {
 namespace {
 
-/// Of FramerOptions::units_only it looks at places alone: no bytes are asked for.
+/// With FramerOptions::units_only it reads only the index: it asks for no bytes.
 class MegatronFramer final : public Framer {
  public:
   MegatronFramer(const FramerOptions& options, std::shared_ptr<const MegatronIndex> index)
@@ -22,7 +22,7 @@ class MegatronFramer final : public Framer {
                          FrameResult* result);
   FrameStep AtLastEnd(const FrameInput& input, std::size_t* pos, FrameOutput* output,
                       FrameResult* result);
-  /// What is wrong with the next sequence's place in the index; empty where nothing is.
+  /// What is wrong with the next sequence's place in the index; empty if nothing is.
   std::string PlaceProblem(std::uint64_t at, std::int64_t begin, std::int64_t bytes) const;
   FrameStep SkipSequence(std::string problem, std::uint64_t at, FrameOutput* output,
                          FrameResult* result);
@@ -37,7 +37,7 @@ class MegatronFramer final : public Framer {
   bool lost_ = false;  // sequences since lost_begin_, up to the next one that is believed
   std::uint64_t lost_begin_ = 0;
   std::string lost_reason_;    // of the first of them
-  bool gap_is_noted_ = false;  // what lies before the next sequence was reported
+  bool gap_is_noted_ = false;  // the bytes before the next sequence were reported
   bool tail_is_noted_ = false;
   bool rest_is_lost_ = false;
   Status failed_;
@@ -70,7 +70,7 @@ FrameResult MegatronFramer::Frame(const FrameInput& input, FrameOutput* output) 
   return result;
 }
 
-// No number of the index says anything any more, nor how many sequences are lost.
+// The index cannot be trusted from here on, nor tells it how many sequences are lost.
 void MegatronFramer::LoseRest(const FrameInput& input, FrameOutput* output, FrameResult* result) {
   *result = FrameResult();
   result->consumed = input.bytes.size();
@@ -91,7 +91,7 @@ void MegatronFramer::LoseRest(const FrameInput& input, FrameOutput* output, Fram
 FrameStep MegatronFramer::NextSequence(const FrameInput& input, std::size_t* pos,
                                        FrameOutput* output, FrameResult* result) {
   const std::uint64_t at = input.offset + *pos;
-  // Empty sequences at the end of the file start nowhere before a limit.
+  // Empty sequences at the end of the file do not start before a limit.
   if (at >= input.limit && at < options_.file_bytes) return FrameStep::kStop;
   if (next_ == index_->sequences()) return AtLastEnd(input, pos, output, result);
   // The index is mapped, and may be written to: each number of it is read once.
@@ -151,7 +151,7 @@ std::string MegatronFramer::PlaceProblem(std::uint64_t at, std::int64_t begin,
   if (!last && index_->begin(next_ + 1) != begin + bytes) {
     return place + ", but the next sequence at " + std::to_string(index_->begin(next_ + 1));
   }
-  // Nothing behind it vouches for the last one: what precedes it must, or the end of the file.
+  // No later sequence vouches for the last one: the one before it must, or the end of the file.
   if (last && begin != static_cast<std::int64_t>(at) && begin + bytes != size) {
     return place + ", with bytes of no sequence on either side";
   }
@@ -172,14 +172,14 @@ FrameStep MegatronFramer::SkipSequence(std::string problem, std::uint64_t at, Fr
     lost_begin_ = at;
     lost_reason_ = std::move(problem);
   }
-  // Keeps the ordinal of those behind it.
+  // Keeps the ordinals of the later ones.
   if (!options_.units_only) output->records.emplace_back();
   ++next_;
   gap_is_noted_ = true;
   return FrameStep::kGoOn;
 }
 
-// What the sequences that were lost leave up to `end`: nothing, where only the index is wrong.
+// Notes the range that the lost sequences leave up to `end`: none if only the index is wrong.
 void MegatronFramer::NoteLost(std::uint64_t end, FrameOutput* output) {
   if (!std::exchange(lost_, false)) return;
   output->damage.push_back({options_.file, lost_begin_, end, std::move(lost_reason_)});
@@ -213,7 +213,7 @@ FrameStep MegatronFramer::Damaged(StatusCode code, std::string reason, std::uint
   return FrameStep::kGoOn;
 }
 
-// What is lost and reported, as reading in order does it.
+// Finds what is lost and reported, as a reading in order does.
 MegatronDamage MegatronFramer::Survey() {
   MegatronDamage found;
   FrameInput input;

@@ -25,8 +25,8 @@ struct TokensVariant {
   std::uint64_t token_bytes;
 };
 
-/// The tokens of all records, back to back: where one ends is not kept. With llm.c's header its
-/// count is filled in at the end.
+/// The tokens of all records, back to back, without their ends. If the variant has llm.c's header,
+/// its count is filled in at the end.
 class TokensWriter final : public FileRecordWriter {
  public:
   TokensWriter(std::unique_ptr<OutputFile> file, const TokensVariant& variant, bool header)
@@ -123,7 +123,7 @@ ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::
   layout.row_bytes = options.block * layout.item_bytes;
   layout.stride_bytes = options.stride * layout.item_bytes;
   if (layout.item_bytes == 2) header.elements = {"u2", {DType::kUInt16}};
-  // Ids are far below what the sign takes.
+  // Ids are so small that the sign bit is never set.
   if (layout.item_bytes == 4) header.elements = {"u4", {DType::kUInt32, DType::kInt32}};
   return header;
 }
@@ -148,8 +148,8 @@ class Tokens final : public Format {
                           std::span<const std::byte> head) const override {
     return ArrayIndex(options, head, HeaderReader());
   }
-  // Of two bytes with a header, unless it is said otherwise. Not of records that overlap: each has
-  // tokens of the next one.
+  // Tokens of two bytes with a header, unless the user says otherwise. Not for overlapping records:
+  // each has tokens of the next one.
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     if (options_.stride != 0 && options_.stride != options_.block) {
       return Format::NewWriter(nullptr);

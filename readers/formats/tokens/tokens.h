@@ -10,7 +10,7 @@
 
 namespace ringfeed {
 
-/// Files of nothing but token numbers, in blocks of so many: each is a record.
+/// Files of nothing but token numbers; a record is a block of so many.
 ///   llm.c:    256 little-endian i32 (magic, version, count, zeros), then u16 or u32
 ///   nanoGPT:  the tokens alone, u16; nothing in the file says so
 struct TokensOptions {

@@ -8,7 +8,7 @@
 
 namespace ringfeed {
 
-/// What the writers of all formats have in common: one file, and nothing after a failure or Close.
+/// The common part of the writers of all formats: one file, and nothing after a failure or Close.
 class FileRecordWriter : public RecordWriter {
  public:
   explicit FileRecordWriter(std::unique_ptr<OutputFile> file) : file_(std::move(file)) {}
@@ -34,13 +34,13 @@ class FileRecordWriter : public RecordWriter {
   virtual Status Append(std::span<const std::byte> record) = 0;
   /// Writes out what Append kept back to write it together.
   virtual Status EndChunk() { return {}; }
-  /// Writes out what Append kept back, and what stands at the end of a file.
+  /// Writes out what Append kept back, and the end of the file.
   virtual Status Finish() { return {}; }
   OutputFile& file() { return *file_; }
 
  private:
   const std::unique_ptr<OutputFile> file_;
-  Status status_;  // what every call from now on returns, unless it is OK
+  Status status_;  // unless OK, what every call from now on returns
 };
 
 }  // namespace ringfeed

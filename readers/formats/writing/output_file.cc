@@ -33,7 +33,7 @@ std::atomic<std::uint64_t> next_number{0};  // of temporary files
 std::string NextTemporaryName(const std::string& target) {
   const fs::path place(target);
   std::uint64_t random = 0;
-  // Without it, as early in a system's life, O_EXCL still keeps a file of another's from being
+  // Without it, as early in a system's life, O_EXCL still keeps another process's file from being
   // used.
   (void)::getrandom(&random, sizeof(random), GRND_NONBLOCK);
   std::array<char, 18> digits{};
@@ -42,7 +42,7 @@ std::string NextTemporaryName(const std::string& target) {
                              std::to_string(next_number.fetch_add(1, std::memory_order_relaxed)) +
                              digits.data();
   std::string name = place.filename().string();
-  // A name that is too long by itself is refused now, not after all was written.
+  // Refuses a name that is too long by itself now, not after all is written.
   if (name.size() <= NAME_MAX) name.resize(std::min(name.size(), NAME_MAX - 1 - ending.size()));
   return (place.parent_path() / ("." + name + ending)).string();
 }
@@ -105,8 +105,8 @@ Status OutputFile::Open() {
     target_ = path_;
   }
   if (!status_.ok()) return status_;
-  // In a container process numbers come again: what a killed process left may have our number.
-  // Not mkostemp: its files are their owner's alone, and umask can be asked only by setting it.
+  // In a container process numbers repeat: a file of a killed process may have our number. Not
+  // mkostemp: its files are their owner's alone, and umask can be read only by setting it.
   do {
     temporary_ = NextTemporaryName(target_);
     descriptor_ =
@@ -182,7 +182,7 @@ Status OutputFile::Commit() {
   Status status = PutBuffer();
   if (!status.ok() || temporary_.empty()) return status;
   if (syncs_ && ::fsync(descriptor_) != 0) return Fail(errno, "sync");
-  // A full disk or a remote file system may say so only now.
+  // A full disk or a remote file system may report that only now.
   if (::close(std::exchange(descriptor_, -1)) != 0) {
     const int error_number = errno;
     ::unlink(temporary_.c_str());

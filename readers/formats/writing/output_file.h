@@ -16,35 +16,36 @@ namespace ringfeed {
 /// RANDOM, 16 hexadecimal digits, keeps others from taking the name first.
 inline constexpr char kPartialFileMark[] = ".partial-";
 
-/// A file that is written front to back under a temporary name beside its own, and renamed when
-/// it is complete, compressed if asked. Removed if it never is. After a failure every call returns
-/// it.
+/// A file that is written front to back under a temporary name beside its own, compressed if asked,
+/// and renamed when it is complete. It is removed if it never is. After a failure every call
+/// returns that.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, Compression compression = Compression::kNone);
-  /// What is written goes to an open descriptor, which stays the caller's; `name` is for messages.
+  /// Writes to an open descriptor, which stays the caller's; `name` is for messages.
   OutputFile(int descriptor, std::string name, Compression compression);
   ~OutputFile();
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
-  /// Before Open, of a name that the user did not give: a link that stands under it is replaced.
+  /// Call before Open, for a name that the user did not give: replaces a link of that name.
   void ReplaceLink() { replaces_link_ = true; }
-  /// kInvalidArgument where the name is another thing's than a regular file's; links are followed.
+  /// kInvalidArgument if the name is that of something other than a regular file; links are
+  /// followed.
   Status Open();
-  /// From now on Commit sees to it that what stands under the name is on the medium.
+  /// From now on Commit makes sure that the file under the name is on the medium.
   void Sync() { syncs_ = true; }
   Status Append(std::span<const std::byte> bytes);
   Status AppendZeros(std::size_t count);
-  /// Replaces what was appended at `offset`. Not of a compressed file.
+  /// Replaces what was appended at `offset`. Not for a compressed file.
   Status Rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
-  /// Hands over what is buffered. Of a compressed file, what the compressor gave so far.
+  /// Hands over what is buffered. For a compressed file, what the compressor gave so far.
   Status Flush() { return status_.ok() ? PutBuffer() : status_; }
   Status Commit();
   const std::string& path() const { return path_; }
 
  private:
-  /// As it stands in the file, compressed or not.
+  /// Writes bytes as they are in the file, compressed or not.
   Status Put(std::span<const std::byte> bytes);
   Status PutBuffer();
   Status WriteOut(std::span<const std::byte> bytes);
@@ -64,10 +65,9 @@ class OutputFile {
 /// No temporary file of this process has this number or a larger one yet.
 std::uint64_t NextOutputNumber();
 
-/// Where a file that is to have the name `path` is written beside and renamed to: `path` itself,
-/// or, where that is a link, what it leads to, so that the link stays. kInvalidArgument where
-/// something stands there that is no regular file: a device or a FIFO would be replaced, not
-/// written to.
+/// The name to which the file for `path` is renamed after it was written beside it: `path` itself,
+/// or the target if `path` is a link, so the link stays. kInvalidArgument if something that is no
+/// regular file has that name: a device or a FIFO would be replaced, not written to.
 Status FindOutputTarget(const std::string& path, std::string* target);
 
 }  // namespace ringfeed

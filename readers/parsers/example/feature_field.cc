@@ -22,7 +22,7 @@ template <typename To, typename From>
 constexpr bool kAlwaysFits =
     std::is_same_v<To, From> || std::is_same_v<From, std::int8_t> || std::is_floating_point_v<To>;
 
-// False where the value, without its fraction, is none of To.
+// False if To cannot hold the value without its fraction.
 template <typename To, typename From>
 bool Cast(From value, To* to) {
   if constexpr (!kAlwaysFits<To, From> && std::is_floating_point_v<From>) {
@@ -65,7 +65,7 @@ bool ConvertAll(std::span<const From> from, std::size_t most, std::vector<std::b
 
 /// Appends the first `most` of a feature's values as elements of the type: numbers to a floating
 /// type as C++ does, to an integral one without their fraction, each byte as an int8 that is cast.
-/// False where the type cannot hold one, which *misfit then is. `elements` may be null.
+/// False if the type cannot hold one; *misfit then names it. `elements` may be null.
 bool ConvertValues(const FeatureValues& values, std::size_t most, DType dtype,
                    std::vector<std::byte>* elements, std::string* misfit) {
   return WithElementType(dtype, [&](auto element) {
@@ -87,7 +87,7 @@ bool ConvertValues(const FeatureValues& values, std::size_t most, DType dtype,
   });
 }
 
-// A row of a field, and what its default fills, stay far below what a count of bytes can hold.
+// A row of a field, and its default, stay far below the largest count of bytes.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 
 [[noreturn]] void Refuse(const FeatureField& field, const std::string& why) {
@@ -153,7 +153,7 @@ Status CheckCount(const FeatureField& field, std::size_t count) {
                         " expected");
 }
 
-// How many values a run holds, where that is all there is to know: they all fit.
+// Counts the values of a run, if the count is all there is to know: they all fit.
 bool CountAlone(const FeatureField& field, const FieldLocation& at, std::size_t* count) {
   if (!field.converts && at.form != FormOf(field.kind)) return false;
   switch (at.form) {

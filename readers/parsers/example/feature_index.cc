@@ -5,7 +5,7 @@
 namespace ringfeed {
 
 FeatureIndex::FeatureIndex(const std::vector<std::string>& keys) : keys_(keys) {
-  // At most a quarter full, so that a key that is not wanted is soon known not to be there.
+  // At most a quarter full, so that an unwanted key is soon known to be missing.
   slots_.assign(std::bit_ceil(4 * keys.size() + 4), kNone);
   mask_ = slots_.size() - 1;
   for (std::uint32_t number = 0; number < keys.size(); ++number) {

@@ -68,8 +68,8 @@ class FeatureIndex {
   std::size_t mask_ = 0;
 };
 
-/// The numbers of the keys of the record before, in its order: a key is looked for where that one
-/// had it, since one writer mostly writes one order.
+/// The numbers of the keys of the record before, in its order: a key is looked for at the same
+/// place first, since one writer mostly writes one order.
 class KeyOrder {
  public:
   /// The number of key `ordinal` of this record.
@@ -82,7 +82,7 @@ class KeyOrder {
     return found;
   }
 
-  /// What key `ordinal` was.
+  /// The number that key `ordinal` had.
   std::uint32_t Expected(std::size_t ordinal) const {
     return ordinal < numbers_.size() ? numbers_[ordinal] : FeatureIndex::kNone;
   }

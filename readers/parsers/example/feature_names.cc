@@ -7,7 +7,7 @@
 namespace ringfeed {
 namespace {
 
-// The names in a map of the record; false where it has no such map.
+// The names in a map of the record; false if it has no such map.
 bool ReadNames(const RecordSpan& record, std::uint32_t map_field, std::vector<std::string>* names) {
   const auto read_entry = [&](std::span<const std::byte> entry) {
     std::span<const std::byte> key;

@@ -20,7 +20,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kStageBytes = 16 * 1024;
-// Rows are taken to their columns in chunks whose bytes and locations stay in L1 and L2.
+// Rows go to their columns in chunks whose bytes and locations stay in L1 and L2.
 constexpr std::size_t kMostChunkRows = 128;
 constexpr std::size_t kFewestChunkRows = 16;
 constexpr std::size_t kChunkLocations = 1024;
@@ -31,7 +31,7 @@ struct FeatureScratch final : Parser::Scratch {
 
   StagedColumns columns;
   std::vector<FeatureScanner::Memory> scans;  // of each map
-  std::vector<FieldLocation> locations;       // of a chunk, where there is one phase
+  std::vector<FieldLocation> locations;       // of a chunk, if there is one phase
   FeatureValues values;                       // of a field that is read the slow way
   std::vector<std::byte> elements;            // it, converted
   std::vector<std::int64_t> ints;             // of a run that does not go straight to the stage
@@ -41,7 +41,7 @@ struct FeatureScratch final : Parser::Scratch {
 struct ColumnRun {
   const FeatureField* field = nullptr;
   std::span<const RecordSpan> rows;
-  const RecordLayout::Run* alike = nullptr;  // where all rows have the field, or null, and:
+  const RecordLayout::Run* alike = nullptr;  // if all rows have the field, or null, and:
   const FieldLocation* locations = nullptr;  // of the first row; `stride` of them a row
   std::size_t stride = 0;
   std::size_t first_row = 0;  // its index in the call
@@ -170,7 +170,7 @@ Refusal FeaturesParser::Explain(const RecordSpan& record, const Status& why) con
                                fields_);
 }
 
-// A run that stands as it is, or one of varints: those behind the last that counts are left out.
+// Cuts a run that is the elements as they are, or one of varints, after the last unit that counts.
 bool FeaturesParser::Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const {
   const FeatureField& own = feature_fields_[field];
   std::size_t bytes = 0;
@@ -191,8 +191,8 @@ bool FeaturesParser::Cut(std::size_t field, std::uint32_t units, FieldLocation* 
   return true;
 }
 
-// Finds the fields of a chunk's rows. Where all are made up alike, what is returned has their
-// places, and no location is written down; else it is null.
+// Finds the fields of a chunk's rows. If all have one layout, it returns that layout, which has
+// their places, and writes down no location; else it returns null.
 const RecordLayout* FeaturesParser::ScanChunk(std::span<const RecordSpan> rows,
                                               std::size_t first_row, FeatureScratch* scratch,
                                               std::vector<RowFailure>* failures) const {
@@ -225,7 +225,7 @@ bool DecodeInts(const FieldLocation& at, std::size_t count, std::int64_t* to) {
   return true;
 }
 
-// A run of integers as integers; false where it is none, or has another length or range.
+// Writes a run of integers as integers; false if it is none, or has another length or range.
 bool WriteInts(const FeatureField& field, const FieldLocation& at, ColumnStager* stager,
                std::vector<std::int64_t>* ints) {
   const bool wide = field.dtype == DType::kInt64;
@@ -246,7 +246,7 @@ bool WriteInts(const FeatureField& field, const FieldLocation& at, ColumnStager*
     stager->Append(decoded, bytes);
     return true;
   }
-  // In place: element i is written at or before where it was read.
+  // In place: element i is written at or before the place it is read from.
   for (std::size_t i = 0; i < count; ++i) {
     const std::int64_t value = (*ints)[i];
     if (value != static_cast<std::int32_t>(value)) return false;
@@ -256,8 +256,8 @@ bool WriteInts(const FeatureField& field, const FieldLocation& at, ColumnStager*
   return true;
 }
 
-// Whatever else the row has there; zeros where it fails. What is appended is what was located,
-// whatever the record's bytes have become since.
+// Writes whatever other form the row has; zeros if that fails. It appends exactly the located
+// units, even if the record's bytes have changed since.
 void FeaturesParser::WriteSlow(const ColumnRun& run, std::size_t row,
                                FeatureScratch* scratch) const {
   std::vector<std::byte>& elements = scratch->elements;
@@ -288,10 +288,9 @@ void FeaturesParser::WriteRow(const ColumnRun& run, std::size_t row,
   }
 }
 
-// Short rows of one length, which `take` writes to where it is told, or returns false where one has
-// another form than the usual; `next` gives where they stand, one after the other. They are
-// independent of each other, so nothing waits for the one before. A chunk's rows fit into the
-// stage.
+// Short rows of one length. `next` gives their locations one after the other. `take` writes a row
+// to the given place, or returns false if it has another form than the usual. The rows do not
+// depend on each other, so none waits for the one before. A chunk's rows fit into the stage.
 template <typename Next, typename Take>
 void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, Next next,
                                 Take take) const {
@@ -311,7 +310,7 @@ void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, N
   stager->Advance(static_cast<std::size_t>(to - stager->next()));
 }
 
-// Where all rows have the field in one place nothing is read but the record.
+// If all rows have the field in one place, only the record is read.
 template <typename Take>
 void FeaturesParser::WriteShort(const ColumnRun& run, FeatureScratch* scratch, Take take) const {
   if (run.alike != nullptr) {
@@ -392,8 +391,8 @@ void FeaturesParser::Write(std::span<const RecordSpan> rows, const FieldLocation
 }
 
 /// Parses records of the dialect, which must live as long as the parser. Throws
-/// Error(kInvalidArgument) where there is no feature, one is named twice or one cannot be a field.
-/// Sequences stand behind all others.
+/// Error(kInvalidArgument) if there is no feature, one is named twice or one cannot be a field.
+/// Sequences come after all others.
 std::shared_ptr<const Parser> MakeFeatureParser(const FeatureDialect& dialect,
                                                 const std::vector<WantedFeature>& features) {
   if (std::any_of(features.begin(), features.end(), IsNested)) {

@@ -59,7 +59,7 @@ void RecordLayout::Learn(const RecordSpan& record, std::span<const FieldLocation
   for (std::size_t at = 0; at < record.size;) {
     const std::size_t begin = std::min(at, record.size - kWord);
     const auto bits = LoadLe<Bits>(mask.data() + begin);
-    // The next word starts where there is something to compare.
+    // The next word starts at the next byte to compare.
     if (mask[at] == std::byte{}) {
       ++at;
       continue;
@@ -124,7 +124,7 @@ bool FeatureScanner::ScanEntry(std::span<const std::byte> entry, FieldLocation* 
   return true;
 }
 
-// The field whose key stands where a usual entry has it, if it is another than the expected one.
+// The field whose key is at a usual entry's place for it, if it is another than the expected one.
 std::uint32_t FeatureScanner::FindUsual(std::span<const std::byte> bytes,
                                         std::uint32_t expected) const {
   constexpr std::size_t kBeforeKey = 4;
@@ -136,9 +136,9 @@ std::uint32_t FeatureScanner::FindUsual(std::span<const std::byte> bytes,
   return field != expected ? field : FeatureIndex::kNone;
 }
 
-// Takes the entry that stands next where it is as usual: one of the fields, the one that is
-// expected here or any other. Neither `map` nor what is found may have its address taken: where the
-// next entry stands would go through memory.
+// Takes the next entry if it is as usual: one of the fields, the one that is expected here or any
+// other. Neither `map` nor what is found may have its address taken: the place of the next entry
+// would then go through memory.
 inline bool FeatureScanner::ScanTemplate(UsualReader* map, FieldLocation* locations,
                                          KeyOrder* order, std::size_t ordinal) const {
   const std::span<const std::byte> rest = map->rest();
@@ -181,7 +181,7 @@ bool FeatureScanner::ScanRecord(const RecordSpan& record, FieldLocation* locatio
   };
   const bool is_one =
       map_field_ == 0 ? scan(record.bytes()) : ForEachDelimited(record.bytes(), map_field_, scan);
-  // Only these entries depend on nothing but what stands around their runs.
+  // Only these entries depend on nothing but the bytes around their runs.
   if (is_one && progress.templates == progress.ordinal) {
     memory->layout.Note(record, {locations, field_count_});
   }

@@ -19,14 +19,14 @@ namespace ringfeed {
 
 /// The bytes in front of a feature's one packed run, as nearly all writers write them:
 ///   0a L 0a k key 12 V kind W 0a P
-/// Four of them are lengths that grow with the run's; where all fit into one byte, the rest is the
+/// Four of them are lengths that grow with the run's. If all fit into one byte, the rest is the
 /// same in every record, and one comparison of a few words replaces the parsing.
 class EntryTemplate {
  public:
   /// `number`: of the kind's field. A run that is found has the location `form`.
   EntryTemplate(const std::string& key, std::uint32_t number, std::uint32_t form);
 
-  /// True where the bytes start with this entry; then *location is its run.
+  /// True if the bytes start with this entry; then *location is its run.
   bool Match(std::span<const std::byte> bytes, FieldLocation* location) const {
     const std::byte* const at = bytes.data();
     if (bytes.size() < head_bytes_) return false;
@@ -58,13 +58,13 @@ class EntryTemplate {
   std::array<Word, kMostWords> words_;
 };
 
-/// How one record was made up: its size, the bytes around its fields' values, and where these
-/// stand. A record of the same size with the same bytes around is located by comparing them, a few
-/// words; so it is with rows of numbers and labels. Where records are not alike it gives up. A
-/// thread's own.
+/// The layout of one record: its size, the bytes around its fields' values, and the places of
+/// these. A record of the same size with the same bytes around is located by comparing a few words;
+/// rows of numbers and labels are like this. It gives up if records are not alike. Belongs to one
+/// thread.
 class RecordLayout {
  public:
-  /// Where a field stands in every record of the layout.
+  /// The place of a field in every record of the layout.
   struct Run {
     std::size_t at;
     std::uint32_t bytes;
@@ -73,7 +73,7 @@ class RecordLayout {
     FieldLocation In(const RecordSpan& record) const { return {record.data + at, bytes, 0, form}; }
   };
 
-  /// True where the record is made up as the one that was learned: its fields stand in runs().
+  /// True if the record has the learned layout: its fields are at runs().
   bool Match(const RecordSpan& record) const {
     if (record.size != record_bytes_) return false;
     Bits differs{};
@@ -85,7 +85,7 @@ class RecordLayout {
   }
   std::span<const Run> runs() const { return {runs_.data(), run_count_}; }
 
-  /// To be told how many records matched.
+  /// Call with the number of records that matched.
   void Matched(std::size_t records) {
     if (records == 0) return;
     misses_ = 0;
@@ -99,8 +99,8 @@ class RecordLayout {
       for (const Run& run : runs()) *locations++ = run.In(record);
     }
   }
-  /// To be told of a record that did not match and was located otherwise: by its bytes outside of
-  /// these runs alone.
+  /// Call for a record that did not match and was located otherwise, by nothing but its bytes
+  /// outside of these runs.
   void Note(const RecordSpan& record, std::span<const FieldLocation> locations) {
     constexpr int kMissesBefore = 4;
     if (patience_ <= 0 || ++misses_ < kMissesBefore) return;
@@ -126,7 +126,7 @@ class RecordLayout {
   static constexpr std::size_t kNoRecord = ~std::size_t{0};
 
   std::size_t record_bytes_ = kNoRecord;
-  // In place: what is compared is read for every record.
+  // In place: matching reads this for every record.
   std::size_t word_count_ = 0;
   std::size_t run_count_ = 0;
   std::array<Word, kMostWords> words_;
@@ -151,8 +151,8 @@ class FeatureScanner {
     RecordLayout layout;
   };
 
-  /// Fills locations[field] of every field. False where the record is none of the dialect; features
-  /// that are not asked for are not looked into, and values not yet checked.
+  /// Fills locations[field] of every field. False if the record is none of the dialect. Does not
+  /// look into features that are not asked for, and does not check values yet.
   bool Scan(const RecordSpan& record, FieldLocation* locations, Memory* memory) const {
     if (!memory->layout.Match(record)) return ScanRecord(record, locations, memory);
     memory->layout.Locate({&record, 1}, locations);

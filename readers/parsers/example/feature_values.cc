@@ -74,7 +74,7 @@ bool AppendPiece(std::span<const std::byte> piece, std::size_t most, FeatureValu
   }
 }
 
-// How a number of the kind stands alone.
+// The tag of a single number of the kind.
 std::uint32_t SingleTag(FeatureKind kind) {
   switch (kind) {
     case FeatureKind::kBytes:
@@ -107,7 +107,7 @@ bool ReadList(WireReader list, std::size_t most, FeatureValues* values) {
   return true;
 }
 
-// What it has is merged with what `values` have.
+// Merges the feature into `values`.
 bool MergeFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
                   std::size_t most, FeatureValues* values) {
   WireReader reader(feature);
@@ -120,7 +120,7 @@ bool MergeFeature(const FeatureDialect& dialect, std::span<const std::byte> feat
       if (!reader.Skip(tag)) return false;
       continue;
     }
-    // A kind that is set clears another one before it, and is merged with itself.
+    // A kind that is set clears another kind before it, and merges with itself.
     if (values->kind != kind) values->Clear();
     values->kind = kind;
     if (!reader.ReadDelimited(&list) || !ReadList(WireReader(list), most, values)) return false;

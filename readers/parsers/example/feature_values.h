@@ -13,8 +13,8 @@
 
 namespace ringfeed {
 
-/// Reads a message of whose fields each has a tag of one byte and a length of at most five, as all
-/// writers write them; anything else is WireReader's.
+/// Reads a message whose fields each have a tag of one byte and a length of at most five, as all
+/// writers write them. WireReader reads anything else.
 class UsualReader {
  public:
   explicit UsualReader(std::span<const std::byte> message)
@@ -24,8 +24,8 @@ class UsualReader {
   std::span<const std::byte> rest() const { return {at_, static_cast<std::size_t>(end_ - at_)}; }
   void MoveTo(const std::byte* at) { at_ = at; }
 
-  /// What the tag that stands next is the length of. False, and nothing is read, where it is not
-  /// here whole.
+  /// Reads the next tag's contents, whatever the tag. Returns false, and reads nothing, if they are
+  /// not whole.
   bool Enter(std::span<const std::byte>* bytes) {
     const std::byte* p = at_ + 1;
     std::uint64_t length = 0;
@@ -41,7 +41,7 @@ class UsualReader {
     }
     return false;
   }
-  /// Likewise, where that tag stands next.
+  /// The same, if the next tag is `tag`.
   bool Enter(std::byte tag, std::span<const std::byte>* bytes) {
     return !done() && *at_ == tag && Enter(bytes);
   }
@@ -51,12 +51,12 @@ class UsualReader {
   const std::byte* end_;
 };
 
-/// The slow way over the field that stands next, whatever it is: where it ends, null where it is
-/// malformed. *found tells whether it is a delimited one of that number, whose contents *bytes are.
+/// The slow way over the next field, whatever it is. Returns its end; null if it is malformed.
+/// *found tells whether it is a delimited one of that number with the contents *bytes.
 const std::byte* PassField(std::span<const std::byte> rest, std::uint32_t number, bool* found,
                            std::span<const std::byte>* bytes);
 
-/// Likewise the quick way, where it can be gone; false where the field is malformed.
+/// The same by the quick way if possible; false if the field is malformed.
 inline bool NextField(UsualReader* reader, std::uint32_t number, bool* found,
                       std::span<const std::byte>* bytes) {
   *found = true;
@@ -70,7 +70,7 @@ inline bool NextField(UsualReader* reader, std::uint32_t number, bool* found,
 }
 
 /// Calls `take` with the contents of every delimited field of that number, which fits into a tag of
-/// one byte, and passes over others. False where the message is malformed, or where `take` says so.
+/// one byte, and passes over others. False if the message is malformed or `take` returns false.
 template <typename Take>
 bool ForEachDelimited(std::span<const std::byte> message, std::uint32_t number, Take take) {
   UsualReader reader(message);
@@ -89,7 +89,7 @@ enum class FeatureKind : std::uint32_t { kUnset, kBytes, kFloats, kDoubles, kInt
 /// "bytes", "floats", "doubles", "int32s", "int64s", "nothing".
 const char* FeatureKindName(FeatureKind kind);
 
-/// A make of records that are maps from names to features, and what its parser says of itself.
+/// A kind of records that are maps from names to features, and what its parser's messages say.
 struct FeatureDialect {
   struct Type {
     DType dtype = DType::kBool;
@@ -126,12 +126,12 @@ struct FeatureValues {
   void Clear();
 };
 
-/// Reads a feature, of which the first `most_numbers` are kept. The slow way that takes everything
-/// that Protobuf takes; false where the bytes are none.
+/// Reads a feature, of which the first `most_numbers` are kept. The slow way, which takes
+/// everything that Protobuf takes; false if the bytes are no feature.
 bool ReadFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
                  std::size_t most_numbers, FeatureValues* values);
 
-/// Likewise, of an entry of the map.
+/// The same for an entry of the map.
 bool ReadFeatureEntry(const FeatureDialect& dialect, std::span<const std::byte> entry,
                       std::size_t most_numbers, FeatureValues* values);
 
@@ -142,8 +142,8 @@ bool ReadFeatureKey(std::span<const std::byte> entry, std::span<const std::byte>
 bool ReadFeatureRun(FeatureKind kind, std::span<const std::byte> run, std::size_t most_numbers,
                     FeatureValues* values);
 
-/// What a field's FieldLocation::form says about how its values stand in the record. The forms of
-/// runs are numbered as their kinds.
+/// How a field's values are in the record, as FieldLocation::form says. The forms of runs have the
+/// numbers of their kinds.
 enum FeatureForm : std::uint32_t {
   kFormMissing,  ///< no entry, or one without a kind: the default
   kFormBytes,    ///< data and bytes are the one value of a list of bytes
@@ -154,15 +154,15 @@ enum FeatureForm : std::uint32_t {
   kFormNoBytes,  ///< a list of bytes without a value
   kFormSteps,    ///< a list of features
   kFormFeature,  ///< a whole feature, to be read the slow way
-  kFormEntry,    ///< the map's whole entry, likewise
+  kFormEntry,    ///< the map's whole entry, to be read the slow way
   kFormFailed,   ///< the row failed; zeros
   kFormNone,     ///< no location has it
 };
 
 constexpr FeatureForm FormOf(FeatureKind kind) { return static_cast<FeatureForm>(kind); }
 
-/// Locates the values of a feature as all writers write it: one list, the list one run. False where
-/// it is another.
+/// Locates the values of a feature as all writers write it: one list, the list one run. False if it
+/// is written in another way.
 bool LocateUsualFeature(const FeatureDialect& dialect, std::span<const std::byte> feature,
                         FieldLocation* location);
 
@@ -173,9 +173,9 @@ inline std::uint64_t JoinSevens(std::uint64_t word) {
   return (word & 0x000000000fffffffU) | (word & 0x0fffffff00000000U) >> 4;
 }
 
-/// Stores what a run of that form holds where it is one varint of at most eight bytes that T can
-/// hold: its first stop is the last of its bytes. There are always eight bytes of the record up to
-/// its end, since tags and lengths stand in front of it.
+/// Stores what a run of that form holds if it is one varint of at most eight bytes that T can hold:
+/// its first stop is the last of its bytes. There are always eight bytes of the record up to its
+/// end, since tags and lengths are in front of it.
 template <typename T, FeatureForm kForm>
 inline bool TakeInt(const FieldLocation& at, std::byte* to) {
   constexpr std::uint64_t kHighBits = 0x8080808080808080U;

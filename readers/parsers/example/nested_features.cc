@@ -22,7 +22,7 @@ Status Bad(const FeatureField& field, const std::string& why) {
   return Status(StatusCode::kDamaged, "feature \"" + field.name + "\" " + why);
 }
 
-// What a nested one is without its inner level: the field of one of its sequences.
+// A nested feature without its inner level: the field of one of its sequences.
 WantedFeature SequenceOf(WantedFeature wanted) {
   wanted.spec.shape.erase(wanted.spec.shape.begin());
   wanted.sequence = false;

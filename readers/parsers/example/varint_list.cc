@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostBytes = 10;
 constexpr std::uint64_t kHighBits = 0x8080808080808080U;
 
-// One varint from [*at, end); false where it does not end there or within ten bytes.
+// One varint from [*at, end); false if it does not end there or within ten bytes.
 bool DecodeOne(const std::byte** at, const std::byte* end, std::int64_t* value) {
   std::uint64_t read = 0;
   for (int i = 0; i < kMostBytes && *at != end; ++i) {
@@ -39,7 +39,7 @@ bool DecodePortable(std::span<const std::byte> run, std::size_t count, std::int6
 #if defined(__x86_64__)
 constexpr std::size_t kWindow = 64;
 
-// Bit i is set where byte i of the first `window` (at most 64) bytes ends a varint. At least 16
+// Bit i is set if byte i of the first `window` (at most 64) bytes ends a varint. At least 16
 // bytes before at + window are readable.
 inline std::uint64_t StopsOf(const std::byte* at, std::size_t window) {
   const auto stops_at = [&](const std::byte* p) {
@@ -54,7 +54,7 @@ inline std::uint64_t StopsOf(const std::byte* at, std::size_t window) {
   return window >= 16 ? stops | last << (window - 16) : last >> (16 - window);
 }
 
-// Where each varint ends is found for 64 bytes at once, so that none waits for the one before it.
+// Finds the ends of varints for 64 bytes at once, so that none waits for the one before it.
 __attribute__((target("bmi,bmi2"))) bool DecodeBmi2(std::span<const std::byte> run,
                                                     std::size_t count, std::int64_t* values) {
   if (run.size() < 16) return DecodePortable(run, count, values);
@@ -88,8 +88,8 @@ __attribute__((target("bmi,bmi2"))) bool DecodeBmi2(std::span<const std::byte> r
   return written == count;
 }
 
-// As above, eight values at a time: each one's bytes are brought to a lane of their own, and the
-// sevens of bits moved together by multiplication.
+// As above, eight values at a time: moves the bytes of each to a lane of its own, and joins the
+// sevens of bits by multiplication.
 #define RINGFEED_VBMI __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2")))
 
 RINGFEED_VBMI inline __m512i JoinSevens(__m512i bytes) {
@@ -104,7 +104,7 @@ RINGFEED_VBMI inline __m512i JoinSevens(__m512i bytes) {
   return _mm512_or_si512(low, high);
 }
 
-// The `count` varints of a window that end where `stops` says, none longer than eight bytes.
+// The `count` varints of a window whose ends are the bits of `stops`, none longer than eight bytes.
 RINGFEED_VBMI inline void DecodeWindow(__m512i data, std::uint64_t stops, std::size_t count,
                                        std::int64_t* values) {
   alignas(64) static constexpr auto kIota = [] {

@@ -35,8 +35,8 @@ struct InstanceField {
   std::span<const std::byte> value;
 };
 
-/// Goes through an Instance (proto/ringfeed/instance.proto), whose unknown fields may stand
-/// anywhere. Nothing is allocated.
+/// Goes through an Instance (proto/ringfeed/instance.proto), whose unknown fields may be at any
+/// place. Allocates nothing.
 class InstanceScan {
  public:
   enum class Step {
@@ -49,9 +49,9 @@ class InstanceScan {
   explicit InstanceScan(std::span<const std::byte> record)
       : reader_(record), end_(record.data() + record.size()) {}
 
-  /// `field` is set where it finds one.
+  /// Sets `field` if it finds one.
   Step Next(InstanceField* field);
-  /// What Next found, as it stands in the record; of what is damaged all from its start.
+  /// The bytes that Next found in the record; if they are damaged, all from their start.
   std::span<const std::byte> bytes() const { return bytes_; }
 
  private:
@@ -62,13 +62,13 @@ class InstanceScan {
   std::span<const std::byte> bytes_;
 };
 
-/// The tensors that records must have, to be found by their names.
+/// The tensors that records must have, found by their names.
 class InstanceSlots {
  public:
   explicit InstanceSlots(std::vector<TensorField> fields);
 
   const std::vector<TensorField>& fields() const { return fields_; }
-  /// FeatureIndex::kNone where no slot has that name.
+  /// FeatureIndex::kNone if no slot has that name.
   std::uint32_t Find(std::span<const std::byte> name) const { return index_.Find(name); }
   /// The location of a slot's values; its levels' are before it.
   std::size_t ValuesOf(std::uint32_t slot) const { return values_[slot]; }
@@ -81,7 +81,7 @@ class InstanceSlots {
 
 constexpr std::size_t kOffsetBytes = sizeof(std::int64_t);
 
-// As Protobuf takes a number that is longer than its type.
+// As Protobuf reads a number that is longer than its type.
 bool ReadUInt32(WireReader* reader, std::uint32_t* value) {
   std::uint64_t read = 0;
   if (!reader->ReadVarint(&read)) return false;
@@ -123,7 +123,7 @@ bool ReadLevel(WireReader* reader, InstanceField* field) {
 }
 
 bool ReadField(std::span<const std::byte> message, InstanceField* field) {
-  // Writers leave out what is empty: it stands at the end.
+  // Writers leave out empty fields: an empty one is at the end.
   field->name = field->description = field->value = message.last(0);
   field->has_dtype = false;
   field->dims.rank = field->levels = 0;
@@ -268,9 +268,9 @@ InstanceSlots::InstanceSlots(std::vector<TensorField> fields)
 }
 
 /// Finds each slot in a record, as LoDColumnsParser wants its locations. Everything that the record
-/// says is checked against the bytes that it has before it is used; nothing is allocated but the
-/// text of a failure, which names the slot, the byte of the record and what was expected: kDamaged,
-/// or kUnsupported for 4 GiB and more. Thread safe.
+/// says is checked against its bytes before it is used. It allocates only the text of a failure,
+/// which names the slot, the byte of the record and what was expected: kDamaged, or kUnsupported
+/// for 4 GiB and more. Thread safe.
 Status LocateInstance(std::span<const std::byte> record, const InstanceSlots& slots,
                       FieldLocation* locations) {
   InstanceReader reader(record);
@@ -393,7 +393,7 @@ Status InstanceBuilder::StartFrom(std::span<const std::byte> record) {
                   "byte " + std::to_string(at) +
                       " of the record: expected a field of an Instance, found bytes that are none");
   }
-  // It may be what Finish gave.
+  // The record may be a result of Finish.
   record_ = std::vector<std::byte>(record.begin(), record.end());
   finished_ = false;
   return {};

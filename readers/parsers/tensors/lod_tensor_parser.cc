@@ -18,14 +18,14 @@ namespace {
 
 constexpr std::size_t kOffsetBytes = sizeof(std::uint64_t);
 
-// What a TensorDesc says.
+// The content of a TensorDesc.
 struct Description {
   std::uint64_t type = 0;
   bool has_type = false;
   TensorDims dims;
 };
 
-// Dimensions may be packed: Paddle does not, but may by Protobuf's rules. There are no other
+// Dimensions may be packed: Paddle does not pack them, but Protobuf allows it. There are no other
 // fields.
 bool ReadDescription(std::span<const std::byte> message, Description* description) {
   constexpr std::uint32_t kType = WireTag(LoDTensorLayout::kTypeField, WireType::kVarint);
@@ -182,12 +182,12 @@ bool RecordReader::ReadTensor(const TensorField& tensor, FieldLocation* location
          ReadValues(units, locations + tensor.lod_levels);
 }
 
-/// Finds the tensors of a record: for each field its LoD levels, the top one first, and behind them
+/// Finds the tensors of a record: for each field its LoD levels, the top one first, and after them
 /// its values, as one location each. A level's location is its offsets without the first, which is
-/// 0: u64, of any alignment. Everything that the record says of itself is checked against the bytes
-/// that it has before it is used; nothing is allocated but the text of a failure, which names the
-/// tensor, the byte of the record and what was expected: kDamaged, or kUnsupported for complex
-/// numbers and for 4 GiB and more. Thread safe.
+/// 0: u64, of any alignment. Everything that the record says of itself is checked against its bytes
+/// before it is used. It allocates only the text of a failure, which names the tensor, the byte of
+/// the record and what was expected: kDamaged, or kUnsupported for complex numbers and for 4 GiB
+/// and more. Thread safe.
 Status LocateLoDTensors(std::span<const std::byte> record, std::span<const TensorField> fields,
                         FieldLocation* locations) {
   RecordReader reader(record);

@@ -10,8 +10,8 @@
 namespace ringfeed {
 namespace {
 
-// Rows that are taken to their columns together: few enough that they and one column's stage stay
-// in L1, enough that a column's stage is sent on in many lines at once.
+// Rows that go to their columns together: few enough that they and one column's stage stay in L1,
+// enough that a column's stage is sent on in many lines at once.
 constexpr std::size_t kChunkBytes = 6 * 1024;
 constexpr std::size_t kStageBytes = 16 * 1024;
 constexpr std::size_t kMostChunkRows = 128;
@@ -26,7 +26,7 @@ struct RowsScratch final : Parser::Scratch {
   explicit RowsScratch(std::size_t fields) : columns(fields, kStageBytes) {}
 
   StagedColumns columns;
-  std::vector<RecordSpan> checked;  // a chunk's rows where one of them does not fit
+  std::vector<RecordSpan> checked;  // a chunk's rows if one of them does not fit
 };
 
 class TypedRowsParser final : public Parser {
@@ -115,7 +115,7 @@ void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocatio
   own->columns.Finish();
 }
 
-// The rows as they are; where one is of another size than the fields take, zeros in its place.
+// The rows as they are, with zeros in place of a row of another size than the fields take.
 std::span<const RecordSpan> TypedRowsParser::Checked(std::span<const RecordSpan> rows,
                                                      std::size_t first_row, RowsScratch* scratch,
                                                      std::vector<RowFailure>* failures) const {
@@ -136,7 +136,7 @@ std::span<const RecordSpan> TypedRowsParser::Checked(std::span<const RecordSpan>
 void TypedRowsParser::WriteColumn(std::span<const RecordSpan> rows, std::size_t column,
                                   ColumnStager* stager) const {
   const Column& own = columns_[column];
-  // Long ones pass by the stage (Append).
+  // Long ones bypass the stage (Append).
   if (own.unit_bytes < kStageBytes / 4 && rows.size() * own.unit_bytes <= kStageBytes / 2) {
     if (rows.size() * own.unit_bytes > stager->room()) stager->Flush();
     StageColumn(rows, own, stager);

@@ -48,7 +48,7 @@ const TarMember* FindMember(const TarSample& sample, std::string_view names) {
   return found;
 }
 
-// Members of which a name could mean each; empty where it is told which one is meant.
+// The members whose extension is one of `names` but for its case; empty if there are none.
 std::string AlikeMembers(const TarSample& sample, std::string_view names) {
   const auto is_meant = [names](const TarMember& member) {
     for (std::string_view rest = names; !rest.empty();) {
@@ -69,7 +69,7 @@ std::string AlikeMembers(const TarSample& sample, std::string_view names) {
   return alike;
 }
 
-// WebDataset's writers put a number down as text, some with a line's end behind it.
+// WebDataset's writers write a number as text, some with a line's end after it.
 std::string_view WithoutSpace(std::string_view text) {
   constexpr std::string_view kSpace = " \t\r\n";
   const std::size_t first = std::min(text.find_first_not_of(kSpace), text.size());

@@ -10,10 +10,10 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kOffsetBytes = sizeof(std::uint64_t);
-// A row stays far below what a count of bytes can hold.
+// A row stays far below the largest count of bytes.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 
-// Why no tensor of a batch is like this; empty if one is.
+// Why a batch can have no such tensor; empty if it can.
 std::string SetTensorField(const SlotSpec& slot, TensorField* field) {
   *field = {slot.name, slot.dtype, slot.dims, slot.lod_levels, 0};
   if (field->ragged()) field->shape[0] = -1;

@@ -30,8 +30,8 @@ struct TensorField {
   bool ragged() const { return !shape.empty() && shape[0] < 0; }
 };
 
-/// Throws Error(kInvalidArgument), which begins with `parser` and calls a tensor `noun`, where
-/// there is none, one is named twice or one cannot be a tensor of a batch.
+/// Throws Error(kInvalidArgument), which begins with `parser` and calls a tensor `noun`, if there
+/// is none, one is named twice or one cannot be a tensor of a batch.
 std::vector<TensorField> MakeTensorFields(std::span<const SlotSpec> slots,
                                           const std::string& parser, const std::string& noun);
 
@@ -47,10 +47,10 @@ struct TensorDims {
   std::size_t rank = 0;                    // also above kMost
 };
 
-/// Reads one record of tensors: what it says of each is held against what must be, in the order of
-/// its levels of LoD, its dimensions and its values, and located. A level's location is its offsets
-/// without the first, which is 0. After a false, status() names tensor, byte and what was expected:
-/// kDamaged, or kUnsupported for 4 GiB and more.
+/// Reads one record of tensors. Checks each tensor against what must be there, in the order of its
+/// levels of LoD, its dimensions and its values, and locates it. A level's location is its offsets
+/// without the first, which is 0. If a call returns false, status() names tensor, byte and what was
+/// expected: kDamaged, or kUnsupported for 4 GiB and more.
 class TensorRecordReader {
  public:
   const Status& status() const { return status_; }
@@ -60,24 +60,23 @@ class TensorRecordReader {
   TensorRecordReader(std::string_view noun, std::span<const std::byte> record)
       : record_(record), noun_(noun) {}
 
-  /// What is read next; null: nothing of a tensor.
+  /// The tensor that is read next; null: no tensor.
   void StartTensor(const TensorField* field);
   const TensorField& field() const { return *field_; }
   std::span<const std::byte> record() const { return record_; }
-  /// Of a byte in the record.
+  /// The place of a byte in the record.
   std::size_t PlaceOf(const std::byte* at) const {
     return static_cast<std::size_t>(at - record_.data());
   }
   /// Always false.
   bool Fail(std::size_t at, const std::string& why, StatusCode code = StatusCode::kDamaged);
 
-  /// How many levels the record says that there are; `at` is where it does.
+  /// How many levels the record says that there are; it says so at `at`.
   bool CheckLevels(std::size_t at, std::uint64_t levels);
-  /// The next level, whose offsets are 8 bytes each, one at least; `at` is where their length
-  /// stands.
+  /// The next level, whose offsets are 8 bytes each, one at least; their length is at `at`.
   bool LocateLevel(std::size_t at, std::span<const std::byte> offsets, FieldLocation* location);
-  /// `units` becomes the rows that there must be, 1 of a fixed tensor. No dtype: the record's
-  /// number, `type`, stands for none.
+  /// Sets `units` to the rows that there must be, 1 for a fixed tensor. No dtype: the record's
+  /// number, `type`, means none.
   bool CheckDims(std::size_t at, std::optional<DType> dtype, std::uint64_t type,
                  const TensorDims& dims, std::uint64_t* units);
   /// The values, of which there are units * field().unit_bytes.

@@ -15,17 +15,17 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kStageBytes = 8 * 1024;
-// Numbers that are converted at a time: the stage has room for them.
+// Numbers that are converted at a time: they fit into the stage.
 constexpr std::size_t kMostNumbers = 512;
-// A row stays far below what a count of bytes can hold.
+// A row stays far below the largest count of bytes.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 
 // How numbers of one type become those of another.
 struct Conversion {
-  /// The first of `count` numbers that the other type cannot hold; `count` where there is none.
-  /// Null where it holds all.
+  /// The first of `count` numbers that the other type cannot hold; `count` if there is none. Null
+  /// if the type holds all.
   std::size_t (*find_outside)(const std::byte* from, std::size_t count) = nullptr;
-  /// Null where they stay as they are.
+  /// Null if they stay as they are.
   void (*convert)(const std::byte* from, std::size_t count, std::byte* to) = nullptr;
 };
 
@@ -97,7 +97,7 @@ struct TokensScratch final : Parser::Scratch {
 // Records that are arrays of numbers of one type, bytes among them.
 class ArrayParser final : public Parser {
  public:
-  /// `takes_bytes`: of whatever a record is made.
+  /// `takes_bytes`: takes records of any content.
   ArrayParser(std::string parser, const TokensSpec& spec, bool takes_bytes)
       : parser_(std::move(parser)),
         takes_bytes_(takes_bytes),
@@ -117,7 +117,7 @@ class ArrayParser final : public Parser {
   std::string name() const override { return parser_; }
   std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<TokensScratch>(); }
 
-  // Whoever takes bytes knows that they are.
+  // A chain that takes bytes knows that they are.
   Status CheckElements(const FileElements& elements) const override {
     return takes_bytes_ ? Status() : CheckElementType(elements, dtype_);
   }
@@ -156,7 +156,7 @@ Status ArrayParser::LocateOne(const RecordSpan& row, FieldLocation* location) co
   }
   const bool ragged = fields_[0].ragged();
   if (ragged ? row.size % record_unit_bytes_ != 0 : row.size != record_unit_bytes_) {
-    // A file seldom ends with a whole block, and drops the rest only where it is told to.
+    // A file seldom ends with a whole block, and drops the rest only if it is told to.
     const bool may_be_tail = !ragged && !takes_bytes_ && row.size < record_unit_bytes_ &&
                              row.size % DTypeBytes(dtype_) == 0;
     return Status(StatusCode::kDamaged,
@@ -195,8 +195,8 @@ void ArrayParser::AppendConverted(const FieldLocation& at, ColumnStager* stager)
   }
 }
 
-// Behind a shuffle the next arrays stand anywhere. A short one is asked for some arrays ahead, and
-// what is missing of the next one comes beside this one's stores.
+// After a shuffle the next arrays may be anywhere. A short array is fetched some arrays ahead. The
+// missing part of the next one is fetched beside this one's stores.
 [[gnu::always_inline]] inline void FetchArrays(std::span<const FieldLocation> arrays) {
   constexpr std::size_t kAhead = 3;
   constexpr std::size_t kShortBytes = 4096;

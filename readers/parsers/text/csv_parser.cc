@@ -14,23 +14,23 @@
 namespace ringfeed {
 namespace {
 
-// Rows that are taken to their columns together: few enough that their values stay in L1.
+// Rows that go to their columns together: few enough that their values stay in L1.
 constexpr std::size_t kChunkBytes = 8 * 1024;
 constexpr std::size_t kMostChunkRows = 128;
 constexpr std::size_t kStageBytes = 8 * 1024;  // of a column that is appended to
 constexpr std::int64_t kMostColumns = 1 << 20;
 constexpr std::size_t kNoField = ~std::size_t{0};
-// A row of names is longer only by mistake.
+// A longer row of names is a mistake.
 constexpr std::size_t kMostNamesBytes = 64 * 1024;
 
-// What becomes of one column of the file.
+// The use of one column of the file.
 struct Column {
   std::size_t field = kNoField;
   std::size_t offset = 0;  // of its element in the row of the field
   ReadElement read = nullptr;
 };
 
-// A field of a row as it stands there, without its quotes.
+// A field of a row as it is in the text, without its quotes.
 struct Cell {
   const char* begin = nullptr;
   const char* end = nullptr;
@@ -42,8 +42,8 @@ struct Cell {
 
 struct CsvScratch final : Parser::Scratch {
   StagedColumns columns;
-  LocatedStorage storage;      // where there are two phases
-  std::vector<std::byte*> to;  // where the row's fields go
+  LocatedStorage storage;      // if there are two phases
+  std::vector<std::byte*> to;  // the places of the row's fields
   std::string wrong;           // why the last row failed
 };
 
@@ -110,7 +110,7 @@ void CheckDelimiter(char delimiter) {
   }
 }
 
-// Says which row it was by how it starts: its number in the file is not known here.
+// Names the row by its beginning: its number in the file is not known here.
 Status Failure(const RecordSpan& row, const std::string& why) {
   const std::string_view text(reinterpret_cast<const char*>(row.data), row.size);
   const bool returns = text.find('\r') != std::string_view::npos;
@@ -119,7 +119,7 @@ Status Failure(const RecordSpan& row, const std::string& why) {
 }
 
 // Bytes of a quoted cell with each doubled quote as one, to `to`, which has room for `bytes`. False
-// where they are not as many: the quotes were counted before, and the text may have changed.
+// if they are not as many: the quotes were counted before, and the text may have changed.
 bool Undouble(std::string_view text, std::byte* to, std::size_t bytes) {
   const std::byte* const end = to + bytes;
   for (std::size_t at = 0; at < text.size(); ++at) {
@@ -131,7 +131,7 @@ bool Undouble(std::string_view text, std::byte* to, std::size_t bytes) {
   return to == end;
 }
 
-// Splits the header as the parser splits rows.
+// Splits the header in the same way as the parser splits rows.
 std::vector<std::string> SplitCsvRow(std::string_view row, const CsvOptions& options) {
   std::vector<std::string> names;
   const auto delimiter = [&](char c) {
@@ -156,7 +156,7 @@ std::vector<std::string> SplitCsvRow(std::string_view row, const CsvOptions& opt
   return names;
 }
 
-// Whether a cell that is to be a number begins as a name does, and is none.
+// Whether a cell that should be a number begins as a name does, and is no number.
 bool IsName(std::string_view cell, ReadElement read) {
   const std::size_t blanks = std::min(cell.find_first_not_of(" \t"), cell.size());
   cell.remove_prefix(blanks);
@@ -217,7 +217,7 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
                            kMostChunkRows);
 }
 
-// Adds the field, whose elements stand from column `first` on.
+// Adds the field, whose elements are from column `first` on.
 void CsvRowsParser::Place(const CsvField& spec, std::int64_t first, std::size_t field) {
   const TextField made = MakeTextField("CSV", fields_.back(), spec.missing);
   if (made.ragged && !made.text) Refuse("\"" + spec.name + "\" is ragged, but no string");
@@ -244,7 +244,7 @@ std::string CsvRowsParser::HintOfFirst(const RecordSpan& record,
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   std::string_view front(reinterpret_cast<const char*>(before.data()), before.size());
   if (front.starts_with(kMark)) front.remove_prefix(kMark.size());
-  // Behind a header that was passed over it is no header.
+  // If a header was passed over before it, it is no header.
   if (front.find_first_not_of("\r\n") != front.npos || record.size > kMostNamesBytes) return {};
   const std::string_view row(reinterpret_cast<const char*>(record.data), record.size);
   CsvOptions as_read;
@@ -280,7 +280,7 @@ std::string CsvRowsParser::Named(std::size_t column) const {
   return named + ": ";
 }
 
-// Where the cell that starts at `at` ends; null, and why in scratch->wrong, where it is malformed.
+// The end of the cell that starts at `at`; null, and why in scratch->wrong, if it is malformed.
 const char* CsvRowsParser::ReadCell(std::size_t column, const char* at, const char* end, Cell* cell,
                                     CsvScratch* scratch) const {
   *cell = {at, end, 0, quotes_ && at != end && *at == '"'};
@@ -313,8 +313,8 @@ const char* CsvRowsParser::ReadCell(std::size_t column, const char* at, const ch
   return nullptr;
 }
 
-// A number that does not start and end as its cell does: between quotes or blanks, signed with a
-// plus, missing, or none.
+// A number that does not start or end with its cell: between quotes or blanks, signed with a plus,
+// missing, or malformed.
 const char* CsvRowsParser::OtherNumber(std::size_t column, const char* at, const char* end,
                                        std::byte* to, CsvScratch* scratch) const {
   const TextField& field = text_fields_[columns_[column].field];
@@ -352,7 +352,7 @@ inline const char* CsvRowsParser::Number(std::size_t column, const char* at, con
   return OtherNumber(column, at, end, to, scratch);
 }
 
-// A string, or a cell that nobody wants.
+// A string, or a cell that is not wanted.
 const char* CsvRowsParser::Text(std::size_t column, const char* at, const char* end,
                                 FieldLocation* texts, CsvScratch* scratch) const {
   Cell cell;

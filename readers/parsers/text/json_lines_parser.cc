@@ -22,12 +22,12 @@ struct JsonScratch final : Parser::Scratch {
 
   StagedColumns columns;
   LocatedStorage storage;
-  std::vector<FieldLocation> locations;  // of a chunk, where there is one phase
+  std::vector<FieldLocation> locations;  // of a chunk, if there is one phase
   KeyOrder order;
   std::vector<std::byte> elements;   // of an array
-  std::vector<std::int64_t> counts;  // of what stands in each open bracket of it
+  std::vector<std::int64_t> counts;  // of the items in each open bracket of it
   std::vector<std::byte> zeros;      // in place of a row that failed
-  std::string key;                   // one that had escapes
+  std::string key;                   // a key that had escapes
   std::string wrong;                 // why the last row failed
 };
 
@@ -278,7 +278,7 @@ void ObjectsParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loca
   }
 }
 
-// The keys of the object, up to where it is none.
+// The keys of the object, up to the first place that is malformed.
 std::vector<std::string> KeysIn(const RecordSpan& record) {
   std::vector<std::string> keys;
   JsonScanner json({reinterpret_cast<const char*>(record.data), record.size});

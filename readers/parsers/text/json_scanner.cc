@@ -18,7 +18,7 @@ std::uint64_t BytesThatAre(std::uint64_t word, char c) {
   return (other - kOnes) & ~other & kHighs;
 }
 
-// The first quote or backslash; `end` where there is none.
+// The first quote or backslash; `end` if there is none.
 const char* FindStringEnd(const char* at, const char* end) {
   for (; end - at >= 8; at += 8) {
     const auto word = LoadLe<std::uint64_t>(reinterpret_cast<const std::byte*>(at));
@@ -71,7 +71,7 @@ char* WriteUtf8(std::uint32_t point, char* to) {
 bool IsHighSurrogate(std::uint32_t point) { return point >= 0xd800 && point < 0xdc00; }
 bool IsLowSurrogate(std::uint32_t point) { return point >= 0xdc00 && point < 0xe000; }
 
-// The code point behind "\u", which is passed, and the other half of a pair.
+// Reads the code point after "\u", with the other half of a pair, and passes over it.
 bool ReadCodePoint(const char** at, const char* end, std::uint32_t* point) {
   constexpr std::uint32_t kReplacement = 0xfffd;
   if (!ReadHex(*at, end, point)) return false;
@@ -90,7 +90,7 @@ bool ReadCodePoint(const char** at, const char* end, std::uint32_t* point) {
   return true;
 }
 
-// What a one-letter escape means; 0 where it is none.
+// What a one-letter escape means; 0 if it is none.
 char Escaped(char letter) {
   constexpr std::string_view kLetters = "\"\\/bfnrt";
   constexpr std::string_view kMeanings = "\"\\/\b\f\n\r\t";

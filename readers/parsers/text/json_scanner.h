@@ -23,13 +23,13 @@ class JsonScanner {
     SkipBlanks();
     return at_ != end_ ? *at_ : '\0';
   }
-  /// Passes `c` where it is next, blanks aside.
+  /// Passes `c` if it is next, blanks aside.
   bool Take(char c) {
     if (Peek() != c || at_ == end_) return false;
     ++at_;
     return true;
   }
-  /// Passes "true", "null", … where it is next.
+  /// Passes "true", "null", … if it is next.
   bool TakeWord(std::string_view word) {
     if (!std::string_view(at_, rest()).starts_with(word)) return false;
     at_ += word.size();
@@ -54,7 +54,7 @@ class JsonScanner {
 
 /// Writes what a string with escapes means to `to`, which has room for raw.size() bytes: UTF-8 for
 /// \uXXXX, U+FFFD for half a pair of surrogates. Bytes that are no escape stay as they are. False
-/// where an escape is malformed.
+/// if an escape is malformed.
 bool UnescapeJson(std::string_view raw, char* to, std::size_t* size);
 
 }  // namespace ringfeed

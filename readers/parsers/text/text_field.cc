@@ -11,7 +11,7 @@
 namespace ringfeed {
 namespace {
 
-// A row of a field stays far below what a count of bytes can hold.
+// A row of a field stays far below the largest count of bytes.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 
 template <typename T>

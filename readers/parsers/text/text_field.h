@@ -13,12 +13,12 @@
 
 namespace ringfeed {
 
-/// Reads a number at the front of [first, last) to `to`. Where it ends; null where there is none,
-/// or none that the type can hold.
+/// Reads a number at the front of [first, last) to `to`. Returns its end; null if there is none, or
+/// none that the type can hold.
 using ReadElement = const char* (*)(const char* first, const char* last, std::byte* to);
 
-/// Floating types take what is nearest, "inf", "infinity" and "nan" too; integers their digits.
-/// Null for a type that text gives no numbers of.
+/// Floating types take the nearest value, also of "inf", "infinity" and "nan"; integers their
+/// digits. Null for a type that text has no numbers of.
 ReadElement ReaderOf(DType dtype);
 
 /// A field of a text record: numbers of one type, or, ragged uint8, the bytes of a string.
@@ -28,8 +28,7 @@ struct TextField : FieldRow {
   bool text = false;
 };
 
-/// `what` names the parser in messages. Throws Error(kInvalidArgument) where text has no such
-/// field.
+/// `what` names the parser in messages. Throws Error(kInvalidArgument) if text has no such field.
 TextField MakeTextField(std::string_view what, const FieldSpec& spec,
                         const std::optional<FeatureDefault>& missing);
 

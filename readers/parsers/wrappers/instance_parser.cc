@@ -33,7 +33,7 @@ class InstanceParser final : public Parser {
   }
 
  private:
-  // Levels would be lost, but for one that says what the first dimension does.
+  // Levels would be lost, except one that says the same as the first dimension.
   static bool IsOneRow(const Tensor& tensor) {
     return tensor.lod.empty() || (tensor.lod.size() == 1 && tensor.lod[0].size() == 2);
   }

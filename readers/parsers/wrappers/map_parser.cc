@@ -87,10 +87,10 @@ class RowView {
   std::vector<RowFailure> failures_;
   std::shared_ptr<const FieldNames> names_;
   Instance columns_;
-  Instance instance_;  // they without levels of LoD, where there are any
+  Instance instance_;  // columns_ without levels of LoD, if it has any
 };
 
-/// Where the function's output of one row goes, and which of its fields it wrote.
+/// Takes the function's output of one row, and notes which of its fields it wrote.
 class RowPlace final : public RowWriter {
  public:
   explicit RowPlace(const std::vector<FieldSpec>& fields)
@@ -120,14 +120,14 @@ class RowPlace final : public RowWriter {
 
   void SetFixed(std::size_t field, std::byte* at) { fixed_[field] = at; }
   const Chunk& ragged(std::size_t field) const { return ragged_[field]; }
-  /// Nothing of the next row is written yet.
+  /// Begins a row: nothing of it is written yet.
   void BeginRow() {
     for (Chunk& chunk : ragged_) chunk.clear();
     std::fill(unwritten_.begin(), unwritten_.end(), ~std::uint64_t{0});
     const std::size_t rest = fields_.size() % kWordBits;
     if (rest != 0) unwritten_.back() = (std::uint64_t{1} << rest) - 1;
   }
-  /// The first field that was not written since; null where all were.
+  /// The first field that is not written yet; null if all are.
   const FieldSpec* Unwritten() const {
     for (std::size_t word = 0; word < unwritten_.size(); ++word) {
       if (unwritten_[word] == 0) continue;
@@ -188,7 +188,7 @@ class MapParser final : public Parser {
   std::unique_ptr<Scratch> NewScratch() const override {
     return std::make_unique<MapScratch>(inner_.get(), fields_);
   }
-  /// A user's function may take milliseconds: rows are shared out in small pieces.
+  /// A user's function may take milliseconds: threads share rows in small pieces.
   std::size_t max_rows_per_write() const override { return two_phase_ ? 1 << 20 : 8; }
 
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
@@ -201,7 +201,7 @@ class MapParser final : public Parser {
   }
 
  private:
-  /// What the first phase made, one chunk per row and field: chunks never move.
+  /// The results of the first phase, one chunk per row and field: chunks never move.
   using Results = std::vector<Chunk>;
   struct MapScratch final : Scratch {
     MapScratch(const Parser* inner, const std::vector<FieldSpec>& fields)
@@ -221,7 +221,7 @@ class MapParser final : public Parser {
 };
 
 Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
-  // A function may take long: Close waits for one call alone.
+  // A function may take long: Close waits for only one call.
   if (WorkerStop::Requested()) return WorkerStop::Why();
   Status status;
   const Instance* fields = scratch->view.Parse(record, &status);
@@ -229,7 +229,7 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
   scratch->place.BeginRow();
   status = CallUser(function_name_, [&] { function_({record, fields}, scratch->place); });
   if (!status.ok()) return status;
-  // Else the batch would show what its memory held before.
+  // Otherwise the batch would show old bytes of its memory.
   const FieldSpec* const unwritten = scratch->place.Unwritten();
   if (unwritten == nullptr) return Status();
   return Status(StatusCode::kUserError, "field \"" + unwritten->name + "\" was not written by " +
@@ -241,8 +241,8 @@ Status MapParser::Call(const RecordSpan& record, MapScratch* scratch) const {
 void MapParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                        std::vector<RowFailure>* failures) const {
   auto* own = static_cast<MapScratch*>(scratch);
-  // One block's rows may come in several calls between two TakeStorage: each keeps what was there.
-  // A chunk's heap memory stays where it is when the vector that holds it is moved.
+  // One block's rows may come in several calls between two TakeStorage: each call keeps the earlier
+  // results. Moving the vector does not move a chunk's heap memory.
   if (own->results == nullptr) own->results = std::make_shared<Results>();
   Results& results = *own->results;
   const std::size_t before = results.size();

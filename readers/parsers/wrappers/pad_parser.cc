@@ -21,7 +21,7 @@ struct PadScratch final : Parser::Scratch {
   std::vector<ColumnTarget> targets;
 };
 
-/// The last field's location is the padded field's as the inner parser made it.
+/// The last field's location is that of the padded field, as the inner parser made it.
 class PadParser final : public Parser {
  public:
   PadParser(std::shared_ptr<const Parser> inner, std::size_t field, const PadOptions& options,
@@ -96,7 +96,7 @@ class PadParser final : public Parser {
   const std::size_t unit_bytes_;
 };
 
-// Units with those that are filled in; false where there is no such row.
+// Counts the units with the padding; false if there is no such row.
 bool PadParser::Pad(std::size_t units, std::size_t* padded) const {
   *padded = length_ != 0 ? length_ : (units + multiple_ - 1) / multiple_ * multiple_;
   return units <= *padded && *padded <= std::numeric_limits<std::uint32_t>::max();

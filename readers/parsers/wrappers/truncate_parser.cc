@@ -12,8 +12,8 @@ namespace ringfeed {
 
 namespace {
 
-/// The form of a location whose `data` is the inner parser's own one, a FieldLocation of more
-/// units.
+/// The form of a location whose `data` points at the inner parser's own FieldLocation, which has
+/// more units.
 constexpr std::uint32_t kFormAside = ~std::uint32_t{0};
 
 /// Locations as the inner parser made them: they never move.
@@ -25,7 +25,7 @@ struct TruncateScratch final : Parser::Scratch {
   std::uint32_t truncated = 0;
   std::vector<FieldLocation> row;
   std::vector<ColumnTarget> targets;
-  std::vector<std::byte> values;  // of the row that is written aside
+  std::vector<std::byte> values;  // of the row that is written to another place
 };
 
 class TruncateParser final : public Parser {
@@ -110,7 +110,7 @@ void TruncateParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loc
   const std::size_t already = failures->size();
   for (std::size_t row = 0; row < rows.size(); ++row) locations[row * stride + field_].form = 0;
   inner_->Locate(rows, locations, own->inner.get(), failures);
-  // What stands there for a row that failed means nothing.
+  // The location of a row that failed means nothing.
   for (std::size_t i = already; i < failures->size(); ++i) {
     locations[(*failures)[i].row * stride + field_] = {};
   }
