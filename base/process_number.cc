@@ -11,7 +11,7 @@ namespace ringfeed {
 
 namespace {
 
-// All of these are relaxed: the kernel clears the page, and numbers publish nothing.
+// The numbers are relaxed: the kernel clears the page, and they publish nothing.
 constinit std::atomic<std::uint64_t> last_number{0};
 constinit std::uint64_t plain_number = 0;  // used if the kernel wipes no page
 constinit std::atomic<std::uint64_t*> own_number{nullptr};
@@ -28,7 +28,8 @@ std::uint64_t* MakeWipedNumber() noexcept {
 }
 
 std::uint64_t* OwnNumber() noexcept {
-  std::uint64_t* own = own_number.load(std::memory_order_relaxed);
+  // Acquire: partner of the exchange below, for the mapping of the page.
+  std::uint64_t* own = own_number.load(std::memory_order_acquire);
   if (own != nullptr) [[likely]] {
     return own;
   }
@@ -39,7 +40,11 @@ std::uint64_t* OwnNumber() noexcept {
                    [] { std::atomic_ref(plain_number).store(0, std::memory_order_relaxed); });
   }
   // If several first calls come at once, one call's page stays and the others' are not used.
-  return own_number.compare_exchange_strong(own, made, std::memory_order_relaxed) ? made : own;
+  // Order: release for the page that this call made, acquire for another call's.
+  return own_number.compare_exchange_strong(own, made, std::memory_order_acq_rel,
+                                            std::memory_order_acquire)
+             ? made
+             : own;
 }
 
 }  // namespace
