@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import io
 import os
 import re
 import struct
 import sys
+import tarfile
 import threading
 import time
 import traceback
@@ -31,6 +33,26 @@ def test_damage_is_an_exception_with_file_offset_and_record(tmp_path: Path) -> N
     assert (error.file, error.record, error.code) == (path, 5, "damaged")
     assert error.offset == 5 * 24
     assert path in str(error) and "record 5" in str(error)
+
+
+def test_an_archive_without_its_end_is_a_warning_and_with_strict_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        for number in range(4):
+            member = tarfile.TarInfo(f"{number}.x")
+            member.size = 8
+            archive.addfile(member, io.BytesIO(struct.pack("<q", number)))
+    path.write_bytes(path.read_bytes()[: 4 * 1024])  # without the two blocks of zeros
+    parse = ringfeed.tar({"x": ("int64", ())})
+    with ringfeed.Loader(path, parse=parse, batch=2) as loader:
+        assert [numbers(batch) for batch in loader] == [[0, 1], [2, 3]]
+        warnings = loader.stats()["warnings"]
+        assert [warning["file"] for warning in warnings] == [str(path)]
+        assert "end" in warnings[0]["text"]
+    strict = ringfeed.Loader(path, parse=parse, batch=2, strict=True)
+    assert [numbers(next(strict)) for _ in range(2)] == [[0, 1], [2, 3]]
+    with pytest.raises(errors.Damaged, match="end"):
+        next(strict)
 
 
 def test_damage_that_is_passed_over_is_in_the_report(tmp_path: Path) -> None:
