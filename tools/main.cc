@@ -178,7 +178,7 @@ std::string UsageText(const CLI::App* app, const CLI::Error& error) {
   const CLI::App& command = chosen.empty() ? *app : *chosen.front();
   const std::string name = option->substr(0, option->find('='));
   if (const CLI::App* feed = app->get_subcommand("feed"); IsOption(*feed, name)) {
-    const bool tuned = command.get_name() == "tune" && TuneChooses(name);
+    const bool tuned = &command == app->get_subcommand("tune") && TuneChooses(name);
     return "there is no option " + name +
            (tuned ? ": tune finds the best value for it, and feed takes it"
                   : " of " + command.get_name() + ": feed takes it") +

@@ -62,7 +62,7 @@ DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::
                        LaneOptions options, std::shared_ptr<HostPins> pins)
     : backend_(std::move(backend)),
       device_(device),
-      place_{backend_->name() == "cuda" ? DeviceType::kCuda : DeviceType::kEmulated, device},
+      place_{backend_->type(), device},
       index_(index),
       options_(std::move(options)),
       left_rows_(LeftRowsOf(options_)),

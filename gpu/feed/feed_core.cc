@@ -31,11 +31,6 @@ constexpr std::int64_t kLookNs = 20'000'000;  // how often a wait looks whether 
 constexpr std::int64_t kOwnLeasesNs = 500'000'000;
 constexpr unsigned long kTimerSlackNs = 1000;  // the system's own, 50 µs, is a copy of 3 MB
 
-bool IsSimulated(const DeviceBackend& backend) {
-  const auto* const emulated = dynamic_cast<const EmulatedDevices*>(&backend);
-  return emulated != nullptr && emulated->simulated();
-}
-
 LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& drive) {
   LaneOptions lane;
   lane.slots = options.slots;
@@ -60,7 +55,7 @@ Status Closed() { return Status(StatusCode::kCancelled, "the feed was closed"); 
 FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
                    const FeedDriveOptions& drive)
     : options_(options),
-      simulated_(IsSimulated(*options.backend)),
+      simulated_(options.backend->simulated()),
       threaded_(drive.threads && !simulated_),
       hands_on_(drive.hands_on),
       act_as_(drive.act_as),

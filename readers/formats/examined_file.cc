@@ -65,27 +65,15 @@ Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::uint64
   return {};
 }
 
-// Files that are named as raw or lines may hold anything but a pointer. An object with an error may
-// be a line of JSON lines.
-bool MayHold(Mistake mistake, std::string_view format, std::string_view asked,
-             std::string_view file_name) {
-  if (mistake == Mistake::kNone) return true;
-  if (mistake == Mistake::kPointer) return false;
-  if (!asked.empty()) {
-    return format == "raw" || format == "lines" ||
-           (mistake == Mistake::kErrorObject && format == "jsonl");
-  }
-  const auto by_name = DetectFormat(file_name, {}).format;
-  return mistake == Mistake::kErrorObject && by_name != nullptr && by_name->name() == "jsonl";
-}
-
 Status RefuseMistake(std::string_view asked, const FormatResult& found, std::string_view file_name,
                      std::span<const std::byte> head) {
   const bool is_format = found.format != nullptr || asked.empty();
   if (!is_format || found.compression != Compression::kNone) return {};
-  const std::string_view format = found.format == nullptr ? "" : found.format->name();
   MistakenFile mistaken = FindMistake(head);
-  if (MayHold(mistaken.mistake, format, asked, file_name)) return {};
+  if (mistaken.mistake == Mistake::kNone) return {};
+  // The first bytes are the mistake's, so that only the name tells what the user means.
+  const auto meant = asked.empty() ? DetectFormat(file_name, {}).format : found.format;
+  if (meant != nullptr && meant->MayHold(mistaken.mistake, !asked.empty())) return {};
   if (asked.empty() && mistaken.mistake != Mistake::kPointer) {
     mistaken.words += "\nif it is data all the same, name its format (format=, --format)";
   }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "readers/formats/compression/decompressor.h"
+#include "readers/formats/mistaken_file.h"
 #include "readers/formats/record_index.h"
 #include "readers/formats/writing/output_file.h"
 #include "ringfeed/formats.h"
@@ -266,6 +267,17 @@ class Format {
   /// All files that hold the data that `file` names, by names alone: both files of a format of two,
   /// the one with the records last.
   virtual std::vector<std::string> FilesOf(const std::string& file) const { return {file}; }
+  /// Whether what is framed after a damaged record is the same wherever the parts of a stripe end.
+  /// False of tar: a sample is put together of members, some of them before the damaged one.
+  virtual bool records_stand_alone() const { return true; }
+  /// Whether the places of units are told by headers alone: a scan then touches few of the file's
+  /// pages.
+  virtual bool units_by_headers() const { return false; }
+  /// Whether DALI's tools write indexes for files of this format.
+  virtual bool has_dali_index() const { return false; }
+  /// Whether a file that begins as that mistake may hold data of this format all the same. `asked`:
+  /// the user named the format.
+  virtual bool MayHold(Mistake mistake, bool /*asked*/) const { return mistake == Mistake::kNone; }
   /// A writer of this format to `file`, which is open. Fails if the format can only be read, or
   /// lacks a parameter.
   virtual RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const;

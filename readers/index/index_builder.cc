@@ -175,7 +175,7 @@ Status OpenWindow(const IndexedFile& file, std::unique_ptr<InputFile>* input) {
     opened = OpenInput(file.source);
   } else {
     IoOptions options;
-    const bool headers_alone = file.format->name() == "recordio" && file.bytes > 0;
+    const bool headers_alone = file.format->units_by_headers() && file.bytes > 0;
     options.path = headers_alone ? IoPath::kMmap : IoPath::kAuto;
     opened = OpenInput(file.name, options, {.may_map = true});
     const bool mapped = opened.status.ok() && !opened.file->mapping().empty();

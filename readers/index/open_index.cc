@@ -176,7 +176,7 @@ bool OpenKept(const IndexedFile& file, const std::string& path, bool save, Opene
 }
 
 bool OpenForeign(const IndexedFile& file, const std::stop_token& stop, OpenedIndex* opened) {
-  if (file.format->name() != "tfrecord" || file.source != nullptr) return false;
+  if (!file.format->has_dali_index() || file.source != nullptr) return false;
   const std::string path = file.name + ".idx";
   IndexImage image;
   const Status status = ReadDaliIndex(path, file, &image, stop);

@@ -60,7 +60,7 @@ class GpuBench {
         quick_(plan.seconds < 1),
         pins_(HostPins::Of(device_.backend, {})),
         bar_("measuring", plan.devices.size() > 1 ? 7 : 6) {
-    report_.emulated = device_.backend->name() == "emu";
+    report_.emulated = device_.backend->type() == DeviceType::kEmulated;
   }
 
   GpuBenchReport Run() {

@@ -127,7 +127,7 @@ std::vector<std::uint64_t> CheckedSums::Collect(const OwnedStream& stream) {
 
 std::unique_ptr<StepLoad> NewStepLoad(const OwnedDevice& device) {
 #if RINGFEED_WITH_CUDA
-  if (device.backend->name() == "cuda") return std::make_unique<GemmLoad>(device);
+  if (device.backend->type() == DeviceType::kCuda) return std::make_unique<GemmLoad>(device);
 #endif
   return std::make_unique<BusyLoad>(device);
 }

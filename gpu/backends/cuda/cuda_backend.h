@@ -44,6 +44,7 @@ class CudaBackend final : public DeviceBackend {
       : states_(devices), registrations_(piece_bytes) {}
 
   std::string_view name() const override { return "cuda"; }
+  DeviceType type() const override { return DeviceType::kCuda; }
   int DeviceCount() const override { return states_.devices(); }
   Status Info(int device, DeviceInfo* info) override;
   Status BindThread(int device) override;

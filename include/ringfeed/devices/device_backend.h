@@ -9,6 +9,7 @@
 
 #include "ringfeed/devices/device_kernels.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
@@ -82,6 +83,10 @@ class DeviceBackend {
 
   /// "cuda", "emu".
   virtual std::string_view name() const = 0;
+  /// The kind of its devices' memory: kCuda, or memory of the host, kEmulated.
+  virtual DeviceType type() const { return DeviceType::kEmulated; }
+  /// Whether its time is simulated: it goes on only while one thread calls the devices and waits.
+  virtual bool simulated() const { return false; }
   /// Devices are numbered from 0.
   virtual int DeviceCount() const = 0;
   /// Fills *info with what is known of the device.

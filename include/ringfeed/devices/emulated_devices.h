@@ -132,7 +132,7 @@ class EmulatedDevices : public DeviceBackend {
   static std::shared_ptr<EmulatedDevices> Open(const EmulatedOptions& options);
 
   /// Whether it is a simulator (EmulatedOptions::simulated), which one thread uses.
-  virtual bool simulated() const = 0;
+  bool simulated() const override = 0;
 
   /// Enqueues a function of yours as one operation of the stream, on the device's compute part: a
   /// training step. `accesses` is the device memory that it touches, checked as a kernel's is. The

@@ -14,10 +14,6 @@ namespace ringfeed {
 
 namespace {
 
-// Whether all that is framed after a damaged record is the same wherever parts end. A sample of a
-// tar file is put together of members, some of which were taken before the damaged one.
-bool RecordsStandAlone(const Format& format) { return format.name() != "tar"; }
-
 // Whether a record's number alone, with the file's head, gives its place: then bytes that cannot be
 // read cost only the records that they are part of.
 bool HasFixedPlaces(const Format& format) {
@@ -233,7 +229,7 @@ bool StripeReader::GoesOnBehind(const Block& block, std::size_t first_row,
   if (at < 0 || static_cast<std::uint64_t>(at) < position_) return false;
   const std::uint64_t before = static_cast<std::uint64_t>(at) - position_;
   if (before > bytes.size()) return false;
-  if (!RecordsStandAlone(*format_)) return false;
+  if (!format_->records_stand_alone()) return false;
   if (block.rows() > first_row) {
     // What was decompressed of a chunk in front of it is in other memory.
     const std::byte* const last = block.frame.records.back().data;

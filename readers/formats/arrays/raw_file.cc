@@ -133,6 +133,9 @@ class RawFile final : public Format {
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
   std::uint64_t Stripes(std::uint64_t, std::uint64_t) const override { return 1; }
   bool decompresses() const override { return false; }
+  bool MayHold(Mistake mistake, bool asked) const override {
+    return asked ? mistake != Mistake::kPointer : Format::MayHold(mistake, asked);
+  }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<RawFileFramer>(options);
   }

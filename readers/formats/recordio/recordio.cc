@@ -115,6 +115,8 @@ class RecordIo final : public Format {
            LoadLe<std::uint32_t>(head.data()) == RecordIoLayout::kMagic;
   }
 
+  bool units_by_headers() const override { return true; }
+
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return NewRecordIoFramer(options);
   }

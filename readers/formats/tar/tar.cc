@@ -99,6 +99,7 @@ class Tar final : public Format {
     const auto block = head.first(TarLayout::kBlockBytes);
     return TarHeaderMatches(block) && (TarHasMagic(block) || head[0] != std::byte{});
   }
+  bool records_stand_alone() const override { return false; }
   std::string FindEnd(std::span<const std::byte> tail) const override {
     return TarBlockIsZero(tail) && !tail.empty() ? "" : std::string(kTarHasNoEnd);
   }

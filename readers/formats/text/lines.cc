@@ -112,6 +112,10 @@ class Lines final : public Format {
   bool MatchesBytes(std::span<const std::byte> head) const override {
     return kJson && StartsWithObject(head);
   }
+  bool MayHold(Mistake mistake, bool asked) const override {
+    if (kJson && mistake == Mistake::kErrorObject) return true;  // it may be a line
+    return !kJson && asked ? mistake != Mistake::kPointer : Format::MayHold(mistake, asked);
+  }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TextFramer<Scanner>>(options, HeaderRow(), Scanner());
   }

@@ -532,6 +532,8 @@ class TfRecord final : public Format {
     return head.size() >= TfRecordLayout::kHeaderBytes && TfRecordHeaderMatches(head);
   }
 
+  bool has_dali_index() const override { return true; }
+
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TfRecordFramer>(options);
   }
