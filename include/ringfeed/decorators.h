@@ -78,7 +78,6 @@ enum class ShuffleMode : std::uint8_t {
   /// The files' stripes (OpenOptions::stripe_bytes) in the order of a keyed permutation of
   /// (seed, epoch), then a window, if one is set: nearly global, and read in large pieces.
   kStripes,
-  kBlocks [[deprecated("its name is kStripes")]] = kStripes,
   kGlobal,  ///< a keyed permutation of all records of (seed, epoch)
 };
 /// Of Shuffle: how far records move, and the seed of their order.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from typing import Any, Callable, Iterable, Optional, Sequence, Union
 
 from . import _core, counterparts
@@ -162,13 +161,6 @@ def shuffle(reader: _core.Reader, mode: str, size: int = 0, seed: int = 0) -> _c
             'the mode of a shuffle is "window", "block", "stripes" or "global", and the records of '
             f'a window are its size, ("window", 8192): {mode!r} is no mode'
         )
-    if mode == "blocks":
-        warnings.warn(
-            'the shuffle "blocks" is called "stripes" now: Shuffle("stripes", size)',
-            FutureWarning,
-            stacklevel=2,
-        )
-        mode = "stripes"
     size, seed = counted(size, "size"), counted(seed, "seed")
     return _core.shuffle(reader_of(reader), mode, size, seed)
 

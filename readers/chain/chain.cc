@@ -200,7 +200,7 @@ void CheckSizes(const ShuffleOptions& options) {
       if (!block || window) Refuse("a block shuffle needs a block, and no window");
       break;
     case ShuffleMode::kStripes:
-      if (block) Refuse("a shuffle of blocks takes the files' stripes: it has a window, no block");
+      if (block) Refuse("a shuffle of stripes takes those of the files: it has a window, no block");
       break;
     case ShuffleMode::kGlobal:
     case ShuffleMode::kNone:

@@ -157,7 +157,7 @@ class Lowering {
  private:
   void CheckStandsOnFiles() const {
     if (!plan_->stages.empty() || plan_->passes != 1) {
-      Refuse("a global shuffle, or one of blocks, is of the files: put it right after OpenFiles");
+      Refuse("a global shuffle, or one of stripes, is of the files: put it right after OpenFiles");
     }
     if (plan_->source.mix != nullptr) {
       Refuse("a mixture is shuffled in front of Mix, each set by itself, or after it by a window");

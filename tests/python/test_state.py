@@ -44,13 +44,6 @@ for batch in loader.rest():
 """
 
 
-def test_the_old_name_of_the_shuffle_of_stripes_is_taken_with_a_warning(tmp_path: Path) -> None:
-    files = write_rows(tmp_path)
-    with pytest.warns(FutureWarning, match="stripes"):
-        old = all_numbers(number_loader(files, shuffle=ringfeed.Shuffle("blocks", 16)))
-    assert old == all_numbers(number_loader(files, shuffle=ringfeed.Shuffle("stripes", 16)))
-
-
 @pytest.mark.parametrize("size", [2, 40, 10_000])
 def test_a_number_is_a_window_shuffle_of_so_many_records(tmp_path: Path, size: int) -> None:
     files = write_rows(tmp_path)
