@@ -449,7 +449,10 @@ RecordWriterResult Format::NewWriter(std::unique_ptr<OutputFile>) const {
           nullptr};
 }
 
-RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format) {
+namespace {
+
+RecordWriterResult OpenWriter(const std::string& path, const std::string& format,
+                              bool replaces_link) {
   FormatResult found = FindFormat(format);
   if (!found.status.ok()) return {std::move(found.status), nullptr};
   if (found.compression != Compression::kNone && !found.format->writes_in_order()) {
@@ -460,9 +463,20 @@ RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& 
             nullptr};
   }
   auto file = std::make_unique<OutputFile>(path, found.compression);
+  if (replaces_link) file->ReplaceLink();
   Status status = file->Open();
   if (!status.ok()) return {std::move(status), nullptr};
   return found.format->NewWriter(std::move(file));
+}
+
+}  // namespace
+
+RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format) {
+  return OpenWriter(path, format, false);
+}
+
+RecordWriterResult OpenDerivedRecordWriter(const std::string& path, const std::string& format) {
+  return OpenWriter(path, format, true);
 }
 
 RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,

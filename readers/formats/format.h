@@ -318,4 +318,7 @@ bool IsFormatTold(std::string_view asked, std::string_view file_name,
 FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
                           std::span<const std::byte> head);
 
+/// OpenRecordWriter under a name that the user did not give: a link that stands there is replaced.
+RecordWriterResult OpenDerivedRecordWriter(const std::string& path, const std::string& format);
+
 }  // namespace ringfeed

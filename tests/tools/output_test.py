@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -203,6 +204,34 @@ class OutputTest(CommandTest):
         loop = self.folder / "loop"
         loop.symlink_to("loop")
         self.assertNotEqual(run("feed", path, "--batch", "7", "--position-out", loop).returncode, 0)
+
+    def test_a_link_under_a_name_that_nobody_gave_is_replaced(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        tokens = self.write("t.tfrecord", [b"\x01\x00\x02\x00"] * 3)
+        other = self.folder / "other"
+        other.mkdir()
+        out = self.folder / "out"
+        cases = (
+            ("a.recordio", ["convert", path, f"{out}/", "--to", "recordio"]),
+            ("a-00001.tfrecord", ["convert", path, out / "a.tfrecord", "--records-per-file", 2]),
+            ("t.idx", ["convert", tokens, f"{out}/", "--to", "megatron:u2"]),
+            ("t.bin", ["convert", tokens, f"{out}/", "--to", "megatron:u2"]),
+            ("t.bin", ["convert", tokens, out / "t.idx", "--to", "megatron:u2"]),
+            ("part-00000-of-00001.tfrecord", ["make", out, "--records", 2, "--files", 1, "--force"]),
+        )
+        for name, words in cases:
+            for target in (other / "there", other / "missing", other):
+                with self.subTest(words=words, target=target.name):
+                    shutil.rmtree(out, ignore_errors=True)
+                    out.mkdir()
+                    (other / "there").write_bytes(b"precious")
+                    (out / name).symlink_to(target)
+                    result = run(*words)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assertFalse((out / name).is_symlink())
+                    self.assertTrue((out / name).is_file())
+                    self.assertEqual([entry.name for entry in other.iterdir()], ["there"])
+                    self.assertEqual((other / "there").read_bytes(), b"precious")
 
     def test_nothing_is_written_over_an_input_or_another_output(self):
         path = self.write("a.tfrecord", PAYLOADS)

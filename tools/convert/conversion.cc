@@ -136,7 +136,7 @@ class PartWriter {
       records_there_ = there.records;
       if (there.intact()) return {};
     }
-    RecordWriterResult opened = OpenRecordWriter(part_.output, options_.to);
+    RecordWriterResult opened = OpenDerivedRecordWriter(part_.output, options_.to);
     writer_ = std::move(opened.writer);
     return opened.status;
   }
@@ -234,7 +234,8 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
     result.status = Status(StatusCode::kCancelled, "interrupted");
     return result;
   }
-  RecordWriterResult opened = OpenRecordWriter(output, options.to);
+  RecordWriterResult opened = options.derived_name ? OpenDerivedRecordWriter(output, options.to)
+                                                   : OpenRecordWriter(output, options.to);
   result.status = opened.status;
   if (!result.status.ok()) return result;
   const auto write = [&](std::span<const std::byte> record, const Origin& origin) {

@@ -18,6 +18,7 @@ struct ConversionOptions {
   std::string to;    ///< format as in OpenRecordWriter
   OnDamage on_damage = OnDamage::kFail;
   bool force = false;           ///< also files that are up to date
+  bool derived_name = false;    ///< the user did not give the output's name: a link is replaced
   std::size_t arena_bytes = 0;  ///< as in OpenOptions
 };
 

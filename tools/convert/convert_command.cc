@@ -185,6 +185,7 @@ class ConvertCommand : public Command {
     const auto convert = [&](std::size_t i, std::size_t arena_bytes) {
       ConversionOptions options = plan.options;
       options.arena_bytes = arena_bytes;
+      options.derived_name = true;
       results[i] = Convert({plan.inputs[i]}, plan.outputs[i], options, watch);
     };
     jobs->job = [&](std::size_t i) { convert(i, share.arena_bytes); };

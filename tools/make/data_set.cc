@@ -20,6 +20,7 @@
 #include "base/machine/thread_start.h"
 #include "base/random_bits.h"
 #include "base/user_call.h"
+#include "readers/formats/format.h"
 #include "ringfeed/formats.h"
 
 namespace ringfeed::tools {
@@ -220,7 +221,7 @@ class DataSetWork {
 
   Status WriteFile(std::size_t file, DataSetTotals* totals) {
     const std::string path = plan_.folder + "/" + DataSetFileName(plan_, file);
-    RecordWriterResult opened = OpenRecordWriter(path, DataSetFormat(plan_));
+    RecordWriterResult opened = OpenDerivedRecordWriter(path, DataSetFormat(plan_));
     if (!opened.status.ok()) return opened.status;
     RandomBits seeds(plan_.seed ^ (file + 1) * 0xd1b54a32d192ed03);
     const auto maker = NewRecordMaker(*plan_.kind, plan_.record_bytes, seeds.Next());

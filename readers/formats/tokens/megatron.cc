@@ -337,6 +337,7 @@ RecordWriterResult Megatron::NewWriter(std::unique_ptr<OutputFile> file) const {
             nullptr};
   }
   auto data = std::make_unique<OutputFile>(FilesOf(path)[1]);
+  data->ReplaceLink();  // the user named the other file
   Status status = data->Open();
   if (!status.ok()) return {std::move(status), nullptr};
   return {Status(), std::make_unique<MegatronWriter>(std::move(file), std::move(data), element_)};
