@@ -18,6 +18,7 @@
 #include "base/machine/numa.h"
 #include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
+#include "base/process_number.h"
 #include "base/user_call.h"
 #include "queue/lock_until.h"
 #include "ringfeed/devices/emulated_devices.h"
@@ -50,6 +51,12 @@ LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& dr
 
 Status Closed() { return Status(StatusCode::kCancelled, "the feed was closed"); }
 
+Status Forked() {
+  return Status(StatusCode::kInvalidArgument,
+                "the feed belongs to the process that made it; it was forked: make another feed "
+                "here");
+}
+
 }  // namespace
 
 FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
@@ -67,7 +74,11 @@ FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& optio
 std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
                                           const FeedOptions& options,
                                           const FeedDriveOptions& drive) {
-  std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive));
+  // In a child of fork it stays: its end would wait for threads that are the parent's.
+  const auto end = [](FeedCore* core) {
+    if (!core->IsOfParent()) delete core;
+  };
+  std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive), end);
   const bool watched = IsWatched();
   core->OpenLanes();
   core->StartThreads();
@@ -104,8 +115,23 @@ FeedCore::~FeedCore() {
   }
 }
 
+bool FeedCore::IsOfParent() const {
+  const std::uint64_t process = used_in_.load(std::memory_order_relaxed);
+  return process != 0 && process != ProcessNumber();
+}
+
+void FeedCore::RefuseInChild() const {
+  if (IsOfParent()) throw Error(Forked());
+}
+
+void FeedCore::NoteUse() {
+  if (used_in_.load(std::memory_order_relaxed) != 0) return;
+  used_in_.store(ProcessNumber(), std::memory_order_relaxed);
+}
+
 void FeedCore::StartThreads() {
   if (!threaded_) return;
+  NoteUse();
   const SignalsBlocked blocked;
   try {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
@@ -343,6 +369,11 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
 ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* status,
                              Deadline deadline, const std::stop_token& stop) {
   lease->Release();
+  if (IsOfParent()) {
+    *status = Forked();
+    return ReadResult::kFailed;
+  }
+  NoteUse();
   if (lane >= lanes_.size()) {
     *status = Status(StatusCode::kInvalidArgument, "the feed has " + std::to_string(lanes_.size()) +
                                                        " devices; there is no number " +
@@ -401,6 +432,10 @@ void FeedCore::Count(const DeviceLease& lease, const FeedItem& item) {
 
 ReadResult FeedCore::TryNext(DeviceLease* lease, Status* status, Deadline deadline) {
   lease->Release();
+  if (IsOfParent()) {
+    *status = Forked();
+    return ReadResult::kFailed;
+  }
   const auto lock = LockUntil(turn_mutex_, deadline);
   if (!lock.owns_lock()) {
     *status = Status();
@@ -427,6 +462,7 @@ bool FeedCore::IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) c
 }
 
 DeviceLane::Slot& FeedCore::SlotOf(const DeviceLease& lease) const {
+  RefuseInChild();
   DeviceLane::Slot& slot = lanes_[lease.lane_]->slot(lease.slot_);
   if (IsStale(lease, slot)) {
     throw Error(Status(StatusCode::kInvalidArgument, "the lease was released"));
@@ -448,6 +484,7 @@ void FeedCore::NoteUser(DeviceLane::Slot* slot) const {
 }
 
 void FeedCore::Release(const DeviceLease& lease) noexcept {
+  if (IsOfParent()) return;
   DeviceLane& lane = *lanes_[lease.lane_];
   if (!IsStale(lease, lane.slot(lease.slot_))) lane.Release(lease.slot_);
 }
@@ -463,6 +500,7 @@ Reader FeedCore::Chain() const {
 }
 
 std::string FeedCore::Position() const {
+  RefuseInChild();
   const Reader chain = Chain();
   if (IsAtEnd()) return chain.Position();
   const std::optional<BatchOrigin> last = handed_out_.last();
@@ -481,6 +519,7 @@ bool FeedCore::IsAtEnd() const {
 }
 
 void FeedCore::ReInit() {
+  RefuseInChild();
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
   supply_->CheckReInit();
@@ -488,6 +527,7 @@ void FeedCore::ReInit() {
 }
 
 void FeedCore::Restore(const std::string& position) {
+  RefuseInChild();
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
   Reader chain = Chain();
@@ -496,6 +536,7 @@ void FeedCore::Restore(const std::string& position) {
 }
 
 void FeedCore::SeekTo(std::uint64_t batch) {
+  RefuseInChild();
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
   Reader chain = Chain();
@@ -534,6 +575,7 @@ void FeedCore::LetGoOfSupplied() {
 }
 
 Status FeedCore::Close() {
+  if (IsOfParent()) return Forked();
   const std::lock_guard lock(close_mutex_);
   if (std::exchange(closed_, true)) return {};
   StopThreads(Closed());
@@ -565,6 +607,7 @@ Status FeedCore::Close() {
 }
 
 void FeedCore::Abandon() {
+  if (IsOfParent()) return;
   (void)Close();
   supply_.reset();
 }
@@ -605,6 +648,7 @@ std::string FeedCore::ReasonOfSums(const DeviceLane& lane) const {
 }
 
 FeedStats FeedCore::Stats() const {
+  RefuseInChild();
   FeedStats stats;
   for (const auto& lane : lanes_) {
     stats.devices.push_back(StatsOf(*lane));

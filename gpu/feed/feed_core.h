@@ -77,6 +77,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// Ends every wait with kCancelled, from any thread.
   void Cancel();
   FeedStats Stats() const;
+  /// Throws Error if the feed is of the process that this one was forked from. Before any lock is
+  /// taken: a thread of that process may have held it.
+  void RefuseInChild() const;
   /// Without threads: does all of their work that can be done now. False if there was none.
   bool Pump(const std::stop_token& stop = {});
   const FeedOptions& options() const { return options_; }
@@ -96,6 +99,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
            const FeedDriveOptions& drive);
 
+  bool IsOfParent() const;
+  void NoteUse();
   void OpenLanes();
   /// With the facts about reads into the device's memory.
   DeviceFeedStats StatsOf(const DeviceLane& lane) const;
@@ -147,6 +152,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
     if (act_as_) act_as_(actor);
   }
 
+  /// The process that has its threads, or does their work (ProcessNumber); 0: none yet.
+  std::atomic<std::uint64_t> used_in_{0};
   const FeedOptions options_;
   const bool simulated_;
   const bool threaded_;

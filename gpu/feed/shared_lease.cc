@@ -17,6 +17,7 @@ std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease&& lease, DeviceStream s
 }
 
 void SharedLease::Count() {
+  FeedCore::Of(lease_)->RefuseInChild();
   const std::lock_guard lock(mutex_);
   lease_.Count();
 }
@@ -51,6 +52,7 @@ std::optional<Tensor> SharedLease::Mask() const {
 }
 
 void SharedLease::UseOn(DeviceStream stream) {
+  FeedCore::Of(lease_)->RefuseInChild();
   const std::scoped_lock lock(mutex_);
   (void)lease_.On(stream);
 }

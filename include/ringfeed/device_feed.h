@@ -251,6 +251,9 @@ struct FeedStats {
 /// Batches of any reader on devices, ahead of the training loop: each device has slots that copies
 /// fill while it computes on others.
 ///
+/// A child of fork has none of its threads: there each call throws Error, or returns it, the end of
+/// the feed and of its leases does nothing, and the child makes feeds of its own.
+///
 /// Threads: one that reads, one per device that copies; with simulated devices none, and Next does
 /// their work. Thread safety: all methods from any thread; ReInit, Restore, SeekTo and the
 /// destructor while no other thread is in one.

@@ -39,6 +39,7 @@ struct BlockingQueueOptions {
 ///
 /// Instances are moved, tensors never copied: they own their memory (Tensor::owner).
 /// Thread safety: every method may be called by any thread at any time. Must outlive every call.
+/// After a fork it is as a Channel, a copy that the parent's threads neither fill nor empty.
 class LoDTensorBlockingQueue {
  public:
   /// Holds up to `capacity` instances. Throws Error(kInvalidArgument) for 0 and if no slot is

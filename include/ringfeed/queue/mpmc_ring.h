@@ -44,6 +44,9 @@ namespace ringfeed {
 /// stopped between choosing a sleeper and waking it delays only that sleeper.
 /// Thread safety: every method may be called by any thread at any time; fewer than
 /// Policy::kMostTakers at once.
+/// A child of fork has a copy as it stood, and none of the threads: there a blocking form waits for
+/// what threads of the child put in or take, and a cell that a thread of the parent had in hand is
+/// lost. Make it after the fork.
 /// Lifetime: must outlive every call; destroys the items that are left. Allocates in the
 /// constructor only: 32 bytes per item beside the item, up to 64 for no power of two.
 ///
