@@ -169,7 +169,10 @@ class Check:
                   restore=second)
 
     def with_other_weights_of_content(self, position, following, ranks):
-        """Within a segment they are refused: what was delivered of it cannot be told any more."""
+        """Within a segment they are refused: what was delivered of it cannot be told any more. (Those
+        of a single set are never others.)"""
+        if len(self.configuration.sources) == 1:
+            return
         number, place, outputs = json.loads(bytes.fromhex(position))["mark"]
         _, words = reweighted = self.configuration.reweighted_at(number, place)
         if outputs == 0:
