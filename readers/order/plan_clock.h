@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 namespace ringfeed {
 
@@ -45,7 +46,11 @@ class PlanClock {
   void AtSegment(std::uint64_t pass, std::uint64_t place) {
     segment_ = {pass, place, 0};
     segmented_ = true;
+    segment_end_.reset();
   }
+  /// A keeper of segments calls it before it hands the last output of one on: after that output,
+  /// everything before this place went out. AtSegment follows.
+  void EndsSegmentAt(std::uint64_t pass, std::uint64_t place) { segment_end_ = {pass, place, 0}; }
   /// The place of the next row: at the beginning of a call, of its first row. This tells a keeper
   /// of segments on top of another keeper the places of its rows.
   PlanPosition here() const { return here_; }
@@ -60,7 +65,7 @@ class PlanClock {
   PlanPosition AfterBatch(std::uint64_t rows = 0) {
     if (!segmented_) return {here_.pass, here_.place + rows, 0};
     ++segment_.outputs;
-    return segment_;
+    return segment_end_.value_or(segment_);
   }
   /// The sink's: the mark before a batch.
   PlanPosition BeforeBatch() const { return segmented_ ? segment_ : here_; }
@@ -72,6 +77,7 @@ class PlanClock {
  private:
   PlanPosition here_;
   PlanPosition segment_;
+  std::optional<PlanPosition> segment_end_;  ///< known in front of its last output
   bool segmented_ = false;
   bool kept_ = false;
 };

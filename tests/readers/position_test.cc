@@ -838,7 +838,7 @@ void CountRecords(Reader* reader, std::size_t most, RecordCounts* counts) {
 }
 
 // What is left of a segment was dealt by the weights of before: its batches cannot come again.
-TEST_F(PositionTest, WeightsDoNotChangeWithinASegment) {
+TEST_F(PositionTest, WeightsChangeAtTheEndOfASegmentAndNotWithinIt) {
   const std::vector<std::string> files = MakeFiles(2, 60, 8, 100);
   OpenOptions options = SmallStripes();
   options.note_records = true;
@@ -881,7 +881,7 @@ TEST_F(PositionTest, WeightsDoNotChangeWithinASegment) {
         continue;
       }
       ASSERT_EQ(why, "") << positions[at];
-      ++changed;
+      changed += at > 0 ? 1 : 0;
       RecordCounts counts;
       Reader first = chain(1);
       CountRecords(&first, at, &counts);
@@ -890,7 +890,8 @@ TEST_F(PositionTest, WeightsDoNotChangeWithinASegment) {
       CountRecords(&rest, ~std::size_t{0}, &counts);
       EXPECT_EQ(counts, once) << "restored behind batch " << at;
     }
-    EXPECT_GT(changed, 0);
+    // 120 records in segments of 20: the ends of passes and of segments are places for it.
+    EXPECT_GE(changed, 6);
   }
 }
 

@@ -143,7 +143,10 @@ void GroupBatchStage::Add(RowRef row) {
   Group& group = groups_[row.block->groups[row.row]];
   if (group.rows.empty()) group.started = ordinal_;
   group.rows.push_back(row);
+  ++held_rows_;
   if (group.rows.size() < batch_rows_) return;
+  held_rows_ -= group.rows.size();
+  if (held_rows_ == 0 && ordinal_ + 1 == segment_rows_) clock_->EndsSegmentAt(pass_, place_ + 1);
   next_->OnRefs(group.rows);
   group.rows.clear();
 }
@@ -161,10 +164,12 @@ void GroupBatchStage::EndSegment() {
   std::sort(begun_.begin(), begun_.end(),
             [](const Group* a, const Group* b) { return a->started < b->started; });
   for (const Group* group : begun_) {
+    if (group == begun_.back()) clock_->EndsSegmentAt(pass_, place_);
     next_->OnRefs(group->rows);
     next_->OnCut();
   }
   groups_.clear();  // only so the segment bounds their number
+  held_rows_ = 0;
   ordinal_ = 0;
   clock_->AtSegment(pass_, place_);
 }
@@ -263,11 +268,12 @@ void PackStage::Add(RowRef ref, std::uint64_t row) {
     const std::size_t at = fit_.Place(units);
     if (at >= packed_.size()) packed_.resize(at + 1);
     packed_[at].push_back(ref);
-    while (emitted_ < fit_.rows() && fit_.room(emitted_) == 0) Emit();
   }
-  if (++ordinal_ < segment_) return;
-  EndSegment();
-  clock_->AtSegment(places_.pass(), places_.At(row + 1));
+  if (++ordinal_ == segment_) {
+    EndSegment(places_.At(row + 1));
+    return;
+  }
+  while (emitted_ < fit_.rows() && fit_.room(emitted_) == 0) Emit();
 }
 
 void PackStage::Emit() {
@@ -276,16 +282,19 @@ void PackStage::Emit() {
   rows.clear();
 }
 
-void PackStage::EndSegment() {
-  while (emitted_ < fit_.rows()) Emit();
+void PackStage::EndSegment(std::uint64_t place) {
+  while (emitted_ + 1 < fit_.rows()) Emit();
+  clock_->EndsSegmentAt(places_.pass(), place);
+  if (emitted_ < fit_.rows()) Emit();
   fit_.Clear();
   emitted_ = 0;
   ordinal_ = 0;
   next_->OnCut();
+  clock_->AtSegment(places_.pass(), place);
 }
 
 void PackStage::OnPassEnd() {
-  EndSegment();
+  EndSegment(places_.next());
   places_.EndPass();
   clock_->AtSegment(places_.pass(), 0);
   next_->OnPassEnd();
@@ -293,7 +302,7 @@ void PackStage::OnPassEnd() {
 
 void PackStage::OnEnd(const Status& status) {
   if (!status.ok()) next_->OnFailing();
-  EndSegment();
+  EndSegment(places_.next());
   next_->OnEnd(status);
 }
 

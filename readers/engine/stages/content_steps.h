@@ -175,6 +175,7 @@ class GroupBatchStage final : public PlanStage {
   std::uint64_t pass_ = 0;
   std::uint64_t place_ = 0;    ///< of the next row
   std::uint64_t ordinal_ = 0;  ///< in the segment
+  std::uint64_t held_rows_ = 0;
   std::unordered_map<std::int64_t, Group> groups_;
   std::vector<Group*> begun_;
 };
@@ -228,8 +229,8 @@ class PackStage final : public PlanStage {
   /// `row`: of the current call.
   void Add(RowRef ref, std::uint64_t row);
   void Emit();
-  /// All that was begun leaves. The next segment begins at row `row` of the call.
-  void EndSegment();
+  /// All that was begun leaves. The next segment begins at that place.
+  void EndSegment(std::uint64_t place);
 
   PlanClock* const clock_;
   const Units units_;
