@@ -16,7 +16,8 @@ namespace ringfeed {
 
 /// Writes records to one file or stream. A file appears under its name when Close succeeds, so that
 /// no reader sees half of it; a writer that is destroyed without Close leaves no file. One thread
-/// at a time. After a failure every call returns it.
+/// at a time. After a failure every call returns it. A child of fork that writes to its parent's
+/// file gets a failure, and the file stays the parent's.
 class RecordWriter {
  public:
   virtual ~RecordWriter() = default;

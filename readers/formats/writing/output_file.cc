@@ -84,7 +84,16 @@ OutputFile::OutputFile(int descriptor, std::string name, Compression compression
 OutputFile::~OutputFile() {
   if (descriptor_ < 0 || temporary_.empty()) return;
   ::close(descriptor_);
-  ::unlink(temporary_.c_str());
+  if (!IsOfParent()) ::unlink(temporary_.c_str());
+}
+
+bool OutputFile::Usable() {
+  if (status_.ok() && IsOfParent()) {
+    status_ = Status(StatusCode::kInvalidArgument,
+                     "this process was forked after " + path_ +
+                         " was begun, and the file is its parent's: write another one here");
+  }
+  return status_.ok();
 }
 
 Status OutputFile::Fail(int error_number, const std::string& what) {
@@ -144,7 +153,7 @@ Status OutputFile::Put(std::span<const std::byte> bytes) {
 }
 
 Status OutputFile::Append(std::span<const std::byte> bytes) {
-  if (!status_.ok()) return status_;
+  if (!Usable()) return status_;
   if (compressor_ == nullptr) return Put(bytes);
   compressor_->Add(bytes, &buffer_);
   return buffer_.size() < kBufferBytes ? Status() : PutBuffer();
@@ -152,7 +161,7 @@ Status OutputFile::Append(std::span<const std::byte> bytes) {
 
 Status OutputFile::Rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
   assert(compressor_ == nullptr);
-  if (!status_.ok()) return status_;
+  if (!Usable()) return status_;
   Status status = PutBuffer();
   while (status.ok() && !bytes.empty()) {
     const ssize_t written =
@@ -177,7 +186,7 @@ Status OutputFile::AppendZeros(std::size_t count) {
 }
 
 Status OutputFile::Commit() {
-  if (!status_.ok()) return status_;
+  if (!Usable()) return status_;
   if (compressor_ != nullptr) compressor_->Finish(&buffer_);
   Status status = PutBuffer();
   if (!status.ok() || temporary_.empty()) return status;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/process_number.h"
 #include "readers/formats/compression/compressor.h"
 #include "ringfeed/status.h"
 
@@ -18,7 +19,8 @@ inline constexpr char kPartialFileMark[] = ".partial-";
 
 /// A file that is written front to back under a temporary name beside its own, compressed if asked,
 /// and renamed when it is complete. It is removed if it never is. After a failure every call
-/// returns that.
+/// returns that. It belongs to the process that made it: a child of fork gets a failure, and
+/// removes nothing.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, Compression compression = Compression::kNone);
@@ -40,7 +42,7 @@ class OutputFile {
   /// Replaces what was appended at `offset`. Not for a compressed file.
   Status Rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Hands over what is buffered. For a compressed file, what the compressor gave so far.
-  Status Flush() { return status_.ok() ? PutBuffer() : status_; }
+  Status Flush() { return Usable() ? PutBuffer() : status_; }
   Status Commit();
   const std::string& path() const { return path_; }
 
@@ -50,7 +52,11 @@ class OutputFile {
   Status PutBuffer();
   Status WriteOut(std::span<const std::byte> bytes);
   Status Fail(int error_number, const std::string& what);
+  /// Whether status_ is OK. Not in a child of fork: place and end of the file are its parent's.
+  bool Usable();
+  bool IsOfParent() const { return !temporary_.empty() && process_ != ProcessNumber(); }
 
+  const std::uint64_t process_ = ProcessNumber();
   const std::string path_;
   std::string target_;     ///< path_, links followed
   std::string temporary_;  ///< empty: the descriptor is the caller's

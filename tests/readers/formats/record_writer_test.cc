@@ -234,6 +234,27 @@ TEST_F(RecordWriterTest, AfterAFailureEveryCallReturnsItAndNoFileIsMade) {
   EXPECT_EQ(FilesInFolder(), 0U);
 }
 
+TEST_F(RecordWriterTest, AChildOfForkIsRefusedAndItsEndLeavesTheFileToItsParent) {
+  RecordWriterResult out = OpenRecordWriter(Path("a.tfrecord"), "tfrecord");
+  ASSERT_TRUE(out.status.ok());
+  const std::vector<std::string> payloads = SomePayloads();
+  for (const std::string& payload : payloads) {
+    ASSERT_TRUE(out.writer->Write(std::as_bytes(std::span(payload))).ok());
+  }
+  const ChildResult child = RunInChild([&](std::string* text) {
+    for (const Status& status : {out.writer->Write({}), out.writer->Flush(), out.writer->Close()}) {
+      *text = status.ToString();
+      if (text->find("was forked") == std::string::npos) return 2;
+    }
+    out.writer.reset();
+    return 0;
+  });
+  EXPECT_EQ(child.status, 0) << child.text;
+  EXPECT_TRUE(out.writer->Close().ok());
+  EXPECT_EQ(Contents("a.tfrecord"), PlainFile(payloads));
+  EXPECT_EQ(FilesInFolder(), 1U);
+}
+
 TEST_F(RecordWriterTest, MisuseIsRefused) {
   EXPECT_EQ(WriteAll("a", "rows:4", {"abc"}).code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(WriteAll("a", "raw", {"abc", "d"}).code(), StatusCode::kInvalidArgument);
