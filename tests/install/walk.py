@@ -51,7 +51,7 @@ class Walk:
             "find the options: `ringfeed tune`": self.tune,
             "feed with them": self.feed,
             "a running job: page and `ringfeed top`": self.see,
-            "what happened when: `ringfeed trace --page`": self.trace,
+            "what happened when: `ringfeed trace`": self.trace,
             "docs/moving/torch.md: run, and measured": self.move,
         }
         failed = False
@@ -157,8 +157,8 @@ class Walk:
     def trace(self) -> str:
         devices = ["--devices", "emu:2", "--step-ms", "20", "--no-digest"]
         self.run("ringfeed", "feed", *self.files(), *CHAIN, *devices, "--trace", "trace.json")
-        self.run("ringfeed", "trace", "trace.json", "--page", "trace.html")
-        return f"trace.html of {Path('trace.html').stat().st_size:,} bytes"
+        self.run("ringfeed", "trace", "trace.json", "--out", "all.json")
+        return f"{len(json.loads(Path('all.json').read_text())['traceEvents']):,} events for Perfetto"
 
     def move(self) -> str:
         runner = self._project / "tests" / "python" / "page_programs.py"

@@ -27,7 +27,7 @@ OPTIONS = {
     "--stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --label --classes --json",
     "run": "--grammar --json",
     "top": "--at --interval --once --json",
-    "trace": "--out --page --json",
+    "trace": "--out --json",
     "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --bytes --seconds "
     "--gpu --devices --costs-out --json",

@@ -98,6 +98,14 @@ class TraceTest(CommandTest):
         path = self.trace("a.json", trace_text(0, 10**18, [(0, most + 1, "read 0", 1.0, 1.0)]))
         self.assertIn("no span", self.assert_refused(1, "trace", path, "--out", self.folder / "all.json"))
 
+    def test_names_come_out_as_they_went_in(self):
+        name = "</script>\"\\ \u00e4\n"
+        path = self.trace("a.json", trace_text(0, 10**18, [(0, 0, name, 1.0, 1.0)], names=((0, 0, name),)))
+        _, events = self.merge(path)
+        self.assertEqual([event["name"] for event in events if event["ph"] == "X"], [name])
+        rows = [event["args"]["name"] for event in events if event["name"] == "thread_name"]
+        self.assertEqual(rows, [f"reader {name}"])
+
     def test_many_long_traces_stay_in_the_order_of_time(self):
         source = random.Random(3)
         files, total = [], 0
@@ -168,7 +176,10 @@ class TraceTest(CommandTest):
         self.assertIn("is an input", message)
         self.assertEqual(path.read_text(), trace_text(0, 10**18, []))
         self.assert_refused(2, "trace", path, "--out", self.folder / "missing" / "all.json")
-        self.assertNotEqual(run("trace", path).returncode, 0)
+        self.assertIn("--out", self.assert_refused(2, "trace", path))
+        page = self.folder / "trace.html"
+        self.assertIn("https://ui.perfetto.dev", self.assert_refused(2, "trace", path, "--page", page))
+        self.assertFalse(page.exists())
 
     def test_a_trace_without_spans_is_a_process_without_any(self):
         path = self.trace("a.json", trace_text(3, 10**18, []))

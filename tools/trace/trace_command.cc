@@ -9,27 +9,22 @@
 #include "tools/command.h"
 #include "tools/given_files.h"
 #include "tools/report.h"
-#include "tools/trace/page_writer.h"
 #include "tools/trace/trace_merge.h"
 
 namespace ringfeed::tools {
 namespace {
 
 constexpr char kTraceHelp[] =
-    "Merges the traces of one or several ranks, which `ringfeed feed --trace` wrote: into one for\n"
-    "Perfetto or chrome://tracing (--out), or into a page that any browser draws, without "
-    "anything\n"
-    "from outside (--page).\n\n"
+    "Merges the traces of several ranks, which `ringfeed feed --trace` wrote, into one file for\n"
+    "https://ui.perfetto.dev or chrome://tracing. A single trace opens there without this.\n\n"
     "Each rank is a process there, named by its host. Times are laid beside each other by the\n"
     "clocks of the hosts: they differ by what these do. A file that was cut off, or is no such\n"
     "trace, ends it with status 1, and nothing is written.\n\n"
-    "  ringfeed trace trace.json --page trace.html\n"
     "  ringfeed trace rank-*.json --out all.json";
 
 double Seconds(std::int64_t nanos) { return static_cast<double>(nanos) / 1e9; }
 
-Json MergedJson(const std::vector<MergedTrace>& merged, const std::string& out,
-                const std::string& page) {
+Json MergedJson(const std::vector<MergedTrace>& merged, const std::string& out) {
   Json list = Json::array();
   for (const MergedTrace& trace : merged) {
     list.push_back({{"file", trace.file},
@@ -39,8 +34,7 @@ Json MergedJson(const std::vector<MergedTrace>& merged, const std::string& out,
                     {"events", trace.events},
                     {"began_after_s", trace.offset_ns ? Json(Seconds(*trace.offset_ns)) : Json()}});
   }
-  const auto name = [](const std::string& path) { return path.empty() ? Json() : Json(path); };
-  return {{"out", name(out)}, {"page", name(page)}, {"traces", std::move(list)}};
+  return {{"out", out}, {"traces", std::move(list)}};
 }
 
 std::string MergedText(const std::vector<MergedTrace>& merged) {
@@ -59,7 +53,7 @@ class TraceCommand : public Command {
     CLI::App* sub = app->add_subcommand("trace", kTraceHelp);
     sub->add_option("FILE", files_, "traces")->required();
     sub->add_option("--out", out_, "the merged one; what stood there is replaced");
-    sub->add_option("--page", page_, "a page of HTML that draws it; what stood there is replaced");
+    sub->add_option("--page", page_)->group("");  // refused, with what to do instead
     sub->add_flag("--json", json_, "which files it has, for machines");
     return sub;
   }
@@ -67,13 +61,13 @@ class TraceCommand : public Command {
   int Run() override {
     std::vector<MergedTrace> merged;
     CheckNames();
-    const Status status = MergeTraces(files_, Writers(), &merged);
+    const Status status = MergeTraces(files_, out_, &merged);
     if (!status.ok()) {
       TellFailure(status);
       return ExitStatusOf(status);
     }
     if (json_) {
-      PrintJson(MergedJson(merged, out_, page_));
+      PrintJson(MergedJson(merged, out_));
     } else {
       std::fputs(MergedText(merged).c_str(), stdout);
     }
@@ -83,19 +77,13 @@ class TraceCommand : public Command {
  private:
   // There must be an output, and it must not be an input.
   void CheckNames() const {
-    if (out_.empty() && page_.empty()) {
+    if (!page_.empty()) {
       throw Refuse(
-          "name what to write: --page trace.html for a browser, or --out all.json for Perfetto");
+          "there is no --page any more: open the trace in https://ui.perfetto.dev, or merge "
+          "several with --out all.json");
     }
-    RefuseOneOutputTwice({out_, page_});
+    if (out_.empty()) throw Refuse("name the file to write: --out all.json");
     RefuseInputAsOutput(files_, out_);
-    RefuseInputAsOutput(files_, page_);
-  }
-  std::vector<std::unique_ptr<TraceWriter>> Writers() const {
-    std::vector<std::unique_ptr<TraceWriter>> writers;
-    if (!out_.empty()) writers.push_back(NewEventWriter(out_));
-    if (!page_.empty()) writers.push_back(NewPageWriter(page_));
-    return writers;
   }
 
   std::vector<std::string> files_;

@@ -9,6 +9,8 @@
 #include <queue>
 #include <utility>
 
+#include "tools/trace/trace_writer.h"
+
 namespace ringfeed::tools {
 namespace {
 
@@ -20,16 +22,6 @@ struct Input {
   MergedTrace told;
 };
 using Inputs = std::vector<std::unique_ptr<Input>>;
-
-// All writers get the same.
-using Writers = std::vector<std::unique_ptr<TraceWriter>>;
-template <typename Call>
-Status ToAll(const Writers& writers, const Call& call) {
-  for (const auto& writer : writers) {
-    if (Status status = call(*writer); !status.ok()) return status;
-  }
-  return {};
-}
 
 Status OpenAll(const std::vector<std::string>& files, Inputs* inputs) {
   for (const std::string& file : files) {
@@ -57,22 +49,20 @@ std::string ProcessName(const Inputs& inputs, const Input& input) {
   return same > 1 ? name + " (" + input.told.file + ")" : name;
 }
 
-Status WriteNames(const Inputs& inputs, const Writers& writers) {
-  Status status;
+Status WriteNames(const Inputs& inputs, TraceWriter* writer) {
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     const auto process = static_cast<std::int64_t>(i) + 1;
-    const std::string name = ProcessName(inputs, *inputs[i]);
-    status = ToAll(writers, [&](auto& writer) { return writer.AddProcess(process, name); });
+    Status status = writer->AddProcess(process, ProcessName(inputs, *inputs[i]));
     for (const TraceRow& row : inputs[i]->file.rows()) {
       if (!status.ok()) return status;
-      status = ToAll(writers, [&](auto& writer) { return writer.AddRow(process, row); });
+      status = writer->AddRow(process, row);
     }
     if (!status.ok()) return status;
   }
   return {};
 }
 
-Status WriteSpans(const Inputs& inputs, const Writers& writers) {
+Status WriteSpans(const Inputs& inputs, TraceWriter* writer) {
   using Turn = std::pair<std::int64_t, std::size_t>;  // the earliest, of those the lowest rank
   std::priority_queue<Turn, std::vector<Turn>, std::greater<>> turns;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -82,9 +72,7 @@ Status WriteSpans(const Inputs& inputs, const Writers& writers) {
     const std::size_t i = turns.top().second;
     turns.pop();
     Input& input = *inputs[i];
-    const auto process = static_cast<std::int64_t>(i) + 1;
-    Status status =
-        ToAll(writers, [&](auto& writer) { return writer.AddSpan(process, *input.next); });
+    Status status = writer->AddSpan(static_cast<std::int64_t>(i) + 1, *input.next);
     ++input.told.events;
     if (status.ok()) status = input.file.Next(&input.next);
     if (!status.ok()) return status;
@@ -95,7 +83,7 @@ Status WriteSpans(const Inputs& inputs, const Writers& writers) {
 
 }  // namespace
 
-Status MergeTraces(const std::vector<std::string>& files, const Writers& writers,
+Status MergeTraces(const std::vector<std::string>& files, const std::string& out,
                    std::vector<MergedTrace>* merged) {
   Inputs inputs;
   if (Status status = OpenAll(files, &inputs); !status.ok()) return status;
@@ -106,10 +94,11 @@ Status MergeTraces(const std::vector<std::string>& files, const Writers& writers
     if (input->next) since_ns = std::min(since_ns, input->told.header.start_realtime_ns);
   }
   if (since_ns == std::numeric_limits<std::int64_t>::max()) since_ns = 0;
-  Status status = ToAll(writers, [&](auto& writer) { return writer.Begin(since_ns); });
-  if (status.ok()) status = WriteNames(inputs, writers);
-  if (status.ok()) status = WriteSpans(inputs, writers);
-  if (status.ok()) status = ToAll(writers, [](auto& writer) { return writer.End(); });
+  TraceWriter writer(out);
+  Status status = writer.Begin(since_ns);
+  if (status.ok()) status = WriteNames(inputs, &writer);
+  if (status.ok()) status = WriteSpans(inputs, &writer);
+  if (status.ok()) status = writer.End();
   if (!status.ok()) return status;
   merged->clear();
   for (const auto& input : inputs) {
