@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/edit_distance.h"
+#include "base/refuse.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -62,16 +63,15 @@ std::size_t Instance::NumberOf(std::string_view name) const {
     return static_cast<std::size_t>(found - tensors_.data());
   }
   const std::string sought = "there is no field \"" + std::string(name) + "\"";
-  throw Error(Status(StatusCode::kNotFound,
-                     names_ == nullptr || names_->names().empty()
-                         ? sought + ": the instance has no names, take its tensors by number"
-                         : sought + ", there are " + names_->NearestFirst(name)));
+  Refuse(StatusCode::kNotFound,
+         names_ == nullptr || names_->names().empty()
+             ? sought + ": the instance has no names, take its tensors by number"
+             : sought + ", there are " + names_->NearestFirst(name));
 }
 
 void Instance::RefuseNumber(std::size_t field) const {
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "there is no field " + std::to_string(field) + ": the instance has " +
-                         std::to_string(tensors_.size()) + ", the first is 0"));
+  Refuse("there is no field " + std::to_string(field) + ": the instance has " +
+         std::to_string(tensors_.size()) + ", the first is 0");
 }
 
 }  // namespace ringfeed

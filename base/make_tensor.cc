@@ -1,13 +1,10 @@
+#include "base/refuse.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed {
 namespace {
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 /// Whether the size in bytes can be counted. Steps of an empty dimension count, too: a user of the
 /// array multiplies them for its strides.
@@ -27,9 +24,7 @@ constexpr std::byte kNoValues{};
 
 Tensor MakeTensorOver(DType dtype, Shape shape, const void* data, std::size_t elements,
                       std::shared_ptr<const void> owner) {
-  if (!CanBe(dtype, shape)) {
-    Refuse("a tensor of shape " + ShapeToString(shape) + " cannot be");
-  }
+  if (!CanBe(dtype, shape)) Refuse("a tensor of shape " + ShapeToString(shape) + " cannot be");
   const std::int64_t needed = ShapeElements(shape);
   if (needed != static_cast<std::int64_t>(elements)) {
     Refuse("a tensor of shape " + ShapeToString(shape) + " has " + std::to_string(needed) +

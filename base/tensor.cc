@@ -6,6 +6,7 @@
 #include <limits>
 #include <system_error>
 
+#include "base/refuse.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -86,9 +87,8 @@ std::optional<DType> DTypeOfName(std::string_view name) noexcept {
 }
 
 void RefuseDType(DType found, DType asked) {
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "the tensor's elements are " + std::string(DTypeName(found)) +
-                         ", they were asked for as " + std::string(DTypeName(asked))));
+  Refuse("the tensor's elements are " + std::string(DTypeName(found)) +
+         ", they were asked for as " + std::string(DTypeName(asked)));
 }
 
 std::string ShapeToString(const Shape& shape) {

@@ -29,6 +29,7 @@
 #include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
 #include "base/per_process.h"
+#include "base/refuse.h"
 #include "io/read_engine.h"
 #include "io/read_progress.h"
 
@@ -150,8 +151,8 @@ void ReadPool::Enqueue(Client* client, std::span<const ReadRequest> requests) {
   const std::lock_guard lock(mutex_);
   // Before anything is queued: without a thread, nothing would take it out again.
   if (threads_ == 0 && !StartThread()) {
-    throw Error(Status(StatusCode::kResourceExhausted,
-                       "no thread to be had for reading; raise the limit (ulimit -u)"));
+    Refuse(StatusCode::kResourceExhausted,
+           "no thread to be had for reading; raise the limit (ulimit -u)");
   }
   const Clock::time_point now = Clock::now();
   for (const ReadRequest& request : requests) queue_.push_back({client, request, now});

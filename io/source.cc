@@ -27,6 +27,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/refuse.h"
 #include "io/wide_pipe.h"
 #include "ringfeed/status.h"
 
@@ -317,10 +318,9 @@ std::unique_ptr<Source> OpenFileRange(const std::string& path, std::uint64_t off
   if (bytes == kToEnd && offset <= size) bytes = size - offset;
   if (!S_ISREG(facts.st_mode) || offset > size || bytes > size - offset) {
     ::close(descriptor);
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       path + ": it is no file with bytes " + std::to_string(offset) + " to " +
-                           std::to_string(offset) + " + " + std::to_string(bytes) +
-                           "; its size is " + std::to_string(size)));
+    Refuse(path + ": it is no file with bytes " + std::to_string(offset) + " to " +
+           std::to_string(offset) + " + " + std::to_string(bytes) + "; its size is " +
+           std::to_string(size));
   }
   std::string name = "bytes from " + std::to_string(offset) + " of " + path;
   return std::make_unique<FileRange>(descriptor, std::move(name), offset, bytes);

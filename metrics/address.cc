@@ -12,6 +12,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/refuse.h"
 #include "metrics/label_text.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/status.h"
@@ -23,8 +24,7 @@ constexpr std::string_view kUnixPrefix = "unix:";
 constexpr std::size_t kMostTold = 4096;
 
 [[noreturn]] void RefuseAddress(const std::string& text, const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "RINGFEED_METRICS=" + LabelText(text, kMostTold) + ": " + why));
+  Refuse("RINGFEED_METRICS=" + LabelText(text, kMostTold) + ": " + why);
 }
 
 bool IsControl(char c) { return std::iscntrl(static_cast<unsigned char>(c)) != 0; }

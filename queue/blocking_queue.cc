@@ -6,15 +6,12 @@
 
 #include "base/live/watching.h"
 #include "base/machine/thread_start.h"
+#include "base/refuse.h"
 #include "base/user_call.h"
 #include "queue/live_queues.h"
 
 namespace ringfeed {
 namespace {
-
-[[noreturn]] void Refuse(const char* message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 void CheckSlots(std::span<const SlotSpec> slots, const Instance& instance) {
   Status status = CheckInstance(slots, instance);
@@ -25,8 +22,7 @@ void CheckSlots(std::span<const SlotSpec> slots, const Instance& instance) {
   for (std::size_t i = 0; i < slots.size(); ++i) {
     if (instance[i].owner != nullptr || instance[i].bytes == 0) continue;
     const std::string slot = "slot " + std::to_string(i) + " \"" + slots[i].name + "\"";
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       slot + ": nothing keeps the tensor's memory alive; set Tensor::owner"));
+    Refuse(slot + ": nothing keeps the tensor's memory alive; set Tensor::owner");
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/refuse.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -39,10 +40,6 @@ constexpr std::array<Launcher, 6> kLaunchers = {{
     // Knows no more than this: never whole, but it shows that there are others.
     {"PMIx", "PMIX_RANK", nullptr, nullptr, nullptr},
 }};
-
-[[noreturn]] void Refuse(const std::string& what) {
-  throw Error(Status(StatusCode::kInvalidArgument, what));
-}
 
 std::optional<int> NumberOf(std::string_view text) {
   int number = 0;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/machine/signals_blocked.h"
+#include "base/refuse.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -18,8 +19,8 @@ std::jthread StartThread(const std::string& who, Function&& function) {
   try {
     return std::jthread(std::forward<Function>(function));
   } catch (const std::system_error& error) {
-    throw Error(Status(StatusCode::kResourceExhausted,
-                       who + " cannot start: " + error.what() + "; raise the limit (ulimit -u)"));
+    Refuse(StatusCode::kResourceExhausted,
+           who + " cannot start: " + error.what() + "; raise the limit (ulimit -u)");
   }
 }
 

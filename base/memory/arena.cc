@@ -21,6 +21,7 @@
 #include "base/memory/slab_bitmap.h"
 #include "base/per_process.h"
 #include "base/process_number.h"
+#include "base/refuse.h"
 #include "ringfeed/arena.h"
 #include "ringfeed/status.h"
 
@@ -35,16 +36,14 @@ std::size_t RoundUp(std::size_t value, std::size_t to) { return (value + to - 1)
 std::size_t ArenaBytesOf(const char* text) {
   const std::optional<std::size_t> bytes = ParseByteSize(text);
   if (bytes && *bytes > 0 && *bytes <= ~std::size_t{0} >> 8) return *bytes;
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "RINGFEED_ARENA_BYTES is \"" + std::string(text) +
-                         "\": give bytes, or a number with K, MiB, G, … after it"));
+  Refuse("RINGFEED_ARENA_BYTES is \"" + std::string(text) +
+         "\": give bytes, or a number with K, MiB, G, … after it");
 }
 
 ArenaOptions Checked(ArenaOptions options) {
   if (!std::has_single_bit(options.slab_bytes) || options.slab_bytes < kLeastSlabBytes) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "slab_bytes must be a power of two of at least 65536, not " +
-                           std::to_string(options.slab_bytes)));
+    Refuse("slab_bytes must be a power of two of at least 65536, not " +
+           std::to_string(options.slab_bytes));
   }
   if (options.bytes == 0) options.bytes = FindMemoryLimit().bytes / 4;
   options.bytes = RoundUp(options.bytes, std::max(options.slab_bytes, kHugePageBytes));
@@ -61,10 +60,9 @@ std::byte* ReserveRange(std::size_t bytes, bool huge_pages) {
       mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   const int error = errno;
   if (reserved == MAP_FAILED) {
-    throw Error(
-        Status(StatusCode::kResourceExhausted,
-               StatusFromErrno(error, "reserving " + std::to_string(bytes) + " bytes").message() +
-                   "; set RINGFEED_ARENA_BYTES to less or raise the limit (ulimit -v)"));
+    Refuse(StatusCode::kResourceExhausted,
+           StatusFromErrno(error, "reserving " + std::to_string(bytes) + " bytes").message() +
+               "; set RINGFEED_ARENA_BYTES to less or raise the limit (ulimit -v)");
   }
   auto* const begin = static_cast<std::byte*>(reserved);
   const auto address = reinterpret_cast<std::uintptr_t>(begin) + kGuardBytes;
@@ -72,11 +70,10 @@ std::byte* ReserveRange(std::size_t bytes, bool huge_pages) {
   if (mprotect(data, bytes, PROT_READ | PROT_WRITE) != 0) {
     const int protect_error = errno;
     munmap(reserved, all);
-    throw Error(
-        Status(StatusCode::kResourceExhausted,
-               StatusFromErrno(protect_error, "an arena of " + std::to_string(bytes) + " bytes")
-                       .message() +
-                   "; set RINGFEED_ARENA_BYTES to less than the memory that is left"));
+    Refuse(StatusCode::kResourceExhausted,
+           StatusFromErrno(protect_error, "an arena of " + std::to_string(bytes) + " bytes")
+                   .message() +
+               "; set RINGFEED_ARENA_BYTES to less than the memory that is left");
   }
   const auto before = static_cast<std::size_t>(data - kGuardBytes - begin);
   if (before > 0) munmap(begin, before);
@@ -196,9 +193,7 @@ std::shared_ptr<Arena> Arena::Over(std::byte* data, std::size_t bytes,
   options.bytes = bytes / options.slab_bytes * options.slab_bytes;
   options.huge_pages = false;
   const bool aligned = reinterpret_cast<std::uintptr_t>(data) % options.slab_bytes == 0;
-  if (options.bytes == 0 || !aligned) {
-    throw Error(Status(StatusCode::kInvalidArgument, "an arena over no slab"));
-  }
+  if (options.bytes == 0 || !aligned) Refuse("an arena over no slab");
   return std::shared_ptr<Arena>(
       new Arena(std::make_unique<Impl>(options, data, std::move(give_back))));
 }

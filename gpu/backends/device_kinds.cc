@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/refuse.h"
 #include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
@@ -36,9 +37,8 @@ std::shared_ptr<DeviceBackend> OpenEmulated(const std::string& argument) {
     const char* const end = argument.data() + argument.size();
     const auto [stopped, error] = std::from_chars(argument.data(), end, devices);
     if (error != std::errc() || stopped != end || devices < 1 || devices > kMostEmulated) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "emu:" + argument + ": the number of emulated devices is 1 to " +
-                             std::to_string(kMostEmulated)));
+      Refuse("emu:" + argument + ": the number of emulated devices is 1 to " +
+             std::to_string(kMostEmulated));
     }
   }
   return EmulatedDevices::Open(devices);
@@ -91,30 +91,24 @@ Error NoGpu(const Status& why) {
                                 const std::map<std::string, DeviceKind>& kinds) {
   if (name == kCuda) throw NoGpu(CudaIsNotRegistered());
   if (name == kAuto) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument,
-               "\"auto\" is no kind of devices: OpenAutoDevices chooses one, and says which"));
+    Refuse("\"auto\" is no kind of devices: OpenAutoDevices chooses one, and says which");
   }
   std::string known;
   for (const auto& [other, kind] : kinds) known += (known.empty() ? "" : ", ") + other;
-  throw Error(Status(StatusCode::kNotFound,
-                     "there are no devices of kind '" + name + "'; known are " + known));
+  Refuse(StatusCode::kNotFound, "there are no devices of kind '" + name + "'; known are " + known);
 }
 
 }  // namespace
 
 void RegisterDeviceKind(const std::string& name, DeviceOpener opener, DeviceProbe probe) {
   if (name.empty() || name.find_first_not_of(kWordCharacters) != std::string::npos) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "'" + name + "' is no name for a kind of devices: letters, digits, _"));
+    Refuse("'" + name + "' is no name for a kind of devices: letters, digits, _");
   }
   if (opener == nullptr || probe == nullptr) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "devices of kind '" + name + "' need an opener and a probe"));
+    Refuse("devices of kind '" + name + "' need an opener and a probe");
   }
   if (name == kAuto || !Registry().Add(name, {std::move(opener), std::move(probe)})) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "the name '" + name + "' for a kind of devices is taken"));
+    Refuse("the name '" + name + "' for a kind of devices is taken");
   }
 }
 
@@ -138,10 +132,7 @@ std::shared_ptr<DeviceBackend> OpenDevices(const std::string& kind) {
   const auto found = kinds.find(name);
   if (found == kinds.end()) RefuseUnknown(name, kinds);
   const std::string argument = has_argument ? kind.substr(colon + 1) : std::string();
-  if (has_argument && argument.empty()) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument, "'" + kind + "': there is nothing after the colon"));
-  }
+  if (has_argument && argument.empty()) Refuse("'" + kind + "': there is nothing after the colon");
   if (name != kCuda) return found->second.opener(argument);
   try {
     return found->second.opener(argument);

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/refuse.h"
 #include "base/user_call.h"
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/transfer_planner.h"
@@ -105,9 +106,9 @@ std::string WhyNotDirect(const FeedOptions& options) {
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library) {
   if (ReaderAccess::IsOnDevice(reader)) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "the reader's batches lie on a device already (DoubleBufferOn): read them "
-                       "from it, or give the feed the reader that it reads from"));
+    Refuse(
+        "the reader's batches lie on a device already (DoubleBufferOn): read them "
+        "from it, or give the feed the reader that it reads from");
   }
   reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
   LeftFieldRules rules =

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/devices/device_kinds.h"
 #include "ringfeed/export/shared_lease.h"
@@ -26,8 +27,6 @@ FeedOptions Complete(FeedOptions options) {
   CheckFeedOptions(options);
   return options;
 }
-
-Error Refuse(const std::string& why) { return Error(Status(StatusCode::kInvalidArgument, why)); }
 
 }  // namespace
 
@@ -104,8 +103,8 @@ TransferPlan TransferPlanNamed(std::string_view name) {
   for (const TransferPlan plan : kTransferPlans) {
     if (TransferPlanName(plan) == name) return plan;
   }
-  throw Refuse("a transfer is \"auto\", \"batch\", \"members\", \"slabs\" or \"direct\", not \"" +
-               std::string(name) + "\"");
+  Refuse("a transfer is \"auto\", \"batch\", \"members\", \"slabs\" or \"direct\", not \"" +
+         std::string(name) + "\"");
 }
 
 FeedOptions FeedOptions::Tuned(const std::string& path) {
@@ -124,9 +123,9 @@ void CheckTunedDevices(const FeedOptions& options) {
   for (const int device : options.devices) {
     const std::string kind = DeviceKindOf(*options.backend, device);
     if (kind == options.tuned_devices) continue;
-    throw Refuse("these options were tuned for devices of another kind (" + options.tuned_devices +
-                 "; device " + std::to_string(device) + " is " + kind +
-                 "): run `ringfeed tune` with it, or leave the tuning out");
+    Refuse("these options were tuned for devices of another kind (" + options.tuned_devices +
+           "; device " + std::to_string(device) + " is " + kind +
+           "): run `ringfeed tune` with it, or leave the tuning out");
   }
 }
 
@@ -134,23 +133,22 @@ void CheckTunedDevices(const FeedOptions& options) {
 
 void CheckFeedOptions(const FeedOptions& options) {
   if (options.slots < 2 || options.slots > 64) {
-    throw Refuse("FeedOptions::slots is " + std::to_string(options.slots) +
-                 "; from 2 (one computes while the other is filled) to 64 work");
+    Refuse("FeedOptions::slots is " + std::to_string(options.slots) +
+           "; from 2 (one computes while the other is filled) to 64 work");
   }
   const int count = options.backend->DeviceCount();
   for (std::size_t i = 0; i < options.devices.size(); ++i) {
     const int device = options.devices[i];
     if (device < 0 || device >= count) {
-      throw Refuse("there is no device " + std::to_string(device) + ": " +
-                   std::string(options.backend->name()) + " has " + std::to_string(count) +
-                   ", from 0");
+      Refuse("there is no device " + std::to_string(device) + ": " +
+             std::string(options.backend->name()) + " has " + std::to_string(count) + ", from 0");
     }
     const auto before = options.devices.begin() + static_cast<std::ptrdiff_t>(i);
     if (std::find(options.devices.begin(), before, device) != before) {
-      throw Refuse("device " + std::to_string(device) + " is listed twice");
+      Refuse("device " + std::to_string(device) + " is listed twice");
     }
   }
-  if (options.devices.empty()) throw Refuse("there is no device");
+  if (options.devices.empty()) Refuse("there is no device");
   CheckTunedDevices(options);
   if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
 }
@@ -176,10 +174,7 @@ DeviceLease& DeviceLease::operator=(DeviceLease&& other) noexcept {
 namespace {
 
 DeviceLane::Slot& SlotOf(const DeviceLease& lease) {
-  if (!lease) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument, "the lease is empty: it was released, or moved"));
-  }
+  if (!lease) Refuse("the lease is empty: it was released, or moved");
   return FeedCore::Of(lease)->SlotOf(lease);
 }
 

@@ -19,6 +19,7 @@
 #include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
 #include "base/process_number.h"
+#include "base/refuse.h"
 #include "base/user_call.h"
 #include "queue/lock_until.h"
 #include "ringfeed/devices/emulated_devices.h"
@@ -140,9 +141,8 @@ void FeedCore::StartThreads() {
     threads_.emplace_back([this](const std::stop_token& stop) { ReadLoop(stop); });
   } catch (const std::system_error& error) {
     StopThreads(Closed());
-    throw Error(
-        Status(StatusCode::kResourceExhausted, std::string("the feed's threads cannot start: ") +
-                                                   error.what() + "; raise the limit (ulimit -u)"));
+    Refuse(StatusCode::kResourceExhausted, std::string("the feed's threads cannot start: ") +
+                                               error.what() + "; raise the limit (ulimit -u)");
   }
 }
 
@@ -464,9 +464,7 @@ bool FeedCore::IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) c
 DeviceLane::Slot& FeedCore::SlotOf(const DeviceLease& lease) const {
   RefuseInChild();
   DeviceLane::Slot& slot = lanes_[lease.lane_]->slot(lease.slot_);
-  if (IsStale(lease, slot)) {
-    throw Error(Status(StatusCode::kInvalidArgument, "the lease was released"));
-  }
+  if (IsStale(lease, slot)) Refuse("the lease was released");
   NoteUser(&slot);
   return slot;
 }
@@ -496,7 +494,7 @@ void FeedCore::Cancel() {
 Reader FeedCore::Chain() const {
   Reader reader = supply_->reader();
   if (reader) return reader;
-  throw Error(Status(StatusCode::kUnsupported, "what is fed is no chain: it has no position"));
+  Refuse(StatusCode::kUnsupported, "what is fed is no chain: it has no position");
 }
 
 std::string FeedCore::Position() const {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/random_bits.h"
+#include "base/refuse.h"
 #include "ringfeed/devices/device_kernels.h"
 #include "ringfeed/status.h"
 
@@ -44,8 +45,8 @@ MemoryBatches::MemoryBatches(std::size_t batch_bytes, std::size_t batches)
   for (std::size_t b = 0; b < batches; ++b) {
     const SlabRun run = arena->Allocate(batch_bytes);
     if (!run) {
-      throw Error(Status(StatusCode::kResourceExhausted,
-                         "no " + std::to_string(options.bytes) + " bytes of pinned memory"));
+      Refuse(StatusCode::kResourceExhausted,
+             "no " + std::to_string(options.bytes) + " bytes of pinned memory");
     }
     RandomBits(b).Fill({run.data, batch_bytes});
     RunKernelOnHost(Checksum{run.data, batch_bytes, &checksums_[b]});

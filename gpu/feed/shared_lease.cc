@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "gpu/feed/feed_core.h"
 
 namespace ringfeed {
@@ -60,9 +61,8 @@ void SharedLease::UseOn(DeviceStream stream) {
 void SharedLease::UseOnNumbered(std::optional<std::int64_t> number) {
   if (number == kNoWait) return;
   if (number && *number <= 0) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "there is no stream " + std::to_string(*number) +
-                           ": 1 is the legacy one, 2 the per-thread one, -1 asks for no wait"));
+    Refuse("there is no stream " + std::to_string(*number) +
+           ": 1 is the legacy one, 2 the per-thread one, -1 asks for no wait");
   }
   UseOn(NumberedStream(number.value_or(kLegacyStream)));
 }

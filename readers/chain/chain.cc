@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refuse.h"
 #include "base/user_call.h"
 #include "io/guarded_sources.h"
 #include "readers/chain/file_pattern.h"
@@ -22,10 +23,6 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kPageBytes = 4096;
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 /// The kinds of source for which options are checked.
 enum class SourceKind : std::uint8_t { kFiles, kSources, kStreams, kOther };
@@ -87,9 +84,7 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
            std::to_string(options.threads) + ": 0 takes one per core");
   }
   if (options.max_record_bytes == 0) Refuse("max_record_bytes must be at least 1");
-  if (!(options.reopen_until >= 0)) {
-    Refuse("reopen_until is a number of seconds, or kUntilClose");
-  }
+  if (!(options.reopen_until >= 0)) Refuse("reopen_until is a number of seconds, or kUntilClose");
   if (!options.format.empty() && FindFileReader(options.format, {}) == nullptr) {
     const FormatResult found = FindFormat(options.format);
     if (!found.status.ok()) throw Error(found.status);

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/refuse.h"
 #include "readers/formats/format.h"
 #include "readers/formats/text/text_formats.h"
 #include "ringfeed/decorators.h"
@@ -11,10 +12,6 @@
 namespace ringfeed {
 
 namespace {
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 /// A format's text, taken apart: "csv:delimiter=;+gzip".
 struct CsvText {

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -130,10 +131,8 @@ std::int64_t RowsOf(const Instance& instance) {
   const std::int64_t rows = instance.empty() ? 0 : RowsOf(instance.front());
   for (const Tensor& tensor : instance) {
     if (RowsOf(tensor) == rows) continue;
-    throw Error(
-        Status(StatusCode::kInvalidArgument, "rows cannot be spread over devices: a tensor has " +
-                                                 std::to_string(RowsOf(tensor)) +
-                                                 " rows, another one " + std::to_string(rows)));
+    Refuse("rows cannot be spread over devices: a tensor has " + std::to_string(RowsOf(tensor)) +
+           " rows, another one " + std::to_string(rows));
   }
   return rows;
 }
@@ -160,9 +159,7 @@ std::vector<Instance> SpreadRows(const std::vector<Instance>& instances, std::si
 
 DeviceBatches::DeviceBatches(Reader batches, std::size_t devices)
     : batches_(std::move(batches)), devices_(devices) {
-  if (devices_ == 0) {
-    throw Error(Status(StatusCode::kInvalidArgument, "batches for no devices were asked for"));
-  }
+  if (devices_ == 0) Refuse("batches for no devices were asked for");
   batches_.ReserveBatches(devices_);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/balanced_split.h"
 #include "base/keyed_permutation.h"
+#include "base/refuse.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -22,12 +23,10 @@ bool RandomAccessDataset::ReInit() {
 DistributedTrainingDataset::DistributedTrainingDataset(std::unique_ptr<RandomAccessDataset> dataset,
                                                        const DistributedOptions& options)
     : dataset_(std::move(dataset)), options_(options) {
-  if (dataset_ == nullptr)
-    throw Error(Status(StatusCode::kInvalidArgument, "the data set is null"));
+  if (dataset_ == nullptr) Refuse("the data set is null");
   if (options_.rank >= options_.ranks) {
-    throw Error(Status(StatusCode::kInvalidArgument, "rank " + std::to_string(options_.rank) +
-                                                         " of " + std::to_string(options_.ranks) +
-                                                         " ranks: the first is 0"));
+    Refuse("rank " + std::to_string(options_.rank) + " of " + std::to_string(options_.ranks) +
+           " ranks: the first is 0");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
@@ -58,9 +59,7 @@ void DecoratedReader::HoldBatches(std::size_t batches) {
 }
 
 Reader Preprocess(Reader input, std::vector<SlotSpec> slots, PreprocessFunction function) {
-  if (!function) {
-    throw Error(Status(StatusCode::kInvalidArgument, "the Preprocess function is empty"));
-  }
+  if (!function) Refuse("the Preprocess function is empty");
   return FromInstanceSource(
       std::make_unique<Preprocessor>(std::move(input), std::move(slots), std::move(function)));
 }

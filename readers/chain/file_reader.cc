@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/formats/format.h"
 
@@ -71,7 +72,7 @@ bool FileReader::ReInit() {
 
 void RegisterFormat(const std::string& tag, FileReaderFactory factory, const std::string& magic) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument, "RegisterFormat(\"" + tag + "\"): " + why));
+    Refuse("RegisterFormat(\"" + tag + "\"): " + why);
   };
   if (!IsTag(tag)) refuse("a tag has lower-case letters, digits and _");
   if (!factory) refuse("the constructor is empty");

@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
 #include "readers/chain/user_code.h"
@@ -12,10 +13,6 @@
 namespace ringfeed {
 
 namespace {
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 [[noreturn]] void RefuseWithin() {
   Refuse(
@@ -154,8 +151,8 @@ void CheckRewindable(const std::vector<std::shared_ptr<ReaderSession>>& sessions
   for (const auto& session : sessions) {
     RefuseWithin(*session);
     if (!session->plan().rewindable()) {
-      throw Error(Status(StatusCode::kUnsupported,
-                         "a stream cannot start again: ReInit needs files, or a reader that can"));
+      Refuse(StatusCode::kUnsupported,
+             "a stream cannot start again: ReInit needs files, or a reader that can");
     }
   }
 }
@@ -197,9 +194,9 @@ std::vector<std::shared_ptr<ReaderSession>> GraphNode::SessionsToStartAgain() {
     auto session = node->StartedSession();
     if (session == nullptr) continue;
     if (node.get() != this && session->is_read_ahead()) {
-      throw Error(Status(StatusCode::kUnsupported,
-                         "a device feed reads another chain of the same shared reader, which would "
-                         "start again under it: close that feed, or give one feed both devices"));
+      Refuse(StatusCode::kUnsupported,
+             "a device feed reads another chain of the same shared reader, which would "
+             "start again under it: close that feed, or give one feed both devices");
     }
     sessions.push_back(std::move(session));
   }

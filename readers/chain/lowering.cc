@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/engine/stages/content_steps.h"
 #include "readers/engine/stages/order_stages.h"
@@ -12,10 +13,6 @@
 namespace ringfeed {
 
 namespace {
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 /// Nodes from the source, or from the Share that begins the chain, to the last.
 std::vector<const GraphNode*> ChainOf(const GraphNode& last) {
@@ -44,9 +41,7 @@ class Lowering {
     plan_->parser = plan_->record_parser = node.parser;
   }
   void operator()(const MapNode& node) {
-    if (plan_->batched) {
-      Refuse("Map after Batch: put Map before Batch; it sees one row at a time");
-    }
+    if (plan_->batched) Refuse("Map after Batch: put Map before Batch; it sees one row at a time");
     ParseInstances();
     plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function, node.function_name);
   }

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
@@ -24,9 +25,7 @@ RecordBlock& RecordBlock::operator=(RecordBlock&& other) noexcept {
 namespace {
 
 std::shared_ptr<ReaderSession> SessionOf(const std::shared_ptr<GraphNode>& node) {
-  if (node == nullptr) {
-    throw Error(Status(StatusCode::kInvalidArgument, "the reader is empty: OpenFiles makes one"));
-  }
+  if (node == nullptr) Refuse("the reader is empty: OpenFiles makes one");
   std::shared_ptr<ReaderSession> session = node->Session();
   if (UserCodeLocked::IsOf(session.get())) node->RefuseFromWithin();
   return session;
@@ -148,8 +147,7 @@ std::string ReaderAccess::WhySumsAreEarly(const Reader& reader) {
 ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {
   const std::shared_ptr<ReaderSession> session = ReadSessionOf(node_);
   if (session->plan().parser != nullptr || session->plan().passes_instances()) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "TryReadBlock delivers records as they are: not after Parse, Map or Batch"));
+    Refuse("TryReadBlock delivers records as they are: not after Parse, Map or Batch");
   }
   return session->ReadBlock(block, options.origin, LimitsOf(options));
 }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "ringfeed/decorators.h"
@@ -15,10 +16,6 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kMostUnits = std::numeric_limits<std::uint32_t>::max();
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 void CheckBatch(const char* who, std::size_t rows, std::size_t slots) {
   constexpr std::size_t kMostRows = std::size_t{1} << 30;

@@ -9,6 +9,7 @@
 
 #include "base/little_endian.h"
 #include "base/live/watching.h"
+#include "base/refuse.h"
 #include "queue/lock_until.h"
 #include "readers/chain/advice.h"
 #include "readers/chain/user_code.h"
@@ -68,12 +69,12 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
     kept_.read_before = true;
     return run;
   } catch (const std::bad_alloc&) {
-    throw Error(Status(StatusCode::kResourceExhausted,
-                       "no memory for the chain's own tables: lower the window or the batch size"));
+    Refuse(StatusCode::kResourceExhausted,
+           "no memory for the chain's own tables: lower the window or the batch size");
   } catch (const std::system_error& error) {
-    throw Error(Status(StatusCode::kResourceExhausted,
-                       std::string("the reader threads cannot start: ") + error.what() +
-                           "; lower OpenOptions::threads or raise the limit (ulimit -u)"));
+    Refuse(StatusCode::kResourceExhausted,
+           std::string("the reader threads cannot start: ") + error.what() +
+               "; lower OpenOptions::threads or raise the limit (ulimit -u)");
   }
 }
 
@@ -184,12 +185,10 @@ void ReaderSession::ReserveBatches(std::size_t batches) {
   const std::lock_guard lock(mutex_);
   if (!plan_.batched) return;
   if (run_ != nullptr || batches > BatchSink::kMaxSlots - 2) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument,
-               run_ != nullptr
-                   ? "whoever holds several batches at a time must say so before the first read"
-                   : std::to_string(batches) + " batches are to be held at a time; there can be " +
-                         std::to_string(BatchSink::kMaxSlots - 2)));
+    Refuse(run_ != nullptr
+               ? "whoever holds several batches at a time must say so before the first read"
+               : std::to_string(batches) + " batches are to be held at a time; there can be " +
+                     std::to_string(BatchSink::kMaxSlots - 2));
   }
   plan_.held_batches = batches;
 }
@@ -197,10 +196,7 @@ void ReaderSession::ReserveBatches(std::size_t batches) {
 void ReaderSession::LeaveFields(const LeftFieldRules& rules) {
   const std::lock_guard lock(mutex_);
   if (!plan_.batched) return;
-  if (run_ != nullptr) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "who copies fields itself must say so before the first read"));
-  }
+  if (run_ != nullptr) Refuse("who copies fields itself must say so before the first read");
   plan_.left_fields = rules;
   plan_.source.options.io.may_map = plan_.source.options.io.may_map && rules.may_map;
 }
@@ -527,7 +523,7 @@ void ReaderSession::RewindSource(std::uint64_t pass) {
     began = source.instances ? source.instances->ReInit() : source.records->StartPass(pass);
   });
   if (began) return;
-  throw Error(Status(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no"));
+  Refuse(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
 }
 
 void ReaderSession::Pause() {

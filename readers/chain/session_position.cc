@@ -15,6 +15,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
@@ -23,10 +24,6 @@
 namespace ringfeed {
 
 namespace {
-
-[[noreturn]] void Refuse(StatusCode code, const std::string& message) {
-  throw Error(Status(code, message));
-}
 
 // Whether the order itself counts records, and not only the split between several ranks.
 bool OrdersByNumber(const ExecutionPlan& plan) {

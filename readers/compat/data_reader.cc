@@ -10,6 +10,7 @@
 #include "base/balanced_split.h"
 #include "base/machine/cpu_count.h"
 #include "base/machine/signals_blocked.h"
+#include "base/refuse.h"
 #include "base/type_name.h"
 #include "readers/chain/reader_access.h"
 #include "ringfeed/status.h"
@@ -19,10 +20,6 @@ namespace ringfeed {
 namespace {
 
 constexpr int kMaxThreads = 16;
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 Reader Batches(Reader samples, const DataReaderOptions& options) {
   if (options.prefetch == 0) Refuse("prefetch must be at least 1: one is made while one is used");

@@ -8,15 +8,12 @@
 #include <utility>
 
 #include "base/balanced_split.h"
+#include "base/refuse.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
 namespace {
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 NumberRange PartsOf(const PartFileOptions& options) {
   if (options.rank >= options.ranks) {

@@ -2,15 +2,17 @@
 
 #include <utility>
 
+#include "base/refuse.h"
+
 namespace ringfeed {
 
 PyReader::PyReader(std::shared_ptr<LoDTensorBlockingQueueHolder> holder)
     : holder_(std::move(holder)) {
-  if (holder_ == nullptr) throw Error(Status(StatusCode::kInvalidArgument, "the holder is null"));
+  if (holder_ == nullptr) Refuse("the holder is null");
 }
 
 PyReader::PyReader(std::shared_ptr<LoDTensorBlockingQueue> queue) : queue_(std::move(queue)) {
-  if (queue_ == nullptr) throw Error(Status(StatusCode::kInvalidArgument, "the queue is null"));
+  if (queue_ == nullptr) Refuse("the queue is null");
 }
 
 PyReader::~PyReader() {

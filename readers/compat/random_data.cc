@@ -11,13 +11,12 @@
 #include <utility>
 
 #include "base/philox.h"
+#include "base/refuse.h"
 
 namespace ringfeed {
 namespace {
 
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "random data: " + why));
-}
+[[noreturn]] void RefuseData(const std::string& why) { Refuse("random data: " + why); }
 
 /// A form of numbers in 16 bits: a sign, an exponent and a mantissa of so many bits, as IEEE 754
 /// has them.
@@ -278,15 +277,15 @@ double AtLeastIn(DType dtype, double value) {
 
 void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
   const std::string name = "slot \"" + slot.name + "\" ";
-  if (slot.lod_levels > 0) Refuse(name + "has levels of LoD");
+  if (slot.lod_levels > 0) RefuseData(name + "has levels of LoD");
   const bool open =
       std::any_of(slot.dims.begin(), slot.dims.end(), [](auto dim) { return dim < 0; });
-  if (open) Refuse(name + "has an open dimension: " + ShapeToString(slot.dims));
+  if (open) RefuseData(name + "has an open dimension: " + ShapeToString(slot.dims));
   std::size_t bytes = DTypeBytes(slot.dtype);
   for (const std::int64_t dim : slot.dims) {
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(dim), &bytes) ||
         bytes > kMostBytes) {
-      Refuse(name + "of " + ShapeToString(slot.dims) + " has more than 2^40 bytes");
+      RefuseData(name + "of " + ShapeToString(slot.dims) + " has more than 2^40 bytes");
     }
   }
   const Range range = RangeOf(slot.dtype);
@@ -298,9 +297,9 @@ void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
                         ? std::ceil(options.low) > most
                         : !beyond && open_end && AtLeastIn(slot.dtype, options.low) >= options.high;
   if (beyond || none) {
-    Refuse(name + "of " + std::string(DTypeName(slot.dtype)) + " does not hold numbers from " +
-           std::to_string(options.low) + " to " + (open_end ? "below " : "") +
-           std::to_string(options.high));
+    RefuseData(name + "of " + std::string(DTypeName(slot.dtype)) + " does not hold numbers from " +
+               std::to_string(options.low) + " to " + (open_end ? "below " : "") +
+               std::to_string(options.high));
   }
 }
 
@@ -309,8 +308,8 @@ void CheckSlot(const SlotSpec& slot, const RandomDataOptions& options) {
 Reader RandomData(std::vector<SlotSpec> slots, const RandomDataOptions& options,
                   const OpenOptions& open) {
   if (!(options.low <= options.high)) {
-    Refuse("low (" + std::to_string(options.low) + ") must not be above high (" +
-           std::to_string(options.high) + ")");
+    RefuseData("low (" + std::to_string(options.low) + ") must not be above high (" +
+               std::to_string(options.high) + ")");
   }
   for (const SlotSpec& slot : slots) CheckSlot(slot, options);
   return FromInstanceSource(std::make_unique<RandomReader>(std::move(slots), options), open);

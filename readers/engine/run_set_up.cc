@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/machine/cpu_count.h"
+#include "base/refuse.h"
 #include "readers/engine/batches/record_sink.h"
 #include "readers/engine/run.h"
 #include "readers/engine/sources/indexed_lane.h"
@@ -412,12 +413,12 @@ void Run::CheckTables(const ExecutionPlan& whole) const {
     }
     const std::uint64_t held = std::min(stage.amount, rows);
     if (held <= arena_->bytes() / kBytesPerRow) continue;
-    throw Error(Status(StatusCode::kResourceExhausted,
-                       "a shuffle of " + std::to_string(held) + " records needs " +
-                           std::to_string(held) + " times " + std::to_string(kBytesPerRow) +
-                           " bytes for its tables alone, the pinned arena has " +
-                           std::to_string(arena_->bytes()) +
-                           "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)"));
+    Refuse(StatusCode::kResourceExhausted,
+           "a shuffle of " + std::to_string(held) + " records needs " + std::to_string(held) +
+               " times " + std::to_string(kBytesPerRow) +
+               " bytes for its tables alone, the pinned arena has " +
+               std::to_string(arena_->bytes()) +
+               "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)");
   }
 }
 

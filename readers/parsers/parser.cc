@@ -5,6 +5,8 @@
 #include <iterator>
 #include <string_view>
 
+#include "base/refuse.h"
+
 namespace ringfeed {
 
 namespace {
@@ -56,9 +58,7 @@ FormatCheck FormatCheckOf(const std::shared_ptr<const Parser>& parser) {
 }
 
 std::size_t FindRaggedField(const Parser& parser, const std::string& name, const std::string& who) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument, who + ": " + why));
-  };
+  const auto refuse = [&](const std::string& why) { Refuse(who + ": " + why); };
   std::string names;
   for (std::size_t f = 0; f < parser.fields().size(); ++f) {
     const FieldSpec& field = parser.fields()[f];

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/edit_distance.h"
+#include "base/refuse.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/parsers.h"
 
@@ -93,7 +94,7 @@ struct Word {
 };
 
 [[noreturn]] void Refuse(std::string_view word, const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "in \"" + std::string(word) + "\": " + why));
+  ringfeed::Refuse("in \"" + std::string(word) + "\": " + why);
 }
 
 DType DTypeOf(std::string_view word, std::string_view name) {

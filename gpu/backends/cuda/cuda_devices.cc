@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include "base/refuse.h"
 #include "gpu/backends/cuda/cuda_backend.h"
 #include "gpu/backends/cuda/cuda_error.h"
 #include "gpu/backends/cuda/cuda_states.h"
@@ -79,10 +80,9 @@ Status ProbeCuda(int* devices) {
 
 std::shared_ptr<DeviceBackend> OpenOrThrow(const std::string& argument) {
   if (!argument.empty()) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "cuda:" + argument +
-                           ": CUDA's devices are chosen by CUDA_VISIBLE_DEVICES; "
-                           "write \"cuda\""));
+    Refuse("cuda:" + argument +
+           ": CUDA's devices are chosen by CUDA_VISIBLE_DEVICES; "
+           "write \"cuda\"");
   }
   Status why_not;
   std::shared_ptr<DeviceBackend> devices = OpenCudaDevices(&why_not);

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
+
 namespace ringfeed {
 namespace {
 
@@ -33,15 +35,11 @@ bool Enqueues(DeviceCall call) {
 
 void Check(const DeviceFault& fault) {
   const std::string name(DeviceCallName(fault.call));
-  if (fault.nth == 0) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "a fault of " + name + " has nth 0: the first call is 1"));
-  }
+  if (fault.nth == 0) Refuse("a fault of " + name + " has nth 0: the first call is 1");
   if (fault.effect == FaultEffect::kLater && !Enqueues(fault.call)) {
-    throw Error(
-        Status(StatusCode::kInvalidArgument, "a fault of " + name +
-                                                 " cannot be kLater: the call leaves no work that "
-                                                 "could fail; use kFails or kDeviceLost"));
+    Refuse("a fault of " + name +
+           " cannot be kLater: the call leaves no work that "
+           "could fail; use kFails or kDeviceLost");
   }
 }
 

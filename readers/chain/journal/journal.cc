@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/chain/journal/journal_line.h"
 
 namespace ringfeed {
@@ -31,9 +32,7 @@ int OpenToAppend(const std::string& path) {
   if (descriptor < 0) throw Error(StatusFromErrno(errno, "open the journal " + path));
   if (flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     close(descriptor);
-    throw Error(Status(
-        StatusCode::kInvalidArgument,
-        "another process writes to the journal " + path + ": give each rank a file of its own"));
+    Refuse("another process writes to the journal " + path + ": give each rank a file of its own");
   }
   return descriptor;
 }

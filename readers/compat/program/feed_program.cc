@@ -9,6 +9,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/refuse.h"
 #include "base/small_text.h"
 #include "readers/compat/program/grammar.h"
 #include "readers/compat/program/program_tree.h"
@@ -123,7 +124,7 @@ class MainCheck {
 
  private:
   [[noreturn]] void Refuse(StatusCode code, const std::string& what) const {
-    throw Error(Status(code, *place_ + ": " + what));
+    ringfeed::Refuse(code, *place_ + ": " + what);
   }
   Reader NeedReader(const std::string& name) const {
     const auto* holder = scope_.Find<ReaderHolder>(name);
@@ -158,8 +159,8 @@ void Create(const Creation& creation, Scope* scope, MadeReaders* made) {
   for (const std::string& input : creation.inputs) {
     const auto* holder = scope->Find<ReaderHolder>(input);
     if (holder == nullptr || holder->empty()) {
-      throw Error(Status(StatusCode::kNotFound,
-                         "input: there is no reader \"" + input + "\": it must be created before"));
+      Refuse(StatusCode::kNotFound,
+             "input: there is no reader \"" + input + "\": it must be created before");
     }
     inputs.push_back(holder->Get());
   }
@@ -204,9 +205,8 @@ class MainRun {
     Instance instance;
     if (!ReadOf(step.reader, &instance)) throw EndOfData();
     if (instance.size() != step.outputs.size()) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "output names " + std::to_string(step.outputs.size()) + " tensors, \"" +
-                             step.reader + "\" delivered " + std::to_string(instance.size())));
+      Refuse("output names " + std::to_string(step.outputs.size()) + " tensors, \"" + step.reader +
+             "\" delivered " + std::to_string(instance.size()));
     }
     for (std::size_t slot = 0; slot < instance.size(); ++slot) {
       scope_->Var<Tensor>(step.outputs[slot]) = std::move(instance[slot]);
@@ -257,8 +257,7 @@ class MainRun {
   void Do(const IncreaseStep& step) {
     auto& counter = scope_->Get<std::int64_t>(step.counter);
     if (__builtin_add_overflow(counter, step.by, &counter)) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "\"" + step.counter + "\" leaves the range of 64-bit integers"));
+      Refuse("\"" + step.counter + "\" leaves the range of 64-bit integers");
     }
   }
   void Do(const LessThanStep& step) {
@@ -307,8 +306,7 @@ std::string TextOfFile(const std::string& path) {
   constexpr std::size_t kMostText = std::size_t{1} << 20;
   std::string text = ReadSmallText(path, "program", kMostText);
   if (text.size() <= kMostText) return text;
-  throw Error(
-      Status(StatusCode::kInvalidArgument, path + " is no program: it is longer than 1 MiB"));
+  Refuse(path + " is no program: it is longer than 1 MiB");
 }
 
 }  // namespace
@@ -336,12 +334,9 @@ FeedProgram FeedProgram::FromText(const std::string& text, const std::string& na
 std::string FeedProgram::Grammar() { return ringfeed::Grammar().ProtoText(); }
 
 void FeedProgram::RegisterFunction(const std::string& name, Function function) {
-  if (!function) {
-    throw Error(Status(StatusCode::kInvalidArgument, "the function \"" + name + "\" is empty"));
-  }
+  if (!function) Refuse("the function \"" + name + "\" is empty");
   if (!parts_->functions.emplace(name, std::move(function)).second) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "the program has a function \"" + name + "\" already"));
+    Refuse("the program has a function \"" + name + "\" already");
   }
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/refuse.h"
 #include "ringfeed/compat/registry.h"
 #include "ringfeed/status.h"
 
@@ -161,10 +162,7 @@ Grammar::Grammar() {
   for (const ReaderKind& kind : RegisteredReaders()) AddReader(kind, &file);
   FirstError error;
   const auto* built = pool_.BuildFileCollectingErrors(file, &error);
-  if (built == nullptr) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "the registered readers do not make a language: " + error.text()));
-  }
+  if (built == nullptr) Refuse("the registered readers do not make a language: " + error.text());
   program_ = built->FindMessageTypeByName("Program");
 }
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refuse.h"
 #include "readers/compat/program/grammar.h"
 #include "ringfeed/compat/registry.h"
 #include "ringfeed/status.h"
@@ -106,9 +107,7 @@ std::string TextNode::place() const {
          name_;
 }
 
-void TextNode::Refuse(const std::string& what) const {
-  throw Error(Status(StatusCode::kInvalidArgument, place() + ": " + what));
-}
+void TextNode::Refuse(const std::string& what) const { ringfeed::Refuse(place() + ": " + what); }
 
 const FieldDescriptor* TextNode::Field(const std::string& name) const {
   const FieldDescriptor* field = message_->GetDescriptor()->FindFieldByName(name);
@@ -398,9 +397,7 @@ ProgramTree ParseProgram(const std::string& text, const std::string& name) {
   parser.RecordErrorsTo(&error);
   parser.WriteLocationsTo(&places);
   parser.SetRecursionLimit(kMostNestedMessages);
-  if (!parser.ParseFromString(text, program.get())) {
-    throw Error(Status(StatusCode::kInvalidArgument, error.text()));
-  }
+  if (!parser.ParseFromString(text, program.get())) Refuse(error.text());
   const TextNode root(*program, places, name);
   ProgramTree tree;
   tree.startup = CreationsOf(root);

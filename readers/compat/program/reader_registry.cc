@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/edit_distance.h"
+#include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/parsers/parser.h"
@@ -35,10 +36,6 @@ struct ReaderEntry {
   ReaderKind kind;
   ReaderFactory factory;
 };
-
-[[noreturn]] void Refuse(const std::string& message) {
-  throw Error(Status(StatusCode::kInvalidArgument, message));
-}
 
 template <typename T>
 const T& ValueOf(const std::map<std::string, AttributeValue>& values, const std::string& name,
@@ -449,10 +446,9 @@ class ReaderRegistry {
     if (found == readers_.end()) {
       std::vector<std::string> names;
       for (const auto& [each, reader] : readers_) names.push_back(each);
-      throw Error(Status(
-          StatusCode::kNotFound,
-          "no reader " + name + " is registered" + DidYouMean(name, names) +
-              "\nthere are: " + Listed(readers_, [](const auto& reader) { return reader.first; })));
+      Refuse(StatusCode::kNotFound,
+             "no reader " + name + " is registered" + DidYouMean(name, names) + "\nthere are: " +
+                 Listed(readers_, [](const auto& reader) { return reader.first; }));
     }
     return found->second;
   }

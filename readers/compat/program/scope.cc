@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/refuse.h"
 #include "base/type_name.h"
 #include "ringfeed/status.h"
 
@@ -11,9 +12,7 @@ namespace {
 
 [[noreturn]] void RefuseType(const std::string& name, std::type_index held,
                              std::type_index wanted) {
-  throw Error(Status(
-      StatusCode::kInvalidArgument,
-      "the variable \"" + name + "\" is a " + TypeName(held) + ", not a " + TypeName(wanted)));
+  Refuse("the variable \"" + name + "\" is a " + TypeName(held) + ", not a " + TypeName(wanted));
 }
 
 }  // namespace
@@ -31,10 +30,7 @@ bool ReaderHolder::empty() const {
 
 Reader ReaderHolder::Get() const {
   const std::lock_guard lock(mutex_);
-  if (!reader_) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "the holder has no reader: Reset gives it one, or a program's startup"));
-  }
+  if (!reader_) Refuse("the holder has no reader: Reset gives it one, or a program's startup");
   return reader_;
 }
 
@@ -51,13 +47,10 @@ std::vector<std::string> Scope::Names() const {
 }
 
 void Scope::Add(const std::string& name, const std::type_info& type, std::shared_ptr<void> value) {
-  if (value == nullptr) {
-    throw Error(Status(StatusCode::kInvalidArgument, "the variable \"" + name + "\" is null"));
-  }
+  if (value == nullptr) Refuse("the variable \"" + name + "\" is null");
   const std::lock_guard lock(mutex_);
   if (variables_.emplace(name, Variable{type, std::move(value)}).second) return;
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "there is a variable \"" + name + "\" already: take another name"));
+  Refuse("there is a variable \"" + name + "\" already: take another name");
 }
 
 void* Scope::FindOrMake(const std::string& name, const std::type_info& type, const Maker& make) {
@@ -73,8 +66,8 @@ std::shared_ptr<void> Scope::FindOrThrow(const std::string& name,
   const std::lock_guard lock(mutex_);
   const auto found = variables_.find(name);
   if (found == variables_.end()) {
-    throw Error(Status(StatusCode::kNotFound,
-                       "there is no variable \"" + name + "\", expected a " + TypeName(type)));
+    Refuse(StatusCode::kNotFound,
+           "there is no variable \"" + name + "\", expected a " + TypeName(type));
   }
   if (found->second.type != type) RefuseType(name, found->second.type, type);
   return found->second.value;

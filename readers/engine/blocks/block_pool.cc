@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/refusal.h"
+#include "base/refuse.h"
 
 namespace ringfeed {
 
@@ -27,10 +28,10 @@ Block* BlockPool::Take() {
   }
   if (at_growth_) at_growth_();
   if (blocks_.size() >= kMostBlocks) {
-    throw Error(Status(StatusCode::kResourceExhausted,
-                       std::to_string(blocks_.size()) +
-                           " blocks of records are held at a time, more than a shuffle can tell "
-                           "apart; lower the window or the segment, or raise stripe_bytes"));
+    Refuse(StatusCode::kResourceExhausted,
+           std::to_string(blocks_.size()) +
+               " blocks of records are held at a time, more than a shuffle can tell "
+               "apart; lower the window or the segment, or raise stripe_bytes");
   }
   // All of them may be spare at once: giving one back needs no memory.
   if (spare_.capacity() == blocks_.size()) spare_.reserve(64 + 2 * blocks_.size());

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/refusal.h"
+#include "base/refuse.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
 #include "readers/order/files_of_pass.h"
@@ -293,10 +294,8 @@ void IndexedSource::CheckMix(const std::string& mix,
   if (!status.ok()) throw Error(status);
   if (!other_weights) return;
   // The left-out batches were made of places that the old weights gave.
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     "the weights of a mixture do not change within a segment, of which " +
-                         std::to_string(mark->outputs) +
-                         " batches were delivered: give the weights as before"));
+  Refuse("the weights of a mixture do not change within a segment, of which " +
+         std::to_string(mark->outputs) + " batches were delivered: give the weights as before");
 }
 
 std::unique_ptr<RowCursor> IndexedSource::NewCursor(const std::string& mix,

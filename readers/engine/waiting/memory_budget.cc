@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/per_process.h"
+#include "base/refuse.h"
 
 namespace ringfeed {
 
@@ -129,8 +130,8 @@ void MemoryBudget::Refuse(std::size_t needed) const {
           std::to_string(needed) + (holders.empty() ? "" : " (" + holders + ")") +
           "; raise the arena (RINGFEED_ARENA_BYTES), close other readers";
   }
-  throw Error(
-      Status(StatusCode::kResourceExhausted, why + ", or lower cycle, stripe_bytes or threads"));
+  ringfeed::Refuse(StatusCode::kResourceExhausted,
+                   why + ", or lower cycle, stripe_bytes or threads");
 }
 
 bool MemoryBudget::Hold(std::size_t bytes) {

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "readers/formats/builders/tensor_layouts.h"
 #include "readers/formats/builders/wire_format.h"
 #include "ringfeed/formats.h"
@@ -11,9 +12,7 @@ namespace {
 
 constexpr std::size_t kCountBytes = sizeof(std::uint32_t);
 
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "LoDTensorBuilder: " + why));
-}
+[[noreturn]] void RefuseTensor(const std::string& why) { Refuse("LoDTensorBuilder: " + why); }
 
 template <typename T>
 void AppendLe(T value, std::vector<std::byte>* out) {
@@ -26,9 +25,9 @@ void AppendLe(T value, std::vector<std::byte>* out) {
 void LoDTensorBuilder::Append(DType dtype, const Shape& shape, std::span<const std::byte> values,
                               Levels lod) {
   const auto type = LoDTensorTypeOf(dtype);
-  if (!type) Refuse("Paddle has no tensors of " + std::string(DTypeName(dtype)));
+  if (!type) RefuseTensor("Paddle has no tensors of " + std::string(DTypeName(dtype)));
   const std::string wrong = WrongTensorValues(dtype, shape, values.size(), lod);
-  if (!wrong.empty()) Refuse(wrong);
+  if (!wrong.empty()) RefuseTensor(wrong);
   if (finished_ || record_.empty()) {
     record_.assign(kCountBytes, std::byte{0});
     tensors_ = 0;

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "readers/parsers/example/varint_list.h"
 #include "ringfeed/tensor.h"
 
@@ -91,7 +92,7 @@ bool ConvertValues(const FeatureValues& values, std::size_t most, DType dtype,
 constexpr std::int64_t kMostElements = std::int64_t{1} << 31;
 
 [[noreturn]] void Refuse(const FeatureField& field, const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "feature \"" + field.name + "\": " + why));
+  ringfeed::Refuse("feature \"" + field.name + "\": " + why);
 }
 
 Status Bad(const FeatureField& field, const std::string& why) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "readers/parsers/example/feature_field.h"
 #include "readers/parsers/example/feature_names.h"
 #include "readers/parsers/example/feature_scanner.h"
@@ -112,7 +113,7 @@ class FeaturesParser final : public Parser {
 
 std::vector<FeatureField> FeaturesParser::AddFields(const std::vector<WantedFeature>& features) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument, dialect_.record + (" parser: " + why)));
+    Refuse(dialect_.record + (" parser: " + why));
   };
   if (features.empty()) refuse("name at least one feature");
   std::vector<FeatureField> fields;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "readers/parsers/example/feature_names.h"
 #include "readers/parsers/example/feature_scanner.h"
 #include "readers/parsers/located_rows.h"
@@ -93,8 +94,7 @@ NestedFeaturesParser::NestedFeaturesParser(const FeatureDialect& dialect,
 
 void NestedFeaturesParser::Add(const WantedFeature& wanted) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       dialect_.record + (" parser: \"" + wanted.spec.name + "\" " + why)));
+    Refuse(dialect_.record + (" parser: \"" + wanted.spec.name + "\" " + why));
   };
   for (const FeatureField& other : features_) {
     if (other.name == wanted.spec.name) refuse("is named twice");

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/refuse.h"
 #include "readers/formats/builders/tensor_layouts.h"
 #include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/example/feature_index.h"
@@ -282,7 +283,7 @@ InstanceSlots SlotsOf(const std::vector<SlotSpec>& slots) {
   // Protobuf writes no empty names: such a slot would be any field without a description.
   if (std::any_of(slots.begin(), slots.end(),
                   [](const SlotSpec& slot) { return slot.name.empty(); })) {
-    throw Error(Status(StatusCode::kInvalidArgument, "instance parser: a slot needs its name"));
+    Refuse("instance parser: a slot needs its name");
   }
   return InstanceSlots(MakeTensorFields(slots, "instance parser", "slot"));
 }
@@ -310,9 +311,7 @@ class InstanceRecordParser final : public LoDColumnsParser {
 
 using Step = InstanceScan::Step;
 
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "InstanceBuilder: " + why));
-}
+[[noreturn]] void RefuseTensor(const std::string& why) { Refuse("InstanceBuilder: " + why); }
 
 void AppendBytes(std::uint32_t field, std::span<const std::byte> bytes,
                  std::vector<std::byte>* out) {
@@ -354,9 +353,9 @@ void InstanceBuilder::Drop(std::string_view name) {
 
 void InstanceBuilder::Append(std::string_view name, DType dtype, const Shape& shape,
                              std::span<const std::byte> values, Levels lod) {
-  if (name.empty()) Refuse("a tensor needs its name");
+  if (name.empty()) RefuseTensor("a tensor needs its name");
   const std::string wrong = WrongTensorValues(dtype, shape, values.size(), lod);
-  if (!wrong.empty()) Refuse("\"" + std::string(name) + "\": " + wrong);
+  if (!wrong.empty()) RefuseTensor("\"" + std::string(name) + "\": " + wrong);
   if (finished_) record_.clear();
   finished_ = false;
   Drop(name);

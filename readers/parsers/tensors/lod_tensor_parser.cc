@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "readers/formats/builders/tensor_layouts.h"
 #include "readers/formats/builders/wire_format.h"
 #include "readers/parsers/lod_columns.h"
@@ -204,9 +205,8 @@ std::vector<TensorField> FieldsOf(const std::vector<LoDTensorSpec>& tensors) {
   std::vector<SlotSpec> slots;
   for (const LoDTensorSpec& spec : tensors) {
     if (!LoDTensorTypeOf(spec.dtype)) {
-      throw Error(Status(StatusCode::kInvalidArgument, "lod parser: tensor \"" + spec.name +
-                                                           "\": Paddle has no tensors of " +
-                                                           std::string(DTypeName(spec.dtype))));
+      Refuse("lod parser: tensor \"" + spec.name + "\": Paddle has no tensors of " +
+             std::string(DTypeName(spec.dtype)));
     }
     slots.push_back({spec.name, spec.dtype, spec.shape, spec.lod_levels});
   }

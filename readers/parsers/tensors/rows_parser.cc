@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
@@ -147,9 +148,7 @@ void TypedRowsParser::WriteColumn(std::span<const RecordSpan> rows, std::size_t 
 }
 
 void CheckColumns(const std::vector<FieldSpec>& fields) {
-  const auto fail = [](const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument, "rows parser: " + why));
-  };
+  const auto fail = [](const std::string& why) { Refuse("rows parser: " + why); };
   if (fields.empty()) fail("a row has at least one field");
   for (const FieldSpec& field : fields) {
     for (const std::int64_t dimension : field.shape) {

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/formats/tar/tar_unit.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
@@ -26,9 +27,7 @@ struct TarScratch final : Parser::Scratch {
   LocatedStorage storage;
 };
 
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "tar parser: " + why));
-}
+[[noreturn]] void RefuseMember(const std::string& why) { Refuse("tar parser: " + why); }
 
 // ".bin" is the extension "bin", unless a member's begins with that dot.
 const TarMember* FindExtension(const TarSample& sample, std::string_view name) {
@@ -80,16 +79,16 @@ std::string_view WithoutSpace(std::string_view text) {
 class TarSampleParser final : public Parser {
  public:
   explicit TarSampleParser(const std::vector<FeatureSpec>& members) {
-    if (members.empty()) Refuse("name at least one member");
+    if (members.empty()) RefuseMember("name at least one member");
     for (const FeatureSpec& member : members) {
       const FieldSpec spec{member.name, member.dtype, member.shape};
       members_.push_back(MakeTextField("tar", spec, member.missing));
       const TextField& field = members_.back();
       if (!field.text && (field.ragged || field.read == nullptr || field.elements != 1)) {
-        Refuse("member \"" + member.name + "\" gives its bytes, uint8[-1], or one number");
+        RefuseMember("member \"" + member.name + "\" gives its bytes, uint8[-1], or one number");
       }
-      if (member.name == kKeyName && !field.text) Refuse("a key is bytes, uint8[-1]");
-      if (!AddField(spec)) Refuse("\"" + member.name + "\" is named twice");
+      if (member.name == kKeyName && !field.text) RefuseMember("a key is bytes, uint8[-1]");
+      if (!AddField(spec)) RefuseMember("\"" + member.name + "\" is named twice");
     }
     two_phase_ = true;
     units_alike_ = true;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/located_rows.h"
 
@@ -39,9 +40,7 @@ std::string Spelled(DType dtype, const Shape& shape) {
 
 std::vector<TensorField> MakeTensorFields(std::span<const SlotSpec> slots,
                                           const std::string& parser, const std::string& noun) {
-  const auto refuse = [&](const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument, parser + ": " + why));
-  };
+  const auto refuse = [&](const std::string& why) { Refuse(parser + ": " + why); };
   if (slots.empty()) refuse("name at least one " + noun);
   std::vector<TensorField> fields;
   for (const SlotSpec& slot : slots) {

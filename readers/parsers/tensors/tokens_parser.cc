@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "base/stream_copy.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/parser.h"
@@ -51,9 +52,7 @@ constexpr Conversion ConversionOf() {
   return {fits ? nullptr : FindOutside<From, To>, Convert<From, To>};
 }
 
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "tokens parser: " + why));
-}
+[[noreturn]] void RefuseArray(const std::string& why) { Refuse("tokens parser: " + why); }
 
 template <typename To>
 Conversion ConversionFrom(DType from) {
@@ -75,7 +74,7 @@ Conversion ConversionFrom(DType from) {
     case DType::kInt64:
       return ConversionOf<std::int64_t, To>();
     default:
-      Refuse(std::string(DTypeName(from)) + " is not converted, integers are");
+      RefuseArray(std::string(DTypeName(from)) + " is not converted, integers are");
   }
 }
 
@@ -83,7 +82,7 @@ Conversion FindConversion(DType from, DType to) {
   if (from == to) return {};
   if (to == DType::kInt32) return ConversionFrom<std::int32_t>(from);
   if (to == DType::kInt64) return ConversionFrom<std::int64_t>(from);
-  Refuse("numbers become int32 or int64, not " + std::string(DTypeName(to)));
+  RefuseArray("numbers become int32 or int64, not " + std::string(DTypeName(to)));
 }
 
 struct Unit {
@@ -105,7 +104,7 @@ class ArrayParser final : public Parser {
         conversion_(FindConversion(spec.dtype, spec.as.value_or(spec.dtype))) {
     FieldRow row;
     if (const char* why = SetFieldRow({spec.name, dtype_, spec.shape}, kMostElements, &row)) {
-      Refuse(why);
+      RefuseArray(why);
     }
     record_unit_bytes_ = row.unit_bytes;
     fields_ = {{spec.name, spec.as.value_or(dtype_), spec.shape}};

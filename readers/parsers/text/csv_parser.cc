@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "base/utf8.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
@@ -99,14 +100,12 @@ class CsvRowsParser final : public Parser {
 constexpr const char* kOtherHeader =
     "; the header is no UTF-8 (Latin-1?): name the column by its number, or convert the file";
 
-[[noreturn]] void Refuse(const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument, "CSV parser: " + why));
-}
+[[noreturn]] void RefuseFields(const std::string& why) { Refuse("CSV parser: " + why); }
 
 void CheckDelimiter(char delimiter) {
   constexpr std::string_view kBad = "\"\n\r+-.0123456789";
   if (kBad.find(delimiter) != std::string_view::npos) {
-    Refuse("the delimiter may not be a quote, a line end, a digit, a sign or a point");
+    RefuseFields("the delimiter may not be a quote, a line end, a digit, a sign or a point");
   }
 }
 
@@ -173,28 +172,28 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
     : blanks_(options.delimiter == ' '), quotes_(options.quotes), delimiter_(options.delimiter) {
   CheckDelimiter(options.delimiter);
   units_alike_ = true;
-  if (fields.empty()) Refuse("name at least one field");
+  if (fields.empty()) RefuseFields("name at least one field");
   std::vector<std::string> header;
   if (!options.header.empty()) header = SplitCsvRow(options.header, options);
   std::int64_t next = 0;
   for (const CsvField& spec : fields) {
     if (!AddField({spec.name, spec.dtype, spec.shape}))
-      Refuse("\"" + spec.name + "\" is named twice");
+      RefuseFields("\"" + spec.name + "\" is named twice");
     std::int64_t first = spec.column >= 0 ? spec.column : next;
     if (spec.column < 0 && !header.empty()) {
       const auto found = std::find(header.begin(), header.end(), spec.name);
       if (found == header.end()) {
-        Refuse(
+        RefuseFields(
             MissingName("in the header column \"" + spec.name + "\"", spec.name, header).message +
             (IsUtf8(options.header) ? "" : kOtherHeader));
       }
       const auto again = std::find(found + 1, header.end(), spec.name);
       if (again != header.end()) {
-        Refuse("two columns of the header are \"" + spec.name + "\", " +
-               std::to_string(found - header.begin()) + " and " +
-               std::to_string(again - header.begin()) +
-               ": name one by its number (CsvField::column, " + spec.name + "@" +
-               std::to_string(found - header.begin()) + ")");
+        RefuseFields("two columns of the header are \"" + spec.name + "\", " +
+                     std::to_string(found - header.begin()) + " and " +
+                     std::to_string(again - header.begin()) +
+                     ": name one by its number (CsvField::column, " + spec.name + "@" +
+                     std::to_string(found - header.begin()) + ")");
       }
       first = found - header.begin();
     }
@@ -210,8 +209,8 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
     count_ = header.size();
   }
   if (count_ < columns_.size()) {
-    Refuse("a field stands in column " + std::to_string(columns_.size() - 1) + " where rows have " +
-           std::to_string(count_) + " columns");
+    RefuseFields("a field stands in column " + std::to_string(columns_.size() - 1) +
+                 " where rows have " + std::to_string(count_) + " columns");
   }
   chunk_rows_ = std::clamp(kChunkBytes / std::max<std::size_t>(fixed_bytes_, 1), std::size_t{1},
                            kMostChunkRows);
@@ -220,18 +219,19 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
 // Adds the field, whose elements are from column `first` on.
 void CsvRowsParser::Place(const CsvField& spec, std::int64_t first, std::size_t field) {
   const TextField made = MakeTextField("CSV", fields_.back(), spec.missing);
-  if (made.ragged && !made.text) Refuse("\"" + spec.name + "\" is ragged, but no string");
-  if (!made.text && made.read == nullptr) Refuse("\"" + spec.name + "\" is bool: take uint8");
+  if (made.ragged && !made.text) RefuseFields("\"" + spec.name + "\" is ragged, but no string");
+  if (!made.text && made.read == nullptr) RefuseFields("\"" + spec.name + "\" is bool: take uint8");
   const std::size_t columns = made.text ? 1 : made.elements;
   if (first > kMostColumns || columns > static_cast<std::size_t>(kMostColumns)) {
-    Refuse("\"" + spec.name + "\" reaches beyond " + std::to_string(kMostColumns) + " columns");
+    RefuseFields("\"" + spec.name + "\" reaches beyond " + std::to_string(kMostColumns) +
+                 " columns");
   }
   const auto begin = static_cast<std::size_t>(first);
   columns_.resize(std::max(columns_.size(), begin + columns));
   for (std::size_t i = 0; i < columns; ++i) {
     Column& column = columns_[begin + i];
     if (column.field != kNoField) {
-      Refuse("column " + std::to_string(begin + i) + " is wanted by two fields");
+      RefuseFields("column " + std::to_string(begin + i) + " is wanted by two fields");
     }
     column = {field, i * DTypeBytes(made.dtype), made.read};
   }

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/parsers/example/feature_index.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
@@ -73,9 +74,7 @@ std::vector<std::string> KeysOf(const std::vector<FeatureSpec>& features) {
 }
 
 ObjectsParser::ObjectsParser(const std::vector<FeatureSpec>& features) : index_(KeysOf(features)) {
-  const auto refuse = [](const std::string& why) {
-    throw Error(Status(StatusCode::kInvalidArgument, "JSON lines parser: " + why));
-  };
+  const auto refuse = [](const std::string& why) { Refuse("JSON lines parser: " + why); };
   if (features.empty()) refuse("name at least one key");
   units_alike_ = true;
   for (const FeatureSpec& feature : features) {

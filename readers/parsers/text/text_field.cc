@@ -8,6 +8,8 @@
 #include <system_error>
 #include <type_traits>
 
+#include "base/refuse.h"
+
 namespace ringfeed {
 namespace {
 
@@ -33,8 +35,7 @@ const char* ReadNumber(const char* first, const char* last, std::byte* to) {
 }
 
 [[noreturn]] void Refuse(std::string_view what, const std::string& name, const std::string& why) {
-  throw Error(Status(StatusCode::kInvalidArgument,
-                     std::string(what) + " parser: field \"" + name + "\": " + why));
+  ringfeed::Refuse(std::string(what) + " parser: field \"" + name + "\": " + why);
 }
 
 void FillDefault(std::string_view what, const FeatureDefault& value, TextField* field) {

@@ -2,6 +2,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/lod_columns.h"
 #include "readers/parsers/wrappers/wrappers.h"
@@ -123,9 +124,8 @@ class SlotParser final : public LoDColumnsParser {
     const bool open = std::any_of(field.shape.begin() + (field.shape.empty() ? 0 : 1),
                                   field.shape.end(), [](std::int64_t dim) { return dim < 1; });
     if (open) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "slot \"" + slot.name + "\" of " + ShapeToString(slot.dims) +
-                             " cannot be batched: all dimensions but the first must be known"));
+      Refuse("slot \"" + slot.name + "\" of " + ShapeToString(slot.dims) +
+             " cannot be batched: all dimensions but the first must be known");
     }
     AddTensorColumns(std::move(field), slot.lod_levels);
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/refuse.h"
 #include "base/user_call.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
@@ -142,13 +143,11 @@ class RowPlace final : public RowWriter {
 
   const FieldSpec& Field(std::size_t field) const {
     if (field < fields_.size()) return fields_[field];
-    throw Error(Status(StatusCode::kInvalidArgument, "there is no field " + std::to_string(field) +
-                                                         ": " + std::to_string(fields_.size()) +
-                                                         " are declared, numbered from 0"));
+    Refuse("there is no field " + std::to_string(field) + ": " + std::to_string(fields_.size()) +
+           " are declared, numbered from 0");
   }
   [[noreturn]] void RefuseField(std::size_t field, const std::string& why) const {
-    throw Error(Status(StatusCode::kInvalidArgument, "field " + std::to_string(field) + " (\"" +
-                                                         fields_[field].name + "\") " + why));
+    Refuse("field " + std::to_string(field) + " (\"" + fields_[field].name + "\") " + why);
   }
   void NoteWritten(std::size_t field) {
     unwritten_[field / kWordBits] &= ~(std::uint64_t{1} << (field % kWordBits));

@@ -3,6 +3,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/refuse.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/wrappers/wrappers.h"
 
@@ -14,10 +15,8 @@ std::shared_ptr<const Parser> Truncated(std::shared_ptr<const Parser> inner,
                                         const PackOptions& options) {
   (void)FindRaggedField(*inner, options.field, "Pack");
   if (inner->fields().size() != 1) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "Pack packs one field, the chain has " +
-                           std::to_string(inner->fields().size()) + ": parse \"" + options.field +
-                           "\" alone, or put a Map in front that gives it"));
+    Refuse("Pack packs one field, the chain has " + std::to_string(inner->fields().size()) +
+           ": parse \"" + options.field + "\" alone, or put a Map in front that gives it");
   }
   return MakeTruncateParser(std::move(inner), options.field,
                             static_cast<std::uint32_t>(options.length));
@@ -45,9 +44,8 @@ PackParser::PackParser(std::shared_ptr<const Parser> inner, const PackOptions& o
   FieldSpec values = inner_->fields()[0];
   values.shape[0] = length_;
   if (!ElementValue::Make(options.pad_value, values.dtype, &pad_)) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "Pack: " + std::to_string(options.pad_value) + " is no number that " +
-                           std::string(DTypeName(values.dtype)) + " holds exactly"));
+    Refuse("Pack: " + std::to_string(options.pad_value) + " is no number that " +
+           std::string(DTypeName(values.dtype)) + " holds exactly");
   }
   AddField(values);
   AddField({values.name + "_segments", DType::kInt32, {length_}});

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 #include "readers/parsers/element_value.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
@@ -41,8 +42,7 @@ class PadParser final : public Parser {
     gives_records_ = inner_->gives_records();
     const std::string lengths = fields_[field].name + "_length";
     if (!AddField({lengths, DType::kInt64, {}})) {
-      throw Error(Status(StatusCode::kInvalidArgument,
-                         "Pad: there is a field \"" + lengths + "\" already, the name of its own"));
+      Refuse("Pad: there is a field \"" + lengths + "\" already, the name of its own");
     }
     two_phase_ = true;
   }
@@ -171,9 +171,8 @@ std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
   const DType dtype = inner->fields()[number].dtype;
   ElementValue value;
   if (!ElementValue::Make(options.value, dtype, &value)) {
-    throw Error(Status(StatusCode::kInvalidArgument,
-                       "Pad: " + std::to_string(options.value) + " is no number that " +
-                           std::string(DTypeName(dtype)) + " holds exactly"));
+    Refuse("Pad: " + std::to_string(options.value) + " is no number that " +
+           std::string(DTypeName(dtype)) + " holds exactly");
   }
   return std::make_shared<PadParser>(std::move(inner), number, options, value);
 }
