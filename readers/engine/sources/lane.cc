@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/memory/arena_advice.h"
 #include "base/refusal.h"
 #include "base/user_call.h"
 
@@ -358,8 +359,7 @@ bool RecordLane::Append(std::span<const std::byte> record, BlockMemory* memory, 
   std::byte* const to = memory->Allocate(std::max<std::size_t>(1, record.size()));
   if (to == nullptr) {
     block->Deny(Status(StatusCode::kResourceExhausted,
-                       "no memory for a record of " + std::to_string(record.size()) +
-                           " bytes; raise the arena (RINGFEED_ARENA_BYTES)"));
+                       NoMemoryFor("a record of " + std::to_string(record.size()) + " bytes")));
     return false;
   }
   std::copy(record.begin(), record.end(), to);

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/memory/arena_advice.h"
 #include "base/refusal.h"
 #include "readers/engine/blocks/locate.h"
 
@@ -322,12 +323,9 @@ SlabRun StripeReader::Allocate(Block* block, std::size_t bytes) {
   SlabRun run = context_->arena->Allocate(bytes, context_->trim ? nullptr : context_->last_run);
   context_->last_run = run.data;
   if (!run) {
-    block->Deny(
-        Status(StatusCode::kResourceExhausted,
-               "no " + std::to_string(bytes) + " contiguous bytes left in the pinned arena of " +
-                   std::to_string(context_->arena->bytes()) +
-                   "; raise its size (RINGFEED_ARENA_BYTES), or lower cycle, window or batch size",
-               {file_->name(), static_cast<std::int64_t>(position_), -1}));
+    block->Deny(Status(StatusCode::kResourceExhausted,
+                       NoRunOf(bytes, *context_->arena, "cycle, window or batch size"),
+                       {file_->name(), static_cast<std::int64_t>(position_), -1}));
   }
   return run;
 }

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/memory/arena_advice.h"
 #include "base/refusal.h"
 
 namespace ringfeed {
@@ -125,10 +126,7 @@ Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string
                   {file, -1, -1});
   }
   return Status(StatusCode::kResourceExhausted,
-                "no " + std::to_string(bytes) + " contiguous bytes left in the pinned arena of " +
-                    std::to_string(context.arena->bytes()) +
-                    "; raise its size (RINGFEED_ARENA_BYTES), or lower the batch size or threads",
-                {file, -1, -1});
+                NoRunOf(bytes, *context.arena, "the batch size or threads"), {file, -1, -1});
 }
 
 UnitFetch::~UnitFetch() {

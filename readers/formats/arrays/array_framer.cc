@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/memory/arena_advice.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/format.h"
 
@@ -221,8 +222,7 @@ bool ArrayFramer::Gathered(const FrameInput& input, FrameOutput* output, FrameRe
   std::byte* to = input.memory->Allocate(std::max<std::size_t>(bytes, 1));
   if (to == nullptr) {
     failed_ = Status(StatusCode::kResourceExhausted,
-                     "no memory for an array of " + std::to_string(bytes) +
-                         " bytes; raise the arena (RINGFEED_ARENA_BYTES)",
+                     NoMemoryFor("an array of " + std::to_string(bytes) + " bytes"),
                      {options_.file, static_cast<std::int64_t>(layout_.header_bytes), 0});
     result->status = failed_;
     return true;

@@ -6,6 +6,7 @@
 #include "base/crc32.h"
 #include "base/crc32c.h"
 #include "base/little_endian.h"
+#include "base/memory/arena_advice.h"
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/compression/snappy_frames.h"
 #include "readers/formats/format.h"
@@ -423,8 +424,7 @@ std::byte* RecordIoFramer::Room(std::uint64_t bytes, FrameMemory* memory, std::s
   std::byte* const to = memory->Allocate(std::max<std::size_t>(1, bytes));
   if (to == nullptr) {
     no_memory_ = true;
-    *wrong = "no memory for a chunk of " + std::to_string(bytes) +
-             " bytes, decompressed; raise the arena (RINGFEED_ARENA_BYTES)";
+    *wrong = NoMemoryFor("a chunk of " + std::to_string(bytes) + " bytes, decompressed");
   }
   return to;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "base/memory/arena_advice.h"
 #include "readers/formats/format.h"
 #include "readers/formats/tar/tar.h"
 #include "readers/formats/tar/tar_loss.h"
@@ -323,9 +324,8 @@ FrameStep TarFramer::Emit(Call* call) {
     std::byte* const to = call->input.memory->Allocate(record.size);
     if (to == nullptr) {
       return Failed(StatusCode::kResourceExhausted,
-                    "no memory for a sample of " + std::to_string(record.size) +
-                        " bytes; raise the arena (RINGFEED_ARENA_BYTES)",
-                    begin_, call);
+                    NoMemoryFor("a sample of " + std::to_string(record.size) + " bytes"), begin_,
+                    call);
     }
     WriteTarHeader("pax_global_header", 'g', text.size(), to);
     std::memset(to + kBlock, 0, padded);
