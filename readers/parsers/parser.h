@@ -65,7 +65,9 @@ inline Status ChangedSinceLocated() {
 
 /// Turns records into fields of a batch, in one step, or in two if a field is ragged. Locate finds
 /// the fields and their lengths while the record is in the cache. Write puts them to their places
-/// once those are known. Immutable, shared by threads; a thread's own memory is its Scratch.
+/// once those are known. Immutable, shared by threads; a thread's own memory is its Scratch. A
+/// parser that changes what another one does derives from ParserDecorator, which forwards every
+/// virtual method of this class.
 class Parser {
  public:
   /// A thread's memory between calls (the order of keys in the record before, staging lines).

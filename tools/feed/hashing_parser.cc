@@ -9,12 +9,10 @@
 namespace ringfeed::tools {
 namespace {
 
-class HashingScratch : public Parser::Scratch {
- public:
+struct HashingScratch final : DecoratorScratch {
   HashingScratch(std::unique_ptr<Parser::Scratch> inner_scratch, PayloadHash kind)
-      : inner(std::move(inner_scratch)), hasher(kind) {}
+      : DecoratorScratch(std::move(inner_scratch)), hasher(kind) {}
 
-  std::unique_ptr<Parser::Scratch> inner;
   PayloadHasher hasher;
   std::vector<FieldLocation> locations;  // as the inner parser counts its fields
 };
@@ -34,14 +32,8 @@ HashedPayload PayloadHasher::Of(std::span<const std::byte> payload) {
 }
 
 HashingParser::HashingParser(std::shared_ptr<const Parser> inner, PayloadHash kind)
-    : inner_(std::move(inner)), kind_(kind) {
-  fields_ = inner_->fields();
-  for (std::size_t f = 0; inner_->has_lod() && f < fields_.size(); ++f) {
-    roles_.push_back(inner_->role(f));
-  }
+    : ParserDecorator(std::move(inner)), kind_(kind) {
   fields_.push_back({"payload_hash", kUInt8, {sizeof(HashedPayload)}});
-  gives_records_ = inner_->gives_records();
-  two_phase_ = inner_->two_phase();
 }
 
 std::unique_ptr<Parser::Scratch> HashingParser::NewScratch() const {
@@ -59,14 +51,6 @@ void HashingParser::Locate(std::span<const RecordSpan> rows, FieldLocation* loca
         std::copy_n(own->locations.data() + row * fields, fields, locations + row * (fields + 1));
     *last = {};
   }
-}
-
-std::shared_ptr<const void> HashingParser::TakeStorage(Scratch* scratch) const {
-  return inner_->TakeStorage(static_cast<HashingScratch*>(scratch)->inner.get());
-}
-
-std::uint32_t HashingParser::TakeTruncated(Scratch* scratch) const {
-  return inner_->TakeTruncated(static_cast<HashingScratch*>(scratch)->inner.get());
 }
 
 void HashingParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,

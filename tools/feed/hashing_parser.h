@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "readers/parsers/parser.h"
+#include "readers/parsers/parser_decorator.h"
 #include "ringfeed/record.h"
 #include "tools/digests.h"
 
@@ -40,20 +40,9 @@ class PayloadHasher {
 /// A parser that does what another one does and puts a HashedPayload of the record into an
 /// additional last field. So a digest of the deliveries is taken from the batches themselves,
 /// whatever the parser kept of the payload, on the threads that parse.
-class HashingParser : public Parser {
+class HashingParser : public ParserDecorator {
  public:
   HashingParser(std::shared_ptr<const Parser> inner, PayloadHash kind);
-  std::string name() const override { return inner_->name(); }
-  Status CheckElements(const FileElements& elements) const override {
-    return inner_->CheckElements(elements);
-  }
-  Refusal Explain(const RecordSpan& record, const Status& why) const override {
-    return inner_->Explain(record, why);
-  }
-  std::string HintOfFirst(const RecordSpan& record,
-                          std::span<const std::byte> before) const override {
-    return inner_->HintOfFirst(record, before);
-  }
   std::unique_ptr<Scratch> NewScratch() const override;
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
@@ -63,19 +52,13 @@ class HashingParser : public Parser {
   bool CopiesBytesOf(std::size_t field) const override {
     return field < inner_->fields().size() && inner_->CopiesBytesOf(field);
   }
-  std::span<const std::byte> BytesOf(std::size_t field, const RecordSpan& record,
-                                     const FieldLocation& at) const override {
-    return inner_->BytesOf(field, record, at);
-  }
-  std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
-  std::uint32_t TakeTruncated(Scratch* scratch) const override;
-  std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
+  /// Each payload is hashed, also if the inner parser's fields are copied elsewhere.
+  bool ReadsBytes() const override { return true; }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
 
  private:
-  std::shared_ptr<const Parser> inner_;
   PayloadHash kind_;
 };
 

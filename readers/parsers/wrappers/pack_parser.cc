@@ -32,31 +32,31 @@ constexpr std::size_t kPositions = 2;
 
 }  // namespace
 
-struct PackParser::PackScratch final : Parser::Scratch {
-  std::unique_ptr<Parser::Scratch> inner;
+struct PackParser::PackScratch final : DecoratorScratch {
+  using DecoratorScratch::DecoratorScratch;
+
   std::vector<FieldLocation> locations;
 };
 
 PackParser::PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options)
-    : inner_(Truncated(std::move(inner), options)),
+    : ParserDecorator(Truncated(std::move(inner), options)),
       length_(static_cast<std::uint32_t>(options.length)),
       unit_bytes_(inner_->fields()[0].unit_bytes()) {
-  FieldSpec values = inner_->fields()[0];
+  FieldSpec& values = fields_[0];
   values.shape[0] = length_;
   if (!ElementValue::Make(options.pad_value, values.dtype, &pad_)) {
     Refuse("Pack: " + std::to_string(options.pad_value) + " is no number that " +
            std::string(DTypeName(values.dtype)) + " holds exactly");
   }
-  AddField(values);
-  AddField({values.name + "_segments", DType::kInt32, {length_}});
-  AddField({values.name + "_positions", DType::kInt32, {length_}});
+  roles_.clear();  // a packed row has no levels
+  const std::string name = values.name;
+  AddField({name + "_segments", DType::kInt32, {length_}});
+  AddField({name + "_positions", DType::kInt32, {length_}});
   two_phase_ = true;
 }
 
 std::unique_ptr<Parser::Scratch> PackParser::NewScratch() const {
-  auto scratch = std::make_unique<PackScratch>();
-  scratch->inner = inner_->NewScratch();
-  return scratch;
+  return std::make_unique<PackScratch>(inner_->NewScratch());
 }
 
 void PackParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations,
@@ -67,14 +67,6 @@ void PackParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locatio
   for (std::size_t row = 0; row < rows.size(); ++row) {
     locations[row * fields_.size()] = own->locations[row];
   }
-}
-
-std::shared_ptr<const void> PackParser::TakeStorage(Scratch* scratch) const {
-  return inner_->TakeStorage(static_cast<PackScratch*>(scratch)->inner.get());
-}
-
-std::uint32_t PackParser::TakeTruncated(Scratch* scratch) const {
-  return inner_->TakeTruncated(static_cast<PackScratch*>(scratch)->inner.get());
 }
 
 void PackParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,

@@ -10,24 +10,26 @@
 #include "readers/parsers/element_value.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/parser_decorator.h"
 #include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 
 namespace {
 
-struct PadScratch final : Parser::Scratch {
-  std::unique_ptr<Parser::Scratch> inner;
+struct PadScratch final : DecoratorScratch {
+  using DecoratorScratch::DecoratorScratch;
+
   std::vector<FieldLocation> locations;  // of the inner parser's fields alone
   std::vector<ColumnTarget> targets;
 };
 
 /// The last field's location is that of the padded field, as the inner parser made it.
-class PadParser final : public Parser {
+class PadParser final : public ParserDecorator {
  public:
   PadParser(std::shared_ptr<const Parser> inner, std::size_t field, const PadOptions& options,
             const ElementValue& value)
-      : inner_(std::move(inner)),
+      : ParserDecorator(std::move(inner)),
         inner_fields_(inner_->fields().size()),
         field_(field),
         length_(options.length),
@@ -35,11 +37,7 @@ class PadParser final : public Parser {
         value_(value),
         row_targets_(inner_->fields()),
         unit_bytes_(inner_->fields()[field].unit_bytes()) {
-    fields_ = inner_->fields();
     if (length_ != 0) fields_[field].shape[0] = static_cast<std::int64_t>(length_);
-    for (std::size_t f = 0; f < inner_fields_; ++f) roles_.push_back(inner_->role(f));
-    if (!inner_->has_lod()) roles_.clear();
-    gives_records_ = inner_->gives_records();
     const std::string lengths = fields_[field].name + "_length";
     if (!AddField({lengths, DType::kInt64, {}})) {
       Refuse("Pad: there is a field \"" + lengths + "\" already, the name of its own");
@@ -47,35 +45,21 @@ class PadParser final : public Parser {
     two_phase_ = true;
   }
 
-  std::string name() const override { return inner_->name(); }
-  std::string function_name() const override { return inner_->function_name(); }
-  Status CheckElements(const FileElements& elements) const override {
-    return inner_->CheckElements(elements);
-  }
-  Refusal Explain(const RecordSpan& record, const Status& why) const override {
-    return inner_->Explain(record, why);
-  }
-  std::string HintOfFirst(const RecordSpan& record,
-                          std::span<const std::byte> before) const override {
-    return inner_->HintOfFirst(record, before);
-  }
-  std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
   std::unique_ptr<Scratch> NewScratch() const override {
-    auto scratch = std::make_unique<PadScratch>();
-    scratch->inner = inner_->NewScratch();
-    return scratch;
+    return std::make_unique<PadScratch>(inner_->NewScratch());
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
   bool Cut(std::size_t field, std::uint32_t units, FieldLocation* location) const override {
     return field != field_ && inner_->Cut(field, units, location);
   }
-  std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
-    return inner_->TakeStorage(static_cast<PadScratch*>(scratch)->inner.get());
+  /// Rows are written one by one, each with its padding: a row's bytes may not be left out.
+  bool CopiesBytesOf(std::size_t /*field*/) const override { return false; }
+  std::span<const std::byte> BytesOf(std::size_t /*field*/, const RecordSpan& /*record*/,
+                                     const FieldLocation& /*location*/) const override {
+    return {};
   }
-  std::uint32_t TakeTruncated(Scratch* scratch) const override {
-    return inner_->TakeTruncated(static_cast<PadScratch*>(scratch)->inner.get());
-  }
+  bool ReadsBytes() const override { return true; }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -86,7 +70,6 @@ class PadParser final : public Parser {
                 std::span<const ColumnTarget> targets, std::size_t row, PadScratch* scratch,
                 std::vector<RowFailure>* failures) const;
 
-  const std::shared_ptr<const Parser> inner_;
   const std::size_t inner_fields_;
   const std::size_t field_;
   const std::size_t length_;

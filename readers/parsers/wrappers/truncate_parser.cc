@@ -6,6 +6,7 @@
 
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/parser_decorator.h"
 #include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
@@ -19,8 +20,9 @@ constexpr std::uint32_t kFormAside = ~std::uint32_t{0};
 /// Locations as the inner parser made them: they never move.
 using Wholes = std::deque<FieldLocation>;
 
-struct TruncateScratch final : Parser::Scratch {
-  std::unique_ptr<Parser::Scratch> inner;
+struct TruncateScratch final : DecoratorScratch {
+  using DecoratorScratch::DecoratorScratch;
+
   std::shared_ptr<Wholes> wholes;
   std::uint32_t truncated = 0;
   std::vector<FieldLocation> row;
@@ -28,38 +30,19 @@ struct TruncateScratch final : Parser::Scratch {
   std::vector<std::byte> values;  // of the row that is written to another place
 };
 
-class TruncateParser final : public Parser {
+class TruncateParser final : public ParserDecorator {
  public:
   TruncateParser(std::shared_ptr<const Parser> inner, std::size_t field, std::uint32_t length)
-      : inner_(std::move(inner)),
+      : ParserDecorator(std::move(inner)),
         field_(field),
         length_(length),
         row_targets_(inner_->fields()),
         unit_bytes_(inner_->fields()[field].unit_bytes()) {
-    fields_ = inner_->fields();
-    for (std::size_t f = 0; f < fields_.size(); ++f) roles_.push_back(inner_->role(f));
-    if (!inner_->has_lod()) roles_.clear();
-    gives_records_ = inner_->gives_records();
     two_phase_ = true;
   }
 
-  std::string name() const override { return inner_->name(); }
-  std::string function_name() const override { return inner_->function_name(); }
-  Status CheckElements(const FileElements& elements) const override {
-    return inner_->CheckElements(elements);
-  }
-  Refusal Explain(const RecordSpan& record, const Status& why) const override {
-    return inner_->Explain(record, why);
-  }
-  std::string HintOfFirst(const RecordSpan& record,
-                          std::span<const std::byte> before) const override {
-    return inner_->HintOfFirst(record, before);
-  }
-  std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
   std::unique_ptr<Scratch> NewScratch() const override {
-    auto scratch = std::make_unique<TruncateScratch>();
-    scratch->inner = inner_->NewScratch();
-    return scratch;
+    return std::make_unique<TruncateScratch>(inner_->NewScratch());
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
@@ -70,12 +53,13 @@ class TruncateParser final : public Parser {
     location->units = units;
     return true;
   }
-  bool CopiesBytesOf(std::size_t field) const override { return inner_->CopiesBytesOf(field); }
   std::span<const std::byte> BytesOf(std::size_t field, const RecordSpan& record,
                                      const FieldLocation& at) const override {
     if (field == field_ && at.form == kFormAside) return {};
     return inner_->BytesOf(field, record, at);
   }
+  /// A row that is put aside is written here, before its beginning is copied.
+  bool ReadsBytes() const override { return true; }
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
   std::uint32_t TakeTruncated(Scratch* scratch) const override {
     auto* own = static_cast<TruncateScratch*>(scratch);
@@ -96,7 +80,6 @@ class TruncateParser final : public Parser {
                   std::span<const ColumnTarget> targets, std::size_t row, TruncateScratch* scratch,
                   std::vector<RowFailure>* failures) const;
 
-  const std::shared_ptr<const Parser> inner_;
   const std::size_t field_;
   const std::uint32_t length_;
   const RowTargets row_targets_;

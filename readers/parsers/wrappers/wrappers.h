@@ -8,6 +8,7 @@
 
 #include "readers/parsers/element_value.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/parser_decorator.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/slot.h"
@@ -50,29 +51,27 @@ std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
 /// Writes the rows of a parser with one ragged field into rows of a fixed length, several one after
 /// the other, with what tells them apart. Takes the beginning of longer rows. Each byte of a packed
 /// row is written once.
-class PackParser final : public Parser {
+class PackParser final : public ParserDecorator {
  public:
   /// `inner` has that field alone. Throws Error if it does not, or if its type does not hold the
   /// pad value.
   PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options);
 
-  std::string name() const override { return inner_->name(); }
-  std::string function_name() const override { return inner_->function_name(); }
-  Status CheckElements(const FileElements& elements) const override {
-    return inner_->CheckElements(elements);
-  }
-  Refusal Explain(const RecordSpan& record, const Status& why) const override {
-    return inner_->Explain(record, why);
-  }
-  std::string HintOfFirst(const RecordSpan& record,
-                          std::span<const std::byte> before) const override {
-    return inner_->HintOfFirst(record, before);
-  }
   std::unique_ptr<Scratch> NewScratch() const override;
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override;
-  std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override;
-  std::uint32_t TakeTruncated(Scratch* scratch) const override;
+  /// No field of it is ragged.
+  bool Cut(std::size_t /*field*/, std::uint32_t /*units*/,
+           FieldLocation* /*location*/) const override {
+    return false;
+  }
+  /// A row has several records' bytes, and what fills it up.
+  bool CopiesBytesOf(std::size_t /*field*/) const override { return false; }
+  std::span<const std::byte> BytesOf(std::size_t /*field*/, const RecordSpan& /*record*/,
+                                     const FieldLocation& /*location*/) const override {
+    return {};
+  }
+  bool ReadsBytes() const override { return true; }
   /// Each record in a row of its own.
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
@@ -96,7 +95,6 @@ class PackParser final : public Parser {
  private:
   struct PackScratch;
 
-  const std::shared_ptr<const Parser> inner_;
   const std::uint32_t length_;
   const std::size_t unit_bytes_;
   ElementValue pad_;
