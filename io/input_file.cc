@@ -74,6 +74,12 @@ bool DisableDirect(int descriptor) {
   return fcntl(descriptor, F_SETFL, flags & ~O_DIRECT) == 0;
 }
 
+/// How a file is read through its descriptor.
+struct ReadManner {
+  std::uint32_t alignment = 1;  ///< of offsets, sizes and memory
+  bool cached = false;          ///< through the page cache: see InputFile
+};
+
 /// A file that is read through its descriptor.
 class DescriptorInput : public InputFile {
  public:
@@ -89,10 +95,10 @@ class DescriptorInput : public InputFile {
     close(descriptor_);
   }
 
-  void Choose(IoChoice choice, std::uint32_t alignment, bool cached = false) {
+  void Choose(IoChoice choice, ReadManner manner) {
     choice_ = std::move(choice);
-    alignment_ = alignment;
-    cached_ = cached;
+    alignment_ = manner.alignment;
+    cached_ = manner.cached;
   }
 
   bool LeaveDirect() override {
@@ -265,7 +271,7 @@ class Opening {
   OpenInputResult ChooseUring();
   OpenInputResult ChooseMapped();
   OpenInputResult Mapped(std::string reason);
-  OpenInputResult Inline(std::string reason, bool cached = false);
+  OpenInputResult Inline(std::string reason, ReadManner manner = {});
   OpenInputResult Cold(IoPath path, std::string reason);
   OpenInputResult Loaded();
 
@@ -316,14 +322,14 @@ OpenInputResult Opening::Cached(std::uint64_t* loads) {
   }
   if (options_.path == IoPath::kUring) {
     std::unique_ptr<DescriptorInput> file = HandOver();
-    file->Choose({name_, IoPath::kUring, false, false, reason}, 1, true);
+    file->Choose({.file = name_, .path = IoPath::kUring, .reason = reason}, {.cached = true});
     return {{}, std::move(file)};
   }
   const bool is_read = options_.path == IoPath::kAuto && !options_.may_map;
-  if (is_read || options_.path == IoPath::kPread) return Inline(reason, true);
+  if (is_read || options_.path == IoPath::kPread) return Inline(reason, {.cached = true});
   OpenInputResult mapped = Mapped(reason);
   if (mapped.status.ok()) return mapped;
-  return Inline(reason + "; " + mapped.status.message(), true);
+  return Inline(reason + "; " + mapped.status.message(), {.cached = true});
 }
 
 OpenInputResult Opening::ChooseAuto(const OpenRules& rules) {
@@ -378,13 +384,16 @@ OpenInputResult Opening::Mapped(std::string reason) {
     if (mapping == nullptr) return {status.WithPlace({name_, -1, -1}), nullptr};
   }
   auto file = std::make_unique<MappedInput>(name_, FileState::Of(stat_), std::move(mapping));
-  file->Choose({name_, IoPath::kMmap, false, true, std::move(reason)});
+  file->Choose(
+      {.file = name_, .path = IoPath::kMmap, .resident = true, .reason = std::move(reason)});
   return {{}, std::move(file)};
 }
 
-OpenInputResult Opening::Inline(std::string reason, bool cached) {
+OpenInputResult Opening::Inline(std::string reason, ReadManner manner) {
   std::unique_ptr<DescriptorInput> file = HandOver();
-  file->Choose({name_, IoPath::kPread, false, true, std::move(reason)}, 1, cached);
+  file->Choose(
+      {.file = name_, .path = IoPath::kPread, .resident = true, .reason = std::move(reason)},
+      manner);
   return {{}, std::move(file)};
 }
 
@@ -393,9 +402,10 @@ OpenInputResult Opening::Loaded() {
   posix_fadvise(descriptor_, 0, 0, POSIX_FADV_RANDOM);
   auto file = std::make_unique<LoadedInput>(name_, FileState::Of(stat_),
                                             std::exchange(descriptor_, -1), options_.retries);
-  file->Choose({name_, IoPath::kPread, false, false,
-                "cold, and will be read again: through the page cache, inline"},
-               1);
+  file->Choose({.file = name_,
+                .path = IoPath::kPread,
+                .reason = "cold, and will be read again: through the page cache, inline"},
+               {});
   return {{}, std::move(file)};
 }
 
@@ -405,7 +415,8 @@ OpenInputResult Opening::Cold(IoPath path, std::string reason) {
   if (options_.direct) alignment = EnableDirect(descriptor_, &why_buffered);
   reason += alignment > 0 ? ", O_DIRECT" : ", buffered (O_DIRECT: " + why_buffered + ")";
   std::unique_ptr<DescriptorInput> file = HandOver();
-  file->Choose({name_, path, alignment > 0, false, std::move(reason)}, std::max(1u, alignment));
+  file->Choose({.file = name_, .path = path, .direct = alignment > 0, .reason = std::move(reason)},
+               {.alignment = std::max(1u, alignment)});
   return {{}, std::move(file)};
 }
 

@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.pb.h>
 
 #include <array>
+#include <cstdint>
 #include <string_view>
 
 #include "base/refuse.h"
@@ -21,7 +22,7 @@ constexpr std::string_view kPackage = "ringfeed.program";
 /// This message has the readers' messages inside, so their names are none of the language.
 constexpr std::string_view kReaders = "Reader";
 
-enum class Often : bool { kOnce, kRepeated };
+enum class Often : std::uint8_t { kOnce, kRepeated };
 /// A field of a message; `type` is int64, double, bool, string or a message of the language.
 struct Field {
   std::string_view message;

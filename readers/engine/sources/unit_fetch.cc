@@ -1,6 +1,7 @@
 #include "readers/engine/sources/unit_fetch.h"
 
 #include <algorithm>
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -213,14 +214,15 @@ std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
   return needed->units.size();
 }
 
-std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, bool cached, std::size_t count,
+std::size_t UnitFetch::MergeSome(LaneFiles* files, const ReadAlike& alike, std::size_t count,
                                  std::size_t at) {
   std::vector<NeededRange> ranges;
-  MergeRule rule{1, by_engine && !cached ? kEngineGap : kInlineGap, cached};
+  MergeRule rule{.gap = alike.by_engine && !alike.cached ? kEngineGap : kInlineGap,
+                 .thrifty = alike.cached};
   for (const NeededRange& range : wanted_) {
     const LaneFile& file = *files->Use(range.file);
-    if (range.owner >= count || (file.engine != nullptr) != by_engine ||
-        file.open->cached() != cached) {
+    if (range.owner >= count || (file.engine != nullptr) != alike.by_engine ||
+        file.open->cached() != alike.cached) {
       continue;
     }
     ranges.push_back(range);
@@ -243,13 +245,19 @@ std::size_t UnitFetch::MergeSome(LaneFiles* files, bool by_engine, bool cached, 
 }
 
 std::size_t UnitFetch::Merge(LaneFiles* files, std::size_t count) {
+  // The reads of engines come first: they are counted.
+  constexpr std::array<ReadAlike, 4> kAlike = {{{.by_engine = true, .cached = false},
+                                                {.by_engine = true, .cached = true},
+                                                {.by_engine = false, .cached = false},
+                                                {.by_engine = false, .cached = true}}};
   reads_.clear();
   ranges_.clear();
-  std::size_t bytes = MergeSome(files, true, false, count, 0);
-  bytes = MergeSome(files, true, true, count, bytes);
-  engine_reads_ = reads_.size();
-  bytes = MergeSome(files, false, false, count, bytes);
-  return MergeSome(files, false, true, count, bytes);
+  std::size_t bytes = 0;
+  for (const ReadAlike& alike : kAlike) {
+    bytes = MergeSome(files, alike, count, bytes);
+    if (alike.by_engine) engine_reads_ = reads_.size();
+  }
+  return bytes;
 }
 
 void UnitFetch::Plan(LaneFiles* files, NeededUnits* needed) {

@@ -123,12 +123,19 @@ class UnitFetch {
   std::vector<SlabRun> TakeRuns();
 
  private:
+  /// Files whose reads are merged together.
+  struct ReadAlike {
+    bool by_engine = false;  ///< not inline
+    bool cached = false;     ///< through the page cache
+  };
+
   bool Check(const LaneFile& file, NeededUnit* unit, NeededUnits* needed) const;
   /// Checks units until a part is full; returns how many. Notes what must be read.
   std::size_t Choose(LaneFiles* files, NeededUnits* needed);
   /// Makes reads for the first `count` units; returns the memory that they take.
   std::size_t Merge(LaneFiles* files, std::size_t count);
-  std::size_t MergeSome(LaneFiles* files, bool by_engine, bool cached, std::size_t count,
+  /// The same for files that are read alike, in memory from `at` on; returns where it ends.
+  std::size_t MergeSome(LaneFiles* files, const ReadAlike& alike, std::size_t count,
                         std::size_t at);
   /// Whether a file of these reads is read in another way from now on.
   bool MovesToCache(LaneFiles* files) const;
