@@ -182,7 +182,8 @@ class BorderRuns:
         listed = bool((report or {}).get("damaged")) or (report or {}).get("damaged_records", 0) > 0
         if fault in REFUSALS and listed:
             self.fault(f"{fault}: what the system refuses is called damage", process)
-        plain = self.configuration["compression"] == "none"  # others are never read by it
+        # Compressed files are never read by it.
+        plain = any(file.compression == "none" for file in self.made)
         forced = fault == "no uring" and self.configuration["io"] == "uring" and plain
         forced = forced or fault == "no mapping" and self.configuration["io"] == "mmap"
         if fault in MENDED + ("no uring",) and not forced and process.returncode != 0:

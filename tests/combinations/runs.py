@@ -621,13 +621,15 @@ class Run(border.BorderRuns):
         paths = self.paths + [path[:-3] + "bin" for path in self.paths if path.endswith(".idx")]
         stored = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
         times = max(1, report["passes_ended"]) + (0 if self.configuration["index"] == "kept" else 2)
-        # Of passes without end small files are read ahead for more than one of them.
-        times += 2 if self.configuration["passes"] == 0 else 0
+        # Of passes without end, files that are smaller than a stripe are read ahead many times: each thread has
+        # room for two stripes, whatever is in them.
+        endless = self.configuration["passes"] == 0
+        ahead = 2 * (self.configuration["threads"] or 2) * self.configuration["stripe"] if endless else 0
         # By number a chunk is read for each of its records, where it is not mapped.
         times *= files.MOST_OF_A_CHUNK if self.configuration["format"] == "recordio" else 1
         # What was read of a file is let go of with it, where few can be open.
         reopens = self.configuration["descriptors"] == "few" and len(self.made) > FEW_DESCRIPTORS
-        if report["read_bytes"] > MOST_READS * stored * times + FREE_READS_BYTES and not reopens:
+        if report["read_bytes"] > MOST_READS * stored * times + ahead + FREE_READS_BYTES and not reopens:
             self.fault(f"reads {report['read_bytes']} bytes of files of {stored}", process)
         if self.configuration["drop"] == "drop":  # what is filled and dropped takes its memory, too
             sizes.append(sum(len(payload) for file in self.made for payload in file.good()))
