@@ -158,9 +158,10 @@ class Consumer {
         !held_.empty() && may_be_refused_) {
       // It goes on once something is let go.
       ++refusals_;
-      // What others hold takes a while to be told.
+      // A refusal takes a while if others hold something, and half a second at a feed.
       constexpr std::uint64_t kMostSlow = 4;
-      const bool slow = c_.Is(Option::kReader, "turns") || c_.Is(Option::kWrap, "held");
+      const bool slow = c_.Is(Option::kReader, "turns") || c_.Is(Option::kWrap, "held") ||
+                        !c_.Is(Option::kFeed, "none");
       if (slow && refusals_ >= kMostSlow) hold_ = 0;
       return LetGo(held_.size() > 2 ? held_.size() / 2 : 0);
     }
