@@ -129,6 +129,19 @@ TEST_F(BatchTest, DroppedRestsThatOutgrewTheirSlotsLeaveNothingBehind) {
   }
 }
 
+TEST_F(BatchTest, PassesThatOnlyDropTheirRestsFailIfThereAreMoreThanAnyoneCanWaitFor) {
+  const std::string file = MakeFile(std::vector<std::size_t>(10, 9));
+  const auto passes = [&](std::uint64_t count) {
+    return Drain(MultiPass(Batch(Parse(OpenFiles({file}, InFileOrder()), RawParser()),
+                                 {.size = 100, .drop_remainder = true}),
+                           count));
+  };
+  const Drained many = passes(std::uint64_t{1} << 63);
+  EXPECT_EQ(many.end, ReadResult::kFailed);
+  EXPECT_EQ(many.status.code(), StatusCode::kInvalidArgument) << many.status.ToString();
+  EXPECT_EQ(passes(20).end, ReadResult::kEnd);
+}
+
 TEST_F(BatchTest, ABatchLargerThanTheDataTakesNoMoreThanItsShareOfTheArena) {
   const std::string file = MakeFile(std::vector<std::size_t>(3, 100'000));
   Reader reader = Batches(OpenFiles({file}, InFileOrder()), 100'000);

@@ -62,7 +62,7 @@ std::string ExecutionPlan::WhySumsAreFramed() const {
   }
   if (batch.pad) return "batches are padded where records are missing";
   if (options.max_damaged != ~std::uint64_t{0}) return "max_damaged counts as records are read";
-  if (passes == 0 && batch.drop_remainder) return "passes are without end, and rests are dropped";
+  if (is_endless() && batch.drop_remainder) return "passes are without end, and rests are dropped";
   return {};
 }
 

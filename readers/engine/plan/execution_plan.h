@@ -91,6 +91,7 @@ inline constexpr const char* kMaskName = "mask";
 /// them, the form in which they are delivered. LowerChain makes it of the nodes that a user builds.
 struct ExecutionPlan {
   using Stage = OrderStage;
+  static constexpr std::uint64_t kMostPassesThatEnd = std::uint64_t{1} << 20;
 
   SourceNode source;
   std::uint64_t passes = 1;   ///< over the source; 0: without end
@@ -137,6 +138,8 @@ struct ExecutionPlan {
   /// Of the order of files and of the shuffles, in the chain's order.
   std::vector<std::uint64_t> Seeds() const;
   bool rewindable() const { return source.streams.empty(); }
+  /// Whether passes that deliver nothing would go on for ever, or for years: then they fail.
+  bool is_endless() const { return passes == 0 || passes > kMostPassesThatEnd; }
   /// Instances that leave as they came.
   bool passes_instances() const { return parser == nullptr && !source.slots.empty(); }
   /// What one read delivers.

@@ -262,7 +262,7 @@ void Planner::EndPass() {
 }
 
 Status Planner::WhyPassesAreVain() {
-  if (plan_.passes != 0) return {};
+  if (!plan_.is_endless() || IsLikeAllPasses()) return {};
   const bool is_vain = BringsNothing();
   if (!pass_.is_whole) return {};
   const Rank& rank = plan_.batch.rank;
