@@ -132,22 +132,26 @@ TEST_P(BackendConformance, ABatchOutlivesTheListOfItsPieces) {
 TEST_P(BackendConformance, ACopyAcrossRegistrationsIsRefusedAndTheDeviceStaysUsable) {
   constexpr std::size_t kHalf = 8192;
   MeanWrongUse();
-  AlignedBuffer buffer(2 * kHalf, kBefore);
-  ASSERT_TRUE(Ok(backend().RegisterHost(buffer.data(), kHalf)));
-  ASSERT_TRUE(Ok(backend().RegisterHost(buffer.data() + kHalf, kHalf)));
+  constexpr std::size_t kOnePage = 4096;
+  AlignedBuffer buffer(2 * kHalf + kOnePage, kBefore);
+  // A backend may cut copies at multiples of a piece, which is a power of two: the border is at an
+  // odd page, so that it is none of these.
+  const bool odd = reinterpret_cast<std::uintptr_t>(buffer.data()) / kOnePage % 2 != 0;
+  std::byte* const host = buffer.data() + (odd ? 0 : kOnePage);
+  ASSERT_TRUE(Ok(backend().RegisterHost(host, kHalf)));
+  ASSERT_TRUE(Ok(backend().RegisterHost(host + kHalf, kHalf)));
   const DeviceStream stream = NewStream();
   std::byte* device = NewFilledDevice(2 * kHalf, std::byte{1});
   EXPECT_TRUE(FailsWith(StatusCode::kInvalidArgument,
-                        backend().CopyToDevice(stream, device, buffer.data(), 2 * kHalf)));
-  EXPECT_TRUE(
-      FailsWith(StatusCode::kInvalidArgument,
-                backend().CopyToHost(stream, buffer.data() + 100, device, 2 * kHalf - 200)));
-  ASSERT_TRUE(Ok(backend().CopyToDevice(stream, device, buffer.data(), kHalf)));
+                        backend().CopyToDevice(stream, device, host, 2 * kHalf)));
+  EXPECT_TRUE(FailsWith(StatusCode::kInvalidArgument,
+                        backend().CopyToHost(stream, host + 100, device, 2 * kHalf - 200)));
+  ASSERT_TRUE(Ok(backend().CopyToDevice(stream, device, host, kHalf)));
   const std::vector<std::byte> all = ReadBack(stream, device, 2 * kHalf);
   EXPECT_TRUE(AreAll(std::span(all).first(kHalf), kBefore));
   EXPECT_TRUE(AreAll(std::span(all).last(kHalf), std::byte{1}));
-  EXPECT_TRUE(Ok(backend().UnregisterHost(buffer.data())));
-  EXPECT_TRUE(Ok(backend().UnregisterHost(buffer.data() + kHalf)));
+  EXPECT_TRUE(Ok(backend().UnregisterHost(host)));
+  EXPECT_TRUE(Ok(backend().UnregisterHost(host + kHalf)));
 }
 
 TEST_P(BackendConformance, NoBytesAreNoWork) {
