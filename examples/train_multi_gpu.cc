@@ -80,7 +80,7 @@ std::unique_ptr<mlp::Kernels> KernelsOf(const std::shared_ptr<rf::DeviceBackend>
     return mlp::KernelsOnHost(std::move(emulated));
   }
 #if RINGFEED_WITH_CUDA
-  if (backend->name() == "cuda") return mlp::KernelsOnCuda();
+  if (backend->type() == rf::DeviceType::kCuda) return mlp::KernelsOnCuda();
 #endif
   Refuse("there is no network for devices of kind " + std::string(backend->name()));
 }

@@ -158,7 +158,8 @@ class Walk:
         devices = ["--devices", "emu:2", "--step-ms", "20", "--no-digest"]
         self.run("ringfeed", "feed", *self.files(), *CHAIN, *devices, "--trace", "trace.json")
         self.run("ringfeed", "trace", "trace.json", "--out", "all.json")
-        return f"{len(json.loads(Path('all.json').read_text())['traceEvents']):,} events for Perfetto"
+        events = json.loads(Path("all.json").read_text())["traceEvents"]
+        return f"{len(events):,} events for Perfetto"
 
     def move(self) -> str:
         runner = self._project / "tests" / "python" / "page_programs.py"
