@@ -11,14 +11,12 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
-#include <system_error>
 #include <utility>
 
 #include "base/live/watching.h"
 #include "base/machine/numa.h"
-#include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
-#include "base/process_number.h"
+#include "base/machine/thread_start.h"
 #include "base/refuse.h"
 #include "base/user_call.h"
 #include "queue/lock_until.h"
@@ -77,7 +75,7 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
                                           const FeedDriveOptions& drive) {
   // In a child of fork it stays: its end would wait for threads that are the parent's.
   const auto end = [](FeedCore* core) {
-    if (!core->IsOfParent()) delete core;
+    if (!core->user_.IsParent()) delete core;
   };
   std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive), end);
   const bool watched = IsWatched();
@@ -116,33 +114,23 @@ FeedCore::~FeedCore() {
   }
 }
 
-bool FeedCore::IsOfParent() const {
-  const std::uint64_t process = used_in_.load(std::memory_order_relaxed);
-  return process != 0 && process != ProcessNumber();
-}
-
 void FeedCore::RefuseInChild() const {
-  if (IsOfParent()) throw Error(Forked());
-}
-
-void FeedCore::NoteUse() {
-  if (used_in_.load(std::memory_order_relaxed) != 0) return;
-  used_in_.store(ProcessNumber(), std::memory_order_relaxed);
+  if (user_.IsParent()) throw Error(Forked());
 }
 
 void FeedCore::StartThreads() {
   if (!threaded_) return;
-  NoteUse();
-  const SignalsBlocked blocked;
+  user_.Note();
+  const std::string who = "the feed's threads";
   try {
     for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
-      threads_.emplace_back([this, lane](const std::stop_token& stop) { FeedLoop(lane, stop); });
+      threads_.push_back(
+          StartThread(who, [this, lane](const std::stop_token& stop) { FeedLoop(lane, stop); }));
     }
-    threads_.emplace_back([this](const std::stop_token& stop) { ReadLoop(stop); });
-  } catch (const std::system_error& error) {
+    threads_.push_back(StartThread(who, [this](const std::stop_token& stop) { ReadLoop(stop); }));
+  } catch (...) {
     StopThreads(Closed());
-    Refuse(StatusCode::kResourceExhausted, std::string("the feed's threads cannot start: ") +
-                                               error.what() + "; raise the limit (ulimit -u)");
+    throw;
   }
 }
 
@@ -369,11 +357,11 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
 ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* status,
                              Deadline deadline, const std::stop_token& stop) {
   lease->Release();
-  if (IsOfParent()) {
+  if (user_.IsParent()) {
     *status = Forked();
     return ReadResult::kFailed;
   }
-  NoteUse();
+  user_.Note();
   if (lane >= lanes_.size()) {
     *status = Status(StatusCode::kInvalidArgument, "the feed has " + std::to_string(lanes_.size()) +
                                                        " devices; there is no number " +
@@ -432,7 +420,7 @@ void FeedCore::Count(const DeviceLease& lease, const FeedItem& item) {
 
 ReadResult FeedCore::TryNext(DeviceLease* lease, Status* status, Deadline deadline) {
   lease->Release();
-  if (IsOfParent()) {
+  if (user_.IsParent()) {
     *status = Forked();
     return ReadResult::kFailed;
   }
@@ -482,7 +470,7 @@ void FeedCore::NoteUser(DeviceLane::Slot* slot) const {
 }
 
 void FeedCore::Release(const DeviceLease& lease) noexcept {
-  if (IsOfParent()) return;
+  if (user_.IsParent()) return;
   DeviceLane& lane = *lanes_[lease.lane_];
   if (!IsStale(lease, lane.slot(lease.slot_))) lane.Release(lease.slot_);
 }
@@ -573,7 +561,7 @@ void FeedCore::LetGoOfSupplied() {
 }
 
 Status FeedCore::Close() {
-  if (IsOfParent()) return Forked();
+  if (user_.IsParent()) return Forked();
   const std::lock_guard lock(close_mutex_);
   if (std::exchange(closed_, true)) return {};
   StopThreads(Closed());
@@ -605,7 +593,7 @@ Status FeedCore::Close() {
 }
 
 void FeedCore::Abandon() {
-  if (IsOfParent()) return;
+  if (user_.IsParent()) return;
   (void)Close();
   supply_.reset();
 }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/owner_process.h"
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/device_lane.h"
 #include "gpu/feed/distributor.h"
@@ -99,8 +100,6 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
            const FeedDriveOptions& drive);
 
-  bool IsOfParent() const;
-  void NoteUse();
   void OpenLanes();
   /// With the facts about reads into the device's memory.
   DeviceFeedStats StatsOf(const DeviceLane& lane) const;
@@ -152,8 +151,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
     if (act_as_) act_as_(actor);
   }
 
-  /// The process that has its threads, or does their work (ProcessNumber); 0: none yet.
-  std::atomic<std::uint64_t> used_in_{0};
+  /// Has its threads, or does their work.
+  OwnerProcess user_;
   const FeedOptions options_;
   const bool simulated_;
   const bool threaded_;

@@ -57,16 +57,11 @@ bool GraphNode::IsOnDevice() const {
 
 GraphNode::~GraphNode() {
   // Its end would wait for its threads, which this process does not have.
-  if (IsOfParent()) new std::shared_ptr<ReaderSession>(std::move(session_));
-}
-
-bool GraphNode::IsOfParent() const {
-  const std::uint64_t process = read_in_.load(std::memory_order_relaxed);
-  return process != 0 && process != ProcessNumber();
+  if (reads_.IsParent()) new std::shared_ptr<ReaderSession>(std::move(session_));
 }
 
 void GraphNode::RefuseInChild() const {
-  if (!IsOfParent()) return;
+  if (!reads_.IsParent()) return;
   Refuse(
       "this process was forked after the reader was read, and the reader's threads are its "
       "parent's: open the files again here");

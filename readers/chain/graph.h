@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -9,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "base/process_number.h"
+#include "base/owner_process.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
@@ -83,11 +82,7 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::shared_ptr<ReaderSession> InnerSession();
 
   /// Its session is about to be read: the threads that the read starts belong to this process.
-  void NoteRead() {
-    const std::uint64_t process = ProcessNumber();
-    if (read_in_.load(std::memory_order_relaxed) == process) return;
-    read_in_.store(process, std::memory_order_relaxed);
-  }
+  void NoteRead() { reads_.Note(); }
   /// Throws Error if it was read before the process was forked.
   void RefuseInChild() const;
 
@@ -118,7 +113,6 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   /// All nodes that are connected with this one, each after its input.
   Nodes Graph();
   std::shared_ptr<ReaderSession> StartedSession() const;
-  bool IsOfParent() const;
   /// Those of the whole graph, each after those that it reads. Throws Error if they cannot start
   /// again.
   std::vector<std::shared_ptr<ReaderSession>> SessionsToStartAgain();
@@ -128,9 +122,9 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   /// Of the top node: held while its graph's sessions start again. Two threads that pause the ends
   /// of one graph would wait for each other. A reader inside another may start again meanwhile.
   std::recursive_mutex reinit_mutex_;
-  /// The process that reads it (ProcessNumber); 0: none yet. Checked before any lock is taken:
-  /// after a fork, a thread of the parent may have held the lock.
-  std::atomic<std::uint64_t> read_in_{0};
+  /// The process that reads it. Checked before any lock is taken: after a fork, a thread of the
+  /// parent may have held the lock.
+  OwnerProcess reads_;
   mutable std::mutex mutex_;  ///< guards what follows
   std::vector<std::weak_ptr<GraphNode>> consumers_;
   bool retired_ = false;

@@ -252,17 +252,17 @@ void Planner::EndPass() {
   input_.stages->first()->OnPassEnd();
   if (const Status wrong = CheckSums(passes_seen); !wrong.ok()) Finish(wrong);
   turns_.StartPass();
-  if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
-    Finish(input_.judge->EndOr(vain));
-  } else if (IsLikeAllPasses()) {
+  if (IsLikeAllPasses()) {
     passes_ended_.store(plan_.passes, std::memory_order_relaxed);
     Finish(Status());
+  } else if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
+    Finish(input_.judge->EndOr(vain));
   }
   pass_ = {.before = sink_->tally(), .taken_before = rows_taken_};
 }
 
 Status Planner::WhyPassesAreVain() {
-  if (!plan_.is_endless() || IsLikeAllPasses()) return {};
+  if (!plan_.is_endless()) return {};
   const bool is_vain = BringsNothing();
   if (!pass_.is_whole) return {};
   const Rank& rank = plan_.batch.rank;
