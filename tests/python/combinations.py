@@ -2,11 +2,15 @@
 interrupts at any moment, states, epochs that a loop does not take to their end, threads that take
 turns, ends of loops and of processes; over chains of each kind, on ranks and on devices.
 
-    combinations.py [--seconds N] [--seed S] [--only CONFIGURATION] [--tries N]
+    combinations.py [--count N] [--seconds N] [--seed S] [--jobs N]
+    combinations.py --only CONFIGURATION [--tries N]
 
 It draws configurations from SPACE, runs each and compares what came with what must come; the last
 line says how many it ran and how many of them differed. A configuration is JSON of what is not
-plain.
+plain. --count and --seconds hold both, until the first is reached; without either it searches for
+20 seconds. A seed draws the same configurations whatever the number of jobs. Each job is a process.
+If it crashes or hangs, what it ran is printed as a difference. Exit status 1 means a difference, a
+job that failed, or no configuration at all; Ctrl-C ends every job, and the status is 130.
 
 What stays out:
 - frameworks (Lightning, Keras, Accelerate): they take longer to start than a thousand
@@ -38,6 +42,7 @@ import gc
 import itertools
 import json
 import mmap
+import multiprocessing
 import os
 import random
 import signal
@@ -49,6 +54,7 @@ import threading
 import time
 import traceback
 from collections import Counter
+from multiprocessing import connection
 from pathlib import Path
 from typing import Any, Callable, Iterator, Optional
 
@@ -792,27 +798,101 @@ def difference_of(c: Configuration, folder: Path, rng: random.Random) -> str:
     return ""
 
 
-def search(seconds: float, seed: int, only: Optional[str], tries: int) -> int:
-    print(f"seed {seed}", flush=True)
-    end = time.monotonic() + seconds
-    count = differences = 0
-    with tempfile.TemporaryDirectory() as name:
-        while count < tries if only is not None else time.monotonic() < end:
-            rng = random.Random(f"{seed} {count}")
-            c = draw(rng) if only is None else {**plain(), **json.loads(only)}
-            count += 1
-            found = difference_of(c, Path(name), rng)
-            if found:
-                differences += 1
-                print(f"difference: {found}\n  --only '{text_of(c)}'", flush=True)
-    print(f"{count} configurations, {differences} differences")
-    return 0 if differences == 0 else 1
+def be_job(
+    words: argparse.Namespace, first: int, folder: Path, tells: connection.Connection
+) -> None:
+    """Runs every words.jobs-th configuration from the first on. Tells (configuration, None) before
+    it runs one, and (configuration, difference) after."""
+    os.setsid()  # Ctrl-C is the search's, which ends this process and those that it started
+    folder.mkdir()
+    with contextlib.suppress(BrokenPipeError):  # the search is no more
+        for number in range(first, words.count, words.jobs):
+            if time.monotonic() >= words.end:
+                return
+            rng = random.Random(f"{words.seed} {number}")
+            c = draw(rng) if words.only is None else {**plain(), **json.loads(words.only)}
+            tells.send((text_of(c), None))
+            tells.send((text_of(c), difference_of(c, folder, rng)))
+
+
+class Job:
+    """A process that runs a part of the configurations."""
+
+    def __init__(self, words: argparse.Namespace, first: int, folder: Path) -> None:
+        context = multiprocessing.get_context("spawn")
+        self.told, tells = context.Pipe(duplex=False)
+        self.runs = ""  #: the configuration that it has begun
+        self._process = context.Process(
+            target=be_job, args=(words, first, folder / str(first), tells), daemon=True
+        )
+        self._process.start()
+        tells.close()
+
+    def receive(self) -> Optional[str]:
+        """The difference of the configuration that it ran; None where it begins one. EOFError at
+        its end."""
+        self.runs, found = self.told.recv()
+        return found  # type: ignore[no-any-return]
+
+    def status(self) -> int:
+        self._process.join()
+        return self._process.exitcode or 0
+
+    def end(self) -> None:
+        pid = self._process.pid
+        if pid is not None and self._process.is_alive():
+            with contextlib.suppress(ProcessLookupError):  # it has no group yet
+                os.killpg(pid, signal.SIGKILL)
+            self._process.kill()
+        self._process.join()
+
+
+class Search:
+    """Starts the jobs and sums up what they tell."""
+
+    def __init__(self, words: argparse.Namespace) -> None:
+        self._words = words
+        self.count = 0
+        self.differences = 0
+
+    def run(self) -> None:
+        with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as ends:
+            jobs: dict[Any, Job] = {}
+            for first in range(self._words.jobs):
+                job = Job(self._words, first, Path(name))
+                ends.callback(job.end)
+                jobs[job.told] = job
+            while jobs:
+                for told in connection.wait(list(jobs)):
+                    if not self._hear(jobs[told]):
+                        del jobs[told]
+
+    def _hear(self, job: Job) -> bool:
+        """What a job tells next; False where that is its end."""
+        try:
+            found = job.receive()
+        except EOFError:
+            status = job.status()
+            if status != 0:
+                self._differs(f"a job ended with status {status}", job.runs)
+            return False
+        if found is None:
+            self.count += 1
+        elif found:
+            self._differs(found, job.runs)
+        return True
+
+    def _differs(self, found: str, configuration: str) -> None:
+        self.differences += 1
+        print(f"difference: {found}\n  --only '{configuration}'", flush=True)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--count", type=int)
+    parser.add_argument("--seconds", type=float)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(10**9))
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--only")
     parser.add_argument("--tries", type=int, default=1)
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -820,7 +900,26 @@ def main() -> int:
     if words.child:
         be_child(*json.loads(words.child))
         return 0
-    return search(words.seconds, words.seed, words.only, words.tries)
+    if words.jobs < 1:
+        parser.error("--jobs must be at least 1")
+    if words.only is not None:
+        words.count, words.seconds = words.tries, None
+    elif words.count is None and words.seconds is None:
+        words.seconds = 20
+    words.count = sys.maxsize if words.count is None else words.count
+    words.end = time.monotonic() + (float("inf") if words.seconds is None else words.seconds)
+    print(f"seed {words.seed}", flush=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    search = Search(words)
+    was_interrupted = False
+    try:
+        search.run()
+    except KeyboardInterrupt:
+        was_interrupted = True
+    print(f"{search.count} configurations, {search.differences} differences")
+    if was_interrupted:
+        return 128 + signal.SIGINT
+    return 1 if search.differences or search.count == 0 else 0
 
 
 if __name__ == "__main__":
