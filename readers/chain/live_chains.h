@@ -8,7 +8,7 @@
 
 #include "base/live/live_list.h"
 #include "readers/engine/plan/execution_plan.h"
-#include "readers/engine/plan/ledger.h"
+#include "readers/engine/blocks/ledger.h"
 #include "readers/engine/run.h"
 #include "ringfeed/stats.h"
 

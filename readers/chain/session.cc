@@ -321,7 +321,7 @@ bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
     (void)Fail(*rows.run, why);
     return false;
   }
-  rows.run->NoteSkipped(record, why);
+  kept_.ledger->NoteSkipped(record, why);
   return true;
 }
 

@@ -74,21 +74,14 @@ void DirectRun::Begin(const ExecutionPlan& plan, const IndexedSource* indexed,
   const std::size_t slots =
       SlotsOf(plan, std::max<std::size_t>(1, rows * static_cast<std::size_t>(need.record_bytes)));
   // One part more at either end: its other rows are in other batches.
-  most_kept_ = slots * rows * row_bytes + 4 * (UnitFetch::kPartBytes + row_bytes);
+  const std::size_t most_kept = slots * rows * row_bytes + 4 * (UnitFetch::kPartBytes + row_bytes);
   // Twice what lanes may have, since pieces of it must be found in one run; a long row is one that
   // is read, one that is framed and one that is planned.
   const std::size_t lane_bytes = reading.lane_bytes + 3 * row_bytes + UnitFetch::kPartBytes;
-  need.memory_bytes = 2 * reading.lanes * lane_bytes + most_kept_ + most_kept_ / 4;
+  need.memory_bytes = 2 * reading.lanes * lane_bytes + most_kept + most_kept / 4;
+  keep_limit_.set_bytes(most_kept);
   memory_ = plan.direct->Begin(need);
   if (memory_ != nullptr) reads_ = plan.direct;
-}
-
-bool DirectRun::Keep(std::size_t bytes) {
-  std::size_t kept = kept_.load(std::memory_order_relaxed);
-  do {
-    if (kept + bytes > most_kept_) return false;
-  } while (!kept_.compare_exchange_weak(kept, kept + bytes, std::memory_order_relaxed));
-  return true;
 }
 
 }  // namespace ringfeed

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "io/direct_reads.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
+#include "readers/engine/waiting/keep_limit.h"
 
 namespace ringfeed {
 
@@ -18,7 +18,7 @@ namespace ringfeed {
 std::string WhyNotDirect(const ExecutionPlan& plan, const IndexedSource* indexed);
 
 /// The device memory of a run whose reads go there, and how much of it batches keep. Any thread may
-/// call Keep and LetGo; the constructor runs before the run's threads.
+/// use the limit; the constructor runs before the run's threads.
 class DirectRun {
  public:
   /// What lanes have read and not written yet, and what else is in flight.
@@ -38,18 +38,15 @@ class DirectRun {
   const std::shared_ptr<DirectReads>& reads() const { return reads_; }
   explicit operator bool() const { return memory_ != nullptr; }
 
-  /// Whether batches may keep so many more bytes of blocks; if so, they keep them until LetGo. The
-  /// memory that lanes need is never given to them.
-  bool Keep(std::size_t bytes);
-  void LetGo(std::size_t bytes) { kept_.fetch_sub(bytes, std::memory_order_relaxed); }
+  /// Of blocks that batches keep: they are never given what lanes need. Null as reads().
+  KeepLimit* keep_limit() { return memory_ != nullptr ? &keep_limit_ : nullptr; }
 
  private:
   void Begin(const ExecutionPlan& plan, const IndexedSource* indexed, const Reading& reading);
 
   std::shared_ptr<DirectReads> reads_;
   std::shared_ptr<Arena> memory_;
-  std::size_t most_kept_ = 0;
-  std::atomic<std::size_t> kept_{0};  // a count: blocks' own counters order what is in them
+  KeepLimit keep_limit_;
 };
 
 }  // namespace ringfeed

@@ -14,7 +14,7 @@
 #include "readers/order/row_layout.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
-#include "tests/readers/fake_plan_host.h"
+#include "tests/readers/plan_parts.h"
 #include "tests/readers/plan_rows.h"
 #include "tests/support/stress_scale.h"
 
@@ -128,7 +128,8 @@ class ContentMarksTest : public testing::Test {
   std::vector<Got> Run(const PlanUnderTest& plan, const std::vector<Pass>& passes,
                        const PlanPosition& mark) {
     PlanClock clock(mark.pass, mark.place);
-    FakeHost host;
+    PlanRows rows(random_());
+    PlanParts parts(arena_);
     std::vector<std::unique_ptr<PlanStage>> stages;
     stages.push_back(std::make_unique<AskedRows>(plan.filter, plan.shrunk_block));
     if (plan.filter) stages.push_back(std::make_unique<FilterStage>(&clock));
@@ -142,25 +143,25 @@ class ContentMarksTest : public testing::Test {
     options.note_rows = true;
     options.clock = &clock;
     options.packer = plan.packer;
-    auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, &host);
-    host.batch_sink = sink.get();
-    host.parser = plan.parser.get();
+    auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, parts.of_sink());
+    SinkConsumer consumer(&parts, sink.get(), plan.parser.get());
     stages.push_back(std::move(sink));
     for (std::size_t i = 0; i + 1 < stages.size(); ++i) stages[i]->set_next(stages[i + 1].get());
-    PlanRows rows(random_());
     rows.set_parser(plan.parser.get(), plan.packer != nullptr);
     std::uint64_t place = mark.place;
     for (std::uint64_t pass = mark.pass; pass < passes.size(); ++pass) {
       const std::span<const PlanRow> left = std::span(passes[pass]).subspan(place);
       rows.Feed(left, pass, random_() % 2 == 0, stages.front().get());
+      consumer.Work();
       stages.front()->OnPassEnd();
       place = 0;
     }
     stages.front()->OnEnd(Status());
-    EXPECT_TRUE(host.ended);
+    consumer.Work();
+    EXPECT_TRUE(consumer.ended);
     EXPECT_EQ(rows.holds(), 0u);
-    skipped_ = host.skipped;
-    return std::move(host.got);
+    skipped_ = consumer.skipped();
+    return std::move(consumer.got);
   }
   static bool SameBatch(const Got& a, const Got& b) {
     if (a.batch.size() != b.batch.size()) return false;

@@ -7,7 +7,7 @@
 
 #include "readers/engine/stages/content_steps.h"
 #include "ringfeed/parsers.h"
-#include "tests/readers/fake_plan_host.h"
+#include "tests/readers/plan_parts.h"
 #include "tests/readers/plan_rows.h"
 
 namespace ringfeed {
@@ -77,23 +77,24 @@ class GroupStageTest : public testing::Test {
     options.skip = start.outputs;
     options.clock = &clock;
     const auto parser = RowsParser({{"number", kInt64, {}}});
-    FakeHost host;
-    BatchSink sink(options, parser.get(), arena_, &host);
-    host.batch_sink = &sink;
-    host.parser = parser.get();
+    PlanRows rows(passes.size());
+    PlanParts parts(arena_);
+    BatchSink sink(options, parser.get(), arena_, parts.of_sink());
+    SinkConsumer consumer(&parts, &sink, parser.get());
     groups.set_next(&sink);
     if (in_front) in_front->set_next(&groups);
     PlanStage* const first = in_front ? static_cast<PlanStage*>(in_front.get()) : &groups;
-    PlanRows rows(passes.size());
     rows.set_groups(kGroups);
     for (std::uint64_t pass = start.pass; pass < passes.size(); ++pass) {
       const std::size_t from = pass == start.pass ? start.place : 0;
       rows.Feed(std::span(passes[pass]).subspan(from), pass, random_() % 2 == 0, first);
+      consumer.Work();
       first->OnPassEnd();
     }
     first->OnEnd(Status());
+    consumer.Work();
     EXPECT_EQ(rows.holds(), 0u);
-    return host.got;
+    return consumer.got;
   }
 
   std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = std::size_t{64} << 20});

@@ -1,4 +1,4 @@
-#include "readers/engine/plan/ledger.h"
+#include "readers/engine/blocks/ledger.h"
 
 #include <gtest/gtest.h>
 

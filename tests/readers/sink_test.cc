@@ -10,7 +10,7 @@
 #include "readers/engine/files/file_table.h"
 #include "readers/order/row_layout.h"
 #include "ringfeed/parsers.h"
-#include "tests/readers/fake_plan_host.h"
+#include "tests/readers/plan_parts.h"
 #include "tests/readers/plan_rows.h"
 
 namespace ringfeed {
@@ -53,27 +53,28 @@ class SinkTest : public testing::Test {
     return RowsParser({{"number", kInt64, {}}});
   }
   static void FeedAll(const std::vector<Pass>& passes, bool as_refs, PlanRows* rows,
-                      PlanStage* sink) {
+                      PlanStage* sink, SinkConsumer* consumer) {
     for (std::size_t pass = 0; pass < passes.size(); ++pass) {
       rows->Feed(passes[pass], pass, as_refs, sink);
+      consumer->Work();
       sink->OnPassEnd();
     }
     sink->OnEnd(Status());
+    consumer->Work();
   }
   std::vector<Got> Batches(const std::vector<Pass>& passes, BatchSink::Options options,
                            bool as_refs) {
     const auto parser = NumberParser();
     options.memory_bytes = std::size_t{4} << 20;
-    FakeHost host;
-    BatchSink sink(options, parser.get(), arena_, &host);
-    host.batch_sink = &sink;
-    host.parser = parser.get();
     PlanRows rows(passes.size());
+    PlanParts parts(arena_);
+    BatchSink sink(options, parser.get(), arena_, parts.of_sink());
+    SinkConsumer consumer(&parts, &sink, parser.get());
     rows.set_parser(parser.get(), false);
-    FeedAll(passes, as_refs, &rows, &sink);
-    EXPECT_TRUE(host.ended);
+    FeedAll(passes, as_refs, &rows, &sink, &consumer);
+    EXPECT_TRUE(consumer.ended);
     EXPECT_EQ(rows.holds(), 0u) << "every hold was dropped";
-    return host.got;
+    return consumer.got;
   }
 
   std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = std::size_t{64} << 20});
@@ -133,26 +134,27 @@ void ExpectRows(const std::vector<Got>& got, const std::vector<Pass>& passes, st
   ASSERT_EQ(found, wanted);
 }
 
-TEST_F(SinkTest, ThereAreAsManySlotsAsTheHostGrantsButThoseThatAreNeeded) {
+TEST_F(SinkTest, ThereAreAsManySlotsAsMemoryIsGrantedButThoseThatAreNeeded) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   const auto parser = NumberParser();
-  const auto slots = [&](std::size_t asked, std::size_t granted) {
+  const auto slots = [&](std::size_t asked, std::size_t free_bytes) {
     BatchSink::Options options;
     options.rows = kMiB / sizeof(std::int64_t);
     options.slots = asked;
     options.memory_bytes = 64 * kMiB;
-    FakeHost host;
-    host.batches_bytes = granted;
-    BatchSink sink(options, parser.get(), arena_, &host);
-    host.batch_sink = &sink;
-    host.parser = parser.get();
     PlanRows rows(1);
+    PlanParts parts(arena_);
+    const std::size_t others = arena_->unreserved_bytes() - free_bytes;
+    EXPECT_TRUE(arena_->ReserveQuota(others));
+    BatchSink sink(options, parser.get(), arena_, parts.of_sink());
+    SinkConsumer consumer(&parts, &sink, parser.get());
     rows.set_parser(parser.get(), false);
-    FeedAll({Pass(10, 7)}, false, &rows, &sink);
+    FeedAll({Pass(10, 7)}, false, &rows, &sink, &consumer);
+    arena_->ReleaseQuota(others);
     return sink.slot_limit();
   };
-  EXPECT_EQ(slots(0, 64 * kMiB), 8u);
-  EXPECT_EQ(slots(0, 4 * kMiB - 1), 3u);
+  EXPECT_EQ(slots(0, 32 * kMiB), 8u);
+  EXPECT_EQ(slots(0, 4 * kMiB + 1024), 4u) << "a half of what was asked for";
   EXPECT_EQ(slots(0, 0), BatchSink::kLeastSlots);
   EXPECT_EQ(slots(5, 0), 5u) << "the user's word goes";
 }
@@ -173,12 +175,13 @@ TEST_F(SinkTest, RowsWithoutBatchTellTheirPlaces) {
       ExpectRows(Batches(passes, options, as_refs), passes, skip, start);
       continue;
     }
-    FakeHost host;
-    RecordSink sink({skip, &clock}, &host);
     PlanRows rows(1);
-    FeedAll(passes, as_refs, &rows, &sink);
+    PlanParts parts(arena_);
+    RecordSink sink({skip, &clock}, parts.of_sink());
+    SinkConsumer consumer(&parts, &sink);
+    FeedAll(passes, as_refs, &rows, &sink, &consumer);
     EXPECT_EQ(rows.holds(), 0u);
-    ExpectRows(host.got, passes, skip, start);
+    ExpectRows(consumer.got, passes, skip, start);
   }
 }
 
@@ -186,15 +189,14 @@ TEST_F(SinkTest, AKeeperOfTheClockSaysWhereRowsStand) {
   PlanClock clock;
   clock.Keep();
   const auto parser = NumberParser();
-  FakeHost host;
+  PlanRows rows(1);
+  PlanParts parts(arena_);
   BatchSink::Options options;
   options.rows = 3;
   options.memory_bytes = std::size_t{4} << 20;
   options.clock = &clock;
-  BatchSink sink(options, parser.get(), arena_, &host);
-  host.batch_sink = &sink;
-  host.parser = parser.get();
-  PlanRows rows(1);
+  BatchSink sink(options, parser.get(), arena_, parts.of_sink());
+  SinkConsumer consumer(&parts, &sink, parser.get());
   rows.set_parser(parser.get(), false);
   // A filter keeps places 1 and 2, then 5, 6, then 9 of a pass of 12, then of the next place 0.
   clock.AtPlace(0, 1);
@@ -207,10 +209,11 @@ TEST_F(SinkTest, AKeeperOfTheClockSaysWhereRowsStand) {
   sink.OnPassEnd();
   rows.Feed(Pass{100}, 1, true, &sink);
   sink.OnEnd(Status());
-  ASSERT_EQ(host.got.size(), 3u);
-  EXPECT_EQ(host.got[0].span.end, (PlanPosition{0, 6, 0}));
-  EXPECT_EQ(host.got[1].span.end, (PlanPosition{1, 0, 0}));
-  EXPECT_EQ(host.got[2].span.end, (PlanPosition{1, 1, 0}));
+  consumer.Work();
+  ASSERT_EQ(consumer.got.size(), 3u);
+  EXPECT_EQ(consumer.got[0].span.end, (PlanPosition{0, 6, 0}));
+  EXPECT_EQ(consumer.got[1].span.end, (PlanPosition{1, 0, 0}));
+  EXPECT_EQ(consumer.got[2].span.end, (PlanPosition{1, 1, 0}));
 }
 
 /// A number and the bytes behind it; numbers that are a multiple of 11 fail once they are written.
@@ -298,23 +301,22 @@ TEST_F(SinkTest, PaddedOrNotARowThatIsMissingMovesNoOther) {
     options.note_rows = true;
     options.on_damage = OnDamage::kSkip;
     options.memory_bytes = std::size_t{4} << 20;
-    FakeHost host;
-    BatchSink sink(options, &parser, arena_, &host);
-    host.batch_sink = &sink;
-    host.parser = &parser;
     PlanRows rows(passes.size());
+    PlanParts parts(arena_);
+    BatchSink sink(options, &parser, arena_, parts.of_sink());
+    SinkConsumer consumer(&parts, &sink, &parser);
     rows.set_parser(&parser, true);
-    FeedAll(passes, random_() % 2 == 0, &rows, &sink);
+    FeedAll(passes, random_() % 2 == 0, &rows, &sink, &consumer);
     ASSERT_EQ(rows.holds(), 0u);
     std::size_t batch = 0;
     for (std::size_t p = 0; p < passes.size(); ++p) {
       for (std::size_t first = 0; first < passes[p].size(); first += options.rows, ++batch) {
-        ASSERT_LT(batch, host.got.size());
-        ExpectBatch(host.got[batch], WantedOf(passes[p], p, first, options), options.pad);
+        ASSERT_LT(batch, consumer.got.size());
+        ExpectBatch(consumer.got[batch], WantedOf(passes[p], p, first, options), options.pad);
         if (HasFatalFailure()) FAIL() << "round " << round << ", batch " << batch;
       }
     }
-    ASSERT_EQ(host.got.size(), batch);
+    ASSERT_EQ(consumer.got.size(), batch);
   }
 }
 

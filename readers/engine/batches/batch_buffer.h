@@ -13,17 +13,11 @@
 #include "base/memory/arena.h"
 #include "base/pending_copy.h"
 #include "readers/engine/blocks/block.h"
+#include "readers/engine/blocks/row_tally.h"
 #include "readers/order/plan_clock.h"
 #include "readers/parsers/parser.h"
 
 namespace ringfeed {
-
-/// What came to the end of the plan before a batch, or before the end of all.
-struct PlannedSums {
-  std::uint64_t rows = 0;     ///< good ones, with those that are dropped
-  std::uint64_t bytes = 0;    ///< of their records
-  std::uint64_t dropped = 0;  ///< rows
-};
 
 /// The row that a PendingSum belongs to.
 struct SumRow {

@@ -23,7 +23,7 @@ void BatchFinisher::FinishOne(BatchBuffer* slot) const {
 }
 
 void BatchFinisher::EndBefore(const BatchBuffer& slot) const {
-  host_->End(slot.sequence, StatusOfThrown("a batch could not be written"));
+  parts_.deliveries->End(slot.sequence, StatusOfThrown("a batch could not be written"));
 }
 
 void BatchFinisher::Finish(BatchBuffer* slot) const {
@@ -40,12 +40,13 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
   if (slot->dropped) {
     const auto lost = std::count_if(slot->failures.begin(), slot->failures.end(),
                                     [](const RowFailure& failure) { return failure.of_payload; });
-    if (lost > 0 && slot->status.ok()) host_->NoteLostOfDropped(static_cast<std::uint64_t>(lost));
+    if (lost > 0 && slot->status.ok())
+      parts_.ledger->TakeOffDropped(static_cast<std::uint64_t>(lost));
   }
   slot->dropped = slot->dropped && slot->status.ok();
   pool_->NoteComplete();
-  host_->Deliver(slot->sequence, {slot, nullptr});
-  host_->BatchDone();
+  parts_.deliveries->Put(slot->sequence, {slot, nullptr});
+  parts_.memory->NoteBatchDone();
 }
 
 void BatchFinisher::SettlePending(BatchBuffer* slot) const {
@@ -74,7 +75,7 @@ void BatchFinisher::FailSum(std::size_t sum, BatchBuffer* slot) const {
   Status status = PayloadFailure(*of.block, of.src_row);
   const std::size_t bytes = slot->pending_sums[sum].bytes;
   if (IsSkippable(status, rules_.on_damage)) {
-    host_->NoteLostPayload(PayloadDamage(*of.block, of.src_row), bytes);
+    parts_.ledger->NoteSkipped(PayloadDamage(*of.block, of.src_row), bytes);
   }
   slot->failures.push_back({of.row, std::move(status), true, of.block->pass});
   slot->payload_bytes.fetch_sub(bytes, std::memory_order_relaxed);

@@ -40,12 +40,12 @@ struct BatchRules {
 class BatchFinisher {
  public:
   BatchFinisher(const BatchRules& rules, const Parser* parser, std::shared_ptr<Arena> arena,
-                BatchPool* pool, PlanSink::Host* host)
+                BatchPool* pool, const SinkParts& parts)
       : rules_(rules),
         fields_(parser->fields().size()),
         arena_(std::move(arena)),
         pool_(pool),
-        host_(host) {}
+        parts_(parts) {}
 
   /// Drops one of the slot's `pending`, and finishes the batch with the last.
   void FinishOne(BatchBuffer* slot) const;
@@ -90,7 +90,7 @@ class BatchFinisher {
   const std::size_t fields_;
   const std::shared_ptr<Arena> arena_;
   BatchPool* const pool_;
-  PlanSink::Host* const host_;
+  const SinkParts parts_;
 };
 
 }  // namespace ringfeed

@@ -37,12 +37,12 @@ std::size_t BatchPool::DefaultSlots(std::size_t batch_bytes) {
 }
 
 BatchPool::BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
-                     PlanSink::Host* host)
+                     RunMemory* memory)
     : options_(options),
       parser_(parser),
       fields_(parser->fields().size()),
       arena_(std::move(arena)),
-      host_(host),
+      memory_(memory),
       learned_units_(fields_),
       free_slots_(2 * kMaxSlots),
       free_tasks_(kTaskRing) {}
@@ -95,7 +95,7 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
   slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(slots, batch_bytes, &bytes)) bytes = BatchBuffer::Layout::kMostBytes;
-  const std::size_t granted = host_->GrantBatches(bytes) / batch_bytes;
+  const std::size_t granted = memory_->GrantBatches(bytes) / batch_bytes;
   // Slots that the user asked for are tried even beyond the quota.
   if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
   slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);
@@ -233,7 +233,7 @@ void BatchPool::LetGoOfBlocks(BatchBuffer* slot) {
   slot->pending_copies.clear();
   slot->pending_sums.clear();
   slot->sum_rows.clear();
-  for (Block* block : slot->kept) host_->LetGo(block);
+  for (Block* block : slot->kept) memory_->LetGo(block);
   slot->kept.clear();
 }
 

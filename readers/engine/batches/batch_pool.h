@@ -9,7 +9,7 @@
 
 #include "base/memory/arena.h"
 #include "readers/engine/batches/batch_buffer.h"
-#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/blocks/run_memory.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/queue/mpmc_ring.h"
 
@@ -42,9 +42,9 @@ class BatchPool {
     bool note_rows = false;                 ///< BatchBuffer::row_numbers is wanted
     bool note_bytes = false;                ///< BatchBuffer::row_bytes are
   };
-  /// `host` outlives it, and grants the slots' memory.
+  /// `memory` outlives it, and grants the slots' memory.
   BatchPool(const Options& options, const Parser* parser, std::shared_ptr<Arena> arena,
-            PlanSink::Host* host);
+            RunMemory* memory);
   ~BatchPool();
 
   // The planner's calls.
@@ -103,7 +103,7 @@ class BatchPool {
   const Parser* const parser_;
   const std::size_t fields_;
   const std::shared_ptr<Arena> arena_;
-  PlanSink::Host* const host_;
+  RunMemory* const memory_;
 
   // The planner's own.
   std::vector<std::uint64_t> learned_units_;

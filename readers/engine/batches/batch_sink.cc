@@ -31,8 +31,8 @@ BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t ro
 }  // namespace
 
 BatchSink::BatchSink(const Options& options, const Parser* parser,
-                     const std::shared_ptr<Arena>& arena, PlanSink::Host* host)
-    : PlanSink(host),
+                     const std::shared_ptr<Arena>& arena, const SinkParts& parts)
+    : PlanSink(parts),
       options_(options),
       parser_(parser),
       fields_(parser->fields().size()),
@@ -41,9 +41,9 @@ BatchSink::BatchSink(const Options& options, const Parser* parser,
       skip_batches_(options.close_at_block_end ? 0 : options.skip),
       clock_(options.clock != nullptr ? options.clock : &own_clock_),
       skip_rows_(options.close_at_block_end ? options.skip : 0),
-      pool_(PoolOptions(options, slice_rows_), parser, arena, host),
-      finisher_(options, parser, arena, &pool_, host),
-      writer_(options, parser, &pool_, &finisher_, host) {
+      pool_(PoolOptions(options, slice_rows_), parser, arena, parts.memory),
+      finisher_(options, parser, arena, &pool_, parts),
+      writer_(options, parser, &pool_, &finisher_, parts) {
   counted_ = clock_->BeforeBatch();
 }
 
@@ -112,7 +112,7 @@ BatchSink::PlannedBatch& BatchSink::Current(const Block& block) {
 
 void BatchSink::LeaveOut(std::size_t rows) {
   skip_rows_ -= rows;
-  if (skip_rows_ == 0) host_->NoteLeftOut(clock_->BeforeBatch());
+  if (skip_rows_ == 0) NoteLeftOut(clock_->BeforeBatch());
 }
 
 void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
@@ -122,7 +122,7 @@ void BatchSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
     tally_.lost_bytes += block->PayloadOf(begin, begin + rows);
     CountPlaces(rows);
     LeaveOut(rows);
-    host_->Drop(block, rows);
+    parts_.memory->Drop(block, rows);
     begin += rows;
   }
   const auto& records = block->frame.records;
@@ -176,7 +176,7 @@ std::size_t BatchSink::GoodRun(std::span<const RowRef> rows) const {
 }
 
 void BatchSink::DropAll(std::span<const RowRef> rows) {
-  for (const RowRef& ref : rows) host_->Drop(ref.block, 1);
+  for (const RowRef& ref : rows) parts_.memory->Drop(ref.block, 1);
 }
 
 BatchSink::Part BatchSink::NextPart(const PlannedBatch& batch, std::size_t places) const {
@@ -219,7 +219,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
   if (options_.close_at_block_end) {
     CloseRest(false);
     CountPlaces(places);
-    host_->Drop(block, places);
+    parts_.memory->Drop(block, places);
     return;
   }
   const std::uint32_t end = row + places;
@@ -237,7 +237,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
     NoteRecords(batch, part.places, 0);
     CountPlaces(batch, part.places);
   }
-  host_->Drop(block, places);
+  parts_.memory->Drop(block, places);
 }
 
 void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
@@ -253,7 +253,7 @@ void BatchSink::AddPiece(Block* block, std::uint32_t begin, std::uint32_t end) {
     if (part.written) {
       AddTask(batch, block, begin, part.places);
     } else {
-      host_->Drop(block, part.places);
+      parts_.memory->Drop(block, part.places);
     }
     begin += part.places;
     CountPlaces(batch, part.places);
@@ -395,7 +395,7 @@ void BatchSink::Close(PlannedBatch& batch) {
   if (batch.skipped) {
     // A rest that is dropped has no number of its own.
     if (!batch.dropped && batch.span.number + 1 == skip_batches_) {
-      host_->NoteLeftOut(batch.span.end);
+      NoteLeftOut(batch.span.end);
     }
     planned_.pop_back();
     return;
@@ -435,9 +435,7 @@ void BatchSink::OnPassEnd() {
 void BatchSink::OnEnd(const Status& status) {
   fails_ = fails_ || !status.ok();
   CloseRest(options_.drop_remainder && !fails_);
-  if (options_.count_payload) TallyHeld();
-  EnterTally();
-  host_->End(next_sequence_, status);
+  EndAt(next_sequence_, status, options_.count_payload);
 }
 
 bool BatchSink::Continue() {
@@ -480,7 +478,8 @@ void BatchSink::Dispatch(PlannedBatch& batch, WriteTask* task) {
   task->slot = slot;
   task->extent = pool_.PieceFor(slot, *task);
   slot->pending.fetch_add(1, std::memory_order_relaxed);
-  host_->Submit(task, task->block != nullptr ? task->block->lane : next_lane_++);
+  ++steps_;
+  parts_.tasks->Submit(task, task->block != nullptr ? task->block->lane : next_lane_++);
 }
 
 // ---- Handing out ----

@@ -65,7 +65,7 @@ class BatchSink final : public PlanSink {
   };
 
   BatchSink(const Options& options, const Parser* parser, const std::shared_ptr<Arena>& arena,
-            PlanSink::Host* host);
+            const SinkParts& parts);
 
   // The planner's calls.
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
@@ -74,7 +74,7 @@ class BatchSink final : public PlanSink {
   void OnLost(Block* block, std::uint32_t rows, std::uint64_t bytes) override {
     tally_.unplaced += rows;
     tally_.lost_bytes += bytes;
-    host_->Drop(block, rows);
+    parts_.memory->Drop(block, rows);
   }
   void OnPassEnd() override;
   void OnCut() override { CloseRest(options_.drop_remainder && !fails_); }

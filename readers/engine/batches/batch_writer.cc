@@ -348,8 +348,8 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
     if (failure.of_payload) {
       const LeavableRows rows = RowsOf(task, *scratch);
       if (IsSkippable(failure.status, rules_.on_damage)) {
-        host_->NoteLostPayload(PayloadDamage(rows.block_of(row), rows.row_of(row)),
-                               records[row].size);
+        parts_.ledger->NoteSkipped(PayloadDamage(rows.block_of(row), rows.row_of(row)),
+                                   records[row].size);
       }
       task.slot->failures.push_back(
           {failure.row + task.dst_row, std::move(failure.status), true, failure.pass});
@@ -367,7 +367,7 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
     }
     failure.status = std::move(placed);
     if (IsSkippable(failure.status, rules_.on_damage)) {
-      host_->NoteSkipped(records[failure.row], failure.status);
+      parts_.ledger->NoteSkipped(records[failure.row], failure.status);
     }
     task.slot->failures.push_back({failure.row + task.dst_row, std::move(failure.status)});
   }
@@ -418,14 +418,14 @@ void BatchWriter::FailShrunk(const WriteTask& task, WriterScratch* scratch) {
 
 void BatchWriter::DropHolds(const WriteTask& task, WriterScratch* scratch) const {
   if (task.block != nullptr) {
-    host_->Drop(task.block, task.rows);
+    parts_.memory->Drop(task.block, task.rows);
     return;
   }
   // One atomic operation per block, not per row.
   for (Block* block : scratch->touched) {
     // Read the index before the drop: after it the block may be in use again.
     std::uint32_t& rows = scratch->rows_of_block[block->index];
-    host_->Drop(block, std::exchange(rows, 0));
+    parts_.memory->Drop(block, std::exchange(rows, 0));
   }
   scratch->touched.clear();
 }
@@ -462,7 +462,7 @@ void BatchWriter::FailPacked(const WriteTask& task, WriterScratch* scratch) cons
       task.slot->failures.push_back({row, std::move(status)});
       continue;
     }
-    host_->NoteSkipped(scratch->records[failure.row], status);
+    parts_.ledger->NoteSkipped(scratch->records[failure.row], status);
     std::size_t begin = (row - task.dst_row) * packer.length();
     for (std::size_t other = row == 0 ? 0 : ends[row - 1]; other < number; ++other) {
       begin += units(other - first);

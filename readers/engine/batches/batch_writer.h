@@ -42,15 +42,15 @@ struct WriterScratch {
 class BatchWriter {
  public:
   BatchWriter(const BatchRules& rules, const Parser* parser, BatchPool* pool,
-              const BatchFinisher* finisher, PlanSink::Host* host)
+              const BatchFinisher* finisher, const SinkParts& parts)
       : rules_(rules),
         parser_(parser),
         fields_(parser->fields().size()),
         pool_(pool),
         finisher_(finisher),
-        host_(host),
-        left_fields_(parser, rules.packer != nullptr ? LeftFieldRules() : rules.left_fields, host) {
-  }
+        parts_(parts),
+        left_fields_(parser, rules.packer != nullptr ? LeftFieldRules() : rules.left_fields,
+                     parts.memory) {}
 
   /// Does the task and recycles it. What is thrown ends everything before the batch.
   void Write(WriteTask* task, WriterScratch* scratch) const;
@@ -102,7 +102,7 @@ class BatchWriter {
   const std::size_t fields_;
   BatchPool* const pool_;
   const BatchFinisher* const finisher_;
-  PlanSink::Host* const host_;
+  const SinkParts parts_;
   const LeftFields left_fields_;
 };
 

@@ -11,8 +11,8 @@
 
 namespace ringfeed {
 
-LeftFields::LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanSink::Host* host)
-    : parser_(parser), rules_(rules), host_(host) {
+LeftFields::LeftFields(const Parser* parser, const LeftFieldRules& rules, RunMemory* memory)
+    : parser_(parser), rules_(rules), memory_(memory) {
   if (!rules.any()) return;
   const std::size_t least_bytes = std::min(rules.least_bytes, rules.least_neighbour_bytes);
   for (std::size_t f = 0; f < parser->fields().size(); ++f) {
@@ -32,7 +32,7 @@ bool LeftFields::Keep(const LeavableRows& rows) const {
   const auto in_slabs = [](const Block* block) { return block->stands_in_slabs(); };
   if (!std::all_of(rows.blocks.begin(), rows.blocks.end(), in_slabs)) return false;
   for (std::size_t i = 0; i < rows.blocks.size(); ++i) {
-    if (host_->Keep(rows.blocks[i])) continue;
+    if (memory_->Keep(rows.blocks[i])) continue;
     LetGo(rows.blocks.first(i));
     return false;
   }
@@ -40,7 +40,7 @@ bool LeftFields::Keep(const LeavableRows& rows) const {
 }
 
 void LeftFields::LetGo(std::span<Block* const> blocks) const {
-  for (Block* const block : blocks) host_->LetGo(block);
+  for (Block* const block : blocks) memory_->LetGo(block);
 }
 
 bool LeftFields::Leave(const LeavableRows& rows, const FieldLocation* locations,

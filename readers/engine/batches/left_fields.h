@@ -7,7 +7,7 @@
 
 #include "base/pending_copy.h"
 #include "readers/engine/batches/batch_buffer.h"
-#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/blocks/run_memory.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/record.h"
 
@@ -53,11 +53,11 @@ struct LeftCopies {
 };
 
 /// Leaves long fields of rows in their blocks: the batch gets a PendingCopy for each, and keeps the
-/// blocks. It does so for all rows of a task alike, field by field, and only as long as the host
+/// blocks. It does so for all rows of a task alike, field by field, and only as long as the run
 /// has memory for kept blocks; else the rows are written as usual. Immutable; by any writer.
 class LeftFields {
  public:
-  LeftFields(const Parser* parser, const LeftFieldRules& rules, PlanSink::Host* host);
+  LeftFields(const Parser* parser, const LeftFieldRules& rules, RunMemory* memory);
 
   /// Whether there is a field that may be left at all.
   bool any() const { return !candidates_.empty(); }
@@ -97,7 +97,7 @@ class LeftFields {
 
   const Parser* const parser_;
   const LeftFieldRules rules_;
-  PlanSink::Host* const host_;
+  RunMemory* const memory_;
   std::vector<std::size_t> candidates_;  ///< fields
 };
 

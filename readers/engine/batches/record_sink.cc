@@ -9,8 +9,8 @@ void RecordSink::PassOver(Block* block, std::uint32_t rows) {
   skip_rows_ -= std::min<std::uint64_t>(skip_rows_, rows);
   places_ += rows;
   clock_->Advance(rows);
-  if (skip_rows_ == 0) host_->NoteLeftOut(clock_->BeforeBatch());
-  host_->Drop(block, rows);
+  if (skip_rows_ == 0) NoteLeftOut(clock_->BeforeBatch());
+  parts_.memory->Drop(block, rows);
 }
 
 std::unique_ptr<Delivery::Records> RecordSink::NewDelivery(std::uint64_t pass) const {
@@ -54,7 +54,7 @@ void RecordSink::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
   NoteRecords(block, begin, rows, delivery.get());
   if (holes == rows) {
     HoldNothing(delivery.get());
-    host_->Drop(block, rows);
+    parts_.memory->Drop(block, rows);
   } else {
     delivery->block = block;
     delivery->first_row = begin;
@@ -105,7 +105,7 @@ void RecordSink::FlushRefs() {
   open_->records = open_->gathered;
   open_->rows = static_cast<std::uint32_t>(open_->gathered.size());
   if (std::all_of(open_->records.begin(), open_->records.end(), IsHole)) {
-    for (const RowRef& ref : open_->refs) host_->Drop(ref.block, 1);
+    for (const RowRef& ref : open_->refs) parts_.memory->Drop(ref.block, 1);
     open_->refs.clear();
   }
   Add(std::move(open_));
@@ -120,9 +120,10 @@ void RecordSink::Add(std::unique_ptr<Delivery::Records> delivery) {
 
 bool RecordSink::Continue() {
   while (!waiting_.empty()) {
-    if (!host_->HasRoom(waiting_first_)) return true;
+    if (!parts_.deliveries->HasRoom(waiting_first_)) return true;
     EnterTally();
-    host_->Deliver(waiting_first_++, {nullptr, std::move(waiting_.front())});
+    ++steps_;
+    parts_.deliveries->Put(waiting_first_++, {nullptr, std::move(waiting_.front())});
     waiting_.pop_front();
   }
   return false;
@@ -130,9 +131,7 @@ bool RecordSink::Continue() {
 
 void RecordSink::OnEnd(const Status& status) {
   FlushRefs();
-  if (count_payload_) TallyHeld();
-  EnterTally();
-  host_->End(next_number_, status);
+  EndAt(next_number_, status, count_payload_);
 }
 
 }  // namespace ringfeed

@@ -24,8 +24,8 @@ class RecordSink final : public PlanSink {
     bool count_payload = false;  ///< RowTally::delivered_bytes
   };
 
-  RecordSink(const Options& options, PlanSink::Host* host)
-      : PlanSink(host),
+  RecordSink(const Options& options, const SinkParts& parts)
+      : PlanSink(parts),
         clock_(options.clock != nullptr ? options.clock : &own_clock_),
         rows_per_delivery_(options.rows_per_delivery),
         count_bytes_(options.count_bytes),
@@ -37,7 +37,7 @@ class RecordSink final : public PlanSink {
   void OnLost(Block* block, std::uint32_t rows, std::uint64_t bytes) override {
     tally_.unplaced += rows;
     tally_.lost_bytes += bytes;
-    host_->Drop(block, rows);
+    parts_.memory->Drop(block, rows);
   }
   void OnPassEnd() override;
   void OnEnd(const Status& status) override;

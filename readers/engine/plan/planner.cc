@@ -43,10 +43,9 @@ std::uint64_t MostDropped(const ExecutionPlan& plan) {
 
 }  // namespace
 
-Planner::Planner(Input input, Host* host)
+Planner::Planner(Input input)
     : input_(std::move(input)),
       plan_(*input_.plan),
-      host_(host),
       sink_(input_.stages->sink()),
       failure_stage_(input_.stages->failure_stage()),
       warned_before_(input_.ledger->warned()),
@@ -60,29 +59,31 @@ Planner::Planner(Input input, Host* host)
 
 void Planner::GoOn() {
   try {
-    while (!host_->stopping() && !broken_ && PlanNext()) {
+    while (!input_.stop.stop_requested() && !broken_ && PlanNext()) {
     }
   } catch (...) {
     // Stages and sink are in an unfinished state. What writers have is good and goes out.
     broken_ = ended_ = true;
-    host_->End(sink_->first_unfinished(), StatusOfThrown("the plan of the order failed"));
+    const Status thrown = StatusOfThrown("the plan of the order failed");
+    TellEnd();
+    input_.deliveries->End(sink_->first_unfinished(), thrown);
   }
 }
 
 bool Planner::PlanNext() {
   const bool backlogged = sink_->Continue();
-  host_->NoteBacklog(backlogged);
+  backlogged_.store(backlogged, std::memory_order_relaxed);
   // What was held back after a failure is let go of.
   if (failure_stage_ != nullptr && failure_stage_->ended()) Finish(Status());
   if (backlogged || ended_) return false;
-  if (const Status failure = host_->WorkerFailure(); !failure.ok()) {
+  if (const Status failure = input_.worker_failure->Get(); !failure.ok()) {
     FinishWithoutPlace(failure);
     return false;
   }
   Block* block = std::exchange(waiting_block_, nullptr);
   if (block == nullptr && !TakeBlock(&block)) return false;
   Status never;
-  if (!host_->MayHold(*block, &never)) {
+  if (!MayHold(*block, &never)) {
     waiting_block_ = block;
     if (!never.ok()) FinishWithoutPlace(never);
     return false;
@@ -92,19 +93,34 @@ bool Planner::PlanNext() {
   return true;
 }
 
+bool Planner::MayHold(const Block& block, Status* never) {
+  const auto is_outstanding = [this] {
+    return sink_->Outstanding() || (plan_.parser == nullptr && input_.deliveries->IsAnyOut());
+  };
+  return input_.memory->MayHold(block, is_outstanding, never);
+}
+
 bool Planner::TakeBlock(Block** block) {
-  if (!input_.unordered) return host_->TakeDue(turns_.Due(), block);
+  if (!input_.unordered) return input_.ready->TakeDue(turns_.Due(), block);
   for (std::size_t i = 0; i < turns_.lanes(); ++i) {
     const std::size_t lane = (turns_.first_look() + i) % turns_.lanes();
-    if (!turns_.IsInPass(lane) || !host_->TakeAny(lane, block)) continue;
+    if (!turns_.IsInPass(lane) || !input_.ready->Take(lane, block)) continue;
     turns_.EndTurn(lane);
     return true;
   }
   return false;
 }
 
+void Planner::NotePlanned(const Block& block) {
+  ++blocks_;
+  if (input_.at_block) input_.at_block();
+  input_.source->NoteEntered({block.rows(), block.taken_bytes});
+  input_.memory->NotePlanned(block);
+  input_.sums->NotePlanned(block, passes_ended());
+}
+
 void Planner::PlanBlock(Block* block) {
-  host_->NotePlanned(*block);
+  NotePlanned(*block);
   const BlockEnds ends{block->lane,        block->turn_ends, block->pass_ends,
                        block->stream_ends, block->denied,    block->status};
   const auto rows = static_cast<std::uint32_t>(block->rows());
@@ -112,14 +128,14 @@ void Planner::PlanBlock(Block* block) {
   if (input_.chunks == nullptr) block->data_pass = block->pass;
   if (!ends.stream && !std::exchange(pass_.losses_noted, true)) NoteLosses();
   block->holds.store(rows + 1, std::memory_order_relaxed);
-  if (const Status mistake = input_.judge->JudgeBlock(*block); !mistake.ok()) {
-    host_->Drop(block, rows + 1);
+  if (const Status mistake = input_.deliveries->judge().JudgeBlock(*block); !mistake.ok()) {
+    input_.memory->Drop(block, rows + 1);
     Finish(mistake);
     return;
   }
   EnterBlock(*block);
   if (!other_order_.ok()) {
-    host_->Drop(block, rows + 1);
+    input_.memory->Drop(block, rows + 1);
     FinishWithoutPlace(other_order_);
     return;
   }
@@ -135,7 +151,7 @@ void Planner::HandOn(Block* block) {
   if (rows > 0 || !block->frame.damage.empty()) pass_.is_empty = false;
   if (!block->row_failures.empty()) failure_stage_->Expect();
   input_.stages->first()->OnRows(block, 0, rows);
-  host_->Drop(block, 1);
+  input_.memory->Drop(block, 1);
 }
 
 void Planner::Follow(const BlockEnds& ends) {
@@ -143,11 +159,11 @@ void Planner::Follow(const BlockEnds& ends) {
   if (!ends.status.ok()) {
     ends.denied ? FinishWithoutPlace(ends.status) : Finish(ends.status);
   } else if (const Status damage = WhyTooMuchDamage(); !damage.ok()) {
-    Finish(input_.judge->EndOr(damage));
+    Finish(input_.deliveries->judge().EndOr(damage));
   } else if (const Status warning = WhyNotStrict(ends); !warning.ok()) {
-    Finish(input_.judge->EndOr(warning));
+    Finish(input_.deliveries->judge().EndOr(warning));
   } else if (ends.stream) {
-    Finish(input_.judge->EndOr(Status()));
+    Finish(input_.deliveries->judge().EndOr(Status()));
   } else if (turns_.IsPassOver()) {
     EndPass();
   } else if (ends.turn && !input_.unordered) {
@@ -178,12 +194,12 @@ void Planner::EnterBlock(const Block& block) {
     read.lost_ranges = static_cast<std::int64_t>(ranges + block.frame.more_holes) -
                        static_cast<std::int64_t>(holes);
   }
-  bytes_taken_ += read.payload_bytes;
+  sink_->NotePlannedBytes(read.payload_bytes);
   input_.ledger->Add(read);
   input_.ledger->NoteDamage(block.frame.damage, ranges);
   NoteWarnings(block.frame.warnings);
   if (input_.start.other_policy && (read.lost_ranges > 0 || !block.row_failures.empty()) &&
-      !host_->HasLeftOut()) {
+      !sink_->left_out()) {
     NoteOtherOrder(block.file_name);
   }
 }
@@ -256,7 +272,7 @@ void Planner::EndPass() {
     passes_ended_.store(plan_.passes, std::memory_order_relaxed);
     Finish(Status());
   } else if (const Status vain = WhyPassesAreVain(); !vain.ok()) {
-    Finish(input_.judge->EndOr(vain));
+    Finish(input_.deliveries->judge().EndOr(vain));
   }
   pass_ = {.before = sink_->tally(), .taken_before = rows_taken_};
 }
@@ -345,7 +361,13 @@ void Planner::Finish(const Status& status) {
   ended_ = true;
   checks_end_ = failure_stage_ == nullptr || !failure_stage_->ended();
   input_.stages->first()->OnEnd(status);
+  TellEnd();
   checks_end_ = false;
+}
+
+void Planner::TellEnd() {
+  const std::optional<PlanSink::End> end = sink_->TakeEnd();
+  if (end) input_.deliveries->End(end->number, CheckedEnd(end->status));
 }
 
 void Planner::FinishWithoutPlace(const Status& why) {

@@ -12,18 +12,28 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
 #include <vector>
 
+#include "readers/engine/batches/deliveries.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/block.h"
+#include "readers/engine/blocks/late_sums.h"
+#include "readers/engine/blocks/ledger.h"
+#include "readers/engine/blocks/ready_blocks.h"
+#include "readers/engine/blocks/run_memory.h"
 #include "readers/engine/files/file_schedule.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
-#include "readers/engine/plan/ledger.h"
-#include "readers/engine/plan/parser_judge.h"
 #include "readers/engine/stages/order_stages.h"
 #include "readers/engine/stages/plan_stage.h"
+#include "readers/engine/waiting/first_failure.h"
+#include "readers/engine/waiting/source_limit.h"
 #include "readers/order/chunk_plan.h"
 #include "readers/order/plan_clock.h"
 #include "ringfeed/status.h"
@@ -99,29 +109,7 @@ class PlanStages {
 /// (docs/internals/WAITING.md says which).
 class Planner {
  public:
-  /// What it needs of the run around it, besides what its last stage needs. All calls come from the
-  /// thread that runs the plan; none waits.
-  class Host : public PlanSink::Host {
-   public:
-    virtual bool stopping() const = 0;
-    /// Whether NoteLeftOut was called.
-    virtual bool HasLeftOut() const = 0;
-    /// Why a worker has stopped reading, which ends the run after what is planned; else OK.
-    virtual Status WorkerFailure() const = 0;
-    /// The next block of the lane whose turn it is. If there is none the lane's worker is told.
-    virtual bool TakeDue(std::size_t lane, Block** block) = 0;
-    /// The next block of any lane, if they have no turns.
-    virtual bool TakeAny(std::size_t lane, Block** block) = 0;
-    /// Whether the block's memory may be held for as long as its rows are. If not, the host asks
-    /// for the plan again when there may be more; or `never` says that there will not.
-    virtual bool MayHold(const Block& block, Status* never) = 0;
-    /// A block that was taken is planned now; its rows are not handed on yet.
-    virtual void NotePlanned(const Block& block) = 0;
-    /// Rows wait for a slot; for statistics.
-    virtual void NoteBacklog(bool backlogged) = 0;
-  };
-
-  /// What it plans, for the time of the run. It owns only the stages.
+  /// What it plans, and with what, for the time of the run. It owns only the stages.
   struct Input {
     const ExecutionPlan* plan = nullptr;     ///< without the stages that the index has done
     std::size_t stages_by_index = 0;         ///< so many of these
@@ -130,20 +118,23 @@ class Planner {
     ChunkPlan* chunks = nullptr;             ///< of `indexed`
     FileSchedule* schedule = nullptr;        ///< of files in their order
     std::size_t lanes = 1;
-    bool unordered = false;  ///< blocks are planned as they come
+    bool unordered = false;                        ///< blocks are planned as they come
+    std::stop_token stop{};                        ///< nothing is planned any more
+    const FirstFailure* worker_failure = nullptr;  ///< ends the run after what is planned
     Ledger* ledger = nullptr;
-    ParserJudge* judge = nullptr;
+    ReadyBlocks* ready = nullptr;
+    RunMemory* memory = nullptr;
+    LateSums* sums = nullptr;
+    SourceLimit* source = nullptr;
+    Deliveries* deliveries = nullptr;
     std::unique_ptr<PlanStages> stages;
+    std::function<void()> at_block{};  ///< a test's, called for each block; may throw; may be empty
   };
-  Planner(Input input, Host* host);
+  explicit Planner(Input input);
 
   /// Plans until there is nothing to plan, something has to come back first, or the run ended. What
   /// a stage throws ends the run after what is planned.
   void GoOn();
-
-  /// An end that is OK: checks the sums of all rows, if the sink had all of them. The sink's host
-  /// calls it, from within GoOn.
-  Status CheckedEnd(const Status& given) const;
 
   /// The failure if more damage than max_damaged allows was found so far, in blocks or by writers;
   /// else OK. Any thread.
@@ -159,12 +150,13 @@ class Planner {
   }
   /// Whether a row that fails ends the order at its own place, and not at its block's. Any thread.
   bool fails_in_order() const { return failure_stage_ != nullptr; }
-  /// Payload bytes of all blocks that were planned. Within GoOn, and with no planner at work.
-  std::uint64_t bytes_taken() const { return bytes_taken_; }
-  /// Whether rows are planned that are not out yet. Within GoOn.
-  bool HasOutstanding() { return sink_->Outstanding(); }
-  /// What came to the end of the plan. Within GoOn, and after it before another begins.
-  PlanSink::Planned planned() const { return sink_->planned(); }
+  /// Whether rows wait for a slot or room: for statistics only. Any thread.
+  bool is_backlogged() const { return backlogged_.load(std::memory_order_relaxed); }
+  /// The last stage.
+  const PlanSink& sink() const { return *sink_; }
+  /// Blocks that were taken, and what the sink counts: whether the plan got further. By the thread
+  /// that calls GoOn.
+  std::uint64_t steps() const { return blocks_ + sink_->steps(); }
 
  private:
   /// What one pass over the source brought.
@@ -179,7 +171,9 @@ class Planner {
 
   bool PlanNext();
   bool TakeBlock(Block** block);
+  bool MayHold(const Block& block, Status* never);
   void PlanBlock(Block* block);
+  void NotePlanned(const Block& block);
   void HandOn(Block* block);
   /// What a block ends: a turn, a pass or the run. A copy, since the block is gone.
   struct BlockEnds {
@@ -227,12 +221,15 @@ class Planner {
   /// Whether this pass found nothing at all, so that later ones will not either.
   bool IsLikeAllPasses() const;
   void Finish(const Status& status);
+  /// Tells the deliveries of an end that came to the sink.
+  void TellEnd();
+  /// An end that is OK: checks the sums of all rows, if the sink had all of them.
+  Status CheckedEnd(const Status& given) const;
   /// Ends with a failure that has no place in the order: nothing that a shuffle holds is delivered.
   void FinishWithoutPlace(const Status& why);
 
   const Input input_;
   const ExecutionPlan& plan_;
-  Host* const host_;
   PlanSink* const sink_;
   FailureStage* const failure_stage_;
   bool warned_ = false;                 ///< by a block
@@ -244,13 +241,14 @@ class Planner {
   const std::uint64_t most_held_;     ///< rows that the stages hold back
   const std::uint64_t most_dropped_;  ///< rows that they may drop in turn, and keep others
   Quiet quiet_;
-  std::uint64_t rows_taken_ = 0;  ///< of all blocks so far
-  std::uint64_t bytes_taken_ = 0;
-  std::uint64_t rows_kept_ = 0;  ///< of these, what no filter drops
+  std::uint64_t blocks_ = 0;      ///< taken so far
+  std::uint64_t rows_taken_ = 0;  ///< of these
+  std::uint64_t rows_kept_ = 0;   ///< of these, what no filter drops
   bool ended_ = false;
   bool checks_end_ = false;  ///< the end of all is under way, and all rows come to it
   bool broken_ = false;      ///< a stage threw: what is planned goes out, the plan goes no further
-  Block* waiting_block_ = nullptr;           ///< taken from its lane, waits for memory
+  Block* waiting_block_ = nullptr;  ///< taken from its lane, waits for memory
+  std::atomic<bool> backlogged_{false};
   std::atomic<std::uint64_t> passes_ended_;  ///< others read it for statistics
 };
 

@@ -27,6 +27,7 @@ class BasicReadAhead {
   /// Each lane has so many credits, and belongs to that worker.
   void AddLane(std::size_t worker, std::int64_t credits) { lanes_.emplace_back(worker, credits); }
   std::size_t WorkerOf(std::size_t lane) const { return lanes_[lane].worker; }
+  std::size_t lanes() const { return lanes_.size(); }
 
   /// What the lane may still begin, as of now: for statistics only.
   std::int64_t Credits(std::size_t lane) const {

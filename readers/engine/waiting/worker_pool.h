@@ -190,4 +190,8 @@ class WorkerPool {
   std::atomic<std::size_t> overflow_count_{0};  ///< a hint; the mutex orders
 };
 
+struct WriteTask;
+/// The threads of a run, which write rows into batches.
+using Workers = WorkerPool<WriteTask*>;
+
 }  // namespace ringfeed

@@ -19,55 +19,12 @@
 #include "readers/engine/batches/batch_writer.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
+#include "tests/readers/plan_parts.h"
 
 namespace ringfeed {
 namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
-
-/// Notes what is delivered.
-class NotingHost final : public PlanSink::Host {
- public:
-  void Submit(WriteTask*, std::uint32_t) override { ADD_FAILURE() << "nobody plans"; }
-  void Drop(Block*, std::uint32_t rows) override { dropped_rows += rows; }
-  void NoteRows(const RowTally&, const RowTally&) override { ADD_FAILURE() << "nobody plans"; }
-  void Deliver(std::uint64_t number, Delivery delivery) override {
-    delivered.emplace_back(number, delivery.batch);
-  }
-  bool Keep(Block* block) override {
-    if (most_kept == 0) return false;
-    --most_kept;
-    kept.push_back(block);
-    return true;
-  }
-  void LetGo(Block* block) override {
-    const auto found = std::find(kept.begin(), kept.end(), block);
-    if (found == kept.end()) {
-      ADD_FAILURE() << "nobody keeps the block";
-      return;
-    }
-    kept.erase(found);
-    ++most_kept;
-  }
-  void NoteSkipped(const RecordSpan&, const Status&) override { ++skipped; }
-  void BatchDone() override { ++done; }
-  bool HasRoom(std::uint64_t) override { return true; }
-  std::size_t GrantBatches(std::size_t bytes) override { return std::min(bytes, granted); }
-  void End(std::uint64_t number, const Status& status) override {
-    end_before = number;
-    end = status;
-  }
-
-  std::vector<std::pair<std::uint64_t, BatchBuffer*>> delivered;
-  std::uint64_t dropped_rows = 0;
-  std::vector<Block*> kept;
-  std::size_t most_kept = 2;
-  int skipped = 0;
-  int done = 0;
-  std::size_t granted = ~std::size_t{0};
-  std::uint64_t end_before = ~std::uint64_t{0};
-  Status end;
-};
 
 class BatchPartsTest : public ::testing::Test {
  protected:
@@ -77,6 +34,12 @@ class BatchPartsTest : public ::testing::Test {
     options.memory_bytes = 4 * kMiB;
     return options;
   }
+  /// Others take all that the arena has left.
+  void TakeQuota() {
+    others_bytes_ = arena_->unreserved_bytes();
+    EXPECT_TRUE(arena_->ReserveQuota(others_bytes_));
+  }
+  void TearDown() override { arena_->ReleaseQuota(others_bytes_); }
   BatchBuffer* Take(BatchPool* pool, std::uint64_t units = 0) {
     units_.assign(1, units);
     return pool->TakeSlot({.units = units_, .is_closed = true});
@@ -86,13 +49,15 @@ class BatchPartsTest : public ::testing::Test {
   const std::shared_ptr<const Parser> numbers_ = RowsParser({{"number", kInt64, {}}});
   const std::shared_ptr<const Parser> raw_ = RawParser();  // ragged
   std::vector<std::uint64_t> units_;
-  NotingHost host_;
+  std::size_t others_bytes_ = 0;
+  KeepLimit keep_limit_;
+  PlanParts parts_{arena_, {.holds_blocks = true, .device_limit = &keep_limit_}};
 };
 
 using BatchPoolTest = BatchPartsTest;
 
 TEST_F(BatchPoolTest, NoMoreSlotsAreOutThanThereAre) {
-  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &host_);
+  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &parts_.memory);
   std::set<BatchBuffer*> out;
   while (BatchBuffer* const slot = Take(&pool)) {
     EXPECT_TRUE(slot->status.ok());
@@ -104,17 +69,17 @@ TEST_F(BatchPoolTest, NoMoreSlotsAreOutThanThereAre) {
 }
 
 TEST_F(BatchPoolTest, FewerSlotsWhereLittleIsGranted) {
-  host_.granted = 1;
-  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &host_);
+  TakeQuota();
+  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &parts_.memory);
   EXPECT_NE(Take(&pool), nullptr);
   EXPECT_EQ(pool.slot_limit(), BatchPool::kLeastSlots);
 }
 
 TEST_F(BatchPoolTest, SlotsThatWereAskedForAreTriedAllTheSame) {
-  host_.granted = 1;
+  TakeQuota();
   BatchPool::Options options = PoolOptions();
   options.slots = 5;
-  BatchPool pool(options, numbers_.get(), arena_, &host_);
+  BatchPool pool(options, numbers_.get(), arena_, &parts_.memory);
   EXPECT_NE(Take(&pool), nullptr);
   EXPECT_EQ(pool.slot_limit(), 5u);
 }
@@ -129,7 +94,7 @@ TEST_F(BatchPoolTest, ABatchWhoseBytesCannotBeCountedIsRefused) {
       BatchPool::Options options = PoolOptions();
       options.rows = std::size_t{1} << 19;
       options.slots = slots;
-      BatchPool pool(options, padded.get(), arena_, &host_);
+      BatchPool pool(options, padded.get(), arena_, &parts_.memory);
       const std::vector<std::uint64_t> units(padded->fields().size());
       const BatchBuffer* const slot = pool.TakeSlot({.units = units, .is_closed = true});
       ASSERT_NE(slot, nullptr);
@@ -148,7 +113,7 @@ TEST_F(BatchPoolTest, RaggedRowsWhoseBytesCannotBeCountedGetNoPiece) {
       ExampleParser({{"x", kFloat32, {-1, 4096}, std::nullopt}});
   BatchPool::Options options = PoolOptions();
   options.rows = std::size_t{1} << 30;
-  BatchPool pool(options, steps.get(), arena_, &host_);
+  BatchPool pool(options, steps.get(), arena_, &parts_.memory);
   BatchBuffer* const slot = Take(&pool, 1);
   WriteTask task;
   task.rows = 1;
@@ -159,7 +124,7 @@ TEST_F(BatchPoolTest, RaggedRowsWhoseBytesCannotBeCountedGetNoPiece) {
 }
 
 TEST_F(BatchPoolTest, ABatchIsUnfinishedFromItsSlotOn) {
-  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &host_);
+  BatchPool pool(PoolOptions(), numbers_.get(), arena_, &parts_.memory);
   EXPECT_FALSE(pool.HasIncomplete());
   EXPECT_NE(Take(&pool), nullptr);
   EXPECT_TRUE(pool.HasIncomplete());
@@ -168,7 +133,7 @@ TEST_F(BatchPoolTest, ABatchIsUnfinishedFromItsSlotOn) {
 }
 
 TEST_F(BatchPoolTest, RowsThatDoNotFitGetALargerPiece) {
-  BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
+  BatchPool pool(PoolOptions(), raw_.get(), arena_, &parts_.memory);
   BatchBuffer* const slot = Take(&pool, 100);
   WriteTask task;
   task.rows = 1;
@@ -188,14 +153,14 @@ TEST_F(BatchPoolTest, RowsThatDoNotFitGetALargerPiece) {
 }
 
 TEST_F(BatchPoolTest, WhatABatchHadTheNextOneHasRoomFor) {
-  BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
+  BatchPool pool(PoolOptions(), raw_.get(), arena_, &parts_.memory);
   pool.Learn(std::vector<std::uint64_t>{500'000});
   BatchBuffer* const slot = Take(&pool, 1);
   EXPECT_GE(slot->extents.back()->layout.columns()[0].capacity, 500'000u);
 }
 
 TEST_F(BatchPoolTest, AnArenaWithoutRoomIsTheFirstBatchesStatus) {
-  BatchPool pool(PoolOptions(), raw_.get(), arena_, &host_);
+  BatchPool pool(PoolOptions(), raw_.get(), arena_, &parts_.memory);
   BatchBuffer* const slot = Take(&pool, std::uint64_t{1} << 30);
   ASSERT_NE(slot, nullptr);
   EXPECT_EQ(slot->status.code(), StatusCode::kResourceExhausted);
@@ -207,7 +172,7 @@ TEST_F(BatchPoolTest, AnArenaWithoutRoomIsTheFirstBatchesStatus) {
 TEST_F(BatchPoolTest, AnArenaWithoutRoomForAnotherSlotGoesOnWithThoseThereAre) {
   BatchPool::Options options = PoolOptions();
   options.slots = 6;
-  BatchPool pool(options, raw_.get(), arena_, &host_);
+  BatchPool pool(options, raw_.get(), arena_, &parts_.memory);
   const std::uint64_t units = 12 * kMiB;  // and a quarter: four of them fit
   std::size_t slots = 0;
   while (const BatchBuffer* const slot = Take(&pool, units)) {
@@ -227,6 +192,7 @@ class BatchWriterTest : public BatchPartsTest {
       block_.frame.records.push_back({reinterpret_cast<const std::byte*>(&number), sizeof(number)});
     }
     block_.good_rows = 8;
+    block_.holds = kHolds;  // one of them is the test's
     scratch_.parser = numbers_->NewScratch();
   }
   /// A record that is too short for its row.
@@ -249,12 +215,12 @@ class BatchWriterTest : public BatchPartsTest {
     return slot;
   }
   void Write(const BatchRules& rules, BatchBuffer* slot) {
-    const BatchFinisher finisher(rules, numbers_.get(), arena_, &pool_, &host_);
-    const BatchWriter writer(rules, numbers_.get(), &pool_, &finisher, &host_);
+    const BatchFinisher finisher(rules, numbers_.get(), arena_, &pool_, parts_.of_sink());
+    const BatchWriter writer(rules, numbers_.get(), &pool_, &finisher, parts_.of_sink());
     WriteTask* const second = Task(slot, 4, 8);
     writer.Write(Task(slot, 0, 4), &scratch_);
     writer.Write(second, &scratch_);
-    EXPECT_TRUE(host_.delivered.empty()) << "the planner has not closed it yet";
+    EXPECT_EQ(parts_.deliveries.out(), 0u) << "the planner has not closed it yet";
     finisher.FinishOne(slot);
   }
   static std::vector<std::int64_t> RowsOf(const BatchBuffer& slot) {
@@ -264,21 +230,28 @@ class BatchWriterTest : public BatchPartsTest {
     return {rows, rows + slot.rows};
   }
   using Rows = std::vector<std::int64_t>;
+  static constexpr std::uint32_t kHolds = 9;
+  /// Of the block's rows, those that are planned and done with.
+  std::uint32_t dropped_rows() const { return kHolds - block_.holds; }
+  /// So many batches keep the block.
+  std::uint32_t keeps() const { return block_.keeps & ~Block::kHeld; }
 
   std::vector<std::int64_t> numbers_in_block_;
   Block block_;
   WriterScratch scratch_;
-  BatchPool pool_{PoolOptions(), numbers_.get(), arena_, &host_};
+  BatchPool pool_{PoolOptions(), numbers_.get(), arena_, &parts_.memory};
 };
 
 TEST_F(BatchWriterTest, ABatchIsDeliveredOnceByWhoFinishesIt) {
   BatchBuffer* const slot = Slot();
   Write({}, slot);
-  ASSERT_EQ(host_.delivered.size(), 1u);
-  EXPECT_EQ(host_.delivered[0].second, slot);
+  Delivery delivery;
+  ASSERT_EQ(parts_.deliveries.TryTake(&delivery), QueueResult::kOk);
+  EXPECT_EQ(delivery.batch, slot);
+  EXPECT_EQ(parts_.deliveries.TryTake(&delivery), QueueResult::kEmpty);
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(host_.dropped_rows, 8u);
-  EXPECT_EQ(host_.done, 1);
+  EXPECT_EQ(dropped_rows(), 8u);
+  EXPECT_TRUE(parts_.plan.turn().IsAsked()) << "the plan may wait for what the batch took";
   EXPECT_EQ(slot->payload_bytes.load(), 64u);
   EXPECT_FALSE(pool_.HasIncomplete());
 }
@@ -299,8 +272,8 @@ TEST_F(BatchWriterTest, ASkippedRowMakesTheBatchShorter) {
   Write({.on_damage = OnDamage::kSkip}, slot);
   EXPECT_EQ(RowsOf(*slot), (Rows{1, 2, 3, 4, 6, 7}));
   EXPECT_TRUE(slot->status.ok());
-  EXPECT_EQ(host_.skipped, 2);
-  EXPECT_EQ(host_.dropped_rows, 8u);
+  EXPECT_EQ(parts_.ledger.damaged(), 2u);
+  EXPECT_EQ(dropped_rows(), 8u);
 }
 
 TEST_F(BatchWriterTest, RowsThatTheParserRefusedAreToldUpToTheFirstThatItTook) {
@@ -320,7 +293,7 @@ TEST_F(BatchWriterTest, ABatchWithoutMemoryLetsGoOfItsRecords) {
   slot->status = Status(StatusCode::kResourceExhausted, "no room");
   Write({}, slot);
   EXPECT_EQ(slot->rows, 0u);
-  EXPECT_EQ(host_.dropped_rows, 8u);
+  EXPECT_EQ(dropped_rows(), 8u);
 }
 
 /// The same rows, of which those are left that stand in slabs.
@@ -334,8 +307,10 @@ class LeftFieldsTest : public BatchWriterTest {
     BatchWriterTest::SetUp();
     block_.runs.emplace_back();
     block_.runs.back().data = reinterpret_cast<std::byte*>(numbers_in_block_.data());
-    block_.runs.back().bytes = numbers_in_block_.size() * sizeof(std::int64_t);
+    block_.runs.back().bytes = kBlockBytes;
+    keep_limit_.set_bytes(kBlockBytes);
   }
+  static constexpr std::size_t kBlockBytes = 8 * sizeof(std::int64_t);
   static std::size_t PendingOf(const BatchBuffer& slot) { return slot.pending_copies.size(); }
   void ExpectAllWrittenButALostRow() {
     Spoil(5);
@@ -344,7 +319,7 @@ class LeftFieldsTest : public BatchWriterTest {
     rules.on_damage = OnDamage::kSkip;
     Write(rules, slot);
     EXPECT_EQ(PendingOf(*slot), 0u);
-    EXPECT_TRUE(host_.kept.empty());
+    EXPECT_EQ(keeps(), 0u);
     EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 6, 7}));
   }
 };
@@ -353,14 +328,14 @@ TEST_F(LeftFieldsTest, LongFieldsStayWhereTheyStandUntilSomebodyCopiesThem) {
   BatchBuffer* const slot = Slot();
   Write(kLeaving, slot);
   ASSERT_EQ(PendingOf(*slot), 8u);
-  EXPECT_EQ(host_.kept, (std::vector<Block*>{&block_, &block_})) << "once for each task";
-  EXPECT_EQ(host_.dropped_rows, 8u) << "its rows are planned and done with";
+  EXPECT_EQ(keeps(), 2u) << "once for each task";
+  EXPECT_EQ(dropped_rows(), 8u) << "its rows are planned and done with";
   EXPECT_TRUE(std::is_sorted(slot->pending_copies.begin(), slot->pending_copies.end(),
                              [](const auto& a, const auto& b) { return a.to < b.to; }));
   ASSERT_TRUE(MakeCopies(slot->pending_copies).ok());
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
   pool_.Release(slot);
-  EXPECT_TRUE(host_.kept.empty());
+  EXPECT_EQ(keeps(), 0u);
 }
 
 TEST_F(LeftFieldsTest, ShortFieldsAreWritten) {
@@ -378,9 +353,20 @@ TEST_F(LeftFieldsTest, ShortFieldsOfNeighboursStayIfTheyAreMostOfTheirRecords) {
 }
 
 TEST_F(LeftFieldsTest, WithoutMemoryToKeepBlocksRowsAreWritten) {
-  host_.most_kept = 1;
+  // Another block, which a batch keeps until the first task is written.
+  Block other;
+  other.runs = block_.runs;
+  other.holds = kHolds;
+  ASSERT_TRUE(parts_.memory.Keep(&other));
   BatchBuffer* const slot = Slot();
-  Write(kLeaving, slot);
+  const BatchFinisher finisher(kLeaving, numbers_.get(), arena_, &pool_, parts_.of_sink());
+  const BatchWriter writer(kLeaving, numbers_.get(), &pool_, &finisher, parts_.of_sink());
+  WriteTask* const second = Task(slot, 4, 8);
+  writer.Write(Task(slot, 0, 4), &scratch_);
+  EXPECT_EQ(PendingOf(*slot), 0u);
+  parts_.memory.LetGo(&other);
+  writer.Write(second, &scratch_);
+  finisher.FinishOne(slot);
   EXPECT_EQ(PendingOf(*slot), 4u) << "of one task";
   ASSERT_TRUE(MakeCopies(slot->pending_copies).ok());
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
@@ -392,7 +378,7 @@ TEST_F(LeftFieldsTest, RecordsThatStandElsewhereAreWritten) {
   BatchBuffer* const slot = Slot();
   Write(kLeaving, slot);
   EXPECT_EQ(PendingOf(*slot), 0u);
-  EXPECT_TRUE(host_.kept.empty());
+  EXPECT_EQ(keeps(), 0u);
 }
 
 TEST_F(LeftFieldsTest, ABatchThatLosesARowIsCopiedFirst) { ExpectAllWrittenButALostRow(); }
@@ -400,13 +386,13 @@ TEST_F(LeftFieldsTest, ABatchThatLosesARowIsCopiedFirst) { ExpectAllWrittenButAL
 TEST_F(LeftFieldsTest, ABatchWithoutMemoryKeepsNoBlock) {
   BatchBuffer* const slot = Slot();
   WriteTask* const task = Task(slot, 0, 8);
-  const BatchFinisher finisher(kLeaving, numbers_.get(), arena_, &pool_, &host_);
-  const BatchWriter writer(kLeaving, numbers_.get(), &pool_, &finisher, &host_);
+  const BatchFinisher finisher(kLeaving, numbers_.get(), arena_, &pool_, parts_.of_sink());
+  const BatchWriter writer(kLeaving, numbers_.get(), &pool_, &finisher, parts_.of_sink());
   writer.Write(task, &scratch_);
   slot->status = Status(StatusCode::kResourceExhausted, "no room");
   finisher.FinishOne(slot);
   EXPECT_EQ(PendingOf(*slot), 0u);
-  EXPECT_TRUE(host_.kept.empty());
+  EXPECT_EQ(keeps(), 0u);
 }
 
 /// The same rows in memory that nobody can look at: who touches it is killed.
@@ -467,25 +453,27 @@ TEST_F(FarRowsTest, StayWhereTheyAreHoweverShort) {
 }
 
 TEST_F(FarRowsTest, WithoutMemoryToKeepThemTheyAreBrought) {
-  host_.most_kept = 0;
+  keep_limit_.set_bytes(0);
   BatchBuffer* const slot = Slot();
   Write(kLeaving, slot);
   EXPECT_EQ(PendingOf(*slot), 0u);
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
-  EXPECT_EQ(host_.dropped_rows, 8u);
+  EXPECT_EQ(dropped_rows(), 8u);
 }
 
 TEST_F(FarRowsTest, ABatchThatLosesARowHasTheOthersBrought) { ExpectAllWrittenButALostRow(); }
 
 TEST_F(FarRowsTest, WhereTheDeviceGivesNothingTheChainEndsBeforeTheBatch) {
-  host_.most_kept = 0;
+  keep_limit_.set_bytes(0);
   memory_.failure = Status(StatusCode::kDeviceLost, "gone");
   BatchBuffer* const slot = Slot();
-  const BatchFinisher finisher(kLeaving, numbers_.get(), arena_, &pool_, &host_);
-  const BatchWriter writer(kLeaving, numbers_.get(), &pool_, &finisher, &host_);
+  const BatchFinisher finisher(kLeaving, numbers_.get(), arena_, &pool_, parts_.of_sink());
+  const BatchWriter writer(kLeaving, numbers_.get(), &pool_, &finisher, parts_.of_sink());
   writer.Write(Task(slot, 0, 8), &scratch_);
-  EXPECT_EQ(host_.end_before, slot->sequence);
-  EXPECT_EQ(host_.end.code(), StatusCode::kDeviceLost) << host_.end.ToString();
+  Delivery delivery;
+  EXPECT_EQ(parts_.deliveries.TryTake(&delivery), QueueResult::kClosed);
+  const Status end = parts_.deliveries.end_status();
+  EXPECT_EQ(end.code(), StatusCode::kDeviceLost) << end.ToString();
 }
 
 TEST_F(FarRowsTest, WhatCannotBeBroughtAsSumsAreSettledFailsTheBatchAlsoWhereDamageIsSkipped) {
@@ -495,14 +483,14 @@ TEST_F(FarRowsTest, WhatCannotBeBroughtAsSumsAreSettledFailsTheBatchAlsoWhereDam
   Write(rules, slot);
   ASSERT_EQ(PendingOf(*slot), 8u);
   memory_.failure = Status(StatusCode::kDeviceLost, "gone");
-  const BatchFinisher finisher(rules, numbers_.get(), arena_, &pool_, &host_);
+  const BatchFinisher finisher(rules, numbers_.get(), arena_, &pool_, parts_.of_sink());
   finisher.LosePayloads({}, slot);
   EXPECT_EQ(slot->status.code(), StatusCode::kDeviceLost) << slot->status.ToString();
   EXPECT_EQ(slot->failed_payload_pass, slot->pass) << "what is behind it never was";
   EXPECT_EQ(slot->rows, 0u);
   EXPECT_EQ(slot->payload_bytes.load(), 0u);
   EXPECT_EQ(PendingOf(*slot), 0u);
-  EXPECT_TRUE(host_.kept.empty());
+  EXPECT_EQ(keeps(), 0u);
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
+#include "readers/engine/waiting/holders.h"
+
 #include <gtest/gtest.h>
 
 #include <thread>
-
-#include "readers/engine/waiting/outbox.h"
 
 namespace ringfeed {
 namespace {

@@ -1,4 +1,4 @@
-#include "readers/engine/plan/parser_judge.h"
+#include "readers/engine/batches/parser_judge.h"
 
 #include <gtest/gtest.h>
 

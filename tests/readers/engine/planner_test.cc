@@ -6,9 +6,13 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stdexcept>
+#include <stop_token>
 #include <utility>
 #include <vector>
+
+#include "tests/readers/plan_parts.h"
 
 namespace ringfeed {
 namespace {
@@ -16,125 +20,121 @@ namespace {
 /// The last stage: notes which rows came, in order.
 class NotingSink final : public PlanSink {
  public:
-  explicit NotingSink(PlanSink::Host* host) : PlanSink(host) {}
+  explicit NotingSink(const SinkParts& parts) : PlanSink(parts) {}
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override {
     if (throws) throw std::runtime_error("a stage");
     for (std::uint32_t row = begin; row < end; ++row) rows.push_back(block->first_record + row);
     tally_.delivered += end - begin - loses;
-    if (end > begin) host_->Drop(block, end - begin);
+    if (end == begin) return;
+    if (holds) {
+      held.push_back({block, end - begin});
+    } else {
+      parts_.memory->Drop(block, end - begin);
+    }
   }
   void OnRefs(std::span<const RowRef>) override { ADD_FAILURE() << "nothing shuffles"; }
   void OnPassEnd() override {
     ++tally_.passes;
     passes.push_back(rows.size());
   }
-  void OnEnd(const Status& status) override { host_->End(rows.size(), status); }
+  void OnEnd(const Status& status) override { EndAt(rows.size(), status, false); }
   bool Continue() override { return backlogged; }
-  bool Outstanding() override { return false; }
+  bool Outstanding() override { return !held.empty(); }
   std::uint64_t first_unfinished() const override { return rows.size(); }
   Planned planned() const override { return {rows.size(), 0, rows.size()}; }
+  void DropHeld() {
+    for (const auto& [block, count] : held) parts_.memory->Drop(block, count);
+    held.clear();
+  }
 
   std::vector<std::uint64_t> rows;  ///< Block::first_record and more
   std::vector<std::size_t> passes;  ///< rows up to the end of each
-  std::uint32_t loses = 0;          ///< rows of each block, without a word
+  std::vector<std::pair<Block*, std::uint32_t>> held;
+  std::uint32_t loses = 0;  ///< rows of each block, without a word
+  bool holds = false;       ///< the rows, until DropHeld
   bool backlogged = false;
   bool throws = false;
 };
 
-/// A run without threads, files or memory.
-class FakeRun final : public Planner::Host {
- public:
-  void Submit(WriteTask*, std::uint32_t) override {}
-  void Drop(Block* block, std::uint32_t rows) override {
-    ASSERT_GE(block->holds.load(), rows);
-    if ((block->holds -= rows) == 0) ++blocks_back;
-  }
-  void Deliver(std::uint64_t, Delivery) override {}
-  void NoteRows(const RowTally& before, const RowTally& now) override { ledger->Add(before, now); }
-  void NoteSkipped(const RecordSpan&, const Status&) override {}
-  void BatchDone() override {}
-  bool HasRoom(std::uint64_t) override { return true; }
-  std::size_t GrantBatches(std::size_t bytes) override { return bytes; }
-  void End(std::uint64_t, const Status& status) override {
-    ASSERT_FALSE(end) << "a run ends once";
-    end = planner->CheckedEnd(status);
-  }
-  bool HasLeftOut() const override { return false; }
-  bool stopping() const override { return stopped; }
-  Status WorkerFailure() const override { return failure; }
-  bool TakeDue(std::size_t lane, Block** block) override {
-    asked.push_back(lane);
-    return TakeAny(lane, block);
-  }
-  bool TakeAny(std::size_t lane, Block** block) override {
-    if (lanes[lane].empty()) return false;
-    *block = lanes[lane].front();
-    lanes[lane].pop_front();
-    return true;
-  }
-  bool MayHold(const Block&, Status* never) override {
-    *never = why_never;
-    return has_memory;
-  }
-  void NotePlanned(const Block&) override { ++planned; }
-  void NoteBacklog(bool backlogged) override { is_backlogged = backlogged; }
-
-  Planner* planner = nullptr;
-  Ledger* ledger = nullptr;
-  std::vector<std::deque<Block*>> lanes;
-  std::vector<std::size_t> asked;
-  Status failure;
-  Status why_never;
-  std::optional<Status> end;
-  std::size_t planned = 0;
-  std::size_t blocks_back = 0;
-  bool has_memory = true;
-  bool stopped = false;
-  bool is_backlogged = false;
-};
+constexpr std::size_t kMiB = std::size_t{1} << 20;
 
 class PlannerTest : public ::testing::Test {
  protected:
   void Start(std::size_t lanes, bool unordered = false) {
-    run_.lanes.resize(lanes);
+    PlanParts::Options options;
+    options.lanes = lanes;
+    options.holds_blocks = true;
+    options.asked_bytes = kMemoryBytes;
+    parts_.emplace(arena_, options);
     Planner::Input input;
     input.plan = &plan_;
     input.lanes = lanes;
     input.unordered = unordered;
-    input.ledger = &ledger_;
-    input.judge = &judge_;
+    input.stop = stop_.get_token();
+    input.worker_failure = &failure_;
+    input.ledger = &parts_->ledger;
+    input.ready = &parts_->ready;
+    input.memory = &parts_->memory;
+    input.sums = &sums_;
+    input.source = &parts_->source;
+    input.deliveries = &parts_->deliveries;
     input.stages = std::make_unique<PlanStages>(plan_, PlanPosition());
-    auto sink = std::make_unique<NotingSink>(&run_);
+    auto sink = std::make_unique<NotingSink>(parts_->of_sink());
     sink_ = sink.get();
     input.stages->SetSink(std::move(sink));
-    planner_.emplace(std::move(input), &run_);
-    run_.planner = &*planner_;
-    run_.ledger = &ledger_;
+    parts_->ledger.NoteDamage({}, damaged_before_);
+    planner_.emplace(std::move(input));
   }
   /// A block of one record with that number, published by the lane.
   Block* Publish(std::uint32_t lane, std::uint64_t number) {
-    Block* const block = PublishEmpty(lane);
+    Block* const block = Make(lane, number);
+    parts_->ready.Publish(block);
+    return block;
+  }
+  Block* Make(std::uint32_t lane, std::uint64_t number) {
+    Block* const block = MakeEmpty(lane);
     block->frame.records = {{payload_, sizeof(payload_)}};
     block->good_rows = 1;
     block->first_record = number;
     return block;
   }
   Block* PublishEmpty(std::uint32_t lane) {
-    blocks_.push_back(std::make_unique<Block>());
-    Block* const block = blocks_.back().get();
-    block->lane = lane;
-    run_.lanes[lane].push_back(block);
+    Block* const block = MakeEmpty(lane);
+    parts_->ready.Publish(block);
     return block;
   }
+  Block* MakeEmpty(std::uint32_t lane) {
+    Block* const block = parts_->memory.Take();
+    block->lane = lane;
+    block->turn_ends = true;
+    block->pass_ends = block->stream_ends = false;
+    block->status = Status();
+    return block;
+  }
+  /// A block whose record takes so much memory.
+  void PublishLarge(std::uint64_t number, std::size_t bytes) {
+    Block* const block = Make(0, number);
+    block->runs.push_back(arena_->Allocate(bytes));
+    parts_->ready.Publish(block);
+  }
+  /// Why the deliveries end; none if they do not.
+  std::optional<Status> end() {
+    Delivery delivery;
+    if (!parts_->deliveries.ended()) return std::nullopt;
+    return parts_->deliveries.end_status();
+  }
   using Rows = std::vector<std::uint64_t>;
+  static constexpr std::size_t kMemoryBytes = 8 * kMiB;
 
   const std::byte payload_[1] = {};
+  const std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = 64 * kMiB});
   ExecutionPlan plan_;
-  Ledger ledger_;
-  ParserJudge judge_{{}, [](std::uint64_t, const Delivery&) {}, [](const auto&) {}};
-  FakeRun run_;
-  std::vector<std::unique_ptr<Block>> blocks_;
+  std::stop_source stop_;
+  FirstFailure failure_;
+  LateSums sums_{LateSums::Options()};
+  std::uint64_t damaged_before_ = 0;
+  std::optional<PlanParts> parts_;
   NotingSink* sink_ = nullptr;
   std::optional<Planner> planner_;
 };
@@ -149,8 +149,8 @@ TEST_F(PlannerTest, LanesTakeTurns) {
   Publish(1, 3);
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, (Rows{0, 1, 2, 3}));
-  EXPECT_EQ(run_.blocks_back, 4u);
-  EXPECT_EQ(run_.asked.back(), 0u);
+  EXPECT_EQ(parts_->memory.budget().held_bytes(), 0u);
+  EXPECT_EQ(parts_->lanes.due(), 0u);
 }
 
 TEST_F(PlannerTest, ATurnMayTakeSeveralBlocks) {
@@ -192,8 +192,8 @@ TEST_F(PlannerTest, TheEndOfTheStreamEndsTheRunAndNothingFollows) {
   Publish(0, 1);
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, Rows{0});
-  ASSERT_TRUE(run_.end);
-  EXPECT_TRUE(run_.end->ok()) << run_.end->ToString();
+  ASSERT_TRUE(end());
+  EXPECT_TRUE(end()->ok()) << end()->ToString();
 }
 
 TEST_F(PlannerTest, AFailureComesAfterTheRowsOfItsBlock) {
@@ -201,39 +201,42 @@ TEST_F(PlannerTest, AFailureComesAfterTheRowsOfItsBlock) {
   Publish(0, 0)->status = Status(StatusCode::kDamaged, "flipped");
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, Rows{0});
-  ASSERT_TRUE(run_.end);
-  EXPECT_EQ(run_.end->code(), StatusCode::kDamaged);
+  ASSERT_TRUE(end());
+  EXPECT_EQ(end()->code(), StatusCode::kDamaged);
 }
 
 TEST_F(PlannerTest, AWorkersFailureEndsTheRun) {
   Start(1);
-  run_.failure = Status(StatusCode::kInternal, "a thread");
+  failure_.Set(Status(StatusCode::kInternal, "a thread"));
   Publish(0, 0);
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, Rows());
-  EXPECT_EQ(run_.end->code(), StatusCode::kInternal);
+  EXPECT_EQ(end()->code(), StatusCode::kInternal);
 }
 
 TEST_F(PlannerTest, ABlockWaitsForMemoryAndIsPlannedOnce) {
   Start(1);
-  Publish(0, 0);
-  run_.has_memory = false;
+  sink_->holds = true;
+  PublishLarge(0, 4 * kMiB);
+  PublishLarge(1, 4 * kMiB);
   planner_->GoOn();
-  planner_->GoOn();
-  EXPECT_EQ(sink_->rows, Rows());
-  run_.has_memory = true;
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, Rows{0});
-  EXPECT_EQ(run_.planned, 1u);
+  EXPECT_FALSE(end());
+  EXPECT_FALSE(parts_->plan.turn().TakeAsk());
+  sink_->DropHeld();
+  EXPECT_TRUE(parts_->plan.turn().TakeAsk()) << "what comes back is what the plan waits for";
+  planner_->GoOn();
+  EXPECT_EQ(sink_->rows, (Rows{0, 1}));
+  EXPECT_EQ(planner_->steps(), 2u);
 }
 
 TEST_F(PlannerTest, MemoryThatWillNeverBeThereEndsTheRun) {
   Start(1);
-  Publish(0, 0);
-  run_.has_memory = false;
-  run_.why_never = Status(StatusCode::kResourceExhausted, "window");
+  PublishLarge(0, 2 * kMemoryBytes);
   planner_->GoOn();
-  EXPECT_EQ(run_.end->code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(end());
+  EXPECT_EQ(end()->code(), StatusCode::kResourceExhausted);
 }
 
 TEST_F(PlannerTest, RowsThatWaitForASlotKeepBlocksBack) {
@@ -241,8 +244,8 @@ TEST_F(PlannerTest, RowsThatWaitForASlotKeepBlocksBack) {
   Publish(0, 0);
   sink_->backlogged = true;
   planner_->GoOn();
-  EXPECT_TRUE(run_.is_backlogged);
-  EXPECT_EQ(run_.lanes[0].size(), 1u);
+  EXPECT_TRUE(planner_->is_backlogged());
+  EXPECT_EQ(parts_->ready.SizeOf(0), 1u);
   sink_->backlogged = false;
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, Rows{0});
@@ -254,8 +257,8 @@ TEST_F(PlannerTest, WhatAStageThrowsEndsTheRunForGood) {
   Publish(0, 0);
   Publish(0, 1);
   planner_->GoOn();
-  ASSERT_TRUE(run_.end);
-  EXPECT_NE(run_.end->ToString().find("a stage"), std::string::npos);
+  ASSERT_TRUE(end());
+  EXPECT_NE(end()->ToString().find("a stage"), std::string::npos);
   sink_->throws = false;
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, Rows());
@@ -264,9 +267,9 @@ TEST_F(PlannerTest, WhatAStageThrowsEndsTheRunForGood) {
 TEST_F(PlannerTest, AStopLeavesEverythingAsItIs) {
   Start(1);
   Publish(0, 0);
-  run_.stopped = true;
+  stop_.request_stop();
   planner_->GoOn();
-  EXPECT_EQ(run_.lanes[0].size(), 1u);
+  EXPECT_EQ(parts_->ready.SizeOf(0), 1u);
 }
 
 TEST_F(PlannerTest, MoreDamageThanIsAllowedEndsTheRun) {
@@ -276,16 +279,16 @@ TEST_F(PlannerTest, MoreDamageThanIsAllowedEndsTheRun) {
   Publish(0, 0);
   planner_->GoOn();
   EXPECT_EQ(sink_->rows, Rows());
-  EXPECT_EQ(run_.end->code(), StatusCode::kDamaged);
+  EXPECT_EQ(end()->code(), StatusCode::kDamaged);
 }
 
 TEST_F(PlannerTest, DamageOfEarlierRunsDoesNotCount) {
-  ledger_.NoteDamage({}, 5);
+  damaged_before_ = 5;
   plan_.source.options.max_damaged = 1;
   Start(1);
   Publish(0, 0);
   planner_->GoOn();
-  EXPECT_FALSE(run_.end);
+  EXPECT_FALSE(end());
 }
 
 TEST_F(PlannerTest, RowsThatAStageLosesAreFoundAtTheEnd) {
@@ -294,7 +297,7 @@ TEST_F(PlannerTest, RowsThatAStageLosesAreFoundAtTheEnd) {
   Publish(0, 0);
   PublishEmpty(0)->stream_ends = true;
   planner_->GoOn();
-  EXPECT_EQ(run_.end->code(), StatusCode::kInternal);
+  EXPECT_EQ(end()->code(), StatusCode::kInternal);
 }
 
 TEST_F(PlannerTest, RowsThatAStageLosesAreFoundAtTheEndOfTheirPass) {
@@ -303,8 +306,8 @@ TEST_F(PlannerTest, RowsThatAStageLosesAreFoundAtTheEndOfTheirPass) {
   sink_->loses = 1;
   Publish(0, 0)->pass_ends = true;
   planner_->GoOn();
-  ASSERT_TRUE(run_.end);
-  EXPECT_EQ(run_.end->code(), StatusCode::kInternal);
+  ASSERT_TRUE(end());
+  EXPECT_EQ(end()->code(), StatusCode::kInternal);
 }
 
 TEST_F(PlannerTest, EndlessPassesOverNothingAreRefused) {
@@ -312,8 +315,8 @@ TEST_F(PlannerTest, EndlessPassesOverNothingAreRefused) {
   Start(1);
   PublishEmpty(0)->pass_ends = true;
   planner_->GoOn();
-  ASSERT_TRUE(run_.end);
-  EXPECT_EQ(run_.end->code(), StatusCode::kInvalidArgument);
+  ASSERT_TRUE(end());
+  EXPECT_EQ(end()->code(), StatusCode::kInvalidArgument);
 }
 
 TEST(LaneTurnsTest, ALaneWithoutMoreOfThePassIsPassedOver) {

@@ -6,7 +6,7 @@
 #include <mutex>
 #include <optional>
 
-#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/batches/delivery.h"
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/blocks/failures.h"
 #include "ringfeed/status.h"

@@ -1,10 +1,11 @@
-#include "readers/engine/plan/ledger.h"
+#include "readers/engine/blocks/ledger.h"
 
 #include <algorithm>
 #include <string>
 #include <tuple>
 
 #include "base/refusal.h"
+#include "readers/engine/blocks/locate.h"
 #include "readers/formats/examined_file.h"
 
 namespace ringfeed {
@@ -100,6 +101,10 @@ void Ledger::NoteWarnings(std::span<const DataWarning> warnings) {
 Status Ledger::LastWarning() const {
   const std::lock_guard lock(mutex_);
   return Status(StatusCode::kDamaged, last_warning_.text, {last_warning_.file, -1, -1});
+}
+
+void Ledger::NoteSkipped(const RecordSpan& record, const Status& why) {
+  NoteSkipped(DamagedRecord(why, record), record.size);
 }
 
 void Ledger::NoteSkipped(const DamagedRange& range, std::size_t payload_bytes) {

@@ -10,8 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "readers/engine/batches/batch_buffer.h"
-#include "readers/engine/batches/plan_sink.h"
+#include "readers/engine/blocks/row_tally.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/record.h"
 #include "ringfeed/stats.h"
@@ -59,6 +58,7 @@ class Ledger {
   void NoteWarnings(std::span<const DataWarning> warnings);
   /// A record that was to be delivered turned out damaged when it was parsed.
   void NoteSkipped(const DamagedRange& range, std::size_t payload_bytes);
+  void NoteSkipped(const RecordSpan& record, const Status& why);
 
   /// So many rows that are counted as dropped were damaged.
   void TakeOffDropped(std::uint64_t rows) { dropped_.fetch_sub(rows, std::memory_order_relaxed); }

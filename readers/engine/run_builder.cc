@@ -1,5 +1,4 @@
-// Sets up a run before its threads start: its lanes, their schedule or chunks, the memory that it
-// begins with, the plan and its sink.
+#include "readers/engine/run_builder.h"
 
 #include <algorithm>
 #include <limits>
@@ -9,8 +8,9 @@
 #include "base/machine/cpu_count.h"
 #include "base/refuse.h"
 #include "readers/engine/batches/record_sink.h"
-#include "readers/engine/run.h"
+#include "readers/engine/run_worker.h"
 #include "readers/engine/sources/indexed_lane.h"
+#include "readers/engine/sources/lane.h"
 
 namespace ringfeed {
 
@@ -113,6 +113,63 @@ int ThreadsFor(const OpenOptions& options, int cpus) {
   return options.threads > 0 ? options.threads : std::min(kMaxThreads, cpus);
 }
 
+std::size_t StagesByIndexOf(const RunInput& input, bool is_direct) {
+  if (input.indexed == nullptr) return 0;
+  if (is_direct) return input.plan.order_stages().size();
+  const std::size_t limit =
+      MemoryBudget::LimitOf(input.plan.source.options.arena_bytes, *input.arena);
+  return StagesByIndex(input.plan, input.start, *input.indexed, limit);
+}
+
+RunMemory::Options MemoryOptions(const RunParts& parts, DirectRun* direct) {
+  const OpenOptions& options = parts.plan.source.options;
+  RunMemory::Options memory;
+  memory.arena = parts.arena;
+  memory.block_arena = *direct ? direct->memory() : parts.arena;
+  memory.asked_bytes = options.arena_bytes;
+  memory.name = NameOf(parts.plan.source);
+  memory.holds_blocks = parts.plan.shuffled();
+  memory.device_limit = direct->keep_limit();
+  memory.at_growth = [&parts] { parts.At(RunPoint::kNewBlock); };
+  if (parts.plan.left_fields.any() && !*direct) {
+    // The rows that batches leave may be in blocks that have other rows, too, and each worker
+    // frames a turn before any row of it is written: a quarter more, for the bytes between records.
+    const auto writers = static_cast<std::size_t>(ThreadsFor(options, parts.cpus));
+    memory.kept_bytes = writers * options.stripe_bytes / 4 * 5;
+  }
+  return memory;
+}
+
+LateSums::Options SumOptions(const ExecutionPlan& plan, const RunHooks& hooks, bool is_direct) {
+  LateSums::Options options;
+  // A writer can take no part of the sums of what is in a device's memory.
+  options.why_early =
+      is_direct ? "what is read into the device's memory has none" : plan.WhySumsAreEarly();
+  options.taker_copies = plan.left_fields.any();
+  options.leaves = options.why_early.empty() ||
+                   (!is_direct && !options.taker_copies && plan.WhySumsAreFramed().empty());
+  options.least_bytes = hooks.long_payload_bytes;
+  options.takes_at_once = hooks.takes_sums_at_once;
+  return options;
+}
+
+Workers::Hooks WorkerHooks(const RunParts& parts) {
+  Workers::Hooks hooks;
+  hooks.interrupt = [&parts](std::size_t number) { parts.threads[number]->WakeIo(); };
+  if (parts.hooks.leaves_out_wake) {
+    hooks.leaves_out_wake = [&parts] { return !parts.stopping() && parts.hooks.leaves_out_wake(); };
+  }
+  return hooks;
+}
+
+Deliveries::Options DeliveriesOf(const ExecutionPlan& plan, const PlanPosition& start) {
+  Deliveries::Options options;
+  options.capacity = plan.parser != nullptr ? kDeliveries : kRecordDeliveries;
+  options.ring = DeliveryOptions(plan);
+  options.judge = JudgeOptions(plan, start);
+  return options;
+}
+
 /// What a run needs of a device's memory that it reads into: its lanes hold nothing for a shuffle.
 DirectRun::Reading DirectReading(const ExecutionPlan& plan, const Arena& arena, int cpus) {
   const OpenOptions& options = plan.source.options;
@@ -128,82 +185,74 @@ DirectRun::Reading DirectReading(const ExecutionPlan& plan, const Arena& arena, 
 
 }  // namespace
 
-Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
-         const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
-         ChainKeeps chain)
-    : cpus_(CountCpus().usable),
-      direct_(plan, indexed.get(), DirectReading(plan, *arena, cpus_)),
-      stages_by_index_(indexed == nullptr ? 0
-                       : direct_          ? plan.order_stages().size()
-                                          : StagesByIndex(plan, start, *indexed,
-                                                          MemoryBudget::LimitOf(
-                                                              plan.source.options.arena_bytes, *arena))),
-      plan_(BehindOrder(plan, stages_by_index_)),
-      // A writer can take no part of the sums of what is in a device's memory.
-      why_sums_are_early_(direct_ ? "what is read into the device's memory has none"
-                                  : plan_.WhySumsAreEarly()),
-      leaves_sums_(why_sums_are_early_.empty() ||
-                   (!direct_ && !plan_.left_fields.any() && plan_.WhySumsAreFramed().empty())),
-      start_(start),
-      indexed_(std::move(indexed)),
-      rewind_input_(std::move(rewind_input)),
-      ledger_(std::move(chain.ledger)),
-      mappings_(std::move(chain.mappings)),
-      cache_room_(std::move(chain.cache_room)),
-      read_before_(chain.read_before),
-      unordered_(GivesOrderUp(plan)),
-      arena_(std::move(arena)),
-      read_arena_(direct_ ? direct_.memory() : arena_),
-      hooks_(hooks),
-      late_wakes_(hooks.silence),
-      pool_(PoolHooks()),
-      out_(plan.parser != nullptr ? kDeliveries : kRecordDeliveries, DeliveryOptions(plan)),
-      judge_(
-          JudgeOptions(plan_, start_.mark),
-          [this](std::uint64_t number, Delivery delivery) {
-            out_.Put(number, std::move(delivery));
-          },
-          [this](const auto& change) { out_.ChangeStatus(change); }),
-      blocks_(read_arena_, [this] { At(RunPoint::kNewBlock); }) {
-  const int threads = ThreadsFor(plan_.source.options, cpus_);
+RunParts::RunParts(RunInput input, const Run* its_run)
+    : run(its_run),
+      cpus(CountCpus().usable),
+      direct(input.plan, input.indexed.get(), DirectReading(input.plan, *input.arena, cpus)),
+      stages_by_index(StagesByIndexOf(input, static_cast<bool>(direct))),
+      plan(BehindOrder(input.plan, stages_by_index)),
+      start(input.start),
+      indexed(std::move(input.indexed)),
+      rewind_input(std::move(input.rewind_input)),
+      chain(std::move(input.chain)),
+      hooks(std::move(input.hooks)),
+      unordered(GivesOrderUp(input.plan)),
+      arena(std::move(input.arena)),
+      workers(WorkerHooks(*this)),
+      plan_requests(&workers),
+      source(&workers),
+      tasks(&workers, &read_ahead),
+      ready(&workers, &read_ahead),
+      memory(MemoryOptions(*this, &direct), &workers, &read_ahead, &plan_requests),
+      sums(SumOptions(plan, hooks, static_cast<bool>(direct))),
+      stalls(&workers, &plan_requests, &read_ahead, unordered, hooks.silence),
+      deliveries(DeliveriesOf(plan, start.mark), {&workers, &plan_requests, &source, &stalls}) {
+  RunBuilder(this).Build(input.plan);
+}
+
+RunParts::~RunParts() = default;
+
+void RunBuilder::Build(const ExecutionPlan& whole) {
+  const int threads = ThreadsFor(plan_.source.options, parts_.cpus);
   for (int i = 0; i < threads; ++i) AddWorker(true);
   BuildLanes();
-  CheckTables(plan);
+  CheckTables(whole);
   BuildPlanner();
 }
 
-std::size_t Run::AheadBytes() const {
+std::size_t RunBuilder::AheadBytes() const {
   return plan_.source.options.io.in_flight_bytes / kLanesPerWriter;
 }
 
-std::size_t Run::FramedAheadBytes() const {
-  if (pool_.writers() == 1) return kAheadBytes;
+std::size_t RunBuilder::FramedAheadBytes() const {
+  if (parts_.workers.writers() == 1) return kAheadBytes;
   // A whole turn each. With less, the rest of a turn was framed in that turn, while all others
   // waited: on 16 cores 8 threads did the work of two.
-  if (chunks_ == nullptr) return std::max(kAheadBytes, plan_.source.options.stripe_bytes);
-  const std::size_t record_bytes = indexed_->mean_record_bytes();
+  if (parts_.chunks == nullptr) return std::max(kAheadBytes, plan_.source.options.stripe_bytes);
+  const std::size_t record_bytes = parts_.indexed->mean_record_bytes();
   return std::max(kAheadBytes, RowsPerChunk(record_bytes) * record_bytes);
 }
 
-void Run::SetCredits(std::size_t lanes, std::size_t stripe_bytes) {
+void RunBuilder::SetCredits(std::size_t lanes, std::size_t stripe_bytes) {
   OpenOptions options = plan_.source.options;
   options.stripe_bytes = stripe_bytes;
-  const std::size_t slab = arena_->slab_bytes();
-  const std::size_t part = hold_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
+  const std::size_t slab = parts_.arena->slab_bytes();
+  const std::size_t part = holds_credits_ ? PartBytes(options, slab) : options.stripe_bytes;
   const std::size_t part_memory = (part + part / 4 + slab - 1) / slab * slab;
   // What is in memory already comes in smaller parts, and has a credit for each. If a part took one
   // of either kind, a lane could not frame all of its turn before all others waited for it.
-  const bool reads_files = schedule_ != nullptr || chunks_ != nullptr;
+  const bool reads_files = parts_.schedule != nullptr || parts_.chunks != nullptr;
   part_credits_ = reads_files ? std::max<std::size_t>(1, part / kMemoryPartBytes) : 1;
   credit_bytes_ = (part_memory + part_credits_ - 1) / part_credits_;
-  const std::size_t parts = PartsOfLane(options, *arena_, hold_credits_, lanes, pool_.writers());
+  const std::size_t parts =
+      PartsOfLane(options, *parts_.arena, holds_credits_, lanes, parts_.workers.writers());
   lane_credits_ = (parts - 1) * part_credits_ + 1;  // one is enough to begin a part
 }
 
-std::size_t Run::ReadingBytes(std::size_t lanes) const {
-  if (direct_) return 0;
+std::size_t RunBuilder::ReadingBytes(std::size_t lanes) const {
+  if (parts_.direct) return 0;
   // By index a lane reads ahead of the block that it fills.
-  const std::size_t ahead = chunks_ == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
+  const std::size_t ahead = parts_.chunks == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
   // All of the part that began with the last credit, and two more.
   const std::size_t credits = lane_credits_ - 1 + 3 * part_credits_;
   std::size_t bytes = 0;
@@ -212,32 +261,35 @@ std::size_t Run::ReadingBytes(std::size_t lanes) const {
   return wraps ? std::numeric_limits<std::size_t>::max() / 2 : bytes;
 }
 
-void Run::ReserveMemory(std::size_t lanes) {
-  budget_.emplace(arena_, plan_.source.options.arena_bytes, NameOf(plan_.source));
+void RunBuilder::ReserveMemory(std::size_t lanes) {
   SetCredits(lanes, plan_.source.options.stripe_bytes);
-  if (budget_->TryReserve(ReadingBytes(lanes))) return;
-  if (schedule_ != nullptr) SetCredits(lanes, schedule_->LongestStripe());
-  budget_->Reserve(ReadingBytes(lanes));
+  if (!parts_.memory.budget().TryReserve(ReadingBytes(lanes))) {
+    if (parts_.schedule != nullptr) SetCredits(lanes, parts_.schedule->LongestStripe());
+    parts_.memory.budget().Reserve(ReadingBytes(lanes));
+  }
+  parts_.memory.set_credit_bytes(credit_bytes_);
 }
 
-std::size_t Run::BuildSchedule() {
+std::size_t RunBuilder::BuildSchedule() {
   const SourceNode& source = plan_.source;
   FileSchedule::Options options;
   options.cycle = source.options.cycle;
   options.stripe_bytes = source.options.stripe_bytes;
   options.passes = plan_.passes;
   options.format = source.options.format;
-  options.unordered = unordered_;
+  options.unordered = parts_.unordered;
   options.by_file = source.file_readers != nullptr;
   options.order = source.options.files;
   options.first_epoch = source.options.first_epoch;
-  options.moved = [this] { pool_.WakeAll(); };
-  options.passed_over = [ledger = ledger_](const std::string& name) { ledger->NoteEmpty(name); };
-  schedule_ = std::make_unique<FileSchedule>(source.names, source.sources, options);
-  return schedule_->lanes();
+  options.moved = [workers = &parts_.workers] { workers->WakeAll(); };
+  options.passed_over = [ledger = parts_.chain.ledger](const std::string& name) {
+    ledger->NoteEmpty(name);
+  };
+  parts_.schedule = std::make_unique<FileSchedule>(source.names, source.sources, options);
+  return parts_.schedule->lanes();
 }
 
-TakenAhead::Limits Run::AheadLimits() const {
+TakenAhead::Limits RunBuilder::AheadLimits() const {
   const OpenOptions& options = plan_.source.options;
   TakenAhead::Limits limits;
   limits.handed_out_later = !plan_.batched;
@@ -259,48 +311,50 @@ TakenAhead::Limits Run::AheadLimits() const {
 }
 
 // Lanes that may block for long have threads of their own, which write no batches.
-void Run::AddOwnThreads(std::size_t lanes) {
+void RunBuilder::AddOwnThreads(std::size_t lanes) {
   for (std::size_t i = 0; i < lanes; ++i) AddWorker(false);
 }
 
-void Run::AddWorker(bool writes) {
-  pool_.Add(writes);
-  workers_.push_back(std::make_unique<Worker>(workers_.size()));
+void RunBuilder::AddWorker(bool writes) {
+  parts_.workers.Add(writes);
+  parts_.threads.push_back(std::make_unique<RunWorker>(parts_.threads.size(), &parts_));
 }
 
-std::size_t Run::BuildChunks() {
+std::size_t RunBuilder::BuildChunks() {
   ChunkPlan::Options options;
-  options.lanes = kLanesPerWriter * pool_.writers();
-  if (direct_) options.lanes = std::min(options.lanes, kMostDirectLanes);
-  options.rows_per_chunk = RowsPerChunk(indexed_->mean_record_bytes());
-  options.passes = indexed_->passes(stages_by_index_);
+  options.lanes = kLanesPerWriter * parts_.workers.writers();
+  if (parts_.direct) options.lanes = std::min(options.lanes, kMostDirectLanes);
+  options.rows_per_chunk = RowsPerChunk(parts_.indexed->mean_record_bytes());
+  options.passes = parts_.indexed->passes(parts_.stages_by_index);
   if (plan_.source.mix == nullptr && options.passes == 1) {
     // A lane without a chunk would have memory set aside for nothing.
-    const std::uint64_t chunks = indexed_->fingerprint().records / options.rows_per_chunk + 1;
+    const std::uint64_t chunks = parts_.indexed->fingerprint().records / options.rows_per_chunk + 1;
     options.lanes = static_cast<std::size_t>(std::min<std::uint64_t>(options.lanes, chunks));
   }
-  options.pass = start_.mark.pass;
-  options.place = start_.mark.place;
-  options.other_files = indexed_->HasOtherFilesInEachPass();
+  options.pass = parts_.start.mark.pass;
+  options.place = parts_.start.mark.place;
+  options.other_files = parts_.indexed->HasOtherFilesInEachPass();
   const Rank& rank = plan_.batch.rank;
   if (rank.world_size > 1 && !plan_.looks_into_records()) {
     options.slice = {plan_.batch.size, static_cast<std::uint64_t>(rank.rank),
                      static_cast<std::uint64_t>(rank.world_size), plan_.batch.drop_remainder,
                      plan_.batch.pad};
   }
-  chunks_ = std::make_unique<ChunkPlan>(indexed_->NewCursor(start_.mix, stages_by_index_), options);
-  const FileTable& table = *indexed_->table();
-  opened_files_ = std::make_unique<OpenedFiles>(indexed_->table(), plan_.source.options.io, News(),
-                                                Rereads(options.passes), 0, direct_.reads());
+  parts_.chunks = std::make_unique<ChunkPlan>(
+      parts_.indexed->NewCursor(parts_.start.mix, parts_.stages_by_index), options);
+  const FileTable& table = *parts_.indexed->table();
+  parts_.opened_files =
+      std::make_unique<OpenedFiles>(parts_.indexed->table(), plan_.source.options.io, News(),
+                                    Rereads(options.passes), 0, parts_.direct.reads());
   for (std::size_t file = 0; file < table.files(); ++file) {
     if (table.FirstRow(file) == table.FirstRow(file + 1)) {
-      ledger_->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
+      parts_.chain.ledger->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
     }
   }
   return options.lanes;
 }
 
-void Run::ShareBatches(BatchSink::Options* options) const {
+void RunBuilder::ShareBatches(BatchSink::Options* options) const {
   const auto ranks = static_cast<std::size_t>(plan_.batch.rank.world_size);
   const auto rank = static_cast<std::size_t>(plan_.batch.rank.rank);
   if (ranks == 1) return;
@@ -313,28 +367,45 @@ void Run::ShareBatches(BatchSink::Options* options) const {
   options->slice_end = (rank + 1) * rows;
 }
 
-FileRereads Run::Rereads(std::uint64_t passes) const {
+FileNews RunBuilder::News() const {
+  FileNews news;
+  news.opened = [ledger = parts_.chain.ledger,
+                 mappings = parts_.chain.mappings](const InputFile& file) {
+    mappings->Note(file);
+    ledger->NoteOpened(file.choice());
+  };
+  news.read = [ledger = parts_.chain.ledger](const std::string& name) {
+    ledger->NoteFile(name, Ledger::FileFate::kRead);
+  };
+  news.failed = [ledger = parts_.chain.ledger](const std::string& name, const Status& why) {
+    ledger->NoteFile(name, why);
+  };
+  return news;
+}
+
+FileRereads RunBuilder::Rereads(std::uint64_t passes) const {
   FileRereads rereads;
-  rereads.room = cache_room_;
-  rereads.passes = passes == 0 ? 0 : passes - std::min(start_.mark.pass, passes - 1);
-  rereads.read_before = read_before_;
+  rereads.room = parts_.chain.cache_room;
+  rereads.passes = passes == 0 ? 0 : passes - std::min(parts_.start.mark.pass, passes - 1);
+  rereads.read_before = parts_.chain.read_before;
   if (plan_.batch.split_by_files) {
     rereads.ranks = static_cast<std::size_t>(plan_.batch.rank.world_size);
   }
   return rereads;
 }
 
-std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
+std::unique_ptr<Lane> RunBuilder::MakeLane(std::size_t number, LaneContext* context) {
   const SourceNode& source = plan_.source;
-  if (chunks_ != nullptr) {
+  if (parts_.chunks != nullptr) {
     IndexedLane::Options options;
     options.index = number;
     options.ahead_bytes = AheadBytes();
-    return std::make_unique<IndexedLane>(options, chunks_.get(), opened_files_.get(), context);
+    return std::make_unique<IndexedLane>(options, parts_.chunks.get(), parts_.opened_files.get(),
+                                         context);
   }
-  if (schedule_ != nullptr) {
-    return std::make_unique<FileLane>(number, schedule_.get(), source, context, stop_.get_token(),
-                                      News(), Rereads(plan_.passes));
+  if (parts_.schedule != nullptr) {
+    return std::make_unique<FileLane>(number, parts_.schedule.get(), source, context,
+                                      parts_.stop.get_token(), News(), Rereads(plan_.passes));
   }
   if (!source.streams.empty()) {
     const StreamInput& stream = source.streams[number];
@@ -344,67 +415,63 @@ std::unique_ptr<Lane> Run::MakeLane(std::size_t number, LaneContext* context) {
     ends.outlived = (several && skips) || stream.reopens();
     ends.may_be_empty = several || stream.reopens();
     return std::make_unique<StreamLane>(stream, static_cast<std::uint32_t>(number), ends, context,
-                                        stop_.get_token());
+                                        parts_.stop.get_token());
   }
   AskForRoom room;
-  if (taken_ahead_.limited()) {
-    room = [this] {
-      const TakenAhead::Amount amount = taken_ahead_.Room();
+  if (parts_.source.ahead().limited()) {
+    room = [limit = &parts_.source] {
+      const TakenAhead::Amount amount = limit->ahead().Room();
       return LaneRoom{amount.records, amount.bytes};
     };
   }
   if (source.records != nullptr) {
     return std::make_unique<RecordLane>(source.records.get(), plan_.passes, context,
-                                        stop_.get_token(), std::move(room));
+                                        parts_.stop.get_token(), std::move(room));
   }
-  const auto rewind = [this] {
-    return (!rewind_input_ || rewind_input_()) && plan_.source.instances->ReInit();
+  const auto rewind = [&parts = parts_] {
+    return (!parts.rewind_input || parts.rewind_input()) && parts.plan.source.instances->ReInit();
   };
   return std::make_unique<InstanceLane>(source.instances.get(), source.slots, plan_.passes, context,
-                                        rewind, stop_.get_token(), std::move(room));
+                                        rewind, parts_.stop.get_token(), std::move(room));
 }
 
-void Run::BuildLanes() {
-  hold_credits_ = !plan_.shuffled();
+void RunBuilder::BuildLanes() {
   constexpr std::size_t kCostlyRows = 64;  // a parser that asks for pieces this small costs much
-  share_tasks_ = plan_.parser != nullptr && plan_.parser->max_rows_per_write() <= kCostlyRows;
+  const bool is_costly =
+      plan_.parser != nullptr && plan_.parser->max_rows_per_write() <= kCostlyRows;
   const SourceNode& source = plan_.source;
-  const std::size_t writers = pool_.writers();
+  const std::size_t writers = parts_.workers.writers();
   std::size_t count = std::max<std::size_t>(1, source.streams.size());
-  if (indexed_ != nullptr) {
+  if (parts_.indexed != nullptr) {
     count = BuildChunks();
   } else if (!source.names.empty() || !source.sources.empty()) {
     count = BuildSchedule();
   } else {
-    taken_ahead_.set_limits(AheadLimits());
+    parts_.source.set_limits(AheadLimits());
     AddOwnThreads(count);
   }
-  if (hold_credits_ && plan_.parser != nullptr && !unordered_) {
-    read_ahead_.set_limit(FramedAheadBytes());
+  if (holds_credits_ && plan_.parser != nullptr && !parts_.unordered) {
+    parts_.read_ahead.set_limit(FramedAheadBytes());
   }
   ReserveMemory(count);
-  for (std::size_t i = 0; i < workers_.size(); ++i) read_ahead_.AddWorker();
+  for (std::size_t i = 0; i < parts_.threads.size(); ++i) parts_.read_ahead.AddWorker();
+  const bool own_threads = parts_.schedule == nullptr && parts_.chunks == nullptr;
   for (std::size_t i = 0; i < count; ++i) {
-    auto lane = std::make_unique<LaneState>(static_cast<std::uint32_t>(i), lane_credits_);
-    const bool own_thread = schedule_ == nullptr && chunks_ == nullptr;
-    Worker& worker = own_thread ? *workers_[writers + i] : *workers_[i % writers];
-    lane->worker = static_cast<std::uint32_t>(worker.index);
-    read_ahead_.AddLane(worker.index, static_cast<std::int64_t>(lane_credits_));
-    worker.lanes.push_back(lane.get());
-    worker.context.arena = read_arena_;  // lanes take it as they are made
-    worker.context.direct = direct_.reads().get();
-    lane->lane = MakeLane(i, &worker.context);
-    lanes_.push_back(std::move(lane));
+    const std::size_t worker = own_threads ? writers + i : i % writers;
+    parts_.read_ahead.AddLane(worker, static_cast<std::int64_t>(lane_credits_));
+    parts_.ready.AddLane(lane_credits_);
+    RunWorker& thread = *parts_.threads[worker];
+    thread.AddLane(static_cast<std::uint32_t>(i), MakeLane(i, thread.context()));
   }
-  share_tasks_ = share_tasks_ || count < writers;
+  parts_.tasks.set_shared(is_costly || count < writers);
 }
 
 // The number of records bounds what a shuffle holds; if it is not known, the arena does, which
 // holds their bytes.
-void Run::CheckTables(const ExecutionPlan& whole) const {
+void RunBuilder::CheckTables(const ExecutionPlan& whole) const {
   constexpr std::uint64_t kBytesPerRow = 32;
-  if (indexed_ == nullptr) return;
-  std::uint64_t rows = indexed_->fingerprint().records;
+  if (parts_.indexed == nullptr) return;
+  std::uint64_t rows = parts_.indexed->fingerprint().records;
   for (const ExecutionPlan::Stage& stage : whole.order_stages()) {
     if (stage.kind == ExecutionPlan::Stage::Kind::kMultiPass) {
       const bool endless = stage.amount == 0 || __builtin_mul_overflow(rows, stage.amount, &rows);
@@ -412,53 +479,60 @@ void Run::CheckTables(const ExecutionPlan& whole) const {
       continue;
     }
     const std::uint64_t held = std::min(stage.amount, rows);
-    if (held <= arena_->bytes() / kBytesPerRow) continue;
+    if (held <= parts_.arena->bytes() / kBytesPerRow) continue;
     Refuse(StatusCode::kResourceExhausted,
            "a shuffle of " + std::to_string(held) + " records needs " + std::to_string(held) +
                " times " + std::to_string(kBytesPerRow) +
                " bytes for its tables alone, the pinned arena has " +
-               std::to_string(arena_->bytes()) +
+               std::to_string(parts_.arena->bytes()) +
                "; lower the window, or raise the arena (RINGFEED_ARENA_BYTES)");
   }
 }
 
-void Run::BuildPlanner() {
+void RunBuilder::BuildPlanner() {
   Planner::Input input;
   input.plan = &plan_;
-  input.stages_by_index = stages_by_index_;
-  input.start = start_;
-  input.indexed = indexed_.get();
-  input.chunks = chunks_.get();
-  input.schedule = schedule_.get();
-  input.lanes = lanes_.size();
-  input.unordered = unordered_;
-  input.ledger = ledger_.get();
-  input.judge = &judge_;
-  input.stages = std::make_unique<PlanStages>(plan_, start_.mark);
+  input.stages_by_index = parts_.stages_by_index;
+  input.start = parts_.start;
+  input.indexed = parts_.indexed.get();
+  input.chunks = parts_.chunks.get();
+  input.schedule = parts_.schedule.get();
+  input.lanes = parts_.ready.lanes();
+  input.unordered = parts_.unordered;
+  input.stop = parts_.stop.get_token();
+  input.worker_failure = &parts_.worker_failure;
+  input.ledger = parts_.chain.ledger.get();
+  input.ready = &parts_.ready;
+  input.memory = &parts_.memory;
+  input.sums = &parts_.sums;
+  input.source = &parts_.source;
+  input.deliveries = &parts_.deliveries;
+  if (parts_.hooks.at) input.at_block = [&parts = parts_] { parts.At(RunPoint::kPlan); };
+  input.stages = std::make_unique<PlanStages>(plan_, parts_.start.mark);
   const bool holds_rows = input.stages->failure_stage() != nullptr;
   input.stages->SetSink(MakeSink(input.stages->clock(), holds_rows));
-  planner_.emplace(std::move(input), this);
+  parts_.planner.emplace(std::move(input));
+  parts_.runner.emplace(&*parts_.planner, &parts_.plan_requests, &parts_.memory, &parts_.source,
+                        &parts_.deliveries);
 }
 
-// So that some deliveries are complete, and others made, within what may be taken ahead.
-std::size_t Run::SmallDelivery() const {
-  return static_cast<std::size_t>(taken_ahead_.MostRoom().records);
-}
-
-std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock, bool holds_rows) {
+std::unique_ptr<PlanSink> RunBuilder::MakeSink(PlanClock* clock, bool holds_rows) {
   const ExecutionPlan& plan = plan_;
-  const std::size_t small = SmallDelivery();
+  // So that some deliveries are complete, and others made, within what may be taken ahead.
+  const auto small = static_cast<std::size_t>(parts_.source.ahead().MostRoom().records);
+  const SinkParts sink_parts{&parts_.memory, parts_.chain.ledger.get(), &parts_.deliveries,
+                             &parts_.tasks};
   if (plan.parser == nullptr) {
     RecordSink::Options options;
-    options.skip_rows = start_.mark.outputs;
+    options.skip_rows = parts_.start.mark.outputs;
     options.clock = clock;
     options.rows_per_delivery = std::min(kRowsPerDelivery, small);
-    options.count_bytes = taken_ahead_.counts_bytes();
+    options.count_bytes = parts_.source.ahead().counts_bytes();
     options.count_payload = holds_rows;
-    return std::make_unique<RecordSink>(options, this);
+    return std::make_unique<RecordSink>(options, sink_parts);
   }
   BatchSink::Options options;
-  options.count_bytes = taken_ahead_.counts_bytes();
+  options.count_bytes = parts_.source.ahead().counts_bytes();
   options.rows = plan.batched ? plan.batch.size : std::min(kInternalBatchRows, small);
   options.drop_remainder = plan.batch.drop_remainder;
   options.close_at_block_end = !plan.batched;
@@ -466,21 +540,21 @@ std::unique_ptr<PlanSink> Run::MakeSink(PlanClock* clock, bool holds_rows) {
   options.slots = plan.batch.slots;
   // One more to fill meanwhile, and one that is ready.
   if (plan.held_batches > 0) options.least_slots = plan.held_batches + 2;
-  options.memory_bytes = budget_->limit() / 2;
+  options.memory_bytes = parts_.memory.budget().limit() / 2;
   options.on_damage = plan.source.options.on_damage;
-  options.skip = start_.mark.outputs;
+  options.skip = parts_.start.mark.outputs;
   options.pad = plan.batch.pad;
   options.note_rows = plan.source.options.note_records;
-  options.refusals = judge_.of_batches();
+  options.refusals = parts_.deliveries.judge().of_batches();
   options.clock = clock;
   ShareBatches(&options);
   options.packer = plan.packer.get();
-  options.left_fields = direct_ ? LeftFieldRules{1, 1, false} : plan.left_fields;
-  options.left_fields.leaves_sums = why_sums_are_early_.empty();
-  options.late_sums = leaves_sums_;
-  options.count_payload = leaves_sums_ || holds_rows;
-  auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, this);
-  batch_sink_ = sink.get();
+  options.left_fields = parts_.direct ? LeftFieldRules{1, 1, false} : plan.left_fields;
+  options.left_fields.leaves_sums = parts_.sums.why_early().empty();
+  options.late_sums = parts_.sums.leaves();
+  options.count_payload = parts_.sums.leaves() || holds_rows;
+  auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), parts_.arena, sink_parts);
+  parts_.batch_sink = sink.get();
   return sink;
 }
 
