@@ -36,15 +36,14 @@ BatchSink::BatchSink(const Options& options, const Parser* parser,
       options_(options),
       parser_(parser),
       fields_(parser->fields().size()),
-      slice_end_(options.slice_end != 0 ? options.slice_end : options.rows),
-      slice_rows_(slice_end_ - options.slice_begin),
+      slice_(options),
       skip_batches_(options.close_at_block_end ? 0 : options.skip),
       clock_(options.clock != nullptr ? options.clock : &own_clock_),
       skip_rows_(options.close_at_block_end ? options.skip : 0),
-      pool_(PoolOptions(options, slice_rows_), parser, arena, parts.memory),
+      pool_(PoolOptions(options, slice_.rows()), parser, arena, parts.memory),
       finisher_(options, parser, arena, &pool_, parts),
       writer_(options, parser, &pool_, &finisher_, parts) {
-  counted_ = clock_->BeforeBatch();
+  cuts_.counted = clock_->BeforeBatch();
 }
 
 // ---- Planning ----
@@ -179,22 +178,22 @@ void BatchSink::DropAll(std::span<const RowRef> rows) {
   for (const RowRef& ref : rows) parts_.memory->Drop(ref.block, 1);
 }
 
-BatchSink::Part BatchSink::NextPart(const PlannedBatch& batch, std::size_t places) const {
-  const std::size_t at = batch.places;
-  const bool before = at < options_.slice_begin;
-  const bool behind = at >= slice_end_;
-  const std::size_t end = before ? options_.slice_begin : behind ? options_.rows : slice_end_;
-  return {static_cast<std::uint32_t>(std::min(places, end - at)),
-          !before && !behind && !batch.skipped};
+BatchSink::Part BatchSink::Slice::NextPart(std::size_t at, std::size_t places,
+                                           bool is_left_out) const {
+  const bool before = at < begin;
+  const bool behind = at >= end;
+  const std::size_t part_end = before ? begin : behind ? batch : end;
+  return {static_cast<std::uint32_t>(std::min(places, part_end - at)),
+          !before && !behind && !is_left_out};
 }
 
 std::uint32_t BatchSink::RowOf(const PlannedBatch& batch, std::size_t place) const {
-  return options_.pad ? static_cast<std::uint32_t>(place - options_.slice_begin) : batch.rows;
+  return options_.pad ? static_cast<std::uint32_t>(place - slice_.begin) : batch.rows;
 }
 
 void BatchSink::AddMissing(PlannedBatch& batch, std::size_t begin, std::size_t end) const {
-  begin = std::max(begin, options_.slice_begin);
-  end = std::min(end, slice_end_);
+  begin = std::max(begin, slice_.begin);
+  end = std::min(end, slice_.end);
   if (!options_.pad || begin >= end) return;
   batch.missing.push_back({RowOf(batch, begin), static_cast<std::uint32_t>(end - begin)});
 }
@@ -211,7 +210,7 @@ void BatchSink::CountPlaces(std::uint32_t places) {
 void BatchSink::CountPlaces(PlannedBatch& batch, std::uint32_t places) {
   CountPlaces(places);
   batch.places += places;
-  if (batch.places == options_.rows) CloseRest(batch.of_dropped_rest && !fails_);
+  if (batch.places == options_.rows) CloseRest(batch.of_dropped_rest && !cuts_.is_failing);
 }
 
 void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) {
@@ -384,13 +383,13 @@ void BatchSink::CutPacked(PlannedBatch& batch) {
 
 void BatchSink::Close(PlannedBatch& batch) {
   settled_ = PlanSink::settled();
-  batch.span.before = counted_;
+  batch.span.before = cuts_.counted;
   batch.span.end = batch.dropped ? clock_->BeforeBatch() : clock_->AfterBatch();
-  if (fails_) {
-    batch.span.end = counted_;
-    batch.span.uncounted = ++cuts_;
+  if (cuts_.is_failing) {
+    batch.span.end = cuts_.counted;
+    batch.span.uncounted = ++cuts_.count;
   } else if (!batch.dropped) {
-    counted_ = batch.span.end;
+    cuts_.counted = batch.span.end;
   }
   if (batch.skipped) {
     // A rest that is dropped has no number of its own.
@@ -400,7 +399,7 @@ void BatchSink::Close(PlannedBatch& batch) {
     planned_.pop_back();
     return;
   }
-  AddMissing(batch, batch.places, slice_end_);
+  AddMissing(batch, batch.places, slice_.end);
   if (!batch.refs.empty()) options_.packer != nullptr ? CutPacked(batch) : CutIntoTasks(batch);
   batch.closed = true;
   pool_.Learn(batch.units);
@@ -424,17 +423,14 @@ void BatchSink::OnPassEnd() {
   ++tally_.passes;
   if (!clock_->kept()) clock_->EndPass();
   CloseRest(options_.drop_remainder);
-  rows_of_dropped_pass_.reset();
-  if (options_.drop_remainder && next_number_ == pass_begin_number_) {
-    rows_of_dropped_pass_ = places_ - pass_begin_place_;
-  }
-  pass_begin_number_ = next_number_;
-  pass_begin_place_ = places_;
+  const bool is_dropped = options_.drop_remainder && next_number_ == pass_end_.number;
+  const std::uint64_t rows = places_ - pass_end_.places;
+  pass_end_ = {next_number_, places_, is_dropped ? std::optional(rows) : std::nullopt};
 }
 
 void BatchSink::OnEnd(const Status& status) {
-  fails_ = fails_ || !status.ok();
-  CloseRest(options_.drop_remainder && !fails_);
+  cuts_.is_failing = cuts_.is_failing || !status.ok();
+  CloseRest(options_.drop_remainder && !cuts_.is_failing);
   EndAt(next_sequence_, status, options_.count_payload);
 }
 
@@ -449,7 +445,7 @@ bool BatchSink::Continue() {
     batch.tasks.clear();
     if (!batch.closed) return false;
     BatchBuffer* slot = batch.slot;
-    slot->rows = options_.pad ? static_cast<std::uint32_t>(slice_rows_) : batch.rows;
+    slot->rows = options_.pad ? static_cast<std::uint32_t>(slice_.rows()) : batch.rows;
     slot->span = batch.span;
     slot->damaged_numbers = std::move(batch.damaged_numbers);
     slot->damaged_places = std::move(batch.damaged_places);

@@ -77,8 +77,8 @@ class BatchSink final : public PlanSink {
     parts_.memory->Drop(block, rows);
   }
   void OnPassEnd() override;
-  void OnCut() override { CloseRest(options_.drop_remainder && !fails_); }
-  void OnFailing() override { fails_ = true; }
+  void OnCut() override { CloseRest(options_.drop_remainder && !cuts_.is_failing); }
+  void OnFailing() override { cuts_.is_failing = true; }
   void OnEnd(const Status& status) override;
   bool Continue() override;
   bool Outstanding() override {
@@ -86,7 +86,7 @@ class BatchSink final : public PlanSink {
   }
 
   std::optional<std::uint64_t> rows_of_dropped_pass() const override {
-    return rows_of_dropped_pass_;
+    return pass_end_.dropped_rows;
   }
   Settled settled() const override { return is_begun() ? settled_ : PlanSink::settled(); }
   std::uint64_t first_unfinished() const override { return first_unfinished_; }
@@ -147,13 +147,40 @@ class BatchSink final : public PlanSink {
     std::uint32_t places = 0;
     bool written = false;  ///< in the slice of a batch that is not left out
   };
+  /// Which places of a batch have their rows written here.
+  struct Slice {
+    explicit Slice(const Options& options)
+        : begin(options.slice_begin),
+          end(options.slice_end != 0 ? options.slice_end : options.rows),
+          batch(options.rows) {}
+    std::size_t rows() const { return end - begin; }  ///< that a batch has here at most
+    /// The first of the next `places` places of a batch that has `at` so far.
+    Part NextPart(std::size_t at, std::size_t places, bool is_left_out) const;
+
+    std::size_t begin;
+    std::size_t end;
+    std::size_t batch;  ///< places of a whole one
+  };
+  /// Batches that a failure cuts short are delivered, and count in no position.
+  struct Cuts {
+    bool is_failing = false;  ///< a failure comes: open batches are cut short
+    PlanPosition counted;     ///< after the last batch that no failure cut short
+    std::uint64_t count = 0;  ///< batches that one cut short
+  };
+  /// What the next pass begins with, and what the last one left.
+  struct PassEnd {
+    std::uint64_t number = 0;  ///< of the next batch, after it
+    std::uint64_t places = 0;  ///< so far, after it
+    std::optional<std::uint64_t> dropped_rows;
+  };
 
   /// Whether a batch has rows, and may get more.
   bool is_begun() const { return !planned_.empty() && !planned_.back().closed; }
   /// The batch that the block's next row goes to.
   PlannedBatch& Current(const Block& block);
-  /// The first of the next `places` places.
-  Part NextPart(const PlannedBatch& batch, std::size_t places) const;
+  Part NextPart(const PlannedBatch& batch, std::size_t places) const {
+    return slice_.NextPart(batch.places, places, batch.skipped);
+  }
   /// The row of a place of the batch's slice.
   std::uint32_t RowOf(const PlannedBatch& batch, std::size_t place) const;
   /// Places [begin, end) of the batch's slice get no row.
@@ -194,8 +221,7 @@ class BatchSink final : public PlanSink {
   const Options options_;
   const Parser* const parser_;
   const std::size_t fields_;
-  const std::size_t slice_end_;
-  const std::size_t slice_rows_;  ///< most rows that a batch has here
+  const Slice slice_;
   const std::uint64_t skip_batches_;
 
   // The planner's own.
@@ -204,15 +230,10 @@ class BatchSink final : public PlanSink {
   std::uint64_t next_sequence_ = 0;
   std::uint64_t records_ = 0;  ///< of all batches that are not left out
   std::uint64_t record_bytes_ = 0;
-  Settled settled_;                     ///< as when the last closed batch was closed
-  bool fails_ = false;                  ///< a failure comes: open batches are delivered, cut short
-  PlanPosition counted_;                ///< after the last batch that no failure cut short
-  std::uint64_t cuts_ = 0;              ///< batches that one cut short
+  Settled settled_;  ///< as when the last closed batch was closed
+  Cuts cuts_;
   std::uint64_t first_unfinished_ = 0;  ///< as delivered
-  // At the end of the last pass that ended.
-  std::uint64_t pass_begin_number_ = 0;  ///< next_number_ after it
-  std::uint64_t pass_begin_place_ = 0;   ///< places_ then
-  std::optional<std::uint64_t> rows_of_dropped_pass_;
+  PassEnd pass_end_;                    ///< of the last pass that ended
   PlanClock own_clock_;
   PlanClock* const clock_;
   std::uint64_t places_ = 0;

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "io/timed_stop.h"
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/files/file_schedule.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/sources/cache_room.h"
 #include "readers/engine/sources/opened_files.h"
+#include "readers/engine/sources/reopened_stream.h"
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/formats/compression/decompressed_reader.h"
 #include "ringfeed/reader.h"
@@ -144,14 +144,14 @@ class StreamLane final : public Lane {
   FramerOptions Framing() const;
   /// For a stream that is opened again damage is skipped, whatever is asked for: if the next writer
   /// comes before the end of the last one was seen, a record that was cut looks like that.
-  OnDamage on_damage() const { return reopens_ ? OnDamage::kSkip : context_->options->on_damage; }
+  OnDamage on_damage() const {
+    return stream_.reopens() ? OnDamage::kSkip : context_->options->on_damage;
+  }
   void FrameSome(Block* block);
   /// The block gets what was framed; the rest is kept.
   void TakeFramed(std::size_t bytes, Block* block);
   /// Makes run_ at least so large. False if there is no memory: then the block has a failure.
   bool MakeRoom(std::size_t bytes, Block* block);
-  /// Reads from the stream itself. If no writer comes again, that is its end.
-  Status ReadStream(std::span<std::byte> buffer, std::size_t* got);
   /// At the end: whether the stream was opened once more. The rest of a record is damage.
   bool Reopen(Block* block);
   /// Makes a failure that ends only this stream damage.
@@ -160,12 +160,9 @@ class StreamLane final : public Lane {
   /// Whether nothing more comes, and the framer knows it.
   bool has_ended() const;
 
-  StreamSource* const stream_;
+  ReopenedStream stream_;
   const std::uint32_t number_;
   const std::string format_name_;
-  const std::uint64_t reopen_limit_;
-  const double reopen_until_;
-  const bool reopens_;
   const Ends ends_;
   LaneContext* const context_;
   const std::stop_token stop_;
@@ -182,9 +179,6 @@ class StreamLane final : public Lane {
   bool stream_done_ = false;
   bool end_framed_ = false;  ///< the framer was told that nothing more comes
   bool pass_ended_ = false;
-  std::uint64_t reopened_ = 0;
-  bool is_silent_ = false;              ///< it was opened again, and no byte came since
-  std::unique_ptr<TimedStop> silence_;  ///< since a writer ended, until the next one sends
 };
 
 /// Records that are made in memory, one after another.

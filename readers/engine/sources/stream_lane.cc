@@ -1,8 +1,5 @@
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <utility>
 
 #include "readers/engine/blocks/block.h"
@@ -15,15 +12,6 @@ namespace {
 constexpr std::size_t kReadBytes = 512 * 1024;
 constexpr std::size_t kLeastReadBytes = 4096;
 
-// Waits before the next try: the peer may take connections and close them.
-void Pause(const std::stop_token& stop) {
-  constexpr std::chrono::milliseconds kBetweenTries{20};
-  std::mutex mutex;
-  std::condition_variable_any stopped;
-  std::unique_lock lock(mutex);
-  (void)stopped.wait_for(lock, stop, kBetweenTries, [] { return false; });
-}
-
 std::size_t ReadBytesOf(const OpenOptions& options) {
   if (options.ahead_bytes == 0) return kReadBytes;
   const std::uint64_t most = std::min<std::uint64_t>(kReadBytes, options.ahead_bytes);
@@ -34,12 +22,9 @@ std::size_t ReadBytesOf(const OpenOptions& options) {
 
 StreamLane::StreamLane(const StreamInput& input, std::uint32_t number, const Ends& ends,
                        LaneContext* context, std::stop_token stop)
-    : stream_(input.stream.get()),
+    : stream_(input, stop),
       number_(number),
       format_name_(input.format),
-      reopen_limit_(input.reopen_limit),
-      reopen_until_(input.reopen_until),
-      reopens_(input.reopens()),
       ends_(ends),
       context_(context),
       stop_(std::move(stop)) {}
@@ -55,7 +40,7 @@ bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
     block->Deny(Status(StatusCode::kResourceExhausted,
                        "no " + std::to_string(bytes) +
                            " bytes left in the pinned arena; raise it (RINGFEED_ARENA_BYTES)",
-                       {stream_->name(), -1, -1}));
+                       {stream_.name(), -1, -1}));
     return false;
   }
   std::copy_n(run_.data, carried_, larger.data);
@@ -76,20 +61,11 @@ bool StreamLane::ReadSome(Block* block) {
   std::size_t got = 0;
   const std::span<std::byte> room{run_.data + had, ask};
   const Status status =
-      decompressed_ != nullptr ? decompressed_->Read(room, &got) : ReadStream(room, &got);
+      decompressed_ != nullptr ? decompressed_->Read(room, &got) : stream_.Read(room, &got);
   carried_ = had + got;
   if (decompressed_ == nullptr) context_->read_bytes->Add(got);
   stream_done_ = got == 0;
   return status.ok() || NoteFailure(status, block);
-}
-
-Status StreamLane::ReadStream(std::span<std::byte> buffer, std::size_t* got) {
-  const Status status = stream_->Read(buffer, got, silence_ != nullptr ? silence_->token() : stop_);
-  if (*got > 0) {
-    silence_.reset();
-    is_silent_ = false;
-  }
-  return !status.ok() && silence_ != nullptr && silence_->expired() ? Status() : status;
 }
 
 // False if it ends everything; true if it is damage to be skipped.
@@ -110,14 +86,14 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
     end_framed_ = true;
     std::string loss = status.message();
     GoOnBehindGap(end, &loss);
-    block->frame.damage.push_back({stream_->name(), begin, end, loss + doubt});
+    block->frame.damage.push_back({stream_.name(), begin, end, loss + doubt});
     position_ = end;
     carried_ = 0;  // what there is of a record
     return true;
   }
   block->status =
       Status(status.code(), status.message() + doubt, status.place())
-          .WithPlace({stream_->name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
+          .WithPlace({stream_.name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
   return false;
 }
 
@@ -132,7 +108,7 @@ void StreamLane::GoOnBehindGap(std::uint64_t offset, std::string* loss) {
 
 FramerOptions StreamLane::Framing() const {
   FramerOptions options;
-  options.file = stream_->name();
+  options.file = stream_.name();
   options.on_damage = on_damage();
   options.max_record_bytes = context_->options->max_record_bytes;
   options.check_elements = context_->check_elements;
@@ -148,7 +124,7 @@ void StreamLane::StartDecompressing(Compression compression) {
       at += *got;
       return Status();
     }
-    const Status status = ReadStream(buffer, got);
+    const Status status = stream_.Read(buffer, got);
     context_->read_bytes->Add(*got);
     return status;
   };
@@ -160,7 +136,7 @@ void StreamLane::StartDecompressing(Compression compression) {
 bool StreamLane::Detect(Block* block) {
   const std::string& asked = format_name_;
   // The bytes of an interactive stream may be enough long before its head is full.
-  const auto knows_enough = [&] { return IsFormatTold(asked, stream_->name(), carry()); };
+  const auto knows_enough = [&] { return IsFormatTold(asked, stream_.name(), carry()); };
   while (!stream_done_ && carried_ < HeadBytesOf(carry()) && !knows_enough()) {
     if (!ReadSome(block)) return false;
   }
@@ -169,12 +145,12 @@ bool StreamLane::Detect(Block* block) {
   if (nothing_came && asked.empty()) {
     block->status = Status(StatusCode::kInvalidArgument,
                            "the stream ended without a byte, so nothing tells its format: name one",
-                           {stream_->name(), -1, -1});
+                           {stream_.name(), -1, -1});
     return false;
   }
-  FormatResult found = ChooseFormat(asked, stream_->name(), carry());
+  FormatResult found = ChooseFormat(asked, stream_.name(), carry());
   if (!found.status.ok()) {
-    block->status = found.status.WithPlace({stream_->name(), -1, -1});
+    block->status = found.status.WithPlace({stream_.name(), -1, -1});
     if (ends_.outlived && stream_done_) {
       block->status = Status(StatusCode::kTruncated, "the stream ended before its format was told",
                              block->status.place());
@@ -199,7 +175,7 @@ void StreamLane::FrameSome(Block* block) {
   const FrameResult result = framer_->Frame(input, &block->frame);
   memory.GiveTo(block);
   block->NoteFramed(input.bytes.first(result.consumed), position_);
-  block->file_name = stream_->name();
+  block->file_name = stream_.name();
   block->file_index = number_;
   block->first_record = records_;
   records_ += block->rows();
@@ -243,23 +219,11 @@ void StreamLane::TakeFramed(std::size_t bytes, Block* block) {
 }
 
 bool StreamLane::Reopen(Block* block) {
-  const bool timed = reopen_until_ > 0 && reopen_until_ < OpenOptions::kUntilClose;
-  if (reopen_until_ == 0 && reopened_ == reopen_limit_) return false;
-  const bool again = std::exchange(is_silent_, true);  // the last one sent nothing
-  if (timed && silence_ == nullptr) {
-    silence_ = std::make_unique<TimedStop>(stop_, std::chrono::duration<double>(reopen_until_));
-  }
-  const std::stop_token stop = timed ? silence_->token() : stop_;
-  if (again) Pause(stop);
-  const Status status = again && stop.stop_requested()
-                            ? Status(StatusCode::kCancelled, "stopped while nobody sent")
-                            : stream_->Reopen(stop);
-  if (!status.ok()) {
-    const bool is_over = timed && silence_->expired();
-    if (!is_over) block->status = status.WithPlace({stream_->name(), -1, -1});
+  Status status;
+  if (!stream_.Reopen(&status)) {
+    if (!status.ok()) block->status = status.WithPlace({stream_.name(), -1, -1});
     return false;
   }
-  ++reopened_;
   ++block->reopened;
   format_ = nullptr;
   framer_ = nullptr;
@@ -275,7 +239,7 @@ void StreamLane::Outlive(Block* block) {
   const StatusCode code = block->status.code();
   if (!ends_.outlived || (code != StatusCode::kTruncated && code != StatusCode::kIoError)) return;
   block->frame.damage.push_back(
-      {stream_->name(), position_, position_ + carried_, block->status.message()});
+      {stream_.name(), position_, position_ + carried_, block->status.message()});
   block->status = Status();
   stream_done_ = true;
   end_framed_ = true;
@@ -309,7 +273,7 @@ void StreamLane::FillSome(Block* block) {
   if (format_ == nullptr && !Detect(block)) return;
   while (block->status.ok() && block->rows() == 0 && block->frame.damage.empty()) {
     if (stop_.stop_requested()) {  // a record of any length may be half read
-      block->status = Status(StatusCode::kCancelled, "stopped", {stream_->name(), -1, -1});
+      block->status = Status(StatusCode::kCancelled, "stopped", {stream_.name(), -1, -1});
       return;
     }
     if (carried_ < need_ && !stream_done_) {
