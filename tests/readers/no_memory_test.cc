@@ -140,13 +140,20 @@ class NoMemoryTest : public testing::Test {
     }
   }
 
+  /// So many that several threads open them.
+  void UseManySources() {
+    for (std::int64_t i = 3; i < 40; ++i) {
+      sources_.push_back(std::make_shared<NumberSource>(1000 * i));
+    }
+  }
+
  private:
   static std::shared_ptr<const Parser> RecordParser() {
     return RowsParser({{"number", kInt64, {1}}});
   }
-  const std::vector<std::shared_ptr<Source>> sources_ = {std::make_shared<NumberSource>(0),
-                                                         std::make_shared<NumberSource>(1000),
-                                                         std::make_shared<NumberSource>(2000)};
+  std::vector<std::shared_ptr<Source>> sources_ = {std::make_shared<NumberSource>(0),
+                                                   std::make_shared<NumberSource>(1000),
+                                                   std::make_shared<NumberSource>(2000)};
 };
 
 Reader InOrder(Reader records) { return records; }
@@ -161,6 +168,15 @@ Reader Filtered(Reader records) {
 
 TEST_F(NoMemoryTest, OneRefusedCallFailsTheChainOrIsOvercome) {
   for (auto* const chain : {InOrder, InWindows, ByNumber, Filtered}) Check(chain, false);
+}
+
+TEST_F(NoMemoryTest, WithoutMemoryForTheThreadsThatOpenFilesTheChainFails) {
+  UseManySources();
+  for (int round = 0; round < 20; ++round) {
+    const Outcome found = Run(ByNumber, round % 4, kEver);
+    EXPECT_EQ(found.end, ReadResult::kFailed);
+    EXPECT_EQ(found.status.code(), StatusCode::kResourceExhausted) << found.status.ToString();
+  }
 }
 
 TEST_F(NoMemoryTest, WithoutMemoryForEverTheChainFails) {

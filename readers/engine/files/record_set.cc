@@ -109,22 +109,23 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
                         const Options& options) {
   files_.resize(sources.empty() ? names.size() : sources.size());
   std::atomic<std::size_t> next{0};  // joining the threads publishes what they opened
-  // What a Source throws is its file's failure: this may be another thread than the caller's.
-  const auto open_one = [&](std::size_t i) {
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    files_[i].name = sources.empty() ? names[i] : "a source";
+  }
+  // What a Source throws is its file's failure: this may be another thread than the caller's, and
+  // must not throw if memory is short.
+  const auto open_one = [&](std::size_t i) noexcept {
     try {
-      return sources.empty() ? OpenOne(names[i], nullptr, options)
-                             : OpenOne(sources[i]->name(), sources[i], options);
+      files_[i] = sources.empty() ? OpenOne(names[i], nullptr, options)
+                                  : OpenOne(sources[i]->name(), sources[i], options);
     } catch (...) {
-      File file;
-      file.name = sources.empty() ? names[i] : "a source";
-      file.status = StatusOfThrown("it cannot be opened").WithPlace({file.name, -1, -1});
-      return file;
+      files_[i].status = StatusOfThrown("it cannot be opened");
     }
   };
   const auto open_some = [&] {
     for (std::size_t i = next.fetch_add(1, std::memory_order_relaxed); i < files_.size();
          i = next.fetch_add(1, std::memory_order_relaxed)) {
-      files_[i] = open_one(i);
+      open_one(i);
     }
   };
   const std::size_t usual =
@@ -141,7 +142,10 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
   others.clear();
   // If the system refused, several at a time were too many.
   for (std::size_t i = 0; i < files_.size(); ++i) {
-    if (IsRefusal(files_[i].status)) files_[i] = open_one(i);
+    if (IsRefusal(files_[i].status)) open_one(i);
+    if (!files_[i].status.ok()) {
+      files_[i].status = files_[i].status.WithPlace({files_[i].name, -1, -1});
+    }
   }
 }
 
