@@ -1,8 +1,10 @@
-// What the report of `ringfeed tune` says, and how its page writes it.
+// What the report of `ringfeed tune` says, and the data in its page.
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 
+#include "tools/report.h"
 #include "tools/tune/tune_report.h"
 
 namespace ringfeed::tools {
@@ -61,16 +63,40 @@ TEST(TuneReportTest, TheDefaultsStayInWords) {
   EXPECT_NE(AllOf(report).find("The defaults stay: it was faster."), std::string::npos);
 }
 
-TEST(TunePageTest, NamesAreEscaped) {
-  const std::string page = TunePage(SomeReport());
-  EXPECT_EQ(page.find("a<b>"), std::string::npos);
-  EXPECT_NE(page.find("a&lt;b&gt;&amp;&quot;c&quot;.tfrecord"), std::string::npos);
+// The data in the page.
+Json DataOf(const std::string& page) {
+  constexpr std::string_view kBegin = R"(<script id="report" type="application/json">)";
+  const std::size_t begin = page.find(kBegin) + kBegin.size();
+  return Json::parse(page.substr(begin, page.find("</script>", begin) - begin));
+}
+
+TEST(TunePageTest, NamesAreData) {
+  TuneReport report = SomeReport();
+  report.command = "ringfeed feed '</script><!--<b>&\"c\".tfrecord'";
+  const std::string page = TunePage(report);
+  EXPECT_EQ(page.find("<b>"), std::string::npos);
+  EXPECT_EQ(page.find("<!--"), std::string::npos);
+  EXPECT_EQ(DataOf(page)["command"], report.command);
+}
+
+TEST(TunePageTest, BytesThatAreNoTextAreReplaced) {
+  TuneReport report = SomeReport();
+  report.command = "ringfeed feed \xff.tfrecord";
+  EXPECT_EQ(DataOf(TunePage(report))["command"], "ringfeed feed \xef\xbf\xbd.tfrecord");
+}
+
+TEST(TunePageTest, ItsDataAreTheReportForMachinesAndTheLimits) {
+  const TuneReport report = SomeReport();
+  const Json data = DataOf(TunePage(report));
+  const Json for_machines = TuneJson(report);
+  for (const auto& [key, value] : for_machines.items()) EXPECT_EQ(data[key], value) << key;
+  EXPECT_DOUBLE_EQ(data["plain_loops"], MachineRate(report));
 }
 
 TEST(TunePageTest, HasNothingOfWhatWasNotMeasured) {
-  const std::string page = TunePage(TuneReport());
-  EXPECT_EQ(page.find("nan"), std::string::npos);
-  EXPECT_EQ(page.find("inf"), std::string::npos);
+  const Json data = DataOf(TunePage(TuneReport()));
+  EXPECT_EQ(data["plain_loops"], 0);
+  EXPECT_EQ(data.dump().find("null"), std::string::npos);
 }
 
 }  // namespace

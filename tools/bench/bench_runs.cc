@@ -81,35 +81,12 @@ BenchFigure FigureOf(const Mark& begin, const Mark& end) {
   return figure;
 }
 
-Json StagesJson(const std::vector<StageStats>& stages) {
-  Json list = Json::array();
-  for (const StageStats& stage : stages) {
-    list.push_back({stage.name, stage.busy_s, stage.wait_s, stage.waits_for});
-  }
-  return list;
-}
-
-std::vector<StageStats> StagesFrom(const Json& list) {
-  std::vector<StageStats> stages;
-  for (const Json& stage : list) {
-    stages.push_back({stage[0].get<std::string>(), stage[1].get<double>(), stage[2].get<double>(),
-                      stage[3].get<std::string>()});
-  }
-  return stages;
-}
-
 // A figure as a line between processes; a failure keeps its code and its words.
 std::string ToLine(const BenchFigure& figure) {
-  return Json{{"gb_per_s", figure.gb_per_s},
-              {"cpu_s_per_gb", figure.cpu_s_per_gb},
-              {"records_per_s", figure.records_per_s},
-              {"path", figure.path},
-              {"stages", StagesJson(figure.stages)},
-              {"bottleneck", figure.bottleneck},
-              {"advice", figure.advice},
-              {"code", static_cast<int>(figure.status.code())},
-              {"message", figure.status.message()}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+  Json json = FigureJson(figure);
+  json["code"] = static_cast<int>(figure.status.code());
+  json["message"] = figure.status.message();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 BenchFigure FromLine(const std::string& line) {
@@ -123,9 +100,11 @@ BenchFigure FromLine(const std::string& line) {
   figure.cpu_s_per_gb = json["cpu_s_per_gb"];
   figure.records_per_s = json["records_per_s"];
   figure.path = json["path"];
-  figure.stages = StagesFrom(json["stages"]);
   figure.bottleneck = json["bottleneck"];
   figure.advice = json["advice"];
+  for (const Json& stage : json["stages"]) {
+    figure.stages.push_back({stage["name"], stage["busy_s"], stage["wait_s"], stage["waits_for"]});
+  }
   const auto code = static_cast<StatusCode>(json["code"].get<int>());
   if (code != StatusCode::kOk) figure.status = Status(code, json["message"]);
   return figure;
@@ -247,6 +226,23 @@ BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& options
 }
 
 }  // namespace
+
+Json FigureJson(const BenchFigure& figure) {
+  Json stages = Json::array();
+  for (const StageStats& stage : figure.stages) {
+    stages.push_back({{"name", stage.name},
+                      {"busy_s", stage.busy_s},
+                      {"wait_s", stage.wait_s},
+                      {"waits_for", stage.waits_for}});
+  }
+  return {{"gb_per_s", figure.gb_per_s},
+          {"cpu_s_per_gb", figure.cpu_s_per_gb},
+          {"records_per_s", figure.records_per_s},
+          {"path", figure.path},
+          {"bottleneck", figure.bottleneck},
+          {"advice", figure.advice},
+          {"stages", std::move(stages)}};
+}
 
 void RunStop::Stop() {
   const std::lock_guard lock(mutex_);

@@ -15,6 +15,7 @@
 #include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/speed_settings.h"
+#include "tools/report.h"
 
 namespace CLI {
 class App;
@@ -33,6 +34,8 @@ struct BenchFigure {
   std::string advice;
   Status status;  ///< why there are no figures
 };
+/// All of it but the status.
+Json FigureJson(const BenchFigure& figure);
 
 /// Adds --bytes, of SampleOf's `most_bytes`.
 void AddSampleOption(CLI::App* app, std::uint64_t* most_bytes);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "tools/bench/bench_runs.h"
 #include "tools/bench/figures.h"
 
 namespace ringfeed::tools {
@@ -36,6 +37,12 @@ std::string LimitNames(const TuneReport& report) {
   return names;
 }
 
+// "4.00 MiB of 8.00 MiB of tfrecord, warm, on …".
+std::string SampleText(const TuneReport& report) {
+  return BytesText(report.sample_bytes) + " of " + BytesText(report.bytes) + " of " +
+         report.format + ", " + (report.cold ? "cold" : "warm") + ", on " + report.machine;
+}
+
 Json SpreadJson(const SampleSpread& spread) {
   return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
 }
@@ -48,23 +55,6 @@ Json TriedJson(const TriedSettings& tried) {
                {"ratios", tried.ratios}};
   if (!tried.status.ok()) json["error"] = tried.status.ToString();
   return json;
-}
-
-Json FigureJson(const BenchFigure& figure) {
-  Json stages = Json::array();
-  for (const StageStats& stage : figure.stages) {
-    stages.push_back({{"name", stage.name},
-                      {"busy_s", stage.busy_s},
-                      {"wait_s", stage.wait_s},
-                      {"waits_for", stage.waits_for}});
-  }
-  return {{"gb_per_s", figure.gb_per_s},
-          {"cpu_s_per_gb", figure.cpu_s_per_gb},
-          {"records_per_s", figure.records_per_s},
-          {"path", figure.path},
-          {"bottleneck", figure.bottleneck},
-          {"advice", figure.advice},
-          {"stages", std::move(stages)}};
 }
 
 }  // namespace
@@ -103,9 +93,7 @@ std::vector<std::string> Findings(const TuneReport& report) {
 }
 
 std::string TuneText(const TuneReport& report) {
-  std::string text = BytesText(report.sample_bytes) + " of " + BytesText(report.bytes) + " of " +
-                     report.format + ", " + (report.cold ? "cold" : "warm") + ", on " +
-                     report.machine + "\n\n";
+  std::string text = SampleText(report) + "\n\n";
   TableRows table = {{"option", "value", "of the defaults", "min", "max", ""}};
   for (const std::vector<TriedSettings>* list : {&report.result.values, &report.result.together}) {
     for (const TriedSettings& tried : *list) {
@@ -167,6 +155,21 @@ Json TuneJson(const TuneReport& report) {
           {"limits", std::move(limits)},
           {"findings", Findings(report)},
           {"written", report.written}};
+}
+
+std::string TunePage(const TuneReport& report) {
+  constexpr std::string_view kPlace = "@REPORT@";
+  Json json = TuneJson(report);
+  json["command"] = report.command;
+  json["sample"] = SampleText(report);
+  json["plain_loops"] = MachineRate(report);
+  std::string data = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  // No name in it may end the script that it stands in.
+  for (std::size_t at = 0; (at = data.find('<', at)) != std::string::npos;) {
+    data.replace(at, 1, "\\u003c");
+  }
+  std::string page(TunePageTemplate());
+  return page.replace(page.find(kPlace), kPlace.size(), data);
 }
 
 }  // namespace ringfeed::tools

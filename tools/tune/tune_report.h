@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tools/report.h"
@@ -41,6 +42,8 @@ double MachineRate(const TuneReport& report);
 std::string TuneText(const TuneReport& report);
 Json TuneJson(const TuneReport& report);
 
+/// tune_page.html, which draws the JSON that stands for its @REPORT@.
+std::string_view TunePageTemplate();
 /// A page of HTML for a browser or a printer, with everything that it needs in it.
 std::string TunePage(const TuneReport& report);
 
