@@ -4,23 +4,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <memory>
-#include <new>
 #include <span>
 #include <system_error>
-#include <thread>
-#include <utility>
 
-#include "base/machine/signals_blocked.h"
 #include "base/random_bits.h"
+#include "base/scoped_descriptor.h"
 #include "io/page_cache.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_kernels.h"
 #include "tools/bench/gpu_device.h"
+#include "tools/bench/machine_limits.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/process_usage.h"
 
@@ -28,60 +24,15 @@ namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kFiles = 8;
-constexpr std::size_t kReaders = 16;
-constexpr std::size_t kBlockBytes = std::size_t{1} << 20;
-constexpr std::size_t kDirectBoundary = 4096;
 
-class OpenFile {
- public:
-  OpenFile(const std::string& name, int flags) : descriptor_(open(name.c_str(), flags, 0600)) {
-    if (descriptor_ < 0) throw Error(StatusFromErrno(errno, "open " + name));
-  }
-  ~OpenFile() { close(descriptor_); }
-  OpenFile(OpenFile&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
-  OpenFile& operator=(OpenFile&&) = delete;
-  int get() const { return descriptor_; }
-
- private:
-  int descriptor_;
-};
-
-void WriteAll(const OpenFile& file, std::span<const std::byte> bytes) {
+void WriteAll(int file, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    const ssize_t written = write(file.get(), bytes.data(), bytes.size());
+    const ssize_t written = write(file, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) throw Error(StatusFromErrno(errno, "write the files to measure"));
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
-
-struct FreeAligned {
-  void operator()(std::byte* data) const { std::free(data); }
-};
-
-// Blocks of all files, taken by free threads.
-struct PlainReads {
-  std::vector<OpenFile> files;
-  std::uint64_t blocks_of_file = 0;
-  std::atomic<std::uint64_t> next{0};
-  std::atomic<int> failure{0};  // an errno
-
-  void ReadUntilEnd() {
-    const std::unique_ptr<std::byte, FreeAligned> buffer(
-        static_cast<std::byte*>(std::aligned_alloc(kDirectBoundary, kBlockBytes)));
-    if (buffer == nullptr) failure.store(ENOMEM, std::memory_order_relaxed);
-    const std::uint64_t blocks = blocks_of_file * files.size();
-    while (failure.load(std::memory_order_relaxed) == 0) {
-      const std::uint64_t block = next.fetch_add(1, std::memory_order_relaxed);
-      if (block >= blocks) return;
-      // All files at a time, each in its order.
-      const auto at = static_cast<off_t>(block / files.size() * kBlockBytes);
-      const ssize_t got = pread(files[block % files.size()].get(), buffer.get(), kBlockBytes, at);
-      if (got == static_cast<ssize_t>(kBlockBytes)) continue;
-      failure.store(got < 0 ? errno : EIO, std::memory_order_relaxed);
-    }
-  }
-};
 
 FeedPlan PlanOf(const DiskFiles& files) {
   FeedPlan plan;
@@ -126,10 +77,12 @@ void DiskFiles::Write(std::uint64_t file_bytes) {
   RandomBits random(6);
   for (std::size_t f = 0; f < kFiles; ++f) {
     names_.push_back(folder_ + "/part-" + std::to_string(f) + ".rows");
-    const OpenFile file(names_.back(), O_WRONLY | O_CREAT | O_CLOEXEC);
+    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
+    const ScopedDescriptor file(open(names_.back().c_str(), flags, 0600));
+    if (file.get() < 0) throw Error(StatusFromErrno(errno, "open " + names_.back()));
     for (std::uint64_t at = 0; at < file_bytes; at += kBatchBytes) {
       random.Fill(batch);
-      WriteAll(file, batch);
+      WriteAll(file.get(), batch);
       RunKernelOnHost(Checksum{batch.data(), batch.size(), &checksums_.emplace_back()});
     }
     bytes_ += file_bytes;
@@ -148,24 +101,13 @@ void DiskFiles::MakeCold() const {
 }
 
 double ReadPlainly(const DiskFiles& files) {
-  PlainReads reads;
-  for (const std::string& name : files.names()) {
-    reads.files.emplace_back(name, O_RDONLY | O_DIRECT | O_CLOEXEC);
-  }
-  reads.blocks_of_file = files.bytes() / files.names().size() / kBlockBytes;
+  const std::string& first = files.names().front();
+  const ScopedDescriptor direct(open(first.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC));
+  if (direct.get() < 0) throw Error(StatusFromErrno(errno, "read " + first + " with O_DIRECT"));
   files.MakeCold();
-  const double begin_s = NowSeconds();
-  {
-    std::vector<std::jthread> readers;
-    const SignalsBlocked blocked;
-    for (std::size_t r = 0; r < kReaders; ++r) {
-      readers.emplace_back([&reads] { reads.ReadUntilEnd(); });
-    }
-  }
-  const double seconds = NowSeconds() - begin_s;
-  const int failure = reads.failure.load(std::memory_order_relaxed);
-  if (failure != 0) throw Error(StatusFromErrno(failure, "read with O_DIRECT"));
-  return static_cast<double>(files.bytes()) / seconds;
+  const MachineLimit read = ReadLimit(files.names(), true, 1);
+  Require(read.status);
+  return read.gb_per_s * 1e9;
 }
 
 DiskFeedResult FeedFromDisk(const OwnedDevice& device, const DiskFiles& files) {

@@ -39,8 +39,8 @@ class DiskFiles {
   std::uint64_t bytes_ = 0;
 };
 
-/// Bytes per second of plain O_DIRECT reads of the files by 16 threads, 1 MiB each. Throws Error if
-/// the file system has no O_DIRECT.
+/// Bytes per second of plain O_DIRECT reads of the files (ReadLimit). Throws Error if the file
+/// system has no O_DIRECT.
 double ReadPlainly(const DiskFiles& files);
 
 struct DiskFeedResult {

@@ -23,7 +23,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 #include "tools/result_file.h"
-#include "tools/tune/machine_limits.h"
+#include "tools/bench/machine_limits.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_search.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tools/report.h"
-#include "tools/tune/machine_limits.h"
+#include "tools/bench/machine_limits.h"
 #include "tools/tune/tune_search.h"
 
 namespace ringfeed::tools {

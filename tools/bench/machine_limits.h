@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -32,5 +33,10 @@ struct LimitsPlan {
 /// pinned memory to devices: those that the plan asks for. Each is a plain loop for each thread or
 /// device, without any part of the engine.
 std::vector<MachineLimit> MeasureLimits(const LimitsPlan& plan);
+
+/// Reads the files by plain calls, in blocks of 1 MiB of all files in turn: cold ones once to their
+/// end, 16 blocks at a time, by O_DIRECT if the file system has it; others again and again.
+MachineLimit ReadLimit(const std::vector<std::string>& files, bool cold, int threads,
+                       double seconds = std::numeric_limits<double>::infinity());
 
 }  // namespace ringfeed::tools
