@@ -36,6 +36,13 @@ std::string GpuFigure::Verdict(bool emulated) const {
   return met ? "met" : "missed";
 }
 
+void GpuSection::Add(const std::string& figure, const std::string& unit, double sample,
+                     GpuTarget target) {
+  auto found = std::ranges::find(figures, figure, &GpuFigure::name);
+  if (found == figures.end()) found = figures.insert(found, {figure, unit, {}, target});
+  found->samples.push_back(sample);
+}
+
 Json SectionJson(const GpuSection& section, bool emulated) {
   Json figures = Json::array();
   for (const GpuFigure& figure : section.figures) {

@@ -45,6 +45,10 @@ struct GpuSection {
   std::vector<GpuFigure> figures{};
   Json details = Json::object();
   Status status{};
+
+  /// Adds a sample to the figure of that name; without one it adds the figure.
+  void Add(const std::string& figure, const std::string& unit, double sample,
+           GpuTarget target = {});
 };
 
 /// {figures: [{name, unit, median, min, max, samples, target, verdict}], details, error}.

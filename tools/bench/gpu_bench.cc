@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -35,6 +35,7 @@ namespace {
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 constexpr int kTimes = 3;
 constexpr double kSupplyOverDemand = 1.25;
+constexpr char kMicrosecondsOfCpu[] = "us of CPU, median";
 constexpr double kDiskBytesPerSecond = 400e6;  // of files, for each of --seconds
 
 // "NVRM version: …" of the loaded driver; empty if there is none.
@@ -66,27 +67,27 @@ class GpuBench {
   GpuBenchReport Run() {
     const double begin_s = NowSeconds();
     Require(device_.backend->BindThread(device_.number));
-    Section("copies", [this](GpuSection* section) { Copies(section); });
-    Section("costs", [this](GpuSection* section) { Costs(section); });
-    Section("verified", [this](GpuSection* section) { Verified(section); });
+    Section("copies", &GpuBench::Copies);
+    Section("costs", &GpuBench::Costs);
+    Section("verified", &GpuBench::Verified);
     // Now, as a link at rest may be slowed down.
     DescribeDevice();
-    Section("overlap", [this](GpuSection* section) { Overlap(section); });
-    Section("steps", [this](GpuSection* section) { Steps(section); });
-    Section("disk", [this](GpuSection* section) { Disk(section); });
-    if (devices_.size() > 1) {
-      Section("together", [this](GpuSection* section) { Together(section); });
-    }
+    Section("overlap", &GpuBench::Overlap);
+    Section("steps", &GpuBench::Steps);
+    Section("disk", &GpuBench::Disk);
+    if (devices_.size() > 1) Section("together", &GpuBench::Together);
     report_.wall_s = NowSeconds() - begin_s;
     return std::move(report_);
   }
 
  private:
-  void Section(const char* name, const std::function<void(GpuSection*)>& measure) {
+  // What a section measured before it failed does not count.
+  void Section(const char* name, void (GpuBench::*measure)(GpuSection*)) {
     GpuSection section{.name = name};
     try {
-      measure(&section);
+      (this->*measure)(&section);
     } catch (const Error& error) {
+      section.figures.clear();
       section.status = error.status();
     }
     report_.sections.push_back(std::move(section));
@@ -132,66 +133,61 @@ class GpuBench {
 
   // The peak, and feeds of several sizes, in turn: a ratio uses values of one turn.
   void Copies(GpuSection* section) {
-    GpuFigure peak{"peak of pinned copies", "GB/s", {}, {}};
-    std::vector<GpuFigure> rates;
-    std::vector<GpuFigure> ratios;
-    std::vector<GpuFigure> cpu;
-    for (const std::size_t bytes : kSizes) {
-      const std::string at = " at " + BytesText(bytes);
-      rates.push_back({"feed" + at, "GB/s", {}, {}});
-      ratios.push_back(
-          {"efficiency" + at, "of the peak", {}, AtLeast(bytes < 4 * kMiB ? 0.9 : 0.95)});
-      cpu.push_back({"CPU" + at, "CPU s/GB", {}, {}});
-      section->details["slots" + at] = SlotsFor(bytes);
-    }
+    std::vector<double> peaks;
     (void)Peak();  // the first one registers memory and wakes the link
     for (int i = 0; i < kTimes; ++i) {
-      peak.samples.push_back(Peak() / 1e9);
-      for (std::size_t s = 0; s < kSizes.size(); ++s) {
-        const MemoryFeedResult fed =
-            RunMemoryFeed(device_, Batches(kSizes[s]), {.seconds = seconds_});
-        rates[s].samples.push_back(fed.bytes_per_s / 1e9);
-        ratios[s].samples.push_back(fed.bytes_per_s / 1e9 / peak.samples.back());
-        cpu[s].samples.push_back(fed.cpu_s_per_gb);
+      const double peak = Peak();
+      peaks.push_back(peak / 1e9);
+      std::map<std::size_t, MemoryFeedResult> fed;
+      for (const std::size_t bytes : kSizes) {
+        fed[bytes] = RunMemoryFeed(device_, Batches(bytes), {.seconds = seconds_});
+      }
+      section->Add("peak of pinned copies", "GB/s", peaks.back());
+      for (const auto& [bytes, feed] : fed) {
+        section->Add("efficiency" + At(bytes), "of the peak", feed.bytes_per_s / peak,
+                     AtLeast(bytes < 4 * kMiB ? 0.9 : 0.95));
+      }
+      for (const auto& [bytes, feed] : fed) {
+        section->Add("feed" + At(bytes), "GB/s", feed.bytes_per_s / 1e9);
+      }
+      for (const auto& [bytes, feed] : fed) {
+        section->Add("CPU" + At(bytes), "CPU s/GB", feed.cpu_s_per_gb);
       }
     }
-    peak_ = peak;
-    section->figures = {peak};
-    for (const auto* figures : {&ratios, &rates, &cpu}) {
-      section->figures.insert(section->figures.end(), figures->begin(), figures->end());
-    }
+    for (const std::size_t bytes : kSizes) section->details["slots" + At(bytes)] = SlotsFor(bytes);
+    peaks_ = std::move(peaks);
   }
+
+  static std::string At(std::size_t bytes) { return " at " + BytesText(bytes); }
 
   // The costs by which a feed chooses (TransferCosts), and its choice.
   void Costs(GpuSection* section) {
-    if (peak_.samples.empty()) {
+    if (peaks_.empty()) {
       throw Error(Status(StatusCode::kUnsupported, "needs what copies could not measure"));
     }
-    GpuFigure copy{"copy_ns_per_kib", "ns", {}, {}};
-    GpuFigure link{"link_ns_per_kib", "ns", {}, {}};
-    GpuFigure member{"member_ns", "ns", {}, {}};
-    GpuFigure row{"row_ns", "ns", {}, {}};
     const CostRows rows(device_, pins_.get(), Batches(kLargeBatch));
-    for (const double gb_per_s : peak_.samples) {
-      copy.samples.push_back(rows.CopyNsPerKib());
-      link.samples.push_back(1024 / gb_per_s);
+    for (const double gb_per_s : peaks_) {
+      const double link_ns = 1024 / gb_per_s;
       double members_ns = 0;
+      section->Add("copy_ns_per_kib", "ns", rows.CopyNsPerKib());
+      section->Add("link_ns_per_kib", "ns", link_ns);
       for (const std::size_t bytes : kMemberSizes) {
-        members_ns += rows.MemberNs(bytes, link.samples.back(), seconds_ / 8);
+        members_ns += rows.MemberNs(bytes, link_ns, seconds_ / 8);
       }
-      member.samples.push_back(members_ns / static_cast<double>(kMemberSizes.size()));
-      row.samples.push_back(rows.RowNs(seconds_ / 8));
+      section->Add("member_ns", "ns", members_ns / static_cast<double>(kMemberSizes.size()));
+      section->Add("row_ns", "ns", rows.RowNs(seconds_ / 8));
     }
-    section->figures = {copy, link, member, row};
-    const TransferCosts costs{copy.Median(), link.Median(), member.Median(), row.Median()};
+    const std::vector<GpuFigure>& figures = section->figures;
+    const TransferCosts costs{figures[0].Median(), figures[1].Median(), figures[2].Median(),
+                              figures[3].Median()};
     Require(costs.Check());
     report_.costs = costs;
-    AddBounds(TransferPlanner(costs), &section->figures);
+    AddBounds(TransferPlanner(costs), section);
   }
 
-  static void AddBounds(const TransferPlanner& planner, std::vector<GpuFigure>* figures) {
-    const auto add = [figures](const std::string& name, std::size_t bytes) {
-      figures->push_back({name, "bytes", {static_cast<double>(bytes)}, {}});
+  static void AddBounds(const TransferPlanner& planner, GpuSection* section) {
+    const auto add = [section](const std::string& name, std::size_t bytes) {
+      section->Add(name, "bytes", static_cast<double>(bytes));
     };
     const LeftFieldRules by_itself = planner.RulesFor(TransferPlan::kAuto, 0);
     add("auto leaves rows from", by_itself.least_bytes);
@@ -208,149 +204,125 @@ class GpuBench {
       const MemoryFeedResult fed =
           RunMemoryFeed(device_, Batches(bytes), {.seconds = 2 * seconds_, .verify = true});
       Count(fed.batches, fed.wrong);
-      const std::string at = " at " + BytesText(bytes);
-      section->figures.push_back({"verified feed" + at, "GB/s", {fed.bytes_per_s / 1e9}, {}});
-      section->figures.push_back(
-          {"wrong batches" + at, "", {static_cast<double>(fed.wrong)}, AtMost(0)});
-      section->details["batches" + at] = fed.batches;
+      section->Add("verified feed" + At(bytes), "GB/s", fed.bytes_per_s / 1e9);
+      section->Add("wrong batches" + At(bytes), "", static_cast<double>(fed.wrong), AtMost(0));
+      section->details["batches" + At(bytes)] = fed.batches;
     }
   }
 
   void Overlap(GpuSection* section) {
-    GpuFigure slowdown{"slowdown of the load", "", {}, AtMost(0.03)};
-    GpuFigure rate{"feed beside it", "GB/s", {}, {}};
-    GpuFigure ratio{"efficiency beside it", "of the peak", {}, AtLeast(0.9)};
-    GpuFigure flops{"load alone", "TFLOP/s", {}, {}};
     (void)MeasureLoad(device_, Load(), seconds_ / 4);  // clocks settle
+    section->details["load"] = Load()->name();
     for (int i = 0; i < kTimes; ++i) {
       const OverlapResult result =
           MeasureOverlap(device_, Load(), Batches(kLargeBatch), seconds_ / 2);
-      const double peak = Peak();
-      slowdown.samples.push_back(result.beside_s / result.alone_s - 1);
-      rate.samples.push_back(result.bytes_per_s / 1e9);
-      ratio.samples.push_back(result.bytes_per_s / peak);
-      flops.samples.push_back(Load()->flops() / result.alone_s / 1e12);
+      const double flops = Load()->flops() / result.alone_s;
+      section->Add("slowdown of the load", "", result.beside_s / result.alone_s - 1, AtMost(0.03));
+      section->Add("efficiency beside it", "of the peak", result.bytes_per_s / Peak(),
+                   AtLeast(0.9));
+      section->Add("feed beside it", "GB/s", result.bytes_per_s / 1e9);
+      if (flops > 0) section->Add("load alone", "TFLOP/s", flops / 1e12);
       load_s_ = result.alone_s;
     }
-    section->details["load"] = Load()->name();
-    section->figures = {slowdown, ratio, rate};
-    if (Load()->flops() > 0) section->figures.push_back(flops);
   }
 
   void Steps(GpuSection* section) {
-    if (load_s_ <= 0 || peak_.samples.empty()) {
+    if (load_s_ <= 0 || peaks_.empty()) {
       throw Error(
           Status(StatusCode::kUnsupported, "needs what copies and overlap could not measure"));
     }
     const std::size_t bytes = quick_ ? 4 * kMiB : 64 * kMiB;
-    const double copy_s = static_cast<double>(bytes) / (peak_.Median() * 1e9);
+    const double copy_s = static_cast<double>(bytes) / (SpreadOf(peaks_).median * 1e9);
     StepsPlan plan;
     plan.loads_per_step =
         static_cast<std::uint64_t>(std::ceil(kSupplyOverDemand * copy_s / load_s_));
     plan.seconds = seconds_;
-    GpuFigure stall{"stall", "of the time of steps", {}, AtMost(0.01)};
-    GpuFigure p99{"stall of a step, p99", "ms", {}, AtMost(0.1)};
-    GpuFigure step{"step", "ms", {}, {}};
-    GpuFigure wall{"clock per step", "ms", {}, {}};
-    GpuFigure supply{"supply over demand", "", {}, {}};
-    GpuFigure lease{"Next + On + Release", "us of CPU, median", {}, AtMost(10)};
-    GpuFigure lease_p99{"Next + On + Release, p99", "us of CPU", {}, {}};
-    GpuFigure next{"of it Next", "us of CPU, median", {}, {}};
-    GpuFigure on{"of it On", "us of CPU, median", {}, {}};
-    GpuFigure release{"of it Release", "us of CPU, median", {}, {}};
-    GpuFigure sleeps{"sleeps of Next per step", "", {}, {}};
-    GpuFigure waiting{
-        "Next + On + Release of a host that waits for each step", "us of CPU, median", {}, {}};
-    GpuFigure bare{"a bare wait as long as a step", "us of CPU, median", {}, {}};
-    GpuFigure blocked{"calls that block or allocate", "", {}, AtMost(0)};
-    for (int i = 0; i < kTimes; ++i) {
-      const StepsResult result = RunSteps(device_, Load(), Batches(bytes), plan);
-      Count(result.steps, result.wrong);
-      stall.samples.push_back(result.stall_share);
-      p99.samples.push_back(result.stall_p99_s * 1e3);
-      step.samples.push_back(result.step_s * 1e3);
-      wall.samples.push_back(result.wall_per_step_s * 1e3);
-      supply.samples.push_back(result.step_s / copy_s);
-      lease.samples.push_back(result.lease_median_s * 1e6);
-      lease_p99.samples.push_back(result.lease_p99_s * 1e6);
-      next.samples.push_back(result.next_s * 1e6);
-      on.samples.push_back(result.on_s * 1e6);
-      release.samples.push_back(result.release_s * 1e6);
-      sleeps.samples.push_back(result.sleeps_per_step);
-      bare.samples.push_back(BareWaitSeconds(result.wall_per_step_s) * 1e6);
-      StepsPlan waits = plan;
-      waits.waits_for_device = true;
-      waits.seconds /= 4;
-      const StepsResult waited = RunSteps(device_, Load(), Batches(bytes), waits);
-      Count(waited.steps, waited.wrong);
-      waiting.samples.push_back(waited.lease_median_s * 1e6);
-      blocked.samples.push_back(static_cast<double>(result.host_syncs + result.allocations));
-    }
+    StepsPlan waits = plan;
+    waits.waits_for_device = true;
+    waits.seconds /= 4;
     section->details = {{"load", Load()->name()},
                         {"loads_per_step", plan.loads_per_step},
                         {"batch_bytes", bytes},
                         {"slots", SlotsFor(bytes)}};
-    section->figures = {stall, p99, step,    wall,   supply, lease,   lease_p99,
-                        next,  on,  release, sleeps, bare,   waiting, blocked};
+    for (int i = 0; i < kTimes; ++i) {
+      const StepsResult result = RunSteps(device_, Load(), Batches(bytes), plan);
+      const double bare_s = BareWaitSeconds(result.wall_per_step_s);
+      const StepsResult waited = RunSteps(device_, Load(), Batches(bytes), waits);
+      Count(result.steps, result.wrong);
+      Count(waited.steps, waited.wrong);
+      AddSteps(result, section);
+      section->Add("supply over demand", "", result.step_s / copy_s);
+      AddLeases(result, section);
+      section->Add("a bare wait as long as a step", kMicrosecondsOfCpu, bare_s * 1e6);
+      section->Add("Next + On + Release of a host that waits for each step", kMicrosecondsOfCpu,
+                   waited.lease_median_s * 1e6);
+      section->Add("calls that block or allocate", "",
+                   static_cast<double>(result.host_syncs + result.allocations), AtMost(0));
+    }
+  }
+
+  static void AddSteps(const StepsResult& result, GpuSection* section) {
+    section->Add("stall", "of the time of steps", result.stall_share, AtMost(0.01));
+    section->Add("stall of a step, p99", "ms", result.stall_p99_s * 1e3, AtMost(0.1));
+    section->Add("step", "ms", result.step_s * 1e3);
+    section->Add("clock per step", "ms", result.wall_per_step_s * 1e3);
+  }
+
+  static void AddLeases(const StepsResult& result, GpuSection* section) {
+    section->Add("Next + On + Release", kMicrosecondsOfCpu, result.lease_median_s * 1e6,
+                 AtMost(10));
+    section->Add("Next + On + Release, p99", "us of CPU", result.lease_p99_s * 1e6);
+    section->Add("of it Next", kMicrosecondsOfCpu, result.next_s * 1e6);
+    section->Add("of it On", kMicrosecondsOfCpu, result.on_s * 1e6);
+    section->Add("of it Release", kMicrosecondsOfCpu, result.release_s * 1e6);
+    section->Add("sleeps of Next per step", "", result.sleeps_per_step);
   }
 
   void Disk(GpuSection* section) {
     const DiskFiles files(static_cast<std::uint64_t>(seconds_ * kDiskBytesPerSecond));
     section->details["bytes"] = files.bytes();
-    GpuFigure raw{"plain O_DIRECT reads", "GB/s", {}, {}};
-    GpuFigure fed{"feed from the files", "GB/s", {}, {}};
-    GpuFigure ratio{"feed over plain reads", "", {}, AtLeast(0.95)};
     bool verified = FeedFromDisk(device_, files).verified;  // registers memory
     for (int i = 0; i < kTimes; ++i) {
       const DiskFeedResult result = FeedFromDisk(device_, files);
       const double plain = ReadPlainly(files);
       verified = verified && result.verified;
-      raw.samples.push_back(plain / 1e9);
-      fed.samples.push_back(result.bytes_per_s / 1e9);
-      ratio.samples.push_back(result.bytes_per_s / plain);
+      section->Add("feed over plain reads", "", result.bytes_per_s / plain, AtLeast(0.95));
+      section->Add("feed from the files", "GB/s", result.bytes_per_s / 1e9);
+      section->Add("plain O_DIRECT reads", "GB/s", plain / 1e9);
       section->details["io"] = result.io;
     }
-    section->figures = {ratio, fed, raw};
     Count(files.checksums().size() * (kTimes + 1), verified ? 0 : 1);
   }
 
   // Each device alone, then all at once: shows which links, and memory, they share.
   void Together(GpuSection* section) {
     const MemoryBatches& batches = Batches(kLargeBatch);
-    std::vector<GpuFigure> rates;
-    for (const OwnedDevice& device : devices_) {
-      rates.push_back({"device " + std::to_string(device.number) + " beside the others",
-                       "of its rate alone",
-                       {},
-                       {}});
-    }
-    GpuFigure alone{"one after the other", "GB/s, all rates", {}, {}};
-    GpuFigure all{"at once", "GB/s, all rates", {}, {}};
-    GpuFigure share{"at once over one after the other", "", {}, {}};
+    const auto feed = [&](std::span<const OwnedDevice> devices, double seconds) {
+      std::vector<double> rates;
+      for (const MemoryFeedResult& fed : RunMemoryFeeds(devices, batches, seconds)) {
+        rates.push_back(fed.bytes_per_s);
+        Count(fed.batches, fed.wrong);
+      }
+      return rates;
+    };
     (void)RunMemoryFeeds(devices_, batches, seconds_ / 8);  // registers memory, wakes the links
     for (int i = 0; i < kTimes; ++i) {
-      double alone_sum = 0;
-      double all_sum = 0;
-      std::vector<double> by_itself;
+      std::vector<double> alone;
       for (std::size_t d = 0; d < devices_.size(); ++d) {
-        const auto fed = RunMemoryFeeds(std::span(devices_).subspan(d, 1), batches, seconds_ / 2);
-        by_itself.push_back(fed.front().bytes_per_s);
-        alone_sum += by_itself.back();
-        Count(fed.front().batches, fed.front().wrong);
+        alone.push_back(feed(std::span(devices_).subspan(d, 1), seconds_ / 2).front());
       }
-      const std::vector<MemoryFeedResult> fed = RunMemoryFeeds(devices_, batches, seconds_ / 2);
+      const std::vector<double> at_once = feed(devices_, seconds_ / 2);
+      const double alone_sum = std::accumulate(alone.begin(), alone.end(), 0.0);
+      const double all_sum = std::accumulate(at_once.begin(), at_once.end(), 0.0);
+      section->Add("at once over one after the other", "", all_sum / alone_sum);
+      section->Add("at once", "GB/s, all rates", all_sum / 1e9);
+      section->Add("one after the other", "GB/s, all rates", alone_sum / 1e9);
       for (std::size_t d = 0; d < devices_.size(); ++d) {
-        rates[d].samples.push_back(fed[d].bytes_per_s / by_itself[d]);
-        all_sum += fed[d].bytes_per_s;
-        Count(fed[d].batches, fed[d].wrong);
+        section->Add("device " + std::to_string(devices_[d].number) + " beside the others",
+                     "of its rate alone", at_once[d] / alone[d]);
       }
-      alone.samples.push_back(alone_sum / 1e9);
-      all.samples.push_back(all_sum / 1e9);
-      share.samples.push_back(all_sum / alone_sum);
     }
     section->details["shared_uplinks"] = SharedUplinks();
-    section->figures = {share, all, alone};
-    section->figures.insert(section->figures.end(), rates.begin(), rates.end());
   }
 
   // Of the devices that are measured: {"0000:61:00.0": [0, 1]}.
@@ -378,7 +350,7 @@ class GpuBench {
   const std::shared_ptr<HostPins> pins_;  ///< held, so that memory is registered once
   std::map<std::size_t, std::unique_ptr<MemoryBatches>> batches_;
   std::unique_ptr<StepLoad> load_;
-  GpuFigure peak_;  ///< of copies, in GB/s
+  std::vector<double> peaks_;  ///< of copies, in GB/s
   double load_s_ = 0;
   GpuBenchReport report_;
   ProgressBar bar_;

@@ -10,12 +10,11 @@
 #include <memory>
 #include <mutex>
 #include <numeric>
-#include <optional>
 #include <thread>
 #include <utility>
 
 #include "base/machine/cpu_time.h"
-#include "base/machine/signals_blocked.h"
+#include "base/machine/thread_start.h"
 #include "base/quantile.h"
 #include "gpu/feed/feed_core.h"
 
@@ -24,6 +23,7 @@ namespace {
 
 constexpr std::uint64_t kEndless = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kSumsAtATime = 4096;
+constexpr double kUntilStopped = 1e9;
 
 FeedOptions FeedOptionsFor(const OwnedDevice& device, const MemoryBatches& batches) {
   FeedOptions options;
@@ -310,16 +310,15 @@ std::vector<MemoryFeedResult> RunMemoryFeeds(std::span<const OwnedDevice> device
   std::vector<MemoryFeedResult> results(devices.size());
   std::vector<std::exception_ptr> failures(devices.size());
   {
-    const SignalsBlocked blocked;
     std::vector<std::jthread> threads;
     for (std::size_t i = 0; i < devices.size(); ++i) {
-      threads.emplace_back([&, i] {
+      threads.push_back(StartThread("a device's loop", [&, i] {
         try {
           results[i] = RunMemoryFeed(devices[i], batches, {.seconds = seconds, .verify = true});
         } catch (...) {
           failures[i] = std::current_exception();
         }
-      });
+      }));
     }
   }
   for (const std::exception_ptr& failure : failures) {
@@ -358,20 +357,15 @@ OverlapResult MeasureOverlap(const OwnedDevice& device, StepLoad* load,
   std::atomic<bool> stop = false;
   std::exception_ptr failure;
   {
-    std::optional<SignalsBlocked> blocked(std::in_place);
-    const std::jthread feeding([&] {
+    const std::jthread feeding = StartThread("the feed's loop", [&] {
       try {
-        MemoryFeedPlan plan;
-        plan.seconds = std::numeric_limits<std::int32_t>::max();
-        plan.running = &running;
-        plan.stop = &stop;
+        const MemoryFeedPlan plan{.seconds = kUntilStopped, .running = &running, .stop = &stop};
         result.bytes_per_s = RunMemoryFeed(device, batches, plan).bytes_per_s;
       } catch (...) {
         failure = std::current_exception();
         running.store(true, std::memory_order_relaxed);
       }
     });
-    blocked.reset();
     try {
       while (!running.load(std::memory_order_relaxed)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -398,8 +392,7 @@ double BareWaitSeconds(double interval_s) {
   std::condition_variable changed;
   int there = 0;
   std::vector<double> waits_s;
-  std::optional<SignalsBlocked> blocked(std::in_place);
-  const std::jthread waking([&] {
+  const std::jthread waking = StartThread("a thread that wakes", [&] {
     for (int i = 0; i < kBareWaits; ++i) {
       std::this_thread::sleep_for(std::chrono::duration<double>(interval_s));
       const std::lock_guard lock(mutex);
@@ -407,7 +400,6 @@ double BareWaitSeconds(double interval_s) {
       changed.notify_one();
     }
   });
-  blocked.reset();
   for (int i = 0; i < kBareWaits; ++i) {
     const double before_s = ThreadCpuSeconds();
     std::unique_lock lock(mutex);
