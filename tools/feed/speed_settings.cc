@@ -15,23 +15,31 @@ std::string SizeText(std::size_t bytes) {
   return std::to_string(bytes);
 }
 
+std::string OptionText(const std::string& option, IoPath path) {
+  return option + " " + std::string(IoPathName(path));
+}
+std::string OptionText(const std::string& option, TransferPlan plan) {
+  return option + " " + std::string(TransferPlanName(plan));
+}
+std::string OptionText(const std::string& option, int count) {
+  return option + " " + std::to_string(count);
+}
+std::string OptionText(const std::string& option, std::size_t count) {
+  return option + " " + (option.ends_with("bytes") ? SizeText(count) : std::to_string(count));
+}
+std::string OptionText(const std::string& /*option*/, bool direct) {
+  return direct ? "--direct" : "--no-direct";
+}
+
 }  // namespace
 
 std::string SpeedSettings::Options() const {
   const SpeedSettings defaults;
   std::string options;
-  const auto add = [&options](bool differs, const std::string& option) {
-    if (differs) options += (options.empty() ? "" : " ") + option;
-  };
-  add(path != defaults.path, "--io " + std::string(IoPathName(path)));
-  add(direct != defaults.direct, direct ? "--direct" : "--no-direct");
-  add(threads != defaults.threads, "--threads " + std::to_string(threads));
-  add(block_bytes != defaults.block_bytes, "--block-bytes " + SizeText(block_bytes));
-  add(in_flight_bytes != defaults.in_flight_bytes,
-      "--in-flight-bytes " + SizeText(in_flight_bytes));
-  add(slots != defaults.slots, "--slots " + std::to_string(slots));
-  add(device_slots != defaults.device_slots, "--device-slots " + std::to_string(device_slots));
-  add(transfer != defaults.transfer, "--transfer " + std::string(TransferPlanName(transfer)));
+  ForEach([&](const char* name, const auto member) {
+    if (this->*member == defaults.*member) return;
+    options += (options.empty() ? "" : " ") + OptionText(std::string("--") + name, this->*member);
+  });
   return options;
 }
 

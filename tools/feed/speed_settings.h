@@ -26,6 +26,18 @@ struct SpeedSettings {
   std::size_t device_slots = DeviceOptions().slots;
   TransferPlan transfer = DeviceOptions().transfer;
 
+  /// Calls visit(name of the option, member) for each of them.
+  template <typename Visit>
+  static void ForEach(const Visit& visit) {
+    visit("io", &SpeedSettings::path);
+    visit("direct", &SpeedSettings::direct);
+    visit("threads", &SpeedSettings::threads);
+    visit("block-bytes", &SpeedSettings::block_bytes);
+    visit("in-flight-bytes", &SpeedSettings::in_flight_bytes);
+    visit("slots", &SpeedSettings::slots);
+    visit("device-slots", &SpeedSettings::device_slots);
+    visit("transfer", &SpeedSettings::transfer);
+  }
   /// As options of `feed`, those that are not the defaults; "" for none.
   std::string Options() const;
   void ApplyTo(FeedPlan* plan, DeviceOptions* devices) const;

@@ -24,37 +24,12 @@ constexpr double kLongestRun = 2;
 constexpr double kValuesShare = 0.6;
 constexpr double kTogetherShare = 0.75;
 
-/// Adds a value of an option that is set by a member.
-class ValueList {
- public:
-  template <typename Value>
-  void Add(const char* option, Value SpeedSettings::*member, const Value& value,
-           const std::string& text) {
-    SpeedSettings settings;
-    if (settings.*member == value) return;
-    settings.*member = value;
-    values_.push_back({option, text, settings});
-  }
-  std::vector<OptionValue> Take() { return std::move(values_); }
-
- private:
-  std::vector<OptionValue> values_;
-};
-
 // The changes of `one` against the defaults, on top of `settings`.
 SpeedSettings With(SpeedSettings settings, const SpeedSettings& one) {
   const SpeedSettings defaults;
-  const auto take = [&](auto SpeedSettings::*member) {
+  SpeedSettings::ForEach([&](const char* /*option*/, const auto member) {
     if (one.*member != defaults.*member) settings.*member = one.*member;
-  };
-  take(&SpeedSettings::path);
-  take(&SpeedSettings::direct);
-  take(&SpeedSettings::threads);
-  take(&SpeedSettings::block_bytes);
-  take(&SpeedSettings::in_flight_bytes);
-  take(&SpeedSettings::slots);
-  take(&SpeedSettings::device_slots);
-  take(&SpeedSettings::transfer);
+  });
   return settings;
 }
 
@@ -102,37 +77,44 @@ double RunsOf(std::size_t values, std::size_t pairs) {
 }  // namespace
 
 std::vector<OptionValue> ValuesOf(const TuneSpace& space) {
-  ValueList list;
+  std::vector<OptionValue> list;
+  const auto add = [&list](const char* option, auto member, auto value, const std::string& text) {
+    SpeedSettings settings;
+    if (settings.*member == value) return;
+    settings.*member = value;
+    list.push_back({option, text, settings});
+  };
+  const auto add_bytes = [&add](const char* option, auto member, std::size_t bytes) {
+    add(option, member, bytes, BytesText(bytes));
+  };
+  const auto add_count = [&add](const char* option, auto member, auto count) {
+    add(option, member, count, std::to_string(count));
+  };
   for (const IoPath path : {IoPath::kUring, IoPath::kPread, IoPath::kMmap}) {
-    list.Add("io", &SpeedSettings::path, path, std::string(IoPathName(path)));
+    add("io", &SpeedSettings::path, path, std::string(IoPathName(path)));
   }
-  if (space.cold) list.Add("direct", &SpeedSettings::direct, false, "no");
+  if (space.cold) add("direct", &SpeedSettings::direct, false, "no");
   for (int threads = 1; threads <= std::min(space.cpus, kMostThreads); threads *= 2) {
-    list.Add("threads", &SpeedSettings::threads, threads, std::to_string(threads));
+    add_count("threads", &SpeedSettings::threads, threads);
   }
   for (const std::size_t bytes : {128 * kKiB, 256 * kKiB, 1 * kMiB, 2 * kMiB}) {
-    list.Add("block-bytes", &SpeedSettings::block_bytes, bytes, BytesText(bytes));
+    add_bytes("block-bytes", &SpeedSettings::block_bytes, bytes);
   }
   for (const std::size_t bytes : {2 * kMiB, 8 * kMiB, 16 * kMiB, 32 * kMiB}) {
-    if (space.cold) {
-      list.Add("in-flight-bytes", &SpeedSettings::in_flight_bytes, bytes, BytesText(bytes));
-    }
+    if (space.cold) add_bytes("in-flight-bytes", &SpeedSettings::in_flight_bytes, bytes);
   }
-  for (const std::size_t slots : {std::size_t{4}, std::size_t{8}, std::size_t{16}}) {
-    if (space.batches) list.Add("slots", &SpeedSettings::slots, slots, std::to_string(slots));
+  for (const std::size_t slots : {4U, 8U, 16U}) {
+    if (space.batches) add_count("slots", &SpeedSettings::slots, slots);
   }
-  for (const std::size_t slots : {std::size_t{2}, std::size_t{4}, std::size_t{8}}) {
-    if (space.devices) {
-      list.Add("device-slots", &SpeedSettings::device_slots, slots, std::to_string(slots));
-    }
+  if (!space.devices) return list;
+  for (const std::size_t slots : {2U, 4U, 8U}) {
+    add_count("device-slots", &SpeedSettings::device_slots, slots);
   }
   for (const TransferPlan plan :
        {TransferPlan::kBatch, TransferPlan::kMembers, TransferPlan::kSlabs}) {
-    if (space.devices) {
-      list.Add("transfer", &SpeedSettings::transfer, plan, std::string(TransferPlanName(plan)));
-    }
+    add("transfer", &SpeedSettings::transfer, plan, std::string(TransferPlanName(plan)));
   }
-  return list.Take();
+  return list;
 }
 
 TuneSearch::TuneSearch(Options options, Measure measure, Progress progress)
