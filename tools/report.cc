@@ -33,6 +33,17 @@ Json DamageJson(const std::vector<DamagedRange>& damage) {
   return list;
 }
 
+Json StagesJson(const std::vector<StageStats>& stages) {
+  Json list = Json::array();
+  for (const StageStats& stage : stages) {
+    list.push_back({{"name", stage.name},
+                    {"busy_s", stage.busy_s},
+                    {"wait_s", stage.wait_s},
+                    {"waits_for", stage.waits_for}});
+  }
+  return list;
+}
+
 Json WarningsJson(const std::vector<DataWarning>& warnings) {
   Json list = Json::array();
   for (const DataWarning& warning : warnings) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "ringfeed/record.h"
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {
@@ -15,6 +16,8 @@ using Json = nlohmann::ordered_json;
 
 /// A list of {file, begin, end, reason}.
 Json DamageJson(const std::vector<DamagedRange>& damage);
+/// A list of {name, busy_s, wait_s, waits_for}.
+Json StagesJson(const std::vector<StageStats>& stages);
 Json WarningsJson(const std::vector<DataWarning>& warnings);
 
 /// To stdout, indented. Bytes of names that are no UTF-8 are replaced.

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "ringfeed/status.h"
@@ -16,7 +17,6 @@ ResultFile::ResultFile(std::string path) : path_(std::move(path)) {
   is_new_ = !std::filesystem::exists(path_);
   file_.open(path_, std::ios::app);
   if (!file_) throw Error(StatusFromErrno(errno, "write " + path_));
-  file_.close();
 }
 
 ResultFile::~ResultFile() {
@@ -25,8 +25,12 @@ ResultFile::~ResultFile() {
 
 void ResultFile::Write(const std::string& text) {
   if (path_.empty()) return;
+  std::error_code failure;
+  if (std::filesystem::is_regular_file(path_, failure)) {
+    std::filesystem::resize_file(path_, 0, failure);
+    if (failure) throw OutputError(StatusFromErrno(failure.value(), "write " + path_));
+  }
   errno = 0;
-  file_.open(path_, std::ios::trunc);
   file_ << text;
   file_.close();
   if (!file_) throw OutputError(StatusFromErrno(errno != 0 ? errno : EIO, "write " + path_));

@@ -5,8 +5,8 @@
 
 namespace ringfeed::tools {
 
-/// A file that is written at the end. Its name is tried at the start, so that a long run is not
-/// wasted.
+/// A file that is written at the end. It is opened at the start, so that a name that cannot be
+/// written ends a long run before it begins. The old contents stay until there are new ones.
 class ResultFile {
  public:
   /// Throws Error if it cannot be written. An empty path: none.

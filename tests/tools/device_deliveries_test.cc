@@ -31,7 +31,10 @@ DeviceDelivery Delivery(std::uint64_t number, Rows rows) {
 class DeviceDeliveriesTest : public testing::Test {
  protected:
   void Add(DeviceDelivery delivery) {
-    deliveries_.Add(std::move(delivery), [this](const HashSums& sums) { so_far_ = sums; });
+    deliveries_.Add(std::move(delivery), [this](const HashSums& sums) {
+      so_far_ = sums;
+      return true;
+    });
   }
 
   DeliveryLedger ledger_{PayloadHash::kSha256, true};
@@ -52,7 +55,7 @@ TEST_F(DeviceDeliveriesTest, BatchesComeIntoTheOrderOfTheirNumbers) {
 
   DeliveryLedger in_order(PayloadHash::kSha256, false);
   DeviceDeliveries whole(&in_order, {.hashes = true});
-  whole.Add(Delivery(0, {1, 2, 3, 4, 5}), [](const HashSums&) {});
+  whole.Add(Delivery(0, {1, 2, 3, 4, 5}), [](const HashSums&) { return true; });
   EXPECT_EQ(ledger_.FinishOrderDigest(), in_order.FinishOrderDigest());
 }
 
@@ -90,7 +93,7 @@ TEST_F(DeviceDeliveriesTest, RowsThatDidNotArriveAreADifferenceAtTheEndAlone) {
 TEST(DeviceDeliveriesRowByRowTest, KeepsTheSumsOfEachRow) {
   DeliveryLedger ledger(PayloadHash::kSha256, true);
   DeviceDeliveries deliveries(&ledger, {.hashes = true, .row_by_row = true});
-  deliveries.Add(Delivery(0, {1, 2, 3}), [](const HashSums&) {});
+  deliveries.Add(Delivery(0, {1, 2, 3}), [](const HashSums&) { return true; });
   EXPECT_EQ(ledger.kept().size(), 3U);
   EXPECT_EQ(deliveries.batches(), 1U);
 }

@@ -65,7 +65,7 @@ class DeviceFeedRunTest : public testing::Test {
   FeedResult Run(std::vector<DeviceFault> faults) {
     planned_faults = std::move(faults);
     DeviceFeedRun run(plan_, options_, true);
-    FeedResult result = run.Run([](const HashSums&) {});
+    FeedResult result = run.Run([](const HashSums&) { return true; });
     report_ = run.device_report();
     return result;
   }
@@ -132,7 +132,7 @@ TEST_F(DeviceFeedRunTest, ADeviceThatIsLostEndsTheRun) {
 TEST_F(DeviceFeedRunTest, StoppedBeforeItBeganItDeliversNothing) {
   DeviceFeedRun run(plan_, options_, true);
   run.Stop();
-  const FeedResult result = run.Run([](const HashSums&) {});
+  const FeedResult result = run.Run([](const HashSums&) { return true; });
   EXPECT_TRUE(result.interrupted);
   EXPECT_TRUE(result.status.ok());
   EXPECT_EQ(result.delivered.records, 0U);

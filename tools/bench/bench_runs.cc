@@ -10,14 +10,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
-#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/machine/cpu_time.h"
@@ -58,8 +56,7 @@ struct Mark {
   std::uint64_t payload_bytes = 0;
 };
 
-template <typename Run>
-Mark MarkOf(const Run& run, const HashSums& so_far) {
+Mark MarkOf(const FeedRun& run, const HashSums& so_far) {
   const PipelineStats stats = run.StatsNow();
   // Bytes handed out, if that is known: more are planned ahead.
   const std::uint64_t bytes =
@@ -137,31 +134,30 @@ bool ReadToEnd(int descriptor, double end_at_s, std::string* text) {
 // there.
 class RunMeter {
  public:
-  RunMeter(bool cold, double seconds)
-      : begin_{.wall_s = NowSeconds(), .cpu_s = ProcessCpuSeconds()},
+  RunMeter(const FeedRun& run, bool cold, double seconds)
+      : run_(run),
+        begin_{.wall_s = NowSeconds(), .cpu_s = ProcessCpuSeconds()},
         start_at_(begin_.wall_s + (cold ? 0 : BenchRuns::kWarmUpShare * seconds)),
         end_at_(start_at_ + seconds),
         started_(cold) {}
 
   /// Call it at each delivery; false after the time is over.
-  template <typename Run>
-  bool Note(const Run& run, const HashSums& so_far) {
+  bool Note(const HashSums& so_far) {
     const double now = NowSeconds();
-    if (!started_ && now >= start_at_ && IsUpToSpeed(run, now)) {
-      begin_ = MarkOf(run, so_far);
+    if (!started_ && now >= start_at_ && IsUpToSpeed(now)) {
+      begin_ = MarkOf(run_, so_far);
       end_at_ += begin_.wall_s - start_at_;
       started_ = true;
     }
     if (now < end_at_ || !started_) return true;
-    if (end_.payload_bytes == 0) end_ = MarkOf(run, so_far);
+    if (end_.payload_bytes == 0) end_ = MarkOf(run_, so_far);
     if (end_.payload_bytes > begin_.payload_bytes) return false;
     end_ = {};  // even one delivery took longer
     return true;
   }
-  template <typename Run>
-  BenchFigure Figure(const Run& run, const FeedResult& result) const {
+  BenchFigure Figure(const FeedResult& result) const {
     const bool ran_out = end_.payload_bytes == 0;
-    BenchFigure figure = FigureOf(begin_, ran_out ? MarkOf(run, result.delivered) : end_);
+    BenchFigure figure = FigureOf(begin_, ran_out ? MarkOf(run_, result.delivered) : end_);
     figure.path = MostUsedPath(result.stats);
     figure.stages = result.stats.stages;
     figure.bottleneck = result.stats.bottleneck;
@@ -172,26 +168,18 @@ class RunMeter {
 
  private:
   // The system gives a process its memory page by page, when it is first written to.
-  template <typename Run>
-  bool IsUpToSpeed(const Run& run, double now) const {
-    const PipelineStats stats = run.StatsNow();
+  bool IsUpToSpeed(double now) const {
+    const PipelineStats stats = run_.StatsNow();
     return stats.payload_bytes >= 2 * stats.arena_peak_bytes || now >= start_at_ + kLongestWarmUp;
   }
 
+  const FeedRun& run_;
   Mark begin_;
   Mark end_{};
   const double start_at_;
   double end_at_;
   bool started_;
 };
-
-BenchFigure MeasureFeed(const FeedPlan& plan, bool cold, double seconds) {
-  FeedRun run(plan, false);
-  RunMeter meter(cold, seconds);
-  const FeedResult result =
-      run.Run([&](const HashSums& so_far) { return meter.Note(run, so_far); });
-  return meter.Figure(run, result);
-}
 
 // Opens the devices before any run, so that no run's time includes a driver's start. The feed uses
 // them, too, if they are the process's.
@@ -204,44 +192,28 @@ std::vector<OwnedDevice> OpenedDevices(const DeviceOptions& options) {
   return devices;
 }
 
-BenchFigure MeasureDeviceFeed(const FeedPlan& plan, const DeviceOptions& options, bool cold,
-                              double seconds) {
-  const std::vector<OwnedDevice> devices = OpenedDevices(options);
-  DeviceFeedRun run(plan, options, false);
-  RunMeter meter(cold, seconds);
-  std::atomic<bool> over{false};
-  // Stop closes the feed, which waits for the loops, so no loop may call it.
-  std::jthread stopper([&](const std::stop_token& stop) {
-    while (!over.load(std::memory_order_relaxed) && !stop.stop_requested()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    if (!stop.stop_requested()) run.Stop();
-  });
-  const FeedResult result = run.Run([&](const HashSums& so_far) {
-    if (!meter.Note(run, so_far)) over.store(true, std::memory_order_relaxed);
-  });
-  stopper.request_stop();
-  stopper.join();
-  return meter.Figure(run, result);
+BenchFigure MeasureFeed(const FeedPlan& plan, const DeviceOptions& options, bool cold,
+                        double seconds) {
+  std::vector<OwnedDevice> devices;
+  std::unique_ptr<FeedRun> run;
+  if (options.wanted()) {
+    devices = OpenedDevices(options);
+    run = std::make_unique<DeviceFeedRun>(plan, options, false);
+  } else {
+    run = std::make_unique<HostFeedRun>(plan, false);
+  }
+  RunMeter meter(*run, cold, seconds);
+  const FeedResult result = run->Run([&](const HashSums& so_far) { return meter.Note(so_far); });
+  return meter.Figure(result);
 }
 
 }  // namespace
 
 Json FigureJson(const BenchFigure& figure) {
-  Json stages = Json::array();
-  for (const StageStats& stage : figure.stages) {
-    stages.push_back({{"name", stage.name},
-                      {"busy_s", stage.busy_s},
-                      {"wait_s", stage.wait_s},
-                      {"waits_for", stage.waits_for}});
-  }
-  return {{"gb_per_s", figure.gb_per_s},
-          {"cpu_s_per_gb", figure.cpu_s_per_gb},
-          {"records_per_s", figure.records_per_s},
-          {"path", figure.path},
-          {"bottleneck", figure.bottleneck},
-          {"advice", figure.advice},
-          {"stages", std::move(stages)}};
+  return {{"gb_per_s", figure.gb_per_s},           {"cpu_s_per_gb", figure.cpu_s_per_gb},
+          {"records_per_s", figure.records_per_s}, {"path", figure.path},
+          {"bottleneck", figure.bottleneck},       {"advice", figure.advice},
+          {"stages", StagesJson(figure.stages)}};
 }
 
 void RunStop::Stop() {
@@ -320,8 +292,7 @@ BenchFigure BenchRuns::MeasureHere(const SpeedSettings& settings, bool cold, dou
   settings.ApplyTo(&plan, &devices);
   BenchFigure figure;
   try {
-    figure = devices.wanted() ? MeasureDeviceFeed(plan, devices, cold, seconds)
-                              : MeasureFeed(plan, cold, seconds);
+    figure = MeasureFeed(plan, devices, cold, seconds);
   } catch (const Error& error) {
     figure.status = error.status();
   }

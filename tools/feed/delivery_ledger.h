@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,6 +25,9 @@ struct HashSums {
   void Add(const HashSums& other);
   bool operator==(const HashSums&) const = default;
 };
+
+/// Told of a delivery, with the sums of all so far; false to end there.
+using FeedProgress = std::function<bool(const HashSums& so_far)>;
 
 /// The tensor's own rows: of its top level, if it has levels.
 std::uint64_t RowsOfTensor(const Tensor& tensor);

@@ -69,8 +69,7 @@ void DeviceDeliveries::Expect(std::span<const std::uint64_t> row_digests) {
   expected_.insert(expected_.end(), row_digests.begin(), row_digests.end());
 }
 
-void DeviceDeliveries::Add(DeviceDelivery delivery,
-                           const std::function<void(const HashSums& so_far)>& progress) {
+bool DeviceDeliveries::Add(DeviceDelivery delivery, const FeedProgress& progress) {
   const std::lock_guard lock(mutex_);
   const std::uint64_t number = delivery.number;
   waiting_.emplace(number, std::move(delivery));
@@ -79,7 +78,7 @@ void DeviceDeliveries::Add(DeviceDelivery delivery,
     waiting_.erase(waiting_.begin());
     ++next_;
   }
-  progress(ledger_->totals());
+  return progress(ledger_->totals());
 }
 
 void DeviceDeliveries::AddToLedger(std::span<const std::byte> hashes, std::uint64_t records) {

@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <span>
@@ -48,8 +47,8 @@ class DeviceDeliveries {
 
   /// Rows that were read, in order; call it before they are delivered.
   void Expect(std::span<const std::uint64_t> row_digests);
-  /// `progress` is called with the ledger's present sums, by one thread at a time.
-  void Add(DeviceDelivery delivery, const std::function<void(const HashSums& so_far)>& progress);
+  /// Returns what `progress` does, which is called by one thread at a time.
+  bool Add(DeviceDelivery delivery, const FeedProgress& progress);
 
   std::uint64_t batches() const;
   /// "" if every row arrived as it was read; with `complete`, also if none is missing.

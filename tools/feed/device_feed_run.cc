@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
 #include <limits>
 #include <memory>
 #include <span>
@@ -124,23 +125,22 @@ bool IsCancelled(const Status& status) { return status.code() == StatusCode::kCa
 }  // namespace
 
 DeviceFeedRun::DeviceFeedRun(const FeedPlan& plan, const DeviceOptions& options, bool verify)
-    : plan_(plan),
+    : FeedRun(plan, verify),
       options_(options),
       verify_(verify),
-      reader_(BuildChain(plan)),
-      ledger_(plan.hash, verify),
+      chosen_(ChooseDevices(options.devices)),
       deliveries_(&ledger_, DeliveriesOptions(plan, options, verify)) {}
 
 DeviceFeedRun::~DeviceFeedRun() {
   if (feed_ != nullptr) (void)feed_->Close();
 }
 
-FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
+FeedOptions DeviceFeedRun::FeedOptionsOf() const {
   // A device with a long step is not starved.
   const auto steps_ms = static_cast<std::int64_t>(4 * options_.step_ms);
   FeedOptions feed;
-  feed.backend = chosen.backend;
-  feed.devices = chosen.numbers;
+  feed.backend = chosen_.backend;
+  feed.devices = chosen_.numbers;
   feed.slots = options_.slots;
   feed.distribution = options_.distribution;
   feed.last_step = options_.last_step;
@@ -153,8 +153,8 @@ FeedOptions DeviceFeedRun::FeedOptionsOf(const ChosenDevices& chosen) const {
   return feed;
 }
 
-bool DeviceFeedRun::StartFeed(const ChosenDevices& chosen) {
-  const FeedOptions feed = FeedOptionsOf(chosen);
+bool DeviceFeedRun::StartFeed() {
+  const FeedOptions feed = FeedOptionsOf();
   CheckFeedOptions(feed);
   std::unique_ptr<BatchSupply> supply = SupplyOf(reader_, feed);
   if (verify_) supply = std::make_unique<WatchedSupply>(std::move(supply), &deliveries_);
@@ -186,34 +186,46 @@ void DeviceFeedRun::MakeLoops(const DeviceLoop::Deliver& deliver) {
   }
 }
 
-Status DeviceFeedRun::RunLoops() {
-  std::mutex status_mutex;
+Status DeviceFeedRun::RunLoops(const FeedProgress& progress) {
+  std::mutex mutex;  // guards what follows
+  std::condition_variable changed;
   Status first;
-  const auto note = [&](const Status& status) {
-    const std::lock_guard lock(status_mutex);
-    if (first.ok() || IsCancelled(first)) first = status;
+  std::size_t ended = 0;  // loops
+  bool over = false;      // all others are to end too
+  const auto note = [&](const Status& status, bool ends_all, std::size_t loops) {
+    const std::lock_guard lock(mutex);
+    if (!status.ok() && (first.ok() || IsCancelled(first))) first = status;
+    over = over || ends_all;
+    ended += loops;
+    changed.notify_one();
   };
+  MakeLoops([&](DeviceDelivery delivery) {
+    if (!deliveries_.Add(std::move(delivery), progress)) note(Status(), true, 0);
+  });
   std::vector<std::jthread> threads;
   for (const auto& loop : loops_) {
     try {
       threads.push_back(StartThread("a loop's thread", [&, loop = loop.get()] {
         const Status status = loop->Run();
-        if (status.ok()) return;
-        note(status);
-        // Otherwise the other loops would wait for this device to take its batches.
-        if (!loop->feed_ended()) (void)feed_->Close();
+        // The other loops would wait for a device that failed to take its batches.
+        note(status, !status.ok() && !loop->feed_ended(), 1);
       }));
     } catch (...) {
-      note(StatusOfThrown("the loops cannot start"));
-      (void)feed_->Close();
+      note(StatusOfThrown("the loops cannot start"), true, 0);
       break;
     }
   }
+  {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [&] { return over || ended == loops_.size(); });
+  }
+  // Close waits for the loops, so none of them may call it.
+  if (over) (void)feed_->Close();
   threads.clear();
   return first;
 }
 
-void DeviceFeedRun::MakeReport() {
+void DeviceFeedRun::ReportDevices() {
   const FeedStats stats = feed_->Stats();
   const std::vector<TimeSpan> spans = timeline_->spans();
   for (std::size_t lane = 0; lane < loops_.size(); ++lane) {
@@ -224,10 +236,7 @@ void DeviceFeedRun::MakeReport() {
   report_.dropped_rows = stats.dropped_rows;
   report_.repeated_rows = stats.repeated_rows;
   report_.pinning = stats.pinning;
-}
-
-void DeviceFeedRun::ReportHazards(const DeviceBackend& backend) {
-  const auto* const emulated = dynamic_cast<const EmulatedDevices*>(&backend);
+  const auto* const emulated = dynamic_cast<const EmulatedDevices*>(chosen_.backend.get());
   if (emulated == nullptr) return;
   report_.hazards.emplace();
   for (const Offence& offence : emulated->offences()) {
@@ -252,30 +261,26 @@ double DeviceFeedRun::FirstBatchSeconds(std::int64_t start_ns) const {
   return first_ns == 0 ? 0 : static_cast<double>(first_ns - start_ns) / 1e9;
 }
 
-FeedResult DeviceFeedRun::Run(const std::function<void(const HashSums& so_far)>& progress) {
-  const ChosenDevices chosen = ChooseDevices(options_.devices);
-  report_.kind = chosen.backend->name();
-  report_.reason = chosen.reason;
-  const FeedClock clock;
-  const std::int64_t start_ns = chosen.backend->NowNanos();
-  realtime_offset_ns_ = RealtimeOffsetNanos(*chosen.backend);
-  FeedResult result;
-  if (!StartFeed(chosen)) {
-    result.interrupted = true;
-    return result;
-  }
-  MakeLoops([&](DeviceDelivery delivery) { deliveries_.Add(std::move(delivery), progress); });
-  result.status = RunLoops();
-  result.first_batch_s = FirstBatchSeconds(start_ns);
-  clock.Finish(plan_, reader_, ledger_, &result);
-  result.batches = deliveries_.batches();
+void DeviceFeedRun::Deliver(const FeedProgress& progress, FeedResult* result) {
+  report_.kind = chosen_.backend->name();
+  report_.reason = chosen_.reason;
+  const std::int64_t start_ns = chosen_.backend->NowNanos();
+  realtime_offset_ns_ = RealtimeOffsetNanos(*chosen_.backend);
+  result->interrupted = !StartFeed();
+  if (result->interrupted) return;
+  result->status = RunLoops(progress);
+  result->first_batch_s = FirstBatchSeconds(start_ns);
+}
+
+void DeviceFeedRun::Finish(FeedResult* result) {
+  result->no_position = "--devices hands batches on";
+  if (feed_ == nullptr) return;  // it was stopped before
+  result->batches = deliveries_.batches();
   const Status closed = feed_->Close();
-  if (result.status.ok()) result.status = closed;
-  MakeReport();
-  ReportHazards(*chosen.backend);
-  if (verify_)
-    report_.difference = deliveries_.Difference(result.status.ok() && !result.interrupted);
-  return result;
+  if (result->status.ok()) result->status = closed;
+  ReportDevices();
+  if (!verify_) return;
+  report_.difference = deliveries_.Difference(result->status.ok() && !result->interrupted);
 }
 
 }  // namespace ringfeed::tools

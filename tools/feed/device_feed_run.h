@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -9,7 +8,6 @@
 
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/devices/timeline.h"
-#include "ringfeed/reader.h"
 #include "tools/devices/device_options.h"
 #include "tools/feed/device_deliveries.h"
 #include "tools/feed/device_loop.h"
@@ -19,22 +17,16 @@
 namespace ringfeed::tools {
 
 /// Feeds devices from a chain to its end: a training loop on each, with a thread of its own.
-class DeviceFeedRun {
+class DeviceFeedRun final : public FeedRun {
  public:
   /// With `verify`, every tensor is copied back and compared with what was read. `plan` has
-  /// batches; it and `options` outlive this. Throws Error if the chain cannot be built.
+  /// batches; it and `options` outlive this. Throws Error if the chain cannot be
+  /// built, or there are no such devices.
   DeviceFeedRun(const FeedPlan& plan, const DeviceOptions& options, bool verify);
-  ~DeviceFeedRun();
-  DeviceFeedRun(const DeviceFeedRun&) = delete;
-  DeviceFeedRun& operator=(const DeviceFeedRun&) = delete;
+  ~DeviceFeedRun() override;
 
-  /// Call once. `progress` is called for every batch, by one thread at a time. Throws Error for
-  /// failures of set-up.
-  FeedResult Run(const std::function<void(const HashSums& so_far)>& progress);
-  /// Ends Run soon, from any thread: after the devices' present steps.
-  void Stop();
-  DeliveryLedger& ledger() { return ledger_; }
-  PipelineStats StatsNow() const { return reader_.Stats(); }
+  /// After the devices' present steps.
+  void Stop() override;
 
   /// After Run.
   const DeviceReport& device_report() const { return report_; }
@@ -42,21 +34,20 @@ class DeviceFeedRun {
   TimelineOrigin timeline_origin() const;
 
  private:
+  void Deliver(const FeedProgress& progress, FeedResult* result) override;
+  void Finish(FeedResult* result) override;
   /// False if it was stopped before.
-  bool StartFeed(const ChosenDevices& chosen);
-  FeedOptions FeedOptionsOf(const ChosenDevices& chosen) const;
+  bool StartFeed();
+  FeedOptions FeedOptionsOf() const;
   void MakeLoops(const DeviceLoop::Deliver& deliver);
   /// The first failure that another loop's end did not cause; OK if all came to the end.
-  Status RunLoops();
-  void MakeReport();
-  void ReportHazards(const DeviceBackend& backend);
+  Status RunLoops(const FeedProgress& progress);
+  void ReportDevices();
   double FirstBatchSeconds(std::int64_t start_ns) const;
 
-  const FeedPlan& plan_;
   const DeviceOptions& options_;
   const bool verify_;
-  Reader reader_;
-  DeliveryLedger ledger_;
+  const ChosenDevices chosen_;
   DeviceDeliveries deliveries_;
   const std::shared_ptr<Timeline> timeline_ = std::make_shared<Timeline>();
   std::mutex mutex_;  ///< guards the next two while the feed starts

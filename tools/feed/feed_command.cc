@@ -1,14 +1,10 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <system_error>
-#include <utility>
 #include <vector>
 
 #include "ringfeed/devices/timeline.h"
@@ -27,41 +23,10 @@
 #include "tools/interrupt.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
+#include "tools/result_file.h"
 
 namespace ringfeed::tools {
 namespace {
-
-/// A file for a timeline. It is opened before a run, so that a name that cannot be written ends the
-/// run before it begins.
-class ChromeTraceFile {
- public:
-  /// Throws Error.
-  explicit ChromeTraceFile(std::string path);
-  /// Throws Error if it could not be written whole.
-  void Write(const Timeline& timeline, const TimelineOrigin& origin);
-
- private:
-  const std::string path_;
-  std::ofstream file_;
-};
-
-ChromeTraceFile::ChromeTraceFile(std::string path)
-    : path_(std::move(path)), file_(path_, std::ios::app) {
-  if (!file_) throw Error(StatusFromErrno(errno, path_));
-}
-
-void ChromeTraceFile::Write(const Timeline& timeline, const TimelineOrigin& origin) {
-  // The old contents stay until there are new ones.
-  std::error_code failure;
-  if (std::filesystem::is_regular_file(path_, failure)) {
-    std::filesystem::resize_file(path_, 0, failure);
-    if (failure) throw OutputError(StatusFromErrno(failure.value(), path_));
-  }
-  errno = 0;
-  file_ << timeline.ToChromeTrace(origin);
-  file_.close();
-  if (!file_) throw OutputError(StatusFromErrno(errno != 0 ? errno : EIO, path_));
-}
 
 constexpr char kFeedHelp[] =
     "Feeds files as a training loop would, and reports where the time went.\n\n"
@@ -156,7 +121,7 @@ class FeedCommand : public Command {
     if (devices_.wanted()) {
       FeedDevices(&report);
     } else {
-      FeedRun run(plan_, verify_, trail_);
+      HostFeedRun run(plan_, verify_, trail_);
       Feed(&run, &report);
     }
     Print(report);
@@ -202,9 +167,7 @@ class FeedCommand : public Command {
         "as they are read, --devices hands them on: choose one");
   }
 
-  // A FeedRun or a DeviceFeedRun.
-  template <typename Run>
-  void Feed(Run* run, FeedReport* report) const {
+  void Feed(FeedRun* run, FeedReport* report) const {
     report->result = RunWithProgress(run);
     if (report->digests) {
       report->order_digest = run->ledger().FinishOrderDigest();
@@ -216,12 +179,10 @@ class FeedCommand : public Command {
   }
 
   void FeedDevices(FeedReport* report) const {
-    std::optional<ChromeTraceFile> trace;
-    if (!devices_.trace.empty()) trace.emplace(devices_.trace);
+    ResultFile trace(devices_.trace);
     DeviceFeedRun run(plan_, devices_, verify_);
     Feed(&run, report);
     report->devices = run.device_report();
-    report->result.no_position = "--devices hands batches on";
     const std::string& difference = report->devices->difference;
     if (report->check) {
       report->check->exact = report->check->exact && difference.empty();
@@ -229,11 +190,10 @@ class FeedCommand : public Command {
       report->check->what =
           difference.empty() ? report->check->what + "; on its device as it was read" : difference;
     }
-    if (trace) trace->Write(run.timeline(), run.timeline_origin());
+    if (!devices_.trace.empty()) trace.Write(run.timeline().ToChromeTrace(run.timeline_origin()));
   }
 
-  template <typename Run>
-  FeedResult RunWithProgress(Run* run) const {
+  FeedResult RunWithProgress(FeedRun* run) const {
     const Interrupt interrupt([run] { run->Stop(); });
     ProgressBar bar("feeding", ExpectedBytes(plan_));
     const bool bytes_known = !plan_.batched() || plan_.hash != PayloadHash::kNone;

@@ -45,17 +45,6 @@ Json IoJson(const std::vector<IoChoice>& choices) {
   return list;
 }
 
-Json StagesJson(const std::vector<StageStats>& stages) {
-  Json list = Json::array();
-  for (const StageStats& stage : stages) {
-    list.push_back({{"name", stage.name},
-                    {"busy_s", stage.busy_s},
-                    {"wait_s", stage.wait_s},
-                    {"waits_for", stage.waits_for}});
-  }
-  return list;
-}
-
 Json CheckJson(const std::optional<DeliveryCheck>& check) {
   if (!check || !check->done) return nullptr;
   return check->exact;

@@ -37,31 +37,32 @@ JournalStart JournalStartOf(const FeedPlan& plan) {
 
 }  // namespace
 
-FeedClock::FeedClock() : start_s_(NowSeconds()), cpu_start_s_(ProcessCpuSeconds()) {}
-
-double FeedClock::Seconds() const { return NowSeconds() - start_s_; }
-
-void FeedClock::Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
-                       FeedResult* result) const {
-  result->wall_s = Seconds();
-  result->cpu_s = ProcessCpuSeconds() - cpu_start_s_;
-  result->peak_rss_bytes = ProcessPeakRssBytes();
-  result->stats = reader.Stats();
-  if (result->status.code() == StatusCode::kCancelled) {
-    result->status = Status();
-    result->interrupted = true;
-  }
-  result->delivered = ledger.totals();
-  result->batches = ledger.deliveries();
-  const bool bytes_unknown = plan.batched() && plan.hash == PayloadHash::kNone;
-  if (bytes_unknown) result->delivered.payload_bytes = result->stats.batch_payload_bytes;
-}
-
 FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries)
     : plan_(plan), reader_(BuildChain(plan)), ledger_(plan.hash, keep_deliveries) {}
 
-FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail)
-    : FeedRun(plan, keep_deliveries) {
+FeedResult FeedRun::Run(const FeedProgress& progress) {
+  FeedResult result;
+  const double start_s = NowSeconds();
+  const double cpu_start_s = ProcessCpuSeconds();
+  Deliver(progress, &result);
+  result.wall_s = NowSeconds() - start_s;
+  result.cpu_s = ProcessCpuSeconds() - cpu_start_s;
+  result.peak_rss_bytes = ProcessPeakRssBytes();
+  result.stats = reader_.Stats();
+  if (result.status.code() == StatusCode::kCancelled) {
+    result.status = Status();
+    result.interrupted = true;
+  }
+  result.delivered = ledger_.totals();
+  result.batches = ledger_.deliveries();
+  const bool bytes_unknown = plan_.batched() && plan_.hash == PayloadHash::kNone;
+  if (bytes_unknown) result.delivered.payload_bytes = result.stats.batch_payload_bytes;
+  Finish(&result);
+  return result;
+}
+
+HostFeedRun::HostFeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail)
+    : HostFeedRun(plan, keep_deliveries) {
   if (!trail.position_in.empty()) reader_.Restore(ReadPositionFile(trail.position_in));
   if (!trail.follows_batches()) return;
   JournalStart start = JournalStartOf(plan);
@@ -71,9 +72,7 @@ FeedRun::FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions&
   trail_.emplace(trail, std::move(start), [this] { return reader_.Position(); });
 }
 
-void FeedRun::Stop() { reader_.Close(); }
-
-ReadResult FeedRun::DeliverFollowed() {
+ReadResult HostFeedRun::NextFollowed() {
   if (trail_->done()) return ReadResult::kEnd;
   BatchOrigin origin;
   const ReadResult result = reader_.TryReadNext(&batch_, {.origin = &origin});
@@ -87,7 +86,7 @@ ReadResult FeedRun::DeliverFollowed() {
 }
 
 // Streams and chains without an order have none.
-void FeedRun::TakePosition(FeedResult* result) const {
+void HostFeedRun::TakePosition(FeedResult* result) const {
   if (trail_) {
     result->position = trail_->position();
   } else if (!plan_.batched()) {
@@ -101,8 +100,8 @@ void FeedRun::TakePosition(FeedResult* result) const {
   }
 }
 
-ReadResult FeedRun::Deliver() {
-  if (trail_) return DeliverFollowed();
+ReadResult HostFeedRun::Next() {
+  if (trail_) return NextFollowed();
   if (plan_.batched()) {
     const ReadResult result = reader_.TryReadNext(&batch_);
     if (result == ReadResult::kRecord) ledger_.AddBatch(batch_);
@@ -113,21 +112,21 @@ ReadResult FeedRun::Deliver() {
   return result;
 }
 
-FeedResult FeedRun::Run(const std::function<bool(const HashSums& so_far)>& progress) {
-  FeedResult result;
-  const FeedClock clock;
+void HostFeedRun::Deliver(const FeedProgress& progress, FeedResult* result) {
+  const double start_s = NowSeconds();
   ReadResult read;
-  while ((read = Deliver()) == ReadResult::kRecord) {
-    if (ledger_.deliveries() == 1) result.first_batch_s = clock.Seconds();
+  while ((read = Next()) == ReadResult::kRecord) {
+    if (ledger_.deliveries() == 1) result->first_batch_s = NowSeconds() - start_s;
     if (!progress(ledger_.totals())) break;
   }
-  if (read == ReadResult::kFailed) result.status = reader_.status();
-  clock.Finish(plan_, reader_, ledger_, &result);
-  if (trail_) trail_->Finish(at_end_, result.stats.damaged_records);
-  TakePosition(&result);
+  if (read == ReadResult::kFailed) result->status = reader_.status();
+}
+
+void HostFeedRun::Finish(FeedResult* result) {
+  if (trail_) trail_->Finish(at_end_, result->stats.damaged_records);
+  TakePosition(result);
   batch_.clear();
   block_ = RecordBlock();
-  return result;
 }
 
 }  // namespace ringfeed::tools

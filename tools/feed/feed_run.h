@@ -29,48 +29,56 @@ struct FeedResult {
   std::string no_position;  ///< then why
 };
 
-/// The clocks of a run, from construction on.
-class FeedClock {
- public:
-  FeedClock();
-  double Seconds() const;
-  /// Fills in the result of a run that ended with result->status.
-  void Finish(const FeedPlan& plan, const Reader& reader, const DeliveryLedger& ledger,
-              FeedResult* result) const;
-
- private:
-  const double start_s_;
-  const double cpu_start_s_;
-};
-
-/// Reads a chain to its end as a training loop would, and drops what comes.
+/// Reads a chain to its end as training loops would, and drops what comes.
 class FeedRun {
  public:
-  /// Throws Error if the chain cannot be built. `plan` outlives this.
-  FeedRun(const FeedPlan& plan, bool keep_deliveries);
-  /// The same from a position, with what `trail` asks for. `plan` has batches if `trail` follows
-  /// them.
-  FeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail);
+  virtual ~FeedRun() = default;
+  FeedRun(const FeedRun&) = delete;
+  FeedRun& operator=(const FeedRun&) = delete;
 
-  /// Call once. `progress` is called for every delivery; it returns false to end there. Throws
-  /// Error for failures of set-up.
-  FeedResult Run(const std::function<bool(const HashSums& so_far)>& progress);
+  /// Call once. `progress` is called for every delivery, by one thread at a time; it returns false
+  /// to end there. Throws Error for failures of set-up.
+  FeedResult Run(const FeedProgress& progress);
   /// Ends Run soon, from any thread.
-  void Stop();
+  virtual void Stop() = 0;
   DeliveryLedger& ledger() { return ledger_; }
   PipelineStats StatsNow() const { return reader_.Stats(); }
 
- private:
-  ReadResult Deliver();
-  /// kEnd if no more are to be delivered.
-  ReadResult DeliverFollowed();
-  void TakePosition(FeedResult* result) const;
+ protected:
+  /// Throws Error if the chain cannot be built. `plan` outlives this.
+  FeedRun(const FeedPlan& plan, bool keep_deliveries);
+
+  /// Delivers everything, and fills in how that ended and when the first batch came.
+  virtual void Deliver(const FeedProgress& progress, FeedResult* result) = 0;
+  /// Called after the clocks were read.
+  virtual void Finish(FeedResult* result) = 0;
 
   const FeedPlan& plan_;
   Reader reader_;
+  DeliveryLedger ledger_;
+};
+
+/// One loop, which takes batches, or blocks of records, in host memory.
+class HostFeedRun final : public FeedRun {
+ public:
+  /// Throws Error if the chain cannot be built. `plan` outlives this.
+  HostFeedRun(const FeedPlan& plan, bool keep_deliveries) : FeedRun(plan, keep_deliveries) {}
+  /// The same from a position, with what `trail` asks for. `plan` has batches if `trail` follows
+  /// them.
+  HostFeedRun(const FeedPlan& plan, bool keep_deliveries, const TrailOptions& trail);
+
+  void Stop() override { reader_.Close(); }
+
+ private:
+  void Deliver(const FeedProgress& progress, FeedResult* result) override;
+  void Finish(FeedResult* result) override;
+  ReadResult Next();
+  /// kEnd if no more are to be delivered.
+  ReadResult NextFollowed();
+  void TakePosition(FeedResult* result) const;
+
   std::optional<FeedTrail> trail_;
   bool at_end_ = false;  ///< of the data, with a trail
-  DeliveryLedger ledger_;
   Instance batch_;
   RecordBlock block_;
 };

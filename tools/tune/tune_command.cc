@@ -14,6 +14,7 @@
 #include "ringfeed/status.h"
 #include "ringfeed/tuning.h"
 #include "tools/bench/bench_runs.h"
+#include "tools/bench/machine_limits.h"
 #include "tools/command.h"
 #include "tools/devices/device_options.h"
 #include "tools/feed/feed_plan.h"
@@ -23,7 +24,6 @@
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 #include "tools/result_file.h"
-#include "tools/bench/machine_limits.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_search.h"
 
