@@ -56,6 +56,7 @@ class OwnedEvent {
       : backend_(other.backend_), event_(std::exchange(other.event_, {})) {}
   OwnedEvent& operator=(OwnedEvent&&) = delete;
 
+  DeviceEvent get() const { return event_; }
   void Record(const OwnedStream& stream) { Require(backend_->Record(event_, stream.get())); }
   /// Waits by polling, as a loop that must not block on its device does.
   void Await() const {

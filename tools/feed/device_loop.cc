@@ -14,7 +14,6 @@ namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kStepsAhead = 2;
-constexpr std::int64_t kPollNs = 50'000;
 constexpr std::size_t kCopyAlign = 256;
 
 // The feed failed this wait, not the device: see DeviceFeed::TryNext.
@@ -53,124 +52,101 @@ DeviceLoop::DeviceLoop(FeedCore* feed, Timeline* timeline, Options options, Deli
       deliver_(std::move(deliver)) {}
 
 void DeviceLoop::Close() {
-  for (const DeviceStream stream : {compute_stream_, look_stream_}) {
-    if (stream && (!running_.empty() || half_enqueued_)) (void)backend_->SyncStream(stream);
-  }
-  for (const auto& step : all_) {
-    for (const DeviceEvent event : {step->ready, step->end, step->looked}) {
-      if (event) (void)backend_->DestroyEvent(event);
+  if (!running_.empty() || half_enqueued_) {
+    for (const auto* stream : {&compute_stream_, &look_stream_}) {
+      if (*stream) (void)backend_->SyncStream((*stream)->get());
     }
-    step->landing.reset();
   }
+  all_.clear();
   if (pins_ != nullptr) backend_->NoteHandOver(pins_->token());
   pins_.reset();
   clock_.Close();
-  for (const DeviceStream stream : {compute_stream_, look_stream_}) {
-    if (stream) (void)backend_->DestroyStream(stream);
-  }
+  compute_stream_.reset();
+  look_stream_.reset();
 }
 
-Status DeviceLoop::Open() {
-  const int device = options_.device;
-  Status status = backend_->BindThread(device);
-  if (options_.copy_back != CopyBack::kNothing) pins_ = HostPins::Of(backend_, {});  // the feed's
-  for (DeviceStream* const stream : {&compute_stream_, &look_stream_}) {
-    if (status.ok()) status = backend_->CreateStream(device, StreamPriority::kNormal, stream);
-  }
-  while (status.ok() && all_.size() < kStepsAhead) {
-    Step* const step = all_.emplace_back(std::make_unique<Step>()).get();
-    for (DeviceEvent* const event : {&step->ready, &step->end}) {
-      if (status.ok()) status = backend_->CreateEvent(device, EventKind::kTimed, event);
-    }
-    if (status.ok()) status = backend_->CreateEvent(device, EventKind::kPlain, &step->looked);
-    if (options_.copy_back != CopyBack::kNothing) {
+void DeviceLoop::Open() {
+  const OwnedDevice device{backend_, options_.device};
+  const bool copies = options_.copy_back != CopyBack::kNothing;
+  Require(backend_->BindThread(device.number));
+  if (copies) pins_ = HostPins::Of(backend_, {});  // the feed's
+  compute_stream_.emplace(device);
+  look_stream_.emplace(device);
+  while (all_.size() < kStepsAhead) {
+    Step* const step = all_.emplace_back(std::make_unique<Step>(device)).get();
+    if (copies) {
       step->landing = std::make_unique<LandingMemory>(
           options_.arena != nullptr ? options_.arena : Arena::Default(), pins_);
     }
     idle_.push_back(step);
   }
-  if (status.ok()) status = clock_.Open(backend_, device, compute_stream_);
+  Require(clock_.Open(backend_, device.number, compute_stream_->get()));
   times_.begin_ns = times_.end_ns = clock_.start_ns();
-  return status;
 }
 
 // This is a thread's whole work, so an exception, by the device or for lack of memory, ends here.
 Status DeviceLoop::Run() {
-  Status status;
-  try {
-    status = Open();
-    if (status.ok()) status = LoopAndFinish();
-  } catch (...) {
-    status = StatusOfThrown("a device's loop failed");
+  const auto done = [](const auto& work) {
+    try {
+      work();
+      return Status();
+    } catch (...) {
+      return StatusOfThrown("a device's loop failed");
+    }
+  };
+  Status status = done([&] { Open(); });
+  if (status.ok()) {
+    SetHotPath(backend_.get(), true);
+    status = done([&] { Loop(); });
+    const Status finished = done([&] {
+      while (!running_.empty()) FinishOldest();
+    });
+    const bool cancelled = status.code() == StatusCode::kCancelled;
+    if (!finished.ok() && (status.ok() || cancelled)) status = finished;
+    SetHotPath(backend_.get(), false);
   }
   Close();
   return status;
 }
 
-Status DeviceLoop::LoopAndFinish() {
-  SetHotPath(backend_.get(), true);
-  Status status = Loop();
-  const Status finished = FinishAll();
-  const bool cancelled = status.code() == StatusCode::kCancelled;
-  if (!finished.ok() && (status.ok() || cancelled)) status = finished;
-  SetHotPath(backend_.get(), false);
-  return status;
-}
-
-Status DeviceLoop::FinishAll() {
-  Status status;
-  while (!running_.empty() && status.ok()) status = FinishOldest();
-  return status;
-}
-
-Status DeviceLoop::Loop() {
-  Status status;
-  while (status.ok()) {
-    if (idle_.empty()) status = FinishOldest();
-    if (!status.ok()) break;
+void DeviceLoop::Loop() {
+  for (;;) {
+    if (idle_.empty()) FinishOldest();
     DeviceLease lease;
-    const ReadResult result = feed_->TryNext(options_.lane, &lease, &status);
-    if (result != ReadResult::kRecord) {
+    Status status;
+    if (feed_->TryNext(options_.lane, &lease, &status) != ReadResult::kRecord) {
       feed_ended_ = !MayGoOn(status);
-      break;
+      return Require(status);
     }
-    try {
-      status = Enqueue(&lease, idle_.front());
-    } catch (const Error& error) {
-      status = error.status();
-    }
-    half_enqueued_ = !status.ok();
-    if (half_enqueued_) break;
+    half_enqueued_ = true;
+    Enqueue(&lease, idle_.front());
+    half_enqueued_ = false;
     running_.push_back(idle_.front());
     idle_.pop_front();
   }
-  return status;
 }
 
-Status DeviceLoop::Enqueue(DeviceLease* lease, Step* step) {
+void DeviceLoop::Enqueue(DeviceLease* lease, Step* step) {
   step->delivery = {};
   step->delivery.number = lease->number();
-  const std::span<const Tensor> tensors = lease->On(compute_stream_);
-  Status status = backend_->Record(step->ready, compute_stream_);
-  if (status.ok() && options_.step_ns > 0) {
-    status = backend_->Busy(compute_stream_, options_.step_ns);
-  }
-  if (status.ok()) status = backend_->Record(step->end, compute_stream_);
+  const std::span<const Tensor> tensors = lease->On(compute_stream_->get());
+  step->ready.Record(*compute_stream_);
+  if (options_.step_ns > 0) Require(backend_->Busy(compute_stream_->get(), options_.step_ns));
+  step->end.Record(*compute_stream_);
   const std::uint64_t valid_rows = lease->valid_rows();
   // All rows of a batch if its last field, the hashes, has other rows than the first.
   const bool whole = valid_rows == lease->rows();
   step->delivery.records = whole && !tensors.empty() ? RowsOfTensor(tensors.back()) : valid_rows;
-  if (status.ok() && options_.copy_back != CopyBack::kNothing) {
-    (void)lease->On(look_stream_);
-    status = EnqueueCopies(tensors, valid_rows, step);
-    if (status.ok()) status = backend_->Record(step->looked, look_stream_);
+  if (options_.copy_back != CopyBack::kNothing) {
+    (void)lease->On(look_stream_->get());
+    EnqueueCopies(tensors, valid_rows, step);
+    step->looked.Record(*look_stream_);
   }
   lease->Release();
-  return status;
 }
 
-Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows,
-                                 Step* step) {
+void DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows,
+                               Step* step) {
   if (options_.copy_back == CopyBack::kHashes) tensors = tensors.last(1);
   step->rows = valid_rows;
   if (options_.hashed_fields == 0) {
@@ -178,7 +154,7 @@ Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t 
   }
   step->tensors.assign(tensors.begin(), tensors.end());
   step->offsets.clear();
-  if (Status status = PlaceCopies(tensors, step); !status.ok()) return status;
+  PlaceCopies(tensors, step);
   for (std::size_t t = 0; t < tensors.size(); ++t) {
     // The lease's offsets are lost with the lease.
     for (auto& level : step->tensors[t].lod) {
@@ -186,55 +162,46 @@ Status DeviceLoop::EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t 
       level = own;
     }
     if (tensors[t].bytes == 0) continue;
-    Status status = step->landing->Copy(backend_.get(), look_stream_, step->copies[t],
-                                        tensors[t].data, tensors[t].bytes);
-    if (!status.ok()) return status;
+    Require(step->landing->Copy(backend_.get(), look_stream_->get(), step->copies[t],
+                                tensors[t].data, tensors[t].bytes));
     copied_back_.bytes += tensors[t].bytes;
     if (step->landing->unpinned_reason().empty()) continue;
     copied_back_.unpinned_bytes += tensors[t].bytes;
     copied_back_.unpinned_reason = step->landing->unpinned_reason();
   }
-  return {};
 }
 
-Status DeviceLoop::PlaceCopies(std::span<const Tensor> tensors, Step* step) {
+void DeviceLoop::PlaceCopies(std::span<const Tensor> tensors, Step* step) {
   std::size_t bytes = 0;
-  const auto place = [&bytes](const Tensor& tensor) {
-    const std::size_t at = bytes;
+  std::vector<std::size_t> places;
+  for (const Tensor& tensor : tensors) {
+    places.push_back(bytes);
     bytes += (tensor.bytes + kCopyAlign - 1) / kCopyAlign * kCopyAlign;
-    return at;
-  };
-  for (const Tensor& tensor : tensors) (void)place(tensor);
-  if (Status status = step->landing->Grow(bytes); !status.ok()) return status;
+  }
+  Require(step->landing->Grow(bytes));
   std::size_t memory_bytes = 0;
   for (const auto& each : all_) memory_bytes += each->landing->bytes();
   copied_back_.memory_bytes = std::max(copied_back_.memory_bytes, memory_bytes);
-  bytes = 0;
   step->copies.clear();
-  for (const Tensor& tensor : tensors)
-    step->copies.push_back(step->landing->data() + place(tensor));
-  return {};
+  for (const std::size_t place : places) step->copies.push_back(step->landing->data() + place);
 }
 
-Status DeviceLoop::FinishOldest() {
+void DeviceLoop::FinishOldest() {
   Step* const step = running_.front();
-  Status status = WaitFor(step->end);
-  if (status.ok() && options_.copy_back != CopyBack::kNothing) status = WaitFor(step->looked);
-  if (status.ok()) status = AccountFor(*step);
-  if (!status.ok()) return status;
+  step->end.Await();
+  if (options_.copy_back != CopyBack::kNothing) step->looked.Await();
+  AccountFor(*step);
   running_.pop_front();
   if (options_.copy_back != CopyBack::kNothing) DeliverCopies(step);
   deliver_(std::move(step->delivery));
   idle_.push_back(step);
-  return {};
 }
 
-Status DeviceLoop::AccountFor(const Step& step) {
+void DeviceLoop::AccountFor(const Step& step) {
   std::int64_t ready_ns = 0;
   std::int64_t end_ns = 0;
-  Status status = clock_.At(step.ready, &ready_ns);
-  if (status.ok()) status = clock_.At(step.end, &end_ns);
-  if (!status.ok()) return status;
+  Require(clock_.At(step.ready.get(), &ready_ns));
+  Require(clock_.At(step.end.get(), &end_ns));
   if (times_.first_ready_ns == 0) times_.first_ready_ns = ready_ns;
   times_.stall_ns += std::max<std::int64_t>(0, ready_ns - times_.end_ns);
   times_.end_ns = end_ns;
@@ -242,7 +209,6 @@ Status DeviceLoop::AccountFor(const Step& step) {
     timeline_->Add(
         {"step", static_cast<int>(options_.lane), step.delivery.number, ready_ns, end_ns});
   }
-  return {};
 }
 
 void DeviceLoop::DeliverCopies(Step* step) {
@@ -279,15 +245,6 @@ void DeviceLoop::HashRows(Step* step) {
     }
     const HashedPayload hashed = hasher.Of(row_bytes);
     std::memcpy(step->delivery.hashes.data() + row * sizeof hashed, &hashed, sizeof hashed);
-  }
-}
-
-Status DeviceLoop::WaitFor(DeviceEvent event) {
-  while (true) {
-    bool done = false;
-    Status status = backend_->Query(event, &done);
-    if (!status.ok() || done) return status;
-    backend_->Idle(backend_->NowNanos() + kPollNs);
   }
 }
 

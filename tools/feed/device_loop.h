@@ -14,6 +14,7 @@
 #include "gpu/feed/feed_core.h"
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/stream_clock.h"
+#include "gpu/owned_handles.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_backend.h"
 #include "ringfeed/devices/timeline.h"
@@ -76,9 +77,11 @@ class DeviceLoop {
 
  private:
   struct Step {
-    DeviceEvent ready;   ///< the batch is there, and all earlier work is done
-    DeviceEvent end;     ///< the step is done
-    DeviceEvent looked;  ///< all is copied back
+    explicit Step(const OwnedDevice& device) : ready(device), end(device), looked(device) {}
+
+    OwnedEvent ready;   ///< the batch is there, and all earlier work is done
+    OwnedEvent end;     ///< the step is done
+    OwnedEvent looked;  ///< all is copied back
     DeviceDelivery delivery;
     std::vector<Tensor> tensors;  ///< the ones copied back, without their data
     std::vector<std::vector<std::int64_t>> offsets;
@@ -87,30 +90,28 @@ class DeviceLoop {
     std::uint64_t rows = 0;
   };
 
-  Status Open();
-  Status LoopAndFinish();
-  Status Loop();
-  Status FinishAll();
+  // All of these throw Error if the device fails.
+  void Open();
+  void Loop();
   /// Call it in the same thread: another one may not be bound to a device.
   void Close();
-  Status Enqueue(DeviceLease* lease, Step* step);
-  Status EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows, Step* step);
+  void Enqueue(DeviceLease* lease, Step* step);
+  void EnqueueCopies(std::span<const Tensor> tensors, std::uint64_t valid_rows, Step* step);
   /// Gives each tensor its place.
-  Status PlaceCopies(std::span<const Tensor> tensors, Step* step);
-  Status FinishOldest();
-  Status AccountFor(const Step& step);
+  void PlaceCopies(std::span<const Tensor> tensors, Step* step);
+  void FinishOldest();
+  void AccountFor(const Step& step);
   void DeliverCopies(Step* step);
   /// Hashes the rows that came back.
   void HashRows(Step* step);
-  Status WaitFor(DeviceEvent event);
 
   FeedCore* const feed_;
   const std::shared_ptr<DeviceBackend> backend_;
   Timeline* const timeline_;
   const Options options_;
   const Deliver deliver_;
-  DeviceStream compute_stream_;
-  DeviceStream look_stream_;
+  std::optional<OwnedStream> compute_stream_;
+  std::optional<OwnedStream> look_stream_;
   StreamClock clock_;
   std::shared_ptr<HostPins> pins_;  ///< if something is copied back
   std::vector<std::unique_ptr<Step>> all_;
