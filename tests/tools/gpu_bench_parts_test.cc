@@ -62,7 +62,7 @@ TEST(Steps, EveryBatchIsVerifiedAndTheLoopNeverBlocks) {
   const std::unique_ptr<StepLoad> load = NewStepLoad(device);
   const MemoryBatches batches(kBatchBytes, kBatches);
   const StepsResult good = RunSteps(device, load.get(), batches, {.seconds = 0.01});
-  EXPECT_GT(good.steps, 0U);
+  EXPECT_GT(good.steps(), 0U);
   EXPECT_EQ(good.wrong, 0U);
   EXPECT_EQ(good.host_syncs, 0U);
   EXPECT_EQ(good.allocations, 0U);

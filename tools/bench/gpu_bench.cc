@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/machine/cpu_count.h"
+#include "base/quantile.h"
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/memory_batches.h"
 #include "gpu/feed/transfer_planner.h"
@@ -49,6 +50,10 @@ std::string DriverVersion() {
 std::string KernelRelease() {
   utsname names{};
   return uname(&names) == 0 ? names.release : "";
+}
+
+double Sum(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0);
 }
 
 /// All measurements of one device, in order; each uses the results of those before it.
@@ -248,34 +253,40 @@ class GpuBench {
       const StepsResult result = RunSteps(device_, Load(), Batches(bytes), plan);
       const double bare_s = BareWaitSeconds(result.wall_per_step_s);
       const StepsResult waited = RunSteps(device_, Load(), Batches(bytes), waits);
-      Count(result.steps, result.wrong);
-      Count(waited.steps, waited.wrong);
+      Count(result.steps(), result.wrong);
+      Count(waited.steps(), waited.wrong);
       AddSteps(result, section);
-      section->Add("supply over demand", "", result.step_s / copy_s);
+      section->Add("supply over demand", "", QuantileOf(result.steps_s, 0.5) / copy_s);
       AddLeases(result, section);
       section->Add("a bare wait as long as a step", kMicrosecondsOfCpu, bare_s * 1e6);
       section->Add("Next + On + Release of a host that waits for each step", kMicrosecondsOfCpu,
-                   waited.lease_median_s * 1e6);
+                   QuantileOf(waited.lease_s, 0.5) * 1e6);
       section->Add("calls that block or allocate", "",
                    static_cast<double>(result.host_syncs + result.allocations), AtMost(0));
     }
   }
 
   static void AddSteps(const StepsResult& result, GpuSection* section) {
-    section->Add("stall", "of the time of steps", result.stall_share, AtMost(0.01));
-    section->Add("stall of a step, p99", "ms", result.stall_p99_s * 1e3, AtMost(0.1));
-    section->Add("step", "ms", result.step_s * 1e3);
+    const double stalls_s = Sum(result.stalls_s);
+    section->Add("stall", "of the time of steps", stalls_s / (stalls_s + Sum(result.steps_s)),
+                 AtMost(0.01));
+    section->Add("stall of a step, p99", "ms", QuantileOf(result.stalls_s, 0.99) * 1e3,
+                 AtMost(0.1));
+    section->Add("step", "ms", QuantileOf(result.steps_s, 0.5) * 1e3);
     section->Add("clock per step", "ms", result.wall_per_step_s * 1e3);
   }
 
   static void AddLeases(const StepsResult& result, GpuSection* section) {
-    section->Add("Next + On + Release", kMicrosecondsOfCpu, result.lease_median_s * 1e6,
-                 AtMost(10));
-    section->Add("Next + On + Release, p99", "us of CPU", result.lease_p99_s * 1e6);
-    section->Add("of it Next", kMicrosecondsOfCpu, result.next_s * 1e6);
-    section->Add("of it On", kMicrosecondsOfCpu, result.on_s * 1e6);
-    section->Add("of it Release", kMicrosecondsOfCpu, result.release_s * 1e6);
-    section->Add("sleeps of Next per step", "", result.sleeps_per_step);
+    const auto median_us = [](const std::vector<double>& times) {
+      return QuantileOf(times, 0.5) * 1e6;
+    };
+    section->Add("Next + On + Release", kMicrosecondsOfCpu, median_us(result.lease_s), AtMost(10));
+    section->Add("Next + On + Release, p99", "us of CPU", QuantileOf(result.lease_s, 0.99) * 1e6);
+    section->Add("of it Next", kMicrosecondsOfCpu, median_us(result.next_s));
+    section->Add("of it On", kMicrosecondsOfCpu, median_us(result.on_s));
+    section->Add("of it Release", kMicrosecondsOfCpu, median_us(result.release_s));
+    section->Add("sleeps of Next per step", "",
+                 static_cast<double>(result.sleeps) / static_cast<double>(result.steps()));
   }
 
   void Disk(GpuSection* section) {
@@ -312,8 +323,8 @@ class GpuBench {
         alone.push_back(feed(std::span(devices_).subspan(d, 1), seconds_ / 2).front());
       }
       const std::vector<double> at_once = feed(devices_, seconds_ / 2);
-      const double alone_sum = std::accumulate(alone.begin(), alone.end(), 0.0);
-      const double all_sum = std::accumulate(at_once.begin(), at_once.end(), 0.0);
+      const double alone_sum = Sum(alone);
+      const double all_sum = Sum(at_once);
       section->Add("at once over one after the other", "", all_sum / alone_sum);
       section->Add("at once", "GB/s, all rates", all_sum / 1e9);
       section->Add("one after the other", "GB/s, all rates", alone_sum / 1e9);

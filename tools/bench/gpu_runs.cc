@@ -9,7 +9,6 @@
 #include <limits>
 #include <memory>
 #include <mutex>
-#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -92,14 +91,6 @@ struct StepEvents {
   OwnedEvent end;
 };
 
-/// CPU time of the looping thread in the calls of each step.
-struct LeaseTimes {
-  std::vector<double> next_s;
-  std::vector<double> on_s;
-  std::vector<double> release_s;
-  std::vector<double> all_s;
-};
-
 constexpr int kBareWaits = 200;
 
 // How often the calling thread slept.
@@ -129,10 +120,7 @@ class StepLoop {
   StepsResult Run() {
     for (std::uint64_t i = 0; i < kWarmUpSteps; ++i) Step();
     while (measured_ < steps_) Measure();
-    steps_s_.clear();
-    stalls_s_.clear();
-    leases_ = {};
-    sleeps_ = 0;
+    result_ = {};
     const BackendCounters before = device_.backend->Counters();
     const std::int64_t begin_ns = device_.backend->NowNanos();
     const auto length_ns = static_cast<std::int64_t>(plan_.seconds * 1e9);
@@ -142,11 +130,15 @@ class StepLoop {
     while (measured_ < steps_) Measure();
     const std::int64_t wall_ns = device_.backend->NowNanos() - begin_ns;
     const BackendCounters after = device_.backend->Counters();
-    StepsResult result = Result();
-    result.wall_per_step_s = static_cast<double>(wall_ns) / 1e9 / static_cast<double>(result.steps);
-    result.host_syncs = after.syncs - before.syncs;
-    result.allocations = after.allocations - before.allocations;
-    return result;
+    result_.wall_per_step_s =
+        static_cast<double>(wall_ns) / 1e9 / static_cast<double>(result_.steps());
+    result_.host_syncs = after.syncs - before.syncs;
+    result_.allocations = after.allocations - before.allocations;
+    std::uint64_t number = 0;
+    for (const std::uint64_t sum : sums_.Collect(stream_)) {
+      result_.wrong += sum == batches_.ChecksumOf(number++) ? 0 : 1;
+    }
+    return std::move(result_);
   }
 
  private:
@@ -162,7 +154,7 @@ class StepLoop {
     const double next_s = ThreadCpuSeconds();
     const Tensor& tensor = lease.On(stream_.get()).front();
     const double taken_s = ThreadCpuSeconds();
-    sleeps_ += SleepsOfThread() - slept;
+    result_.sleeps += SleepsOfThread() - slept;
     events.fed.Record(stream_);
     sums_.Add(stream_, tensor);
     for (std::uint64_t i = 0; i < plan_.loads_per_step; ++i) load_->Enqueue(stream_);
@@ -170,10 +162,10 @@ class StepLoop {
     const double computed_s = ThreadCpuSeconds();
     lease.Release();
     const double released_s = ThreadCpuSeconds();
-    leases_.next_s.push_back(next_s - before_s);
-    leases_.on_s.push_back(taken_s - next_s);
-    leases_.release_s.push_back(released_s - computed_s);
-    leases_.all_s.push_back(released_s - computed_s + taken_s - before_s);
+    result_.next_s.push_back(next_s - before_s);
+    result_.on_s.push_back(taken_s - next_s);
+    result_.release_s.push_back(released_s - computed_s);
+    result_.lease_s.push_back(released_s - computed_s + taken_s - before_s);
     ++steps_;
     if (plan_.waits_for_device) Measure();
   }
@@ -182,30 +174,9 @@ class StepLoop {
   void Measure() {
     const StepEvents& events = events_[measured_ % kStepsAhead];
     events.end.Await();
-    stalls_s_.push_back(events.fed.SecondsSince(events.begin));
-    steps_s_.push_back(events.end.SecondsSince(events.fed));
+    result_.stalls_s.push_back(events.fed.SecondsSince(events.begin));
+    result_.steps_s.push_back(events.end.SecondsSince(events.fed));
     ++measured_;
-  }
-
-  StepsResult Result() {
-    StepsResult result;
-    result.steps = steps_s_.size();
-    const double stalls_s = std::accumulate(stalls_s_.begin(), stalls_s_.end(), 0.0);
-    const double steps_s = std::accumulate(steps_s_.begin(), steps_s_.end(), 0.0);
-    result.step_s = QuantileOf(steps_s_, 0.5);
-    result.stall_share = stalls_s / (stalls_s + steps_s);
-    result.stall_p99_s = QuantileOf(stalls_s_, 0.99);
-    result.lease_median_s = QuantileOf(leases_.all_s, 0.5);
-    result.lease_p99_s = QuantileOf(leases_.all_s, 0.99);
-    result.next_s = QuantileOf(leases_.next_s, 0.5);
-    result.on_s = QuantileOf(leases_.on_s, 0.5);
-    result.release_s = QuantileOf(leases_.release_s, 0.5);
-    result.sleeps_per_step = static_cast<double>(sleeps_) / static_cast<double>(result.steps);
-    std::uint64_t number = 0;
-    for (const std::uint64_t sum : sums_.Collect(stream_)) {
-      result.wrong += sum == batches_.ChecksumOf(number++) ? 0 : 1;
-    }
-    return result;
   }
 
   const OwnedDevice& device_;
@@ -218,10 +189,7 @@ class StepLoop {
   std::shared_ptr<FeedCore> core_;
   std::uint64_t steps_ = 0;
   std::uint64_t measured_ = 0;
-  std::vector<double> steps_s_;
-  std::vector<double> stalls_s_;
-  LeaseTimes leases_;
-  std::int64_t sleeps_ = 0;
+  StepsResult result_;
 };
 
 }  // namespace

@@ -70,22 +70,20 @@ struct StepsPlan {
   bool waits_for_device = false;
 };
 struct StepsResult {
-  std::uint64_t steps = 0;
-  double step_s = 0;       ///< median of a step without its stall, by events
-  double stall_share = 0;  ///< of the time of all steps: time that their streams waited for batches
-  double stall_p99_s = 0;
-  double wall_per_step_s = 0;  ///< by the clock
-  /// CPU time of the looping thread in Next + On + Release.
-  double lease_median_s = 0;
-  double lease_p99_s = 0;
-  // Of these, medians.
-  double next_s = 0;
-  double on_s = 0;
-  double release_s = 0;
-  double sleeps_per_step = 0;     ///< how often the looping thread gave its processor away
+  std::vector<double> steps_s;   ///< each step without its stall, by events
+  std::vector<double> stalls_s;  ///< the time that its stream waited for its batch
+  /// CPU time of the looping thread in the calls of each step, and in all of them.
+  std::vector<double> next_s;
+  std::vector<double> on_s;
+  std::vector<double> release_s;
+  std::vector<double> lease_s;
+  double wall_per_step_s = 0;     ///< by the clock
+  std::int64_t sleeps = 0;        ///< how often the looping thread gave its processor away
   std::uint64_t host_syncs = 0;   ///< calls that block on the device, of all threads
   std::uint64_t allocations = 0;  ///< calls that make or free anything on the device
   std::uint64_t wrong = 0;        ///< batches with other bytes than the host's
+
+  std::uint64_t steps() const { return steps_s.size(); }
 };
 StepsResult RunSteps(const OwnedDevice& device, StepLoad* load, const MemoryBatches& batches,
                      const StepsPlan& plan);
