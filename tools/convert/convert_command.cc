@@ -166,57 +166,52 @@ class ConvertCommand : public Command {
     ProgressBar bar("converting", BytesOfFiles(plan.inputs));
     ConversionReport report(options_.on_damage, json_);
     const double start_s = NowSeconds();
+    const FileShare share = plan.into_folder() ? ShareOut(plan.inputs) : FileShare();
+    std::vector<Result> results(plan.into_folder() ? plan.inputs.size() : 1);
     FileJobs jobs;
     jobs.tick = [&] { bar.Update(bytes(), bytes()); };
-    if (plan.into_folder()) {
-      RunFolder(plan, watch, &bar, &report, &jobs);
-    } else {
-      RunFile(plan, watch, &bar, &report, &jobs);
-    }
+    jobs.job = [&](std::size_t i) { results[i] = Convert(plan, i, share.arena_bytes, watch); };
+    jobs.done = [&](std::size_t i) {
+      if (results[i].lacks_memory() && share.arena_bytes > 0) {
+        results[i] = Convert(plan, i, ArenaBesideShares(), watch);
+      }
+      bar.Clear();
+      for (const Conversion& output : results[i].outputs) report.Note(output);
+      report.Note(results[i].rest.damage, results[i].rest.status);
+    };
+    RunInOrder(results.size(), share.threads, jobs);
     report.PrintTotal(NowSeconds() - start_s);
     return report.exit_status();
   }
 
  private:
-  static void RunFolder(const ConversionPlan& plan, const ConversionWatch& watch, ProgressBar* bar,
-                        ConversionReport* report, FileJobs* jobs) {
-    const FileShare share = ShareOut(plan.inputs);
-    std::vector<Conversion> results(plan.inputs.size());
-    const auto convert = [&](std::size_t i, std::size_t arena_bytes) {
+  /// Of one input that goes into a folder, or of all inputs.
+  struct Result {
+    std::vector<Conversion> outputs;
+    PartsResult rest;
+
+    bool lacks_memory() const {
+      return !outputs.empty() && outputs.front().status.code() == StatusCode::kResourceExhausted;
+    }
+  };
+
+  static Result Convert(const ConversionPlan& plan, std::size_t number, std::size_t arena_bytes,
+                        const ConversionWatch& watch) {
+    Result result;
+    if (plan.into_folder()) {
       ConversionOptions options = plan.options;
       options.arena_bytes = arena_bytes;
       options.derived_name = true;
-      results[i] = Convert({plan.inputs[i]}, plan.outputs[i], options, watch);
-    };
-    jobs->job = [&](std::size_t i) { convert(i, share.arena_bytes); };
-    jobs->done = [&](std::size_t i) {
-      const bool lacks_memory = results[i].status.code() == StatusCode::kResourceExhausted;
-      if (lacks_memory && share.arena_bytes > 0) convert(i, ArenaBesideShares());
-      bar->Clear();
-      report->Note(results[i]);
-    };
-    RunInOrder(plan.inputs.size(), share.threads, *jobs);
-  }
-
-  // One job; meanwhile the caller's thread draws the bar.
-  static void RunFile(const ConversionPlan& plan, const ConversionWatch& watch, ProgressBar* bar,
-                      ConversionReport* report, FileJobs* jobs) {
-    std::vector<Conversion> outputs;
-    PartsResult rest;
-    jobs->job = [&](std::size_t) {
-      if (plan.records_per_file == 0) {
-        outputs.push_back(Convert(plan.inputs, plan.output, plan.options, watch));
-      } else {
-        rest = ConvertToParts(plan.inputs, plan.output, plan.records_per_file, plan.options, watch,
-                              [&](const Conversion& part) { outputs.push_back(part); });
-      }
-    };
-    jobs->done = [&](std::size_t) {
-      bar->Clear();
-      for (const Conversion& output : outputs) report->Note(output);
-      report->Note(rest.damage, rest.status);
-    };
-    RunInOrder(1, 1, *jobs);
+      result.outputs.push_back(
+          tools::Convert({plan.inputs[number]}, plan.outputs[number], options, watch));
+    } else if (plan.records_per_file == 0) {
+      result.outputs.push_back(tools::Convert(plan.inputs, plan.output, plan.options, watch));
+    } else {
+      result.rest =
+          ConvertToParts(plan.inputs, plan.output, plan.records_per_file, plan.options, watch,
+                         [&](const Conversion& part) { result.outputs.push_back(part); });
+    }
+    return result;
   }
 
   std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }

@@ -6,11 +6,11 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "base/little_endian.h"
 #include "readers/formats/builders/wire_format.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/tensor.h"
@@ -23,13 +23,6 @@ namespace {
 // Values as JSON, appended to a line. NaN and the infinities are NaN, Infinity and -Infinity, as
 // Python's json reads and writes them; numbers have as many digits as tell them apart in their
 // type.
-
-template <typename T>
-T Load(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof value);
-  return value;
-}
 
 template <typename T>
 void AppendDigits(T value, std::string* json) {
@@ -68,32 +61,32 @@ float FromBFloat(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t
 void AppendElement(DType dtype, const std::byte* from, std::string* json) {
   switch (dtype) {
     case DType::kBool:
-      *json += Load<std::uint8_t>(from) != 0 ? "true" : "false";
+      *json += LoadLe<std::uint8_t>(from) != 0 ? "true" : "false";
       break;
     case DType::kUInt8:
-      return AppendDigits(unsigned{Load<std::uint8_t>(from)}, json);
+      return AppendDigits(unsigned{LoadLe<std::uint8_t>(from)}, json);
     case DType::kInt8:
-      return AppendDigits(int{Load<std::int8_t>(from)}, json);
+      return AppendDigits(int{LoadLe<std::int8_t>(from)}, json);
     case DType::kUInt16:
-      return AppendDigits(Load<std::uint16_t>(from), json);
+      return AppendDigits(LoadLe<std::uint16_t>(from), json);
     case DType::kInt16:
-      return AppendDigits(Load<std::int16_t>(from), json);
+      return AppendDigits(LoadLe<std::int16_t>(from), json);
     case DType::kUInt32:
-      return AppendDigits(Load<std::uint32_t>(from), json);
+      return AppendDigits(LoadLe<std::uint32_t>(from), json);
     case DType::kInt32:
-      return AppendDigits(Load<std::int32_t>(from), json);
+      return AppendDigits(LoadLe<std::int32_t>(from), json);
     case DType::kUInt64:
-      return AppendDigits(Load<std::uint64_t>(from), json);
+      return AppendDigits(LoadLe<std::uint64_t>(from), json);
     case DType::kInt64:
-      return AppendDigits(Load<std::int64_t>(from), json);
+      return AppendDigits(LoadLe<std::int64_t>(from), json);
     case DType::kFloat16:
-      return AppendFloating(FromHalf(Load<std::uint16_t>(from)), json);
+      return AppendFloating(FromHalf(LoadLe<std::uint16_t>(from)), json);
     case DType::kBFloat16:
-      return AppendFloating(FromBFloat(Load<std::uint16_t>(from)), json);
+      return AppendFloating(FromBFloat(LoadLe<std::uint16_t>(from)), json);
     case DType::kFloat32:
-      return AppendFloating(Load<float>(from), json);
+      return AppendFloating(LoadLe<float>(from), json);
     case DType::kFloat64:
-      return AppendFloating(Load<double>(from), json);
+      return AppendFloating(LoadLe<double>(from), json);
   }
 }
 
@@ -168,6 +161,29 @@ constexpr std::uint32_t Delimited(std::uint32_t field) {
   return WireTag(field, WireType::kDelimited);
 }
 
+// Calls take(tag, reader) for each field of a message, which reads or skips its value. False if
+// that fails, or the bytes are no message.
+template <typename Take>
+bool ForEachField(RecordBytes message, const Take& take) {
+  WireReader reader(message);
+  while (!reader.done()) {
+    std::uint32_t tag = 0;
+    if (!reader.ReadTag(&tag) || !take(tag, &reader)) return false;
+  }
+  return true;
+}
+
+// Calls take(number of the field, bytes) for each field of bytes; others are skipped.
+template <typename Take>
+bool ForEachDelimited(RecordBytes message, const Take& take) {
+  return ForEachField(message, [&](std::uint32_t tag, WireReader* reader) {
+    const std::uint32_t field = tag >> 3;
+    RecordBytes bytes;
+    if (tag != Delimited(field)) return reader->Skip(tag);
+    return reader->ReadDelimited(&bytes) && take(field, bytes);
+  });
+}
+
 // Before a value or an entry; neither ends with an opening bracket.
 void AppendSeparator(std::string* json) {
   if (json->back() != '[' && json->back() != '{') *json += ", ";
@@ -176,7 +192,7 @@ void AppendSeparator(std::string* json) {
 template <typename T>
 void AppendFixed(const std::byte* from, std::string* json) {
   AppendSeparator(json);
-  AppendFloating(Load<T>(from), json);
+  AppendFloating(LoadLe<T>(from), json);
 }
 
 template <typename T>
@@ -231,53 +247,32 @@ bool AppendSingle(ListKind kind, std::uint32_t tag, WireReader* reader, std::str
 }
 
 bool AppendList(ListKind kind, RecordBytes list, std::string* json) {
-  WireReader reader(list);
-  while (!reader.done()) {
-    std::uint32_t tag = 0;
+  return ForEachField(list, [&](std::uint32_t tag, WireReader* reader) {
     RecordBytes bytes;
-    if (!reader.ReadTag(&tag)) return false;
-    const bool fine = tag == Delimited(1)
-                          ? reader.ReadDelimited(&bytes) && AppendPacked(kind, bytes, json)
-                          : AppendSingle(kind, tag, &reader, json);
-    if (!fine) return false;
-  }
-  return true;
+    if (tag != Delimited(1)) return AppendSingle(kind, tag, reader, json);
+    return reader->ReadDelimited(&bytes) && AppendPacked(kind, bytes, json);
+  });
 }
 
 bool AppendFeature(std::span<const ListKind> lists, RecordBytes feature, std::string* json) {
-  WireReader reader(feature);
   *json += '[';
-  while (!reader.done()) {
-    std::uint32_t tag = 0;
-    RecordBytes list;
-    if (!reader.ReadTag(&tag)) return false;
-    const std::uint32_t field = tag >> 3;
-    const bool known = field >= 1 && field <= lists.size() && tag == Delimited(field);
-    const bool fine = known
-                          ? reader.ReadDelimited(&list) && AppendList(lists[field - 1], list, json)
-                          : reader.Skip(tag);
-    if (!fine) return false;
-  }
+  const bool fine = ForEachDelimited(feature, [&](std::uint32_t field, RecordBytes list) {
+    return field > lists.size() || AppendList(lists[field - 1], list, json);
+  });
   *json += ']';
-  return true;
+  return fine;
 }
 
 // A list of features, each for one step of a sequence.
 bool AppendFeatureList(std::span<const ListKind> lists, RecordBytes message, std::string* json) {
-  WireReader reader(message);
   *json += '[';
-  while (!reader.done()) {
-    std::uint32_t tag = 0;
-    RecordBytes feature;
-    if (!reader.ReadTag(&tag)) return false;
-    if (tag == Delimited(1)) AppendSeparator(json);
-    const bool fine = tag == Delimited(1)
-                          ? reader.ReadDelimited(&feature) && AppendFeature(lists, feature, json)
-                          : reader.Skip(tag);
-    if (!fine) return false;
-  }
+  const bool fine = ForEachDelimited(message, [&](std::uint32_t field, RecordBytes feature) {
+    if (field != 1) return true;
+    AppendSeparator(json);
+    return AppendFeature(lists, feature, json);
+  });
   *json += ']';
-  return true;
+  return fine;
 }
 
 using AppendValue = bool(std::span<const ListKind> lists, RecordBytes value, std::string* json);
@@ -285,17 +280,14 @@ using AppendValue = bool(std::span<const ListKind> lists, RecordBytes value, std
 // An entry of a map from names to features or lists of them.
 bool AppendEntry(std::span<const ListKind> lists, AppendValue* append, RecordBytes entry,
                  std::string* json) {
-  WireReader reader(entry);
   RecordBytes name;
   RecordBytes value;
-  while (!reader.done()) {
-    std::uint32_t tag = 0;
-    if (!reader.ReadTag(&tag)) return false;
-    const bool fine = tag == Delimited(1)   ? reader.ReadDelimited(&name)
-                      : tag == Delimited(2) ? reader.ReadDelimited(&value)
-                                            : reader.Skip(tag);
-    if (!fine) return false;
-  }
+  const bool fine = ForEachDelimited(entry, [&](std::uint32_t field, RecordBytes bytes) {
+    if (field == 1) name = bytes;
+    if (field == 2) value = bytes;
+    return true;
+  });
+  if (!fine) return false;
   AppendSeparator(json);
   AppendJsonKey({reinterpret_cast<const char*>(name.data()), name.size()}, json);
   *json += ": ";
@@ -304,17 +296,9 @@ bool AppendEntry(std::span<const ListKind> lists, AppendValue* append, RecordByt
 
 bool AppendEntries(std::span<const ListKind> lists, AppendValue* append, RecordBytes message,
                    std::string* json) {
-  WireReader reader(message);
-  while (!reader.done()) {
-    std::uint32_t tag = 0;
-    RecordBytes entry;
-    if (!reader.ReadTag(&tag)) return false;
-    const bool fine = tag == Delimited(1)
-                          ? reader.ReadDelimited(&entry) && AppendEntry(lists, append, entry, json)
-                          : reader.Skip(tag);
-    if (!fine) return false;
-  }
-  return true;
+  return ForEachDelimited(message, [&](std::uint32_t field, RecordBytes entry) {
+    return field != 1 || AppendEntry(lists, append, entry, json);
+  });
 }
 
 bool AppendSequences(RecordBytes feature_lists, std::string* json) {
@@ -329,25 +313,13 @@ bool AppendSequences(RecordBytes feature_lists, std::string* json) {
 // those of its context, and under "feature_lists" a list of lists for each sequence. False if the
 // bytes are neither; *json then holds a part of it.
 bool AppendExampleJson(RecordBytes record, std::string* json) {
-  WireReader reader(record);
   *json += '{';
-  while (!reader.done()) {
-    std::uint32_t tag = 0;
-    RecordBytes bytes;
-    if (!reader.ReadTag(&tag)) return false;
-    bool fine = false;
-    if (tag == Delimited(1)) {
-      fine =
-          reader.ReadDelimited(&bytes) && AppendEntries(kExampleLists, AppendFeature, bytes, json);
-    } else if (tag == Delimited(2)) {
-      fine = reader.ReadDelimited(&bytes) && AppendSequences(bytes, json);
-    } else {
-      fine = reader.Skip(tag);
-    }
-    if (!fine) return false;
-  }
+  const bool fine = ForEachDelimited(record, [&](std::uint32_t field, RecordBytes bytes) {
+    if (field == 1) return AppendEntries(kExampleLists, AppendFeature, bytes, json);
+    return field != 2 || AppendSequences(bytes, json);
+  });
   *json += '}';
-  return true;
+  return fine;
 }
 
 // The same for OneFlow's OFRecord.
