@@ -47,13 +47,6 @@ class FeedTest(CommandTest):
             self.assertEqual(report["multiset"], multiset(self.payloads))
             self.assertNotEqual(report["order_digest"], order_digest(self.payloads))
 
-    def test_the_old_name_of_the_shuffle_of_stripes_is_told_once(self):
-        words = ["feed", *self.paths, "--seed", 3, "--json", "--shuffle-mode"]
-        old, new = run(*words, "blocks"), run(*words, "stripes")
-        self.assertEqual((old.returncode, new.returncode, new.stderr), (0, 0, ""))
-        self.assertEqual(old.stderr, "ringfeed: --shuffle-mode blocks is called stripes now\n")
-        self.assertEqual(*(json.loads(done.stdout)["order_digest"] for done in (old, new)))
-
     def test_batches_are_counted_by_pass(self):
         report = run_json("feed", *self.paths, "--batch", 64, "--passes", 3)
         self.assertEqual((report["records"], report["batches"]), (1500, 24))

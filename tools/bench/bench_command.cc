@@ -53,13 +53,6 @@ class BenchCommand : public Command {
     AddSampleOption(sub, &sample_bytes_);
     sub->add_option("--seconds", seconds_, "length of one run; default: 1, with --gpu 10")
         ->check(AboveZero());
-    // Taken for one version: 0.1 ended with a recommendation.
-    sub->add_option_function<std::string>(
-           "--pairs",
-           [](const std::string&) {
-             std::fputs("ringfeed: bench recommends nothing any more: ringfeed tune\n", stderr);
-           })
-        ->group("");
     sub->add_flag("--gpu", gpu_, "measure a device and the feed onto it instead");
     sub->add_option(
            "--devices", devices_,

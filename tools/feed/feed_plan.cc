@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -34,14 +33,6 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
   return std::make_shared<HashingParser>(std::move(parser), plan.hash);
 }
 
-// Before 0.1 the shuffle of stripes had this name.
-std::string RenameBlocks(std::string& mode) {
-  if (mode != "blocks") return {};
-  std::fprintf(stderr, "ringfeed: --shuffle-mode blocks is called stripes now\n");
-  mode = "stripes";
-  return {};
-}
-
 void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
   static const std::map<std::string, ShuffleMode> kModes = {{"none", ShuffleMode::kNone},
                                                             {"window", ShuffleMode::kWindow},
@@ -56,7 +47,6 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
                   "stripes: those of the files in any order, then a window, if --shuffle gives "
                   "one; global: any row anywhere; default: window if --shuffle is given")
       ->transform(NamedValue(kModes))
-      ->transform(CLI::Validator(RenameBlocks, ""))
       ->type_name("none|window|block|stripes|global");
   app->add_option("--seed", plan->seed, "of the shuffle")->capture_default_str();
   app->add_option("--epoch", plan->open.first_epoch,
