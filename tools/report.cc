@@ -52,6 +52,10 @@ Json WarningsJson(const std::vector<DataWarning>& warnings) {
   return list;
 }
 
+std::string IoPathText(const IoChoice& choice) {
+  return std::string(IoPathName(choice.path)) + (choice.direct ? ", O_DIRECT" : "");
+}
+
 void PrintJson(const Json& json) {
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
   std::puts(text.c_str());

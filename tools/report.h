@@ -20,6 +20,9 @@ Json DamageJson(const std::vector<DamagedRange>& damage);
 Json StagesJson(const std::vector<StageStats>& stages);
 Json WarningsJson(const std::vector<DataWarning>& warnings);
 
+/// "uring, O_DIRECT".
+std::string IoPathText(const IoChoice& choice);
+
 /// To stdout, indented. Bytes of names that are no UTF-8 are replaced.
 void PrintJson(const Json& json);
 

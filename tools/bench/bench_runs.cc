@@ -40,9 +40,7 @@ constexpr double kLongestWarmUp = 1;
 
 std::string MostUsedPath(const PipelineStats& stats) {
   std::map<std::string, std::size_t> files;
-  for (const IoChoice& choice : stats.io) {
-    ++files[std::string(IoPathName(choice.path)) + (choice.direct ? ", O_DIRECT" : "")];
-  }
+  for (const IoChoice& choice : stats.io) ++files[IoPathText(choice)];
   const auto most = std::max_element(
       files.begin(), files.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
   return most == files.end() ? "" : most->first;

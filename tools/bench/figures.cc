@@ -8,10 +8,10 @@ namespace ringfeed::tools {
 namespace {
 
 std::string TargetText(const GpuTarget& target) {
-  if (target.kind == GpuTarget::Kind::kNone) return "";
+  if (!target.is_set()) return "";
   char bound[32];
   std::snprintf(bound, sizeof bound, "%g", target.bound);
-  return (target.kind == GpuTarget::Kind::kAtLeast ? ">= " : "<= ") + std::string(bound);
+  return target.relation + " " + bound;
 }
 
 }  // namespace
@@ -28,16 +28,15 @@ SampleSpread SpreadOf(std::vector<double> samples) {
 double GpuFigure::Median() const { return SpreadOf(samples).median; }
 
 std::string GpuFigure::Verdict(bool emulated) const {
-  if (target.kind == GpuTarget::Kind::kNone) return "";
+  if (!target.is_set()) return "";
   if (emulated || samples.empty()) return "not comparable";
   const double median = Median();
-  const bool met =
-      target.kind == GpuTarget::Kind::kAtLeast ? median >= target.bound : median <= target.bound;
+  const bool met = target.relation == ">=" ? median >= target.bound : median <= target.bound;
   return met ? "met" : "missed";
 }
 
 void GpuSection::Add(const std::string& figure, const std::string& unit, double sample,
-                     GpuTarget target) {
+                     const GpuTarget& target) {
   auto found = std::ranges::find(figures, figure, &GpuFigure::name);
   if (found == figures.end()) found = figures.insert(found, {figure, unit, {}, target});
   found->samples.push_back(sample);
@@ -49,7 +48,7 @@ Json SectionJson(const GpuSection& section, bool emulated) {
     const SampleSpread spread = SpreadOf(figure.samples);
     Json json = {{"name", figure.name}, {"unit", figure.unit}, {"median", spread.median},
                  {"min", spread.min},   {"max", spread.max},   {"samples", figure.samples}};
-    if (figure.target.kind != GpuTarget::Kind::kNone) {
+    if (figure.target.is_set()) {
       json["target"] = TargetText(figure.target);
       json["verdict"] = figure.Verdict(emulated);
     }

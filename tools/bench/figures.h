@@ -19,12 +19,13 @@ SampleSpread SpreadOf(std::vector<double> samples);
 
 /// The target of a figure.
 struct GpuTarget {
-  enum class Kind : unsigned char { kNone, kAtLeast, kAtMost };
-  Kind kind = Kind::kNone;
+  std::string relation{};  ///< ">=", "<="; "": there is none
   double bound = 0;
+
+  bool is_set() const { return !relation.empty(); }
 };
-inline GpuTarget AtLeast(double bound) { return {GpuTarget::Kind::kAtLeast, bound}; }
-inline GpuTarget AtMost(double bound) { return {GpuTarget::Kind::kAtMost, bound}; }
+inline GpuTarget AtLeast(double bound) { return {">=", bound}; }
+inline GpuTarget AtMost(double bound) { return {"<=", bound}; }
 
 /// One quantity that was measured a few times.
 struct GpuFigure {
@@ -48,7 +49,7 @@ struct GpuSection {
 
   /// Adds a sample to the figure of that name; without one it adds the figure.
   void Add(const std::string& figure, const std::string& unit, double sample,
-           GpuTarget target = {});
+           const GpuTarget& target = {});
 };
 
 /// {figures: [{name, unit, median, min, max, samples, target, verdict}], details, error}.

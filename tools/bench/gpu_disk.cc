@@ -19,6 +19,7 @@
 #include "tools/bench/machine_limits.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/process_usage.h"
+#include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -133,10 +134,7 @@ DiskFeedResult FeedFromDisk(const OwnedDevice& device, const DiskFiles& files) {
   std::sort(seen.begin(), seen.end());
   result.verified = seen == files.checksums();
   const PipelineStats stats = chain.Stats();
-  if (!stats.io.empty()) {
-    result.io = std::string(IoPathName(stats.io.front().path)) +
-                (stats.io.front().direct ? ", O_DIRECT" : "");
-  }
+  if (!stats.io.empty()) result.io = IoPathText(stats.io.front());
   return result;
 }
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -14,6 +14,7 @@
 #include "readers/parsers/parser.h"
 #include "ringfeed/status.h"
 #include "tools/command.h"
+#include "tools/digests.h"
 #include "tools/option_values.h"
 
 namespace ringfeed::tools {
@@ -182,14 +183,8 @@ void ReadHeader(FeedPlan* plan) {
   const std::size_t at = (plan->parse + ' ').find(kWord);
   if (!plan->parse.starts_with("csv:") || at == std::string::npos) return;
   const CsvColumns columns = ReadCsvColumns(plan->files, plan->open);
-  std::string hex;
-  for (const char c : columns.header) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
-    const std::size_t byte = static_cast<unsigned char>(c);
-    hex += kDigits[byte >> 4];
-    hex += kDigits[byte & 15];
-  }
-  plan->parse.replace(at, kWord.size() - 1, " -header-hex=" + hex);
+  plan->parse.replace(at, kWord.size() - 1,
+                      " -header-hex=" + HexText(std::as_bytes(std::span(columns.header))));
   plan->open.format = columns.format;
 }
 
@@ -233,10 +228,6 @@ Rank ChooseRank(const RankOptions& options, const EnvironmentLookup& lookup) {
                std::to_string(rank.world_size) + ": they count from 0");
 }
 
-Rank ChooseRank(const RankOptions& options) {
-  return ChooseRank(options, [](const char* name) { return std::getenv(name); });
-}
-
 std::string LaunchName(const Rank& rank, const EnvironmentLookup& lookup) {
   if (const char* id = lookup("RINGFEED_RUN_ID"); id != nullptr) return id;
   std::string name;
@@ -248,10 +239,6 @@ std::string LaunchName(const Rank& rank, const EnvironmentLookup& lookup) {
     }
   }
   return name;
-}
-
-std::string LaunchName(const Rank& rank) {
-  return LaunchName(rank, [](const char* name) { return std::getenv(name); });
 }
 
 }  // namespace ringfeed::tools

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -76,15 +77,15 @@ struct RankOptions {
 /// Adds --rank and --ranks.
 void AddRankOptions(CLI::App* app, RankOptions* options);
 
+/// Of this process's environment.
+inline const char* ProcessVariable(const char* name) { return std::getenv(name); }
+
 /// As the options say, else the launcher that `lookup` shows. Throws Error if they contradict
 /// themselves, or one is missing.
-Rank ChooseRank(const RankOptions& options, const EnvironmentLookup& lookup);
-/// Of this process's environment.
-Rank ChooseRank(const RankOptions& options);
+Rank ChooseRank(const RankOptions& options, const EnvironmentLookup& lookup = ProcessVariable);
 
 /// A name that all ranks of this launch share and no other launch has, if there is one:
 /// RINGFEED_RUN_ID, else by the launcher that gave the rank.
-std::string LaunchName(const Rank& rank, const EnvironmentLookup& lookup);
-std::string LaunchName(const Rank& rank);
+std::string LaunchName(const Rank& rank, const EnvironmentLookup& lookup = ProcessVariable);
 
 }  // namespace ringfeed::tools

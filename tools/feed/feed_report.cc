@@ -63,9 +63,7 @@ std::string SpeedText(const FeedResult& result) {
 TableRows IoRows(const std::vector<IoChoice>& choices) {
   std::map<std::pair<std::string, std::string>, std::size_t> groups;
   for (const IoChoice& choice : choices) {
-    std::string path(IoPathName(choice.path));
-    if (choice.direct) path += ", O_DIRECT";
-    ++groups[{path, choice.reason}];
+    ++groups[{IoPathText(choice), choice.reason}];
   }
   TableRows rows;
   for (const auto& [way, files] : groups) {
