@@ -90,17 +90,19 @@ void DeliveryLedger::Close(const HashSums& delivery) {
 }
 
 void DeliveryLedger::AddBatch(const Instance& batch) {
-  // The last field has the hashes, if there are any.
-  const std::uint64_t rows = batch.empty() ? 0 : RowsOfTensor(batch.back());
+  if (batch.empty()) return;
+  AddRows(RowsOfTensor(batch.back()), {batch.back().data, batch.back().bytes});
+}
+
+void DeliveryLedger::AddRows(std::uint64_t rows, std::span<const std::byte> hashes) {
   if (rows == 0) return;
   HashSums delivery;
   if (hash_ == PayloadHash::kNone) {
     delivery.records = rows;
   } else {
-    const Tensor& hashes = batch.back();
-    for (std::size_t place = 0; place < hashes.bytes; place += sizeof(HashedPayload)) {
+    for (std::size_t place = 0; place < hashes.size(); place += sizeof(HashedPayload)) {
       HashedPayload payload;
-      std::memcpy(&payload, hashes.data + place, sizeof payload);
+      std::memcpy(&payload, hashes.data() + place, sizeof payload);
       Account(payload, &delivery);
     }
   }

@@ -41,6 +41,8 @@ class DeliveryLedger {
   /// Adds a batch; its last field is a HashedPayload if there is a hash. A batch without rows does
   /// not count.
   void AddBatch(const Instance& batch);
+  /// The same by its number of rows and, if there is a hash, their HashedPayloads.
+  void AddRows(std::uint64_t rows, std::span<const std::byte> hashes);
   void AddBlock(std::span<const RecordSpan> records);
 
   std::uint64_t deliveries() const { return deliveries_; }

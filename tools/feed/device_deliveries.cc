@@ -81,22 +81,14 @@ bool DeviceDeliveries::Add(DeviceDelivery delivery, const FeedProgress& progress
   return progress(ledger_->totals());
 }
 
-void DeviceDeliveries::AddToLedger(std::span<const std::byte> hashes, std::uint64_t records) {
-  Tensor tensor;
-  tensor.shape = {static_cast<std::int64_t>(records), sizeof(HashedPayload)};
-  tensor.data = hashes.data();
-  tensor.bytes = hashes.size();
-  ledger_->AddBatch({tensor});
-}
-
 void DeviceDeliveries::Fold(const DeviceDelivery& delivery) {
   if (options_.compare) Compare(delivery);
   if (!options_.row_by_row || !options_.hashes) {
-    return AddToLedger(delivery.hashes, delivery.records);
+    return ledger_->AddRows(delivery.records, delivery.hashes);
   }
   const std::span<const std::byte> hashes = delivery.hashes;
   for (std::uint64_t record = 0; record < delivery.records; ++record) {
-    AddToLedger(hashes.subspan(record * sizeof(HashedPayload), sizeof(HashedPayload)), 1);
+    ledger_->AddRows(1, hashes.subspan(record * sizeof(HashedPayload), sizeof(HashedPayload)));
   }
 }
 

@@ -57,7 +57,6 @@ class DeviceDeliveries {
  private:
   void Fold(const DeviceDelivery& delivery);
   void Compare(const DeviceDelivery& delivery);
-  void AddToLedger(std::span<const std::byte> hashes, std::uint64_t records);
 
   DeliveryLedger* const ledger_;
   const Options options_;
