@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "ringfeed/status.h"
-#include "tools/audit/run_order.h"
 #include "tools/command.h"
 
 namespace ringfeed::tools {

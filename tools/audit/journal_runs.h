@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "ringfeed/journal.h"
-#include "tools/audit/journal_section.h"
+#include "tools/audit/run_order.h"
 
 namespace ringfeed::tools {
 

@@ -15,7 +15,6 @@
 #include "ringfeed/source.h"
 #include "tools/command.h"
 #include "tools/convert/output_names.h"
-#include "tools/convert/recipe.h"
 #include "tools/file_records.h"
 #include "tools/given_files.h"
 #include "tools/inspect/file_check.h"
