@@ -22,31 +22,6 @@
 namespace ringfeed::tools {
 namespace {
 
-/// Reports each output as it is done, and all of them at the end.
-class ConversionReport {
- public:
-  ConversionReport(OnDamage on_damage, bool json) : on_damage_(on_damage), json_(json) {}
-
-  void Note(const Conversion& conversion);
-  /// Damage and failures that belong to no single output.
-  void Note(const std::vector<DamagedRange>& damage, const Status& status);
-  void PrintTotal(double seconds) const;
-  int exit_status() const { return exit_status_; }
-
- private:
-  const OnDamage on_damage_;
-  const bool json_;
-  int exit_status_ = 0;
-  bool cancelled_ = false;
-  std::size_t written_ = 0;
-  std::size_t up_to_date_ = 0;
-  std::size_t failed_ = 0;
-  std::uint64_t records_ = 0;
-  std::uint64_t payload_bytes_ = 0;
-  std::vector<DamagedRange> damage_;
-  Json outputs_ = Json::array();
-};
-
 const char* OutcomeText(Conversion::Outcome outcome) {
   switch (outcome) {
     case Conversion::Outcome::kWritten:
@@ -64,58 +39,79 @@ int ExitStatusOfConversion(const Status& status) {
   return status.place().record >= 0 ? kExitData : ExitStatusOf(status);
 }
 
-void ConversionReport::Note(const Conversion& conversion) {
-  const char* outcome = OutcomeText(conversion.outcome);
-  const bool written = conversion.outcome == Conversion::Outcome::kWritten;
-  written_ += written ? 1 : 0;
-  up_to_date_ += conversion.outcome == Conversion::Outcome::kUpToDate ? 1 : 0;
-  failed_ += conversion.outcome == Conversion::Outcome::kFailed ? 1 : 0;
-  records_ += written ? conversion.records : 0;
-  payload_bytes_ += written ? conversion.payload_bytes : 0;
-  if (json_) {
-    Json json = {{"output", conversion.output}, {"outcome", outcome}};
-    if (written) json["records"] = conversion.records;
-    if (written) json["payload_bytes"] = conversion.payload_bytes;
-    if (!conversion.status.ok()) json["error"] = conversion.status.ToString();
-    outputs_.push_back(json);
-  } else if (written) {
-    std::printf("%-10s %s: %s records, %s\n", outcome, conversion.output.c_str(),
-                CountText(conversion.records).c_str(), BytesText(conversion.payload_bytes).c_str());
-  } else {
-    std::printf("%-10s %s\n", outcome, conversion.output.c_str());
-  }
-  (void)FlushOutput();  // main() reports its failure
-  Note(conversion.damage, conversion.status);
-}
+/// Reports each output as it is done, and all of them at the end.
+class ConversionReport {
+ public:
+  ConversionReport(OnDamage on_damage, bool json) : on_damage_(on_damage), json_(json) {}
 
-void ConversionReport::Note(const std::vector<DamagedRange>& damage, const Status& status) {
-  damage_.insert(damage_.end(), damage.begin(), damage.end());
-  if (!damage.empty()) exit_status_ = std::max<int>(exit_status_, kExitData);
-  if (on_damage_ == OnDamage::kSkip) TellSkipped(damage, status);
-  if (status.ok()) return;
-  // After an interrupt, every output not yet done would say so.
-  if (status.code() == StatusCode::kCancelled && std::exchange(cancelled_, true)) return;
-  exit_status_ =
-      std::max(exit_status_, damage.empty() ? ExitStatusOfConversion(status) : kExitData);
-  TellFailure(status);
-}
-
-void ConversionReport::PrintTotal(double seconds) const {
-  if (json_) {
-    PrintJson({{"written", written_},
-               {"up_to_date", up_to_date_},
-               {"failed", failed_},
-               {"records", records_},
-               {"payload_bytes", payload_bytes_},
-               {"outputs", outputs_},
-               {"damaged", DamageJson(damage_)},
-               {"wall_s", seconds}});
-    return;
+  void Note(const Conversion& conversion) {
+    const char* outcome = OutcomeText(conversion.outcome);
+    const bool written = conversion.outcome == Conversion::Outcome::kWritten;
+    written_ += written ? 1 : 0;
+    up_to_date_ += conversion.outcome == Conversion::Outcome::kUpToDate ? 1 : 0;
+    failed_ += conversion.outcome == Conversion::Outcome::kFailed ? 1 : 0;
+    records_ += written ? conversion.records : 0;
+    payload_bytes_ += written ? conversion.payload_bytes : 0;
+    if (json_) {
+      Json json = {{"output", conversion.output}, {"outcome", outcome}};
+      if (written) json["records"] = conversion.records;
+      if (written) json["payload_bytes"] = conversion.payload_bytes;
+      if (!conversion.status.ok()) json["error"] = conversion.status.ToString();
+      outputs_.push_back(json);
+    } else if (written) {
+      std::printf("%-10s %s: %s records, %s\n", outcome, conversion.output.c_str(),
+                  CountText(conversion.records).c_str(),
+                  BytesText(conversion.payload_bytes).c_str());
+    } else {
+      std::printf("%-10s %s\n", outcome, conversion.output.c_str());
+    }
+    (void)FlushOutput();  // main() reports its failure
+    Note(conversion.damage, conversion.status);
   }
-  std::printf("total      %zu written, %zu up to date, %zu failed; %s records, %s, %s\n", written_,
-              up_to_date_, failed_, CountText(records_).c_str(), BytesText(payload_bytes_).c_str(),
-              RateText(static_cast<double>(payload_bytes_) / seconds).c_str());
-}
+  /// Damage and failures that belong to no single output.
+  void Note(const std::vector<DamagedRange>& damage, const Status& status) {
+    damage_.insert(damage_.end(), damage.begin(), damage.end());
+    if (!damage.empty()) exit_status_ = std::max<int>(exit_status_, kExitData);
+    if (on_damage_ == OnDamage::kSkip) TellSkipped(damage, status);
+    if (status.ok()) return;
+    // After an interrupt, every output not yet done would say so.
+    if (status.code() == StatusCode::kCancelled && std::exchange(cancelled_, true)) return;
+    exit_status_ =
+        std::max(exit_status_, damage.empty() ? ExitStatusOfConversion(status) : kExitData);
+    TellFailure(status);
+  }
+  void PrintTotal(double seconds) const {
+    if (json_) {
+      PrintJson({{"written", written_},
+                 {"up_to_date", up_to_date_},
+                 {"failed", failed_},
+                 {"records", records_},
+                 {"payload_bytes", payload_bytes_},
+                 {"outputs", outputs_},
+                 {"damaged", DamageJson(damage_)},
+                 {"wall_s", seconds}});
+      return;
+    }
+    std::printf("total      %zu written, %zu up to date, %zu failed; %s records, %s, %s\n",
+                written_, up_to_date_, failed_, CountText(records_).c_str(),
+                BytesText(payload_bytes_).c_str(),
+                RateText(static_cast<double>(payload_bytes_) / seconds).c_str());
+  }
+  int exit_status() const { return exit_status_; }
+
+ private:
+  const OnDamage on_damage_;
+  const bool json_;
+  int exit_status_ = 0;
+  bool cancelled_ = false;
+  std::size_t written_ = 0;
+  std::size_t up_to_date_ = 0;
+  std::size_t failed_ = 0;
+  std::uint64_t records_ = 0;
+  std::uint64_t payload_bytes_ = 0;
+  std::vector<DamagedRange> damage_;
+  Json outputs_ = Json::array();
+};
 
 constexpr char kConvertHelp[] =
     "Writes the records of files in another format, byte for byte. Into a folder: a file for each\n"

@@ -19,23 +19,19 @@ class LineOutput {
   /// The text to append to.
   std::string* text() { return &text_; }
   /// Writes it out if it has become long.
-  Status EndLine();
+  Status EndLine() { return text_.size() < kManyBytes ? Status() : Flush(); }
   /// Writes it out in any case, for a reader at the other end of a pipe.
-  Status Flush();
+  Status Flush() {
+    std::fwrite(text_.data(), 1, text_.size(), stdout);
+    text_.clear();
+    Status status = FlushOutput();
+    if (!status.ok()) OutputFailureIsTold();  // by the caller
+    return status;
+  }
 
  private:
   std::string text_;
 };
-
-Status LineOutput::EndLine() { return text_.size() < kManyBytes ? Status() : Flush(); }
-
-Status LineOutput::Flush() {
-  std::fwrite(text_.data(), 1, text_.size(), stdout);
-  text_.clear();
-  Status status = FlushOutput();
-  if (!status.ok()) OutputFailureIsTold();  // by the caller
-  return status;
-}
 
 // Reports on stderr what a run skipped and how it ended; returns the exit status for it.
 int TellEnd(OnDamage on_damage, const Status& status, const std::vector<DamagedRange>& damage) {
