@@ -160,9 +160,7 @@ Status DeviceLane::SeeDone(const Slot& slot, bool* done) const {
   Status status = backend_->Query(slot.copied, done);
   // The sums come to staging memory, whether the slot's lease waits for them or not.
   const bool by_sums = slot.plan.sums_bytes() > 0 && *done;
-  if (status.ok() && by_sums && Does(FeedStep::kSeeSumsBeforeLease)) {
-    status = backend_->Query(slot.ready, done);
-  }
+  if (status.ok() && by_sums) status = backend_->Query(slot.ready, done);
   return status;
 }
 
@@ -237,7 +235,7 @@ bool DeviceLane::TakeBack(std::size_t number) {
 }
 
 bool DeviceLane::RecordReleases(Slot* slot) noexcept {
-  for (std::size_t s = 0; s < slot->streams_used && Does(FeedStep::kRecordRelease); ++s) {
+  for (std::size_t s = 0; s < slot->streams_used; ++s) {
     if (slot->releases[s] != ReleaseMark::kToRecord) continue;
     bool captured = false;
     const Status status =
@@ -259,7 +257,7 @@ bool DeviceLane::RecordReleases(Slot* slot) noexcept {
 std::vector<std::size_t>::const_iterator DeviceLane::FirstFree() const {
   return std::find_if(free_.begin(), free_.end(), [this](std::size_t number) {
     // Its staging memory, and the batch in it, belong to the copy until the copy was seen done.
-    return !slots_[number]->copying || !Does(FeedStep::kSeeCopyBeforeStaging);
+    return !slots_[number]->copying;
   });
 }
 
@@ -439,7 +437,6 @@ Status DeviceLane::Plan(Slot* slot, LeftRows left_rows, bool tight) const {
 }
 
 bool DeviceLane::IsPinned(std::span<const PendingCopy> pending) const {
-  if (!Does(FeedStep::kRegisterSource)) return true;
   return std::all_of(pending.begin(), pending.end(), [this](const PendingCopy& copy) {
     std::size_t done = copy.far != nullptr ? copy.bytes : 0;
     while (done < copy.bytes) {
@@ -457,7 +454,6 @@ Status DeviceLane::Finish(Slot* slot) {
   slot->plan.MakeTensors(slot->memory, place_, &slot->tensors);
   // Order: the ready channel publishes this to the thread that takes the slot.
   slot->generation.fetch_add(1, std::memory_order_relaxed);
-  if (!Does(FeedStep::kSeeCopyBeforeSlab)) slot->item.batch.clear();
   return {};
 }
 
@@ -478,8 +474,7 @@ std::size_t DeviceLane::CapacityFor(const Slot& slot) {
 
 Status DeviceLane::Fit(Slot* slot) {
   const std::size_t needed = slot->plan.slot_bytes();
-  const bool fits = slot->memory != nullptr && needed <= slot->capacity;
-  if (fits || (slot->memory != nullptr && !Does(FeedStep::kCheckFit))) return {};
+  if (slot->memory != nullptr && needed <= slot->capacity) return {};
   const bool too_large = options_.slot_bytes > 0 && needed > options_.slot_bytes;
   if (options_.fixed_slots && (slot->sized || too_large)) {
     return Status(StatusCode::kResourceExhausted,
@@ -532,12 +527,12 @@ Status DeviceLane::Stage(Slot* slot) {
 }
 
 Status DeviceLane::WaitForConsumers(Slot* slot) {
-  for (std::size_t s = 0; s < slot->streams_used && Does(FeedStep::kWaitForReleases); ++s) {
+  for (std::size_t s = 0; s < slot->streams_used; ++s) {
     const Status status = backend_->StreamWait(copy_stream_, slot->released[s]);
     if (!status.ok()) return status;
   }
   slot->streams_used = 0;
-  if (slot->used && slot->ready != slot->copied && Does(FeedStep::kWaitForTransforms)) {
+  if (slot->used && slot->ready != slot->copied) {
     const Status status = backend_->StreamWait(copy_stream_, slot->ready);
     if (!status.ok()) return status;
   }
@@ -548,8 +543,7 @@ Status DeviceLane::WaitForConsumers(Slot* slot) {
 void DeviceLane::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
   copied_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   while (bytes > 0) {
-    HostPins::Part part{bytes, true};
-    if (Does(FeedStep::kRegisterSource)) part = pins_->Pin(from, bytes);
+    const HostPins::Part part = pins_->Pin(from, bytes);
     if (!part.pinned) unpinned_bytes_.fetch_add(part.bytes, std::memory_order_relaxed);
     pieces_.push_back({to, from, part.bytes});
     to += part.bytes;
@@ -597,12 +591,10 @@ Status DeviceLane::Copy() {
   } else if (!pieces_.empty()) {
     status = backend_->CopyBatchToDevice(copy_stream_, pieces_);
   }
-  if (status.ok() && Does(FeedStep::kRecordBehindDirect)) status = TakeDirect();
+  if (status.ok()) status = TakeDirect();
   for (const std::size_t number : group_) {
-    if (!status.ok() || !Does(FeedStep::kRecordCopied)) return status;
-    status = backend_->Record(slots_[number]->copied, copy_stream_);
+    if (status.ok()) status = backend_->Record(slots_[number]->copied, copy_stream_);
   }
-  if (status.ok() && !Does(FeedStep::kRecordBehindDirect)) status = TakeDirect();
   return status;
 }
 
@@ -625,10 +617,7 @@ Status DeviceLane::Transform(Slot* slot) {
   slot->plan.AddKernels(slot->memory, &kernels_);
   slot->ready = kernels_.empty() && !options_.with_mask ? slot->copied : slot->transformed;
   if (slot->ready == slot->copied) return {};
-  Status status;
-  if (Does(FeedStep::kTransformsWaitForCopy)) {
-    status = backend_->StreamWait(transform_stream_, slot->copied);
-  }
+  Status status = backend_->StreamWait(transform_stream_, slot->copied);
   for (const DeviceKernel& kernel : kernels_) {
     if (status.ok()) status = backend_->Launch(transform_stream_, kernel);
   }
@@ -644,7 +633,7 @@ Status DeviceLane::Transform(Slot* slot) {
     }
   }
   if (status.ok()) status = FetchSums(*slot);
-  if (!status.ok() || !Does(FeedStep::kRecordReady)) return status;
+  if (!status.ok()) return status;
   return backend_->Record(slot->ready, transform_stream_);
 }
 
@@ -742,7 +731,6 @@ void DeviceLane::LetGoOfHost(Slot* slot) {
 }
 
 Status DeviceLane::Drain(std::int64_t until_ns) {
-  if (!Does(FeedStep::kDrainBeforeFree)) return {};
   pace_ = {};
   for (const std::size_t number : std::exchange(copies_, {})) {
     Slot& slot = *slots_[number];
@@ -794,12 +782,12 @@ Status DeviceLane::FreeSlotMemory(Slot* slot, std::int64_t until_ns) {
     if (now >= until_ns) return TooLate(device_, "a graph that is captured since a release");
     backend_->Idle(std::min(until_ns, now + kPollNs));
   }
-  if (Does(FeedStep::kSeeReleasesBeforeFree) && MissesReleases(*slot)) {
+  if (MissesReleases(*slot)) {
     return TooLate(device_, "what was enqueued before a lease was released");
   }
   for (DeviceEvent& event : slot->released) {
     if (!event) break;
-    if (Does(FeedStep::kSeeReleasesBeforeFree) && WaitFor(event, until_ns) == Seen::kNotYet) {
+    if (WaitFor(event, until_ns) == Seen::kNotYet) {
       return TooLate(device_, "what was enqueued before a lease was released");
     }
     (void)backend_->DestroyEvent(std::exchange(event, {}));

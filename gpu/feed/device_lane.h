@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -32,31 +31,6 @@ namespace ringfeed {
 
 class Timeline;
 
-/// The waits, records and checks that a feed's safety rests on. A test can leave one out, to see
-/// that its absence is noticed (tests/gpu/feed/left_out_test.cc has a test for each).
-enum class FeedStep : std::uint8_t {
-  kNone,
-  kRegisterSource,         ///< a batch's memory is registered before it is copied
-  kWaitForReleases,        ///< a copy waits for the consumers of the slot's old batch
-  kWaitForTransforms,      ///< … and for the transforms that read it
-  kRecordCopied,           ///< after the copy
-  kTransformsWaitForCopy,  ///< they run on a stream of their own
-  kRecordReady,            ///< after the transforms
-  kOnWaitsForReady,        ///< the consumer's stream waits
-  kHostWaitsForReady,      ///< WaitHost does
-  kRecordRelease,          ///< after the consumer's work
-  kSeeCopyBeforeSlab,      ///< the batch goes back once the host has seen the copy done
-  kSeeCopyBeforeStaging,   ///< staging memory is written again only then
-  kCheckFit,               ///< refuses a batch that is larger than its slot
-  kCheckGeneration,        ///< refuses a lease that is not the slot's any more
-  kCheckOwnLeases,         ///< refuses a thread that waits for itself
-  kCheckPatience,          ///< refuses a wait that only the program itself can end
-  kDrainBeforeFree,        ///< memory is freed and unregistered once no copy uses it
-  kSeeReleasesBeforeFree,  ///< … and once its consumers' work was seen done
-  kRecordBehindDirect,     ///< kernels on the device's own memory come before `copied`
-  kSeeSumsBeforeLease,     ///< a batch is settled by sums that the host has seen done
-};
-
 /// What all lanes of a feed share.
 struct LaneOptions {
   std::size_t slots = 3;
@@ -69,12 +43,7 @@ struct LaneOptions {
   std::string why_left;     ///< the length from which fields stay in the memory they were read into
   bool takes_sums = false;  ///< batches may come unsettled
   std::shared_ptr<Timeline> timeline;
-  std::vector<FeedStep> left_out;  ///< by tests
-  bool poison = false;             ///< fill slots before they are copied to, in tests
-
-  bool Does(FeedStep step) const {
-    return std::find(left_out.begin(), left_out.end(), step) == left_out.end();
-  }
+  bool poison = false;  ///< fill slots before they are copied to: stale bytes are then seen
 };
 
 /// A device's slots and the copies into them.
@@ -342,7 +311,6 @@ class DeviceLane {
   bool may_have_kernels() const {
     return makes_something() || left_rows_ != LeftRows::kEach || sums_on_device_;
   }
-  bool Does(FeedStep step) const { return options_.Does(step); }
   void Note(const char* what, std::uint64_t number, std::int64_t begin_ns) const;
   /// Notes the time that it took on the device, without the time it waited there for the slot.
   void NoteCopy(const Slot& slot);

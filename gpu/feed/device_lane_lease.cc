@@ -52,10 +52,7 @@ Status DeviceLane::UseOn(Slot* slot, DeviceStream stream) {
                   "the batch is on device " + std::to_string(device_) + ", the stream on device " +
                       std::to_string(device) + ": use a stream of the batch's device");
   }
-  if (Does(FeedStep::kOnWaitsForReady)) {
-    const Status status = backend_->StreamWait(stream, slot->ready);
-    if (!status.ok()) return status;
-  }
+  if (Status status = backend_->StreamWait(stream, slot->ready); !status.ok()) return status;
   DeviceEvent& released = slot->released[slot->streams_used];
   if (!released) {
     const Status status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
@@ -68,12 +65,11 @@ Status DeviceLane::UseOn(Slot* slot, DeviceStream stream) {
 
 Status DeviceLane::WaitHost(Slot* slot) {
   bool done = false;
-  while (Does(FeedStep::kHostWaitsForReady)) {
+  while (true) {
     const Status status = backend_->Query(slot->ready, &done);
     if (!status.ok() || done) return status;
     backend_->Idle(backend_->NowNanos() + 50'000);
   }
-  return {};
 }
 
 void DeviceLane::Release(std::size_t number) noexcept {

@@ -43,7 +43,6 @@ LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& dr
   lane.why_left = lane.planner.Reason(options.transfer, options.least_left_bytes);
   lane.takes_sums = WhySumsAreEarly(options).empty();
   lane.timeline = options.timeline;
-  lane.left_out = drive.left_out;
   lane.poison = drive.poison;
   return lane;
 }
@@ -182,7 +181,6 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
 }
 
 void FeedCore::PinAhead(const FeedItem& item) const {
-  if (!Does(FeedStep::kRegisterSource)) return;
   for (const Tensor& tensor : item.batch) pins_->PinAll(tensor.data, tensor.bytes);
   for (const PendingCopy& copy : item.pending) {
     if (copy.far == nullptr) pins_->PinAll(copy.from, copy.bytes);
@@ -322,14 +320,13 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   const std::int64_t patience_ns = options_.patience_ms * 1'000'000;
   const bool hands_on_leases = hands_on_leases_.load(std::memory_order_relaxed);
   const std::int64_t own_ns = hands_on_leases ? patience_ns : std::min(kOwnLeasesNs, patience_ns);
-  if (Does(FeedStep::kCheckOwnLeases) && slots > 0 &&
-      waiting.LeasesOf(std::this_thread::get_id()) == slots &&
+  if (slots > 0 && waiting.LeasesOf(std::this_thread::get_id()) == slots &&
       (!threaded_ || waited_ns >= own_ns)) {
     return Status(StatusCode::kResourceExhausted,
                   "this thread holds " + all() +
                       "; release one, copy what is to be kept, or raise FeedOptions::slots");
   }
-  if (waited_ns < patience_ns || !Does(FeedStep::kCheckPatience)) return {};
+  if (waited_ns < patience_ns) return {};
   const std::string seconds = std::to_string(options_.patience_ms / 1000) + " s";
   if (slots > 0 && waiting.leases() == slots) {
     return Status(StatusCode::kDeadlineExceeded,
@@ -444,9 +441,8 @@ DeviceLease FeedCore::MakeLease(std::size_t lane, std::size_t slot, std::uint64_
 }
 
 bool FeedCore::IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const {
-  return Does(FeedStep::kCheckGeneration) &&
-         (slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||
-          slot.holder.load(std::memory_order_relaxed) == std::thread::id());
+  return slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||
+         slot.holder.load(std::memory_order_relaxed) == std::thread::id();
 }
 
 DeviceLane::Slot& FeedCore::SlotOf(const DeviceLease& lease) const {

@@ -37,7 +37,6 @@ inline DeviceStream NumberedStream(std::int64_t number) {
 
 /// Options beyond FeedOptions, for tests and for code that drives a feed itself.
 struct FeedDriveOptions {
-  std::vector<FeedStep> left_out{};
   bool poison = false;
   /// No threads: Next does their work. Always so with a simulator.
   bool threads = true;
@@ -144,7 +143,6 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
   bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
   std::int64_t Now() const { return options_.backend->NowNanos(); }
-  bool Does(FeedStep step) const { return lane_options_.Does(step); }
   /// Hands the work of the ended threads over to the caller, for backends that check the order.
   void TakeOverFromThreads() const;
   void ActAs(int actor) const {

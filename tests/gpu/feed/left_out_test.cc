@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/gpu/feed/feed_scenario.h"
+#include "tests/gpu/feed/feed_steps.h"
 
 // Each wait, record and check of a feed is left out in turn, and must be missed: a step that
 // nothing notices is one that a later change could lose.
@@ -113,9 +114,8 @@ TEST_P(LeftOutTest, IsMissedUnderEverySchedule) {
   for (const SchedulePolicy policy : {SchedulePolicy::kTimed, SchedulePolicy::kEager,
                                       SchedulePolicy::kLazy, SchedulePolicy::kRandom}) {
     scenario.devices.policy = policy;
-    scenario.test.left_out.clear();
     EXPECT_EQ(RunScenario(scenario).Wrong(scenario), "");
-    scenario.test.left_out = {GetParam().step};
+    const LeaveOut leave_out(GetParam().step);
     ExpectMissed(scenario);
   }
 }
@@ -160,7 +160,7 @@ TEST(DirectReadTest, ABatchWithoutItsReadsCompletionIsMissed) {
 
 /// A feed that is driven by hand.
 struct ByHand {
-  explicit ByHand(FeedDriveOptions test, std::size_t devices = 1) {
+  explicit ByHand(std::size_t devices = 1) {
     EmulatedOptions options;
     options.simulated = true;
     options.devices.resize(devices);
@@ -168,8 +168,8 @@ struct ByHand {
     FeedOptions feed;
     feed.backend = backend;
     for (std::size_t d = 0; d < devices; ++d) feed.devices.push_back(static_cast<int>(d));
-    core = FeedCore::Start(std::make_unique<NumberedSupply>(NumberedSupply::Options{}, backend),
-                           feed, test);
+    core =
+        FeedCore::Start(std::make_unique<NumberedSupply>(NumberedSupply::Options{}, backend), feed);
   }
   std::shared_ptr<EmulatedDevices> backend;
   std::shared_ptr<FeedCore> core;
@@ -177,9 +177,8 @@ struct ByHand {
 
 TEST(LeftOutCheckTest, ALeaseThatIsNotTheSlotsAnyMoreIsRefused) {
   for (const bool left_out : {false, true}) {
-    FeedDriveOptions test;
-    if (left_out) test.left_out = {FeedStep::kCheckGeneration};
-    ByHand feed(test);
+    const LeaveOut leave_out(left_out ? FeedStep::kCheckGeneration : FeedStep::kNone);
+    ByHand feed;
     DeviceLease lease;
     Status status;
     ASSERT_EQ(feed.core->TryNext(&lease, &status), ReadResult::kRecord);
@@ -214,10 +213,9 @@ StatusCode CodeOfWait(FeedCore* core, std::size_t lane, std::chrono::millisecond
 
 TEST(LeftOutCheckTest, AThreadThatHoldsEverySlotIsTold) {
   for (const bool left_out : {false, true}) {
-    FeedDriveOptions test;
     // With patience the wait ends all the same, later.
-    if (left_out) test.left_out = {FeedStep::kCheckOwnLeases};
-    ByHand feed(test);
+    const LeaveOut leave_out(left_out ? FeedStep::kCheckOwnLeases : FeedStep::kNone);
+    ByHand feed;
     std::vector<DeviceLease> leases(3);
     Status status;
     for (DeviceLease& lease : leases) {
@@ -230,9 +228,8 @@ TEST(LeftOutCheckTest, AThreadThatHoldsEverySlotIsTold) {
 
 TEST(LeftOutCheckTest, AWaitForADeviceBehindOneThatNobodyServesEnds) {
   for (const bool left_out : {false, true}) {
-    FeedDriveOptions test;
-    if (left_out) test.left_out = {FeedStep::kCheckPatience};
-    ByHand feed(test, 2);
+    const LeaveOut leave_out(left_out ? FeedStep::kCheckPatience : FeedStep::kNone);
+    ByHand feed(2);
     DeviceLease lease;
     Status status;
     // Device 1 is never asked for: its slots fill, then the reader waits for it.

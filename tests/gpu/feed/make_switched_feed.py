@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Writes the feed's sources with switches that leave one step out (feed_steps.h).
+
+make_switched_feed.py ROOT OUTPUT: the source OUTPUT has the sources below, one after another, and in
+them the changes of each step. A text that is not there once, and once only, is an error: so what a
+switch leaves out is in what ships.
+"""
+
+import pathlib
+import re
+import sys
+
+FEED = "gpu/feed/"
+CORE = FEED + "feed_core.cc"
+LANE = FEED + "device_lane.cc"
+LEASES = FEED + "device_lane_lease.cc"
+SETTLE = FEED + "device_lane_settle.cc"
+#: What a test calls has to be compiled with the switches: what is not here comes from the library.
+SOURCES = [FEED + "device_feed.cc", CORE, LANE, LEASES, SETTLE]
+
+#: step: (source, what is there, what stands in its place), …
+STEPS = {
+    "kRegisterSource": [
+        (CORE, "  for (const Tensor& tensor : item.batch) pins_->", "  if (OUT) return;\n"
+         "  for (const Tensor& tensor : item.batch) pins_->"),
+        (LANE, "part = pins_->Pin(from, bytes);",
+         "part = OUT ? HostPins::Part{bytes, true} : pins_->Pin(from, bytes);"),
+        (LANE, "copy.far != nullptr ? copy.bytes : 0", "OUT || copy.far != nullptr ? copy.bytes : 0")],
+    "kWaitForReleases": [
+        (LANE, "backend_->StreamWait(copy_stream_, slot->released[s])",
+         "OUT ? Status() : backend_->StreamWait(copy_stream_, slot->released[s])")],
+    "kWaitForTransforms": [
+        (LANE, "if (slot->used && slot->ready != slot->copied)",
+         "if (!OUT && slot->used && slot->ready != slot->copied)")],
+    "kRecordCopied": [
+        (LANE, "if (status.ok()) status = backend_->Record(slots_[number]->copied, copy_stream_);",
+         "if (status.ok() && !OUT) status = backend_->Record(slots_[number]->copied, copy_stream_);")],
+    "kTransformsWaitForCopy": [
+        (LANE, "Status status = backend_->StreamWait(transform_stream_, slot->copied);",
+         "Status status = OUT ? Status() : backend_->StreamWait(transform_stream_, slot->copied);")],
+    "kRecordReady": [
+        (LANE, "return backend_->Record(slot->ready, transform_stream_);",
+         "return OUT ? Status() : backend_->Record(slot->ready, transform_stream_);")],
+    "kOnWaitsForReady": [
+        (LEASES, "backend_->StreamWait(stream, slot->ready)",
+         "OUT ? Status() : backend_->StreamWait(stream, slot->ready)")],
+    "kHostWaitsForReady": [
+        (LEASES, "    const Status status = backend_->Query(slot->ready, &done);",
+         "    if (OUT) return {};\n    const Status status = backend_->Query(slot->ready, &done);")],
+    "kRecordRelease": [
+        (LANE, "    if (slot->releases[s] != ReleaseMark::kToRecord) continue;",
+         "    if (OUT || slot->releases[s] != ReleaseMark::kToRecord) continue;")],
+    "kSeeCopyBeforeSlab": [
+        (LANE, "  slot->used = true;", "  slot->used = true;\n  if (OUT) slot->item.batch.clear();")],
+    "kSeeCopyBeforeStaging": [
+        (LANE, "return !slots_[number]->copying;", "return OUT || !slots_[number]->copying;")],
+    "kCheckFit": [
+        (LANE, "if (slot->memory != nullptr && needed <= slot->capacity)",
+         "if (slot->memory != nullptr && (OUT || needed <= slot->capacity))")],
+    "kCheckGeneration": [
+        (CORE, "  return slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||",
+         "  if (OUT) return false;\n"
+         "  return slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||")],
+    "kCheckOwnLeases": [
+        (CORE, "if (slots > 0 && waiting.LeasesOf", "if (!OUT && slots > 0 && waiting.LeasesOf")],
+    "kCheckPatience": [
+        (CORE, "if (waited_ns < patience_ns)", "if (OUT || waited_ns < patience_ns)")],
+    "kDrainBeforeFree": [
+        (LANE, "  pace_ = {};\n", "  if (OUT) return {};\n  pace_ = {};\n")],
+    "kSeeReleasesBeforeFree": [
+        (LANE, "if (MissesReleases(*slot))", "if (!OUT && MissesReleases(*slot))"),
+        (LANE, "    if (WaitFor(event, until_ns) == Seen::kNotYet) {\n"
+         "      return TooLate(device_, \"what was enqueued",
+         "    if (!OUT && WaitFor(event, until_ns) == Seen::kNotYet) {\n"
+         "      return TooLate(device_, \"what was enqueued")],
+    "kRecordBehindDirect": [
+        (LANE, "  if (status.ok()) status = TakeDirect();\n",
+         "  if (status.ok() && !OUT) status = TakeDirect();\n"),
+        (LANE, "  return status;\n}\n\n// Runs on the copy stream",
+         "  if (status.ok() && OUT) status = TakeDirect();\n  return status;\n}\n\n// Runs on the copy stream")],
+}
+
+
+def main():
+    root, output = map(pathlib.Path, sys.argv[1:3])
+    texts = {source: (root / source).read_text(encoding="utf-8") for source in SOURCES}
+    for step, changes in STEPS.items():
+        for source, old, new in changes:
+            if (root / source).read_text(encoding="utf-8").count(old) != 1 or texts[source].count(old) != 1:
+                sys.exit(f"{step}: it is not once in {source}: {old}")
+            texts[source] = texts[source].replace(old, re.sub(r"\bOUT\b", f"LeavesOut(FeedStep::{step})", new))
+    output.write_text('#include "tests/gpu/feed/feed_steps.h"\n' + "".join(texts.values()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
