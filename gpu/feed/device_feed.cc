@@ -173,7 +173,7 @@ DeviceLease& DeviceLease::operator=(DeviceLease&& other) noexcept {
 
 namespace {
 
-DeviceLane::Slot& SlotOf(const DeviceLease& lease) {
+DeviceSlot& SlotOf(const DeviceLease& lease) {
   if (!lease) Refuse("the lease is empty: it was released, or moved");
   return FeedCore::Of(lease)->SlotOf(lease);
 }
@@ -192,32 +192,32 @@ std::uint64_t DeviceLease::rows() const { return SlotOf(*this).item.rows; }
 std::uint64_t DeviceLease::valid_rows() const { return SlotOf(*this).item.valid_rows; }
 
 std::span<const Tensor> DeviceLease::On(DeviceStream stream) {
-  DeviceLane::Slot& slot = SlotOf(*this);
+  DeviceSlot& slot = SlotOf(*this);
   DeviceLane& lane = LaneOf(*this);
-  Status status = lane.UseOn(&slot, stream);
+  Status status = lane.leases().UseOn(&slot, stream);
   // Another thread may release, with a per-thread stream of its own. The legacy stream waits for
   // those of all threads.
   if (status.ok() && stream == NumberedStream(SharedLease::kPerThreadStream)) {
-    status = lane.UseOn(&slot, NumberedStream(SharedLease::kLegacyStream));
+    status = lane.leases().UseOn(&slot, NumberedStream(SharedLease::kLegacyStream));
   }
   if (!status.ok()) throw Error(status);
   return slot.tensors;
 }
 
 std::span<const Tensor> DeviceLease::WaitHost() {
-  DeviceLane::Slot& slot = SlotOf(*this);
-  const Status status = LaneOf(*this).WaitHost(&slot);
+  DeviceSlot& slot = SlotOf(*this);
+  const Status status = LaneOf(*this).leases().WaitHost(slot);
   if (!status.ok()) throw Error(status);
   return slot.tensors;
 }
 
 const std::int64_t* DeviceLease::DeviceOffsets(std::size_t field) const {
-  const DeviceLane::Slot& slot = SlotOf(*this);
+  const DeviceSlot& slot = SlotOf(*this);
   return slot.plan.OffsetsIn(slot.memory, field);
 }
 
 const std::byte* DeviceLease::DeviceMask() const {
-  const DeviceLane::Slot& slot = SlotOf(*this);
+  const DeviceSlot& slot = SlotOf(*this);
   return slot.plan.mask_at() == FieldPlace::kNowhere ? nullptr : slot.memory + slot.plan.mask_at();
 }
 

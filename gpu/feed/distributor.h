@@ -32,6 +32,13 @@ struct FeedItem {
   /// After this item and those before it, all rows up to its origin are with their devices.
   bool completes = true;
   std::shared_ptr<UnsettledBatch> unsettled{};  ///< as SuppliedBatch
+
+  /// Lets go of the batch's memory, and keeps what there is to know of it.
+  void LetGo() {
+    pending = {};
+    batch.clear();
+    unsettled.reset();
+  }
 };
 
 /// Which rows go to which device: a function of their order and of the number of devices. For one

@@ -106,10 +106,7 @@ FeedCore::~FeedCore() {
   StopThreads(Closed());
   const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
   for (const auto& lane : lanes_) {
-    Status status = lane->Drain(until_ns);
-    if (status.ok()) status = lane->Free(until_ns);
-    if (status.ok()) continue;
-    lane->GiveUp();
+    (void)lane->Close(until_ns);
   }
 }
 
@@ -209,7 +206,7 @@ void FeedCore::ReadOn(const std::stop_token& stop) {
     }
     if (result == QueueResult::kOk) continue;
     // That device failed. The others end after the batches they have, because none may be left out.
-    if (!stop.stop_requested()) EndAll(lanes_[lane]->failure());
+    if (!stop.stop_requested()) EndAll(lanes_[lane]->leases().failure());
     return;
   }
 }
@@ -247,7 +244,7 @@ bool FeedCore::PumpSupply(const std::stop_token& stop) {
   pending_.reset();
   if (result != QueueResult::kOk) {
     supply_ended_ = true;
-    EndAll(lanes_[lane]->failure());
+    EndAll(lanes_[lane]->leases().failure());
   }
   return true;
 }
@@ -284,7 +281,7 @@ QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int6
                                   Deadline deadline, const std::stop_token& stop) {
   if (threaded_) {
     const std::chrono::nanoseconds wait(std::min(kLookNs, until_ns - Now()));
-    return lanes_[lane]->TakeUntil(slot, std::min(deadline, DeadlineAfter(wait)));
+    return lanes_[lane]->leases().TakeUntil(slot, std::min(deadline, DeadlineAfter(wait)));
   }
   // An item that waits for a lane makes no time pass.
   const std::int64_t ready_ns = pending_ ? until_ns : supply_->ReadyAt();
@@ -295,7 +292,7 @@ QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int6
       SleepUnthreaded(lane, until_ns, deadline, stop);
     }
   }
-  return lanes_[lane]->TryTake(slot);
+  return lanes_[lane]->leases().TryTake(slot);
 }
 
 void FeedCore::SleepUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline deadline,
@@ -313,14 +310,15 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   const DeviceLane& waiting = *lanes_[lane];
   const auto name = [this](std::size_t l) { return std::to_string(options_.devices[l]); };
   if (hands_on_) return {};
-  const std::size_t slots = waiting.usable_slots();
+  const SlotLeases& leases = waiting.leases();
+  const std::size_t slots = leases.usable_slots();
   const auto all = [&] {
     return "all " + std::to_string(slots) + " batches of device " + name(lane);
   };
   const std::int64_t patience_ns = options_.patience_ms * 1'000'000;
   const bool hands_on_leases = hands_on_leases_.load(std::memory_order_relaxed);
   const std::int64_t own_ns = hands_on_leases ? patience_ns : std::min(kOwnLeasesNs, patience_ns);
-  if (slots > 0 && waiting.LeasesOf(std::this_thread::get_id()) == slots &&
+  if (slots > 0 && leases.HeldBy(std::this_thread::get_id()) == slots &&
       (!threaded_ || waited_ns >= own_ns)) {
     return Status(StatusCode::kResourceExhausted,
                   "this thread holds " + all() +
@@ -328,12 +326,12 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   }
   if (waited_ns < patience_ns) return {};
   const std::string seconds = std::to_string(options_.patience_ms / 1000) + " s";
-  if (slots > 0 && waiting.leases() == slots) {
+  if (slots > 0 && leases.held() == slots) {
     return Status(StatusCode::kDeadlineExceeded,
                   all() + " are leased by other threads since " + seconds + "; release one");
   }
-  if (const std::size_t captured = waiting.captured_slots();
-      captured > 0 && waiting.leases() + captured == slots) {
+  if (const std::size_t captured = leases.captured_slots();
+      captured > 0 && leases.held() + captured == slots) {
     return Status(
         StatusCode::kDeadlineExceeded,
         all() + " are leased, or were released on a stream that a graph is captured from (" +
@@ -346,7 +344,7 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   return Status(StatusCode::kDeadlineExceeded,
                 "device " + name(lane) + " gets nothing because the batches of device " +
                     name(other) + " are not taken since " + seconds + " (" +
-                    std::to_string(lanes_[other]->leases()) + " of its " +
+                    std::to_string(lanes_[other]->leases().held()) + " of its " +
                     std::to_string(options_.slots) +
                     " are leased): serve it, or leave it out of FeedOptions::devices");
 }
@@ -365,29 +363,30 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
                                                        std::to_string(lane));
     return ReadResult::kFailed;
   }
+  SlotLeases& leases = lanes_[lane]->leases();
   std::size_t slot = 0;
   if (!threaded_ && !hands_on_) Pump(stop);
-  QueueResult result = lanes_[lane]->TryTake(&slot);
+  QueueResult result = leases.TryTake(&slot);
   const std::int64_t begin_ns = result == QueueResult::kOk ? 0 : Now();  // of a wait
   // The patience with one wait, even if deadlines cut it into pieces.
-  const std::int64_t before_ns = lanes_[lane]->wait_in_vain_ns();
+  const std::int64_t before_ns = leases.wait_in_vain_ns();
   const std::int64_t patience_ns = begin_ns - before_ns + options_.patience_ms * 1'000'000;
-  lanes_[lane]->set_wait_in_vain(0);
+  leases.set_wait_in_vain(0);
   bool waited = false;
   while (result == QueueResult::kEmpty || result == QueueResult::kTimeout) {
     const std::int64_t waited_ns = Now() - begin_ns;
     *status = stop.stop_requested() ? Closed() : Stuck(lane, before_ns + waited_ns);
     if (!status->ok()) return ReadResult::kFailed;
     if (NativeQueuePolicy::Expired(deadline)) {
-      lanes_[lane]->NoteWait(waited_ns);
-      lanes_[lane]->set_wait_in_vain(before_ns + waited_ns);
+      leases.NoteWait(waited_ns);
+      leases.set_wait_in_vain(before_ns + waited_ns);
       return ReadResult::kTimeout;
     }
     const std::int64_t until_ns = Now() >= patience_ns ? Now() + kLookNs : patience_ns;
     result = WaitForSlot(lane, &slot, until_ns, deadline, stop);
     waited = true;
   }
-  if (waited) lanes_[lane]->NoteWait(Now() - begin_ns);
+  if (waited) leases.NoteWait(Now() - begin_ns);
   if (result == QueueResult::kOk) {
     *lease = Lease(lane, slot);
     if (waited && options_.timeline != nullptr) {
@@ -396,15 +395,15 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
     return ReadResult::kRecord;
   }
   if (result == QueueResult::kClosed) {
-    lanes_[lane]->NoteEndTold();
+    leases.NoteEndTold();
     return ReadResult::kEnd;
   }
-  *status = lanes_[lane]->failure();
+  *status = leases.failure();
   return ReadResult::kFailed;
 }
 
 DeviceLease FeedCore::Lease(std::size_t lane, std::size_t slot) {
-  const DeviceLane::Slot& taken = lanes_[lane]->slot(slot);
+  const DeviceSlot& taken = lanes_[lane]->slot(slot);
   DeviceLease lease = MakeLease(lane, slot, taken.generation.load(std::memory_order_relaxed));
   lease.start_ = handed_out_.starts();
   if (!options_.count_when_told) handed_out_.Note(taken.item, lease.start_);
@@ -440,21 +439,21 @@ DeviceLease FeedCore::MakeLease(std::size_t lane, std::size_t slot, std::uint64_
   return lease;
 }
 
-bool FeedCore::IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const {
+bool FeedCore::IsStale(const DeviceLease& lease, const DeviceSlot& slot) const {
   return slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||
          slot.holder.load(std::memory_order_relaxed) == std::thread::id();
 }
 
-DeviceLane::Slot& FeedCore::SlotOf(const DeviceLease& lease) const {
+DeviceSlot& FeedCore::SlotOf(const DeviceLease& lease) const {
   RefuseInChild();
-  DeviceLane::Slot& slot = lanes_[lease.lane_]->slot(lease.slot_);
+  DeviceSlot& slot = lanes_[lease.lane_]->slot(lease.slot_);
   if (IsStale(lease, slot)) Refuse("the lease was released");
   NoteUser(&slot);
   return slot;
 }
 
 // The thread that takes leases may hand them on, to a loop that holds each for a whole step.
-void FeedCore::NoteUser(DeviceLane::Slot* slot) const {
+void FeedCore::NoteUser(DeviceSlot* slot) const {
   const std::thread::id self = std::this_thread::get_id();
   std::thread::id holder = slot->holder.load(std::memory_order_relaxed);
   if (holder == self || holder == std::thread::id()) return;
@@ -468,7 +467,8 @@ void FeedCore::NoteUser(DeviceLane::Slot* slot) const {
 void FeedCore::Release(const DeviceLease& lease) noexcept {
   if (user_.IsParent()) return;
   DeviceLane& lane = *lanes_[lease.lane_];
-  if (!IsStale(lease, lane.slot(lease.slot_))) lane.Release(lease.slot_);
+  DeviceSlot& slot = lane.slot(lease.slot_);
+  if (!IsStale(lease, slot)) lane.leases().Release(&slot);
 }
 
 void FeedCore::Cancel() {
@@ -491,7 +491,7 @@ std::string FeedCore::Position() const {
 
 // Then batches with no rows here count, too: other ranks may have rows of them.
 bool FeedCore::IsAtEnd() const {
-  const auto has_ended = [](const auto& lane) { return lane->end_is_told(); };
+  const auto has_ended = [](const auto& lane) { return lane->leases().end_is_told(); };
   if (options_.last_step == LastStep::kDrop || !std::ranges::all_of(lanes_, has_ended)) {
     return false;
   }
@@ -568,10 +568,7 @@ Status FeedCore::Close() {
   const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
   Status first;
   for (const auto& lane : lanes_) {
-    Status status = lane->Drain(until_ns);
-    if (status.ok()) status = lane->Free(until_ns);
-    if (status.ok()) continue;
-    lane->GiveUp();
+    const Status status = lane->Close(until_ns);
     if (first.ok()) first = status;
   }
   // The device may still read what was registered for it.
@@ -610,7 +607,7 @@ DeviceFeedStats FeedCore::StatsOf(const DeviceLane& lane) const {
 FeedCounts FeedCore::Counts() const {
   FeedCounts counts;
   for (const auto& lane : lanes_) {
-    counts.devices.push_back({StatsOf(*lane), lane->ahead(), lane->leases()});
+    counts.devices.push_back({StatsOf(*lane), lane->ahead(), lane->leases().held()});
   }
   counts.dropped_rows = distributor_.dropped_rows();
   counts.repeated_rows = distributor_.repeated_rows();

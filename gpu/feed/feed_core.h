@@ -86,7 +86,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
 
   // A lease's calls.
   /// The lease's slot. Throws Error if it is not the lease's any more.
-  DeviceLane::Slot& SlotOf(const DeviceLease& lease) const;
+  DeviceSlot& SlotOf(const DeviceLease& lease) const;
   DeviceLane& LaneOf(const DeviceLease& lease) const { return *lanes_[lease.lane_]; }
   /// The lease's item counts for Position, if Position is asked for.
   void Count(const DeviceLease& lease, const FeedItem& item);
@@ -134,14 +134,14 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// Drops the batches read ahead, before a new start.
   void LetGoOfSupplied();
   /// The calling thread uses the lease of that slot.
-  void NoteUser(DeviceLane::Slot* slot) const;
+  void NoteUser(DeviceSlot* slot) const;
   /// Whether every lane has told the end of the data, and all before it counts.
   bool IsAtEnd() const;
   /// Stops, lets the supply go to another place, and starts there. Under close_mutex_.
   void StartAgain(const std::function<void()>& move_supply);
   /// Why only the program itself can end the wait for that lane, which has lasted so long; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
-  bool IsStale(const DeviceLease& lease, const DeviceLane::Slot& slot) const;
+  bool IsStale(const DeviceLease& lease, const DeviceSlot& slot) const;
   std::int64_t Now() const { return options_.backend->NowNanos(); }
   /// Hands the work of the ended threads over to the caller, for backends that check the order.
   void TakeOverFromThreads() const;

@@ -355,14 +355,12 @@ TEST_F(CudaRunning, AReleaseLooksOnceAtItsStream) {
   ASSERT_EQ(lane.TryGive(std::move(item)), QueueResult::kOk);
   lane.Feed();
   std::size_t slot = 0;
-  ASSERT_EQ(lane.TryTake(&slot), QueueResult::kOk);
-  ASSERT_TRUE(lane.UseOn(&lane.slot(slot), NewStream()).ok());
+  ASSERT_EQ(lane.leases().TryTake(&slot), QueueResult::kOk);
+  ASSERT_TRUE(lane.leases().UseOn(&lane.slot(slot), NewStream()).ok());
   const int before = fake_cudart::Calls("cudaStreamIsCapturing");
-  lane.Release(slot);
+  lane.leases().Release(&lane.slot(slot));
   EXPECT_EQ(fake_cudart::Calls("cudaStreamIsCapturing"), before + 1);
-  const std::int64_t until_ns = cuda_.NowNanos() + 1'000'000'000;
-  EXPECT_TRUE(lane.Drain(until_ns).ok());
-  EXPECT_TRUE(lane.Free(until_ns).ok());
+  EXPECT_TRUE(lane.Close(cuda_.NowNanos() + 1'000'000'000).ok());
 }
 
 }  // namespace

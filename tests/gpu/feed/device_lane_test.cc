@@ -44,18 +44,18 @@ TEST(DeviceLaneTest, WhatWasGivenIsOnItsWayUntilItIsTaken) {
     while (result == QueueResult::kEmpty) {  // until earlier copies let go of a slot
       lane.Feed();
       EXPECT_TRUE(lane.HasOnItsWay());  // in a slot, or about to be
-      result = lane.TryTake(&slot);
+      result = lane.leases().TryTake(&slot);
     }
     ASSERT_EQ(result, QueueResult::kOk);
     EXPECT_FALSE(lane.HasOnItsWay());
-    lane.Release(slot);
+    lane.leases().Release(&lane.slot(slot));
   }
   ASSERT_EQ(lane.TryGive(Item(5)), QueueResult::kOk);
   lane.Kill({});
-  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
+  lane.AwaitCopies(devices->NowNanos() + kLongNs);
   lane.Reset();  // drops it
   EXPECT_FALSE(lane.HasOnItsWay());
-  EXPECT_TRUE(lane.Free(devices->NowNanos() + kLongNs).ok());
+  EXPECT_TRUE(lane.Close(devices->NowNanos() + kLongNs).ok());
 }
 
 /// Holds a thread up between the two steps of a release, where it asks to.
@@ -87,7 +87,7 @@ TEST(DeviceLaneTest, ASlotThatComesBackBesideAResetIsFilledOnce) {
     QueueResult result = QueueResult::kEmpty;
     for (int i = 0; i < 1000 && result == QueueResult::kEmpty; ++i) {
       lane.Feed();
-      result = lane.TryTake(slot);
+      result = lane.leases().TryTake(slot);
       devices->Idle(devices->NowNanos() + 100'000);
     }
     return result;
@@ -97,11 +97,11 @@ TEST(DeviceLaneTest, ASlotThatComesBackBesideAResetIsFilledOnce) {
   ASSERT_EQ(take(&first), QueueResult::kOk);
   std::jthread releasing([&] {
     SlowRelease::waits = true;
-    lane.Release(first);
+    lane.leases().Release(&lane.slot(first));
   });
   slow->began.wait(false);
   lane.Kill({});
-  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
+  lane.AwaitCopies(devices->NowNanos() + kLongNs);
   lane.Reset();
   slow->goes_on.store(true);
   slow->goes_on.notify_all();
@@ -118,11 +118,10 @@ TEST(DeviceLaneTest, ASlotThatComesBackBesideAResetIsFilledOnce) {
   ASSERT_EQ(lane.TryGive(Item(2)), QueueResult::kOk);
   std::size_t third = 0;
   EXPECT_EQ(take(&third), QueueResult::kEmpty) << "there are two slots, and both are leased";
-  lane.Release(first);
-  lane.Release(second);
+  lane.leases().Release(&lane.slot(first));
+  lane.leases().Release(&lane.slot(second));
   lane.Kill({});
-  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
-  EXPECT_TRUE(lane.Free(devices->NowNanos() + kLongNs).ok());
+  EXPECT_TRUE(lane.Close(devices->NowNanos() + kLongNs).ok());
 }
 
 class DeviceLaneGroupTest : public testing::Test {
@@ -130,15 +129,14 @@ class DeviceLaneGroupTest : public testing::Test {
   void SetUp() override { ASSERT_TRUE(lane_.Open().ok()); }
   void TearDown() override {
     lane_.Kill({});
-    ASSERT_TRUE(lane_.Drain(devices_->NowNanos() + kLongNs).ok());
-    EXPECT_TRUE(lane_.Free(devices_->NowNanos() + kLongNs).ok());
+    EXPECT_TRUE(lane_.Close(devices_->NowNanos() + kLongNs).ok());
   }
   /// The next slot that is ready holds that number.
   void ExpectTaken(std::int64_t number) {
     std::size_t taken = 0;
-    ASSERT_EQ(lane_.TryTake(&taken), QueueResult::kOk);
-    DeviceLane::Slot& slot = lane_.slot(taken);
-    ASSERT_TRUE(lane_.WaitHost(&slot).ok());
+    ASSERT_EQ(lane_.leases().TryTake(&taken), QueueResult::kOk);
+    DeviceSlot& slot = lane_.slot(taken);
+    ASSERT_TRUE(lane_.leases().WaitHost(slot).ok());
     std::int64_t seen = -1;
     ASSERT_TRUE(devices_->BindThread(0).ok());
     DeviceStream stream;
@@ -150,7 +148,7 @@ class DeviceLaneGroupTest : public testing::Test {
     ASSERT_TRUE(devices_->SyncStream(stream).ok());
     ASSERT_TRUE(devices_->DestroyStream(stream).ok());
     EXPECT_EQ(seen, number);
-    lane_.Release(taken);
+    lane_.leases().Release(&lane_.slot(taken));
   }
 
   static LaneOptions OfFixedSlots() {
@@ -183,8 +181,8 @@ TEST_F(DeviceLaneGroupTest, WhatFailsComesAfterTheBatchesBeforeIt) {
   lane_.Feed();
   ExpectTaken(7);
   std::size_t slot = 0;
-  EXPECT_EQ(lane_.TryTake(&slot), QueueResult::kFailed);
-  EXPECT_EQ(lane_.failure().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(lane_.leases().TryTake(&slot), QueueResult::kFailed);
+  EXPECT_EQ(lane_.leases().failure().code(), StatusCode::kResourceExhausted);
 }
 
 TEST_F(DeviceLaneGroupTest, TheEndComesAfterTheBatchesBeforeIt) {
@@ -193,7 +191,7 @@ TEST_F(DeviceLaneGroupTest, TheEndComesAfterTheBatchesBeforeIt) {
   lane_.Feed();
   ExpectTaken(7);
   std::size_t slot = 0;
-  EXPECT_EQ(lane_.TryTake(&slot), QueueResult::kClosed);
+  EXPECT_EQ(lane_.leases().TryTake(&slot), QueueResult::kClosed);
 }
 
 TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
@@ -213,7 +211,7 @@ TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
     QueueResult result = QueueResult::kEmpty;
     for (int look = 0; look < 1000 && result == QueueResult::kEmpty; ++look) {
       lane.Feed();
-      result = lane.TryTake(&slot);
+      result = lane.leases().TryTake(&slot);
       if (result == QueueResult::kEmpty) devices->Idle(devices->NowNanos() + kLongNs / 1000);
     }
     ASSERT_EQ(result, number < kSlots ? QueueResult::kFailed : QueueResult::kOk) << number;
@@ -221,10 +219,9 @@ TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
     lane.Kill({});
     lane.Reset();
   }
-  lane.Release(slot);
+  lane.leases().Release(&lane.slot(slot));
   lane.Kill({});
-  ASSERT_TRUE(lane.Drain(devices->NowNanos() + kLongNs).ok());
-  EXPECT_TRUE(lane.Free(devices->NowNanos() + kLongNs).ok());
+  EXPECT_TRUE(lane.Close(devices->NowNanos() + kLongNs).ok());
   EXPECT_TRUE(devices->Leaks().none());
   EXPECT_TRUE(devices->offences().empty());
 }
@@ -242,8 +239,7 @@ class DeviceLaneSleepTest : public testing::Test {
   void SetUp() override { ASSERT_TRUE(lane_.Open().ok()); }
   void TearDown() override {
     lane_.Kill({});
-    ASSERT_TRUE(lane_.Drain(devices_->NowNanos() + kLongNs).ok());
-    EXPECT_TRUE(lane_.Free(devices_->NowNanos() + kLongNs).ok());
+    EXPECT_TRUE(lane_.Close(devices_->NowNanos() + kLongNs).ok());
   }
 
   static EmulatedOptions Simulated() {
@@ -280,7 +276,7 @@ class DeviceLaneSleepTest : public testing::Test {
   }
   std::size_t Take() {
     std::size_t slot = 0;
-    EXPECT_EQ(lane_.TryTake(&slot), QueueResult::kOk);
+    EXPECT_EQ(lane_.leases().TryTake(&slot), QueueResult::kOk);
     return slot;
   }
 
@@ -311,7 +307,7 @@ TEST_F(DeviceLaneSleepTest, ASlotThatComesBackDuringACopyIsNotSleptOver) {
   FeedAll();
   ASSERT_TRUE(lane_.copying());
   EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
-  lane_.Release(Take());
+  lane_.leases().Release(&lane_.slot(Take()));
   EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
@@ -329,7 +325,8 @@ TEST_F(DeviceLaneSleepTest, WhatTheLaneCouldNotActOnWakesItNot) {
   FeedAll();
   LookUntilCopied();
   const std::size_t first = Take();
-  EXPECT_EQ(sleep_during([&] { lane_.Release(first); }), SleepEnd::kTime) << "there is no batch";
+  EXPECT_EQ(sleep_during([&] { lane_.leases().Release(&lane_.slot(first)); }), SleepEnd::kTime)
+      << "there is no batch";
   for (std::uint64_t number = 1; number <= kSlots; ++number) {
     ASSERT_EQ(lane_.TryGive(Large(number)), QueueResult::kOk);
     FeedAll();
@@ -338,7 +335,7 @@ TEST_F(DeviceLaneSleepTest, WhatTheLaneCouldNotActOnWakesItNot) {
   const SleepEnd end =
       sleep_during([&] { EXPECT_EQ(lane_.TryGive(Large(kSlots + 1)), QueueResult::kOk); });
   EXPECT_EQ(end, SleepEnd::kTime) << "there is no slot";
-  EXPECT_NE(sleep_during([&] { lane_.Release(Take()); }), SleepEnd::kTime);
+  EXPECT_NE(sleep_during([&] { lane_.leases().Release(&lane_.slot(Take())); }), SleepEnd::kTime);
 }
 
 TEST_F(DeviceLaneSleepTest, AStopIsNotSleptOverWhateverTheLaneIsAt) {
@@ -358,19 +355,19 @@ TEST_F(DeviceLaneSleepTest, WithoutAFreeSlotNeitherBatchesNorTheEndAreWork) {
   LookUntilCopied();
   ASSERT_EQ(lane_.TryGive(Large(kSlots)), QueueResult::kOk);
   EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
-  lane_.Release(Take());
+  lane_.leases().Release(&lane_.slot(Take()));
   FeedAll();
   LookUntilCopied();
   lane_.End({});
   FeedAll();
   EXPECT_EQ(WouldSleep(), SleepEnd::kTime);
-  lane_.Release(Take());
+  lane_.leases().Release(&lane_.slot(Take()));
   EXPECT_EQ(WouldSleep(), SleepEnd::kHadWork);
 }
 
 TEST_F(DeviceLaneSleepTest, ABatchThatWaitsForAnotherOneIsSleptOver) {
   FeedItem huge = Item(0);
-  huge.batch = {MakeTensor(std::vector<std::byte>(DeviceLane::kGroupBytes))};
+  huge.batch = {MakeTensor(std::vector<std::byte>(SlotCopies::kGroupBytes))};
   ASSERT_EQ(lane_.TryGive(std::move(huge)), QueueResult::kOk);
   ASSERT_EQ(lane_.TryGive(Item(1)), QueueResult::kOk);
   FeedAll();
@@ -391,7 +388,7 @@ TEST_F(DeviceLaneSleepTest, ACopyOfAKnownRateIsLookedAtAFewTimes) {
     const std::uint64_t queries = devices_->CallsOf(DeviceCall::kQuery);
     EXPECT_GT(LookUntilCopied(), 0);
     const std::uint64_t looked = devices_->CallsOf(DeviceCall::kQuery) - queries;
-    lane_.Release(Take());
+    lane_.leases().Release(&lane_.slot(Take()));
     return looked;
   };
   (void)copy(0);
@@ -414,11 +411,10 @@ class DeviceLaneWakeTest : public testing::Test {
     feeding_.request_stop();
     lane_.Kill({});
     feeding_.join();
-    ASSERT_TRUE(lane_.Drain(devices_->NowNanos() + kLongNs).ok());
-    EXPECT_TRUE(lane_.Free(devices_->NowNanos() + kLongNs).ok());
+    EXPECT_TRUE(lane_.Close(devices_->NowNanos() + kLongNs).ok());
   }
   /// kOk, kClosed or kFailed, however long it takes.
-  QueueResult Take(std::size_t* slot) { return lane_.TakeUntil(slot, kNoDeadline); }
+  QueueResult Take(std::size_t* slot) { return lane_.leases().TakeUntil(slot, kNoDeadline); }
 
   const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(1);
   DeviceLane lane_{devices_, 0, 0, {}, std::make_shared<HostPins>(devices_, CpuList{})};
@@ -430,8 +426,8 @@ TEST_F(DeviceLaneWakeTest, BatchesReleasesAndTheEndWakeIt) {
   for (std::uint64_t number = 0; number < 200; ++number) {
     ASSERT_EQ(lane_.Give(Item(number), {}), QueueResult::kOk);
     ASSERT_EQ(Take(&slot), QueueResult::kOk);
-    ASSERT_TRUE(lane_.WaitHost(&lane_.slot(slot)).ok());
-    lane_.Release(slot);
+    ASSERT_TRUE(lane_.leases().WaitHost(lane_.slot(slot)).ok());
+    lane_.leases().Release(&lane_.slot(slot));
   }
   lane_.End({});
   EXPECT_EQ(Take(&slot), QueueResult::kClosed);
@@ -442,15 +438,15 @@ TEST_F(DeviceLaneWakeTest, AReleaseAloneWakesIt) {
   for (std::uint64_t number = 0; number < 3; ++number) {
     ASSERT_EQ(lane_.Give(Item(number), {}), QueueResult::kOk);
     ASSERT_EQ(Take(&held[number]), QueueResult::kOk);
-    ASSERT_TRUE(lane_.WaitHost(&lane_.slot(held[number])).ok());
+    ASSERT_TRUE(lane_.leases().WaitHost(lane_.slot(held[number])).ok());
   }
   for (std::uint64_t number = 3; number < 200; ++number) {
     ASSERT_EQ(lane_.Give(Item(number), {}), QueueResult::kOk);
-    lane_.Release(held[number % 3]);
+    lane_.leases().Release(&lane_.slot(held[number % 3]));
     ASSERT_EQ(Take(&held[number % 3]), QueueResult::kOk);
-    ASSERT_TRUE(lane_.WaitHost(&lane_.slot(held[number % 3])).ok());
+    ASSERT_TRUE(lane_.leases().WaitHost(lane_.slot(held[number % 3])).ok());
   }
-  for (const std::size_t slot : held) lane_.Release(slot);
+  for (const std::size_t slot : held) lane_.leases().Release(&lane_.slot(slot));
 }
 
 }  // namespace

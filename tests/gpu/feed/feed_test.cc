@@ -243,7 +243,7 @@ TEST(FeedTest, ALeaseIsUsedOnManyStreamsButNotOnAnyNumber) {
     feed.devices = {0};
     const auto core =
         FeedCore::Start(std::make_unique<NumberedSupply>(NumberedSupply::Options{}, backend), feed);
-    std::vector<DeviceStream> streams(DeviceLane::kMostStreams + 1);
+    std::vector<DeviceStream> streams(DeviceSlot::kMostStreams + 1);
     for (DeviceStream& stream : streams) {
       ASSERT_TRUE(backend->CreateStream(0, StreamPriority::kNormal, &stream).ok());
     }
@@ -251,7 +251,7 @@ TEST(FeedTest, ALeaseIsUsedOnManyStreamsButNotOnAnyNumber) {
     Status status;
     for (int batch = 0; batch < 8; ++batch) {
       ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord);
-      for (std::size_t s = 0; s < DeviceLane::kMostStreams; ++s) {
+      for (std::size_t s = 0; s < DeviceSlot::kMostStreams; ++s) {
         const auto tensors = lease.On(streams[s]);
         const MemoryAccess read{tensors[0].data, tensors[0].bytes, false};
         ASSERT_TRUE(backend->LaunchHost(streams[s], [] {}, {&read, 1}).ok());

@@ -13,70 +13,68 @@ import sys
 FEED = "gpu/feed/"
 CORE = FEED + "feed_core.cc"
 LANE = FEED + "device_lane.cc"
-LEASES = FEED + "device_lane_lease.cc"
-SETTLE = FEED + "device_lane_settle.cc"
+COPIES = FEED + "slot_copies.cc"
+LEASES = FEED + "slot_leases.cc"
+MEMORY = FEED + "slot_memory.cc"
 #: What a test calls has to be compiled with the switches: what is not here comes from the library.
-SOURCES = [FEED + "device_feed.cc", CORE, LANE, LEASES, SETTLE]
+SOURCES = [FEED + "device_feed.cc", CORE, LANE, COPIES, LEASES, MEMORY]
 
 #: step: (source, what is there, what stands in its place), …
 STEPS = {
     "kRegisterSource": [
         (CORE, "  for (const Tensor& tensor : item.batch) pins_->", "  if (OUT) return;\n"
          "  for (const Tensor& tensor : item.batch) pins_->"),
-        (LANE, "part = pins_->Pin(from, bytes);",
+        (COPIES, "part = pins_->Pin(from, bytes);",
          "part = OUT ? HostPins::Part{bytes, true} : pins_->Pin(from, bytes);"),
-        (LANE, "copy.far != nullptr ? copy.bytes : 0", "OUT || copy.far != nullptr ? copy.bytes : 0")],
+        (COPIES, "copy.far != nullptr ? copy.bytes : 0", "OUT || copy.far != nullptr ? copy.bytes : 0")],
     "kWaitForReleases": [
-        (LANE, "backend_->StreamWait(copy_stream_, slot->released[s])",
+        (COPIES, "backend_->StreamWait(copy_stream_, slot->released[s])",
          "OUT ? Status() : backend_->StreamWait(copy_stream_, slot->released[s])")],
     "kWaitForTransforms": [
-        (LANE, "if (slot->used && slot->ready != slot->copied)",
+        (COPIES, "if (slot->used && slot->ready != slot->copied)",
          "if (!OUT && slot->used && slot->ready != slot->copied)")],
     "kRecordCopied": [
-        (LANE, "if (status.ok()) status = backend_->Record(slots_[number]->copied, copy_stream_);",
-         "if (status.ok() && !OUT) status = backend_->Record(slots_[number]->copied, copy_stream_);")],
+        (COPIES, "if (status.ok()) status = backend_->Record(slot->copied, copy_stream_);",
+         "if (status.ok() && !OUT) status = backend_->Record(slot->copied, copy_stream_);")],
     "kTransformsWaitForCopy": [
-        (LANE, "Status status = backend_->StreamWait(transform_stream_, slot->copied);",
+        (COPIES, "Status status = backend_->StreamWait(transform_stream_, slot->copied);",
          "Status status = OUT ? Status() : backend_->StreamWait(transform_stream_, slot->copied);")],
     "kRecordReady": [
-        (LANE, "return backend_->Record(slot->ready, transform_stream_);",
+        (COPIES, "return backend_->Record(slot->ready, transform_stream_);",
          "return OUT ? Status() : backend_->Record(slot->ready, transform_stream_);")],
     "kOnWaitsForReady": [
         (LEASES, "backend_->StreamWait(stream, slot->ready)",
          "OUT ? Status() : backend_->StreamWait(stream, slot->ready)")],
     "kHostWaitsForReady": [
-        (LEASES, "    const Status status = backend_->Query(slot->ready, &done);",
-         "    if (OUT) return {};\n    const Status status = backend_->Query(slot->ready, &done);")],
+        (LEASES, "    const Status status = backend_->Query(slot.ready, &done);",
+         "    if (OUT) return {};\n    const Status status = backend_->Query(slot.ready, &done);")],
     "kRecordRelease": [
-        (LANE, "    if (slot->releases[s] != ReleaseMark::kToRecord) continue;",
+        (LEASES, "    if (slot->releases[s] != ReleaseMark::kToRecord) continue;",
          "    if (OUT || slot->releases[s] != ReleaseMark::kToRecord) continue;")],
     "kSeeCopyBeforeSlab": [
-        (LANE, "  slot->used = true;", "  slot->used = true;\n  if (OUT) slot->item.batch.clear();")],
+        (COPIES, "  slot->used = true;", "  slot->used = true;\n  if (OUT) slot->item.batch.clear();")],
     "kSeeCopyBeforeStaging": [
-        (LANE, "return !slots_[number]->copying;", "return OUT || !slots_[number]->copying;")],
+        (LANE, "return !slot->copying;", "return OUT || !slot->copying;")],
     "kCheckFit": [
-        (LANE, "if (slot->memory != nullptr && needed <= slot->capacity)",
+        (MEMORY, "if (slot->memory != nullptr && needed <= slot->capacity)",
          "if (slot->memory != nullptr && (OUT || needed <= slot->capacity))")],
     "kCheckGeneration": [
         (CORE, "  return slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||",
          "  if (OUT) return false;\n"
          "  return slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||")],
     "kCheckOwnLeases": [
-        (CORE, "if (slots > 0 && waiting.LeasesOf", "if (!OUT && slots > 0 && waiting.LeasesOf")],
+        (CORE, "if (slots > 0 && leases.HeldBy", "if (!OUT && slots > 0 && leases.HeldBy")],
     "kCheckPatience": [
         (CORE, "if (waited_ns < patience_ns)", "if (OUT || waited_ns < patience_ns)")],
     "kDrainBeforeFree": [
-        (LANE, "  pace_ = {};\n", "  if (OUT) return {};\n  pace_ = {};\n")],
+        (COPIES, "  RecordHalfFilled();\n  AwaitAll(until_ns);", "  if (OUT) return {};\n  AwaitAll(until_ns);")],
     "kSeeReleasesBeforeFree": [
-        (LANE, "if (MissesReleases(*slot))", "if (!OUT && MissesReleases(*slot))"),
-        (LANE, "    if (WaitFor(event, until_ns) == Seen::kNotYet) {\n"
-         "      return TooLate(device_, \"what was enqueued",
-         "    if (!OUT && WaitFor(event, until_ns) == Seen::kNotYet) {\n"
-         "      return TooLate(device_, \"what was enqueued")],
+        (LEASES, "if (MissesReleases(*slot))", "if (!OUT && MissesReleases(*slot))"),
+        (LEASES, "if (!AwaitEvent(", "if (!OUT && !AwaitEvent(")],
     "kRecordBehindDirect": [
-        (LANE, "  if (status.ok()) status = TakeDirect();\n",
+        (COPIES, "  if (status.ok()) status = TakeDirect();\n",
          "  if (status.ok() && !OUT) status = TakeDirect();\n"),
-        (LANE, "  return status;\n}\n\n// Runs on the copy stream",
+        (COPIES, "  return status;\n}\n\n// Runs on the copy stream",
          "  if (status.ok() && OUT) status = TakeDirect();\n  return status;\n}\n\n// Runs on the copy stream")],
 }
 

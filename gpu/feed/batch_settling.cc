@@ -1,0 +1,68 @@
+#include "gpu/feed/batch_settling.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "gpu/feed/taken_sums.h"
+#include "ringfeed/data_balance.h"
+
+namespace ringfeed {
+
+bool BatchSettling::any_waits() const {
+  return std::any_of(slots_.begin(), slots_.end(),
+                     [](const DeviceSlot& slot) { return slot.waits; });
+}
+
+bool BatchSettling::MustWait(DeviceSlot* slot) {
+  FeedItem& item = slot->item;
+  if (item.unsettled == nullptr) return false;
+  slot->waits = any_waits() || !item.unsettled->sums().empty();
+  if (slot->waits) return true;
+  item.origin = item.unsettled->Settle({}).origin;
+  item.unsettled.reset();
+  item.number = settled_++;
+  return false;
+}
+
+std::vector<std::uint32_t> BatchSettling::BadSums(const DeviceSlot& slot) {
+  const std::span<const PendingSum> sums = slot.item.unsettled->sums();
+  const CopyPlan& plan = slot.plan;
+  if (plan.taken_sums().empty()) return MismatchesByCpu(sums);
+  const std::byte* const taken = slot.staging.data + plan.sums_staging_at();
+  backend_->NoteHostRead(taken, plan.sums_bytes(), "sums");
+  for (const PendingSum& sum : sums) {
+    summed_bytes_.fetch_add(sum.bytes, std::memory_order_relaxed);
+  }
+  return MismatchesOf(sums, plan.taken_sums(), taken);
+}
+
+BatchSettling::Settled BatchSettling::Settle(DeviceSlot* slot) {
+  FeedItem& item = slot->item;
+  SettledBatch settled = item.unsettled->Settle(BadSums(*slot));
+  item.unsettled.reset();
+  if (settled.kind == SettledBatch::Kind::kNothing) {
+    nothing_.fetch_add(1, std::memory_order_relaxed);
+    return {settled.kind, settled.failure};
+  }
+  item.origin = std::move(settled.origin);
+  item.number = settled_++;
+  if (settled.kind == SettledBatch::Kind::kOther) {
+    item.pending = {};
+    item.batch = std::move(settled.tensors);
+    item.rows = item.batch.empty() ? 0 : static_cast<std::uint64_t>(RowsOf(item.batch.front()));
+    item.valid_rows = item.rows;
+  }
+  return {settled.kind, settled.failure};
+}
+
+void BatchSettling::Reset() {
+  for (DeviceSlot& slot : slots_) {
+    slot.waits = false;
+    slot.item.unsettled.reset();
+  }
+  settled_ = 0;
+  nothing_.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,421 @@
+#include "gpu/feed/slot_copies.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "gpu/feed/await_event.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::byte kPoison{0xEE};
+
+// Fixed slots have no room for the gaps between rows.
+LeftRows LeftRowsOf(const LaneOptions& options) {
+  if (options.fixed_slots) return LeftRows::kEach;
+  if (options.transfer == TransferPlan::kAuto) return LeftRows::kByCost;
+  const bool together =
+      options.transfer == TransferPlan::kSlabs || options.transfer == TransferPlan::kDirect;
+  return together ? LeftRows::kTogether : LeftRows::kEach;
+}
+
+}  // namespace
+
+SlotCopies::SlotCopies(std::shared_ptr<DeviceBackend> backend, int device,
+                       const LaneOptions& options, std::span<DeviceSlot> slots,
+                       std::shared_ptr<HostPins> pins, LaneTimeline* timeline)
+    : backend_(std::move(backend)),
+      device_(device),
+      options_(options),
+      slots_(slots),
+      pins_(std::move(pins)),
+      timeline_(timeline),
+      memory_(backend_, device, options),
+      left_rows_(LeftRowsOf(options)),
+      sums_on_device_(options.takes_sums) {}
+
+Status SlotCopies::Open() {
+  Status status = backend_->CreateStream(device_, StreamPriority::kHigh, &copy_stream_);
+  if (status.ok() && may_have_kernels()) {
+    status = backend_->CreateStream(device_, StreamPriority::kHigh, &transform_stream_);
+  }
+  if (status.ok()) status = timeline_->Open(device_, copy_stream_);
+  for (DeviceSlot& slot : slots_) {
+    if (status.ok()) status = MakeEvents(&slot);
+  }
+  if (!status.ok() || !may_have_kernels()) return status;
+  status = backend_->LoadKernels(device_);
+  if (status.ok() || makes_something()) return status;
+  left_rows_ = LeftRows::kEach;  // copies rows without kernels
+  sums_on_device_ = false;
+  return {};
+}
+
+Status SlotCopies::MakeEvents(DeviceSlot* slot) {
+  const EventKind kind = timeline_->is_on() ? EventKind::kTimed : EventKind::kPlain;
+  Status status = backend_->CreateEvent(device_, kind, &slot->copied);
+  if (status.ok() && timeline_->is_on()) {
+    status = backend_->CreateEvent(device_, kind, &slot->copy_begins);
+  }
+  slot->ready = slot->copied;
+  if (status.ok() && may_have_kernels()) {
+    status = backend_->CreateEvent(device_, EventKind::kPlain, &slot->transformed);
+  }
+  // Most leases are used on one stream, so its event is made before the loop begins.
+  if (!status.ok()) return status;
+  return backend_->CreateEvent(device_, EventKind::kPlain, &slot->released[0]);
+}
+
+bool SlotCopies::MayWaitForMore(std::size_t ready) const {
+  // A timeline needs the times of each batch's own copy.
+  if (timeline_->is_on() || ready >= Distributor::kWaitingBatches ||
+      ready * last_copy_bytes_ >= kGroupBytes) {
+    return false;
+  }
+  std::size_t in_flight_bytes = 0;
+  for (const DeviceSlot& slot : slots_) {
+    if (slot.copying) in_flight_bytes += slot.plan.copied_bytes();
+  }
+  return in_flight_bytes >= kGroupBytes;
+}
+
+bool SlotCopies::GroupIsFull() const {
+  if (timeline_->is_on()) return !group_.empty();
+  std::size_t bytes = 0;
+  for (const DeviceSlot* const slot : group_) bytes += slot->plan.copied_bytes();
+  return bytes >= kGroupBytes;
+}
+
+Status SlotCopies::Prepare(DeviceSlot* slot, FeedItem&& item) {
+  slot->item = std::move(item);
+  Status status;
+  if (!IsPinned(slot->item.pending)) status = MakeCopies(std::exchange(slot->item.pending, {}));
+  if (status.ok()) status = Place(slot);
+  if (status.ok()) status = WaitForConsumers(slot);
+  if (status.ok()) AddToGroup(slot);
+  return status;
+}
+
+bool SlotCopies::IsPinned(std::span<const PendingCopy> pending) const {
+  return std::all_of(pending.begin(), pending.end(), [this](const PendingCopy& copy) {
+    std::size_t done = copy.far != nullptr ? copy.bytes : 0;
+    while (done < copy.bytes) {
+      const HostPins::Part part = pins_->Pin(copy.from + done, copy.bytes - done);
+      if (!part.pinned) return false;
+      done += part.bytes;
+    }
+    return true;
+  });
+}
+
+Status SlotCopies::Plan(DeviceSlot* slot, LeftRows left_rows, bool tight) {
+  const FeedItem& item = slot->item;
+  std::optional<std::size_t> mask_rows;
+  if (options_.with_mask) mask_rows = item.rows;
+  std::span<const PendingSum> sums;
+  if (sums_on_device_ && item.unsettled != nullptr && !item.pending.empty()) {
+    sums = item.unsettled->sums();
+  }
+  const Status status = slot->plan.Make(item.batch, {.pending = item.pending,
+                                                     .sums = sums,
+                                                     .left_rows = left_rows,
+                                                     .planner = options_.planner,
+                                                     .transforms = options_.transforms,
+                                                     .mask_rows = mask_rows,
+                                                     .tight = tight});
+  return status.ok() ? memory_.Fit(slot) : status;
+}
+
+Status SlotCopies::Place(DeviceSlot* slot) {
+  Status status = Plan(slot, left_rows_, false);
+  // Without the gaps between fields and between rows it may fit.
+  if (!status.ok() && slot->plan.has_gaps()) status = Plan(slot, LeftRows::kEach, true);
+  return status.ok() ? Stage(slot) : status;
+}
+
+Status SlotCopies::Stage(DeviceSlot* slot) {
+  const std::size_t bytes = slot->plan.staging_bytes();
+  if (bytes == 0) return {};
+  if (Status status = memory_.FitStaging(slot); !status.ok()) return status;
+  backend_->NoteHostWrite(slot->staging.data, bytes, "staging");
+  for (const PlannedPiece& piece : slot->plan.pieces()) {
+    if (!piece.staged) continue;
+    std::memcpy(slot->staging.data + piece.staging_at, piece.from, piece.bytes);
+    tally_.NotePacked(piece.bytes);
+  }
+  return {};
+}
+
+Status SlotCopies::WaitForConsumers(DeviceSlot* slot) {
+  for (std::size_t s = 0; s < slot->streams_used; ++s) {
+    const Status status = backend_->StreamWait(copy_stream_, slot->released[s]);
+    if (!status.ok()) return status;
+  }
+  slot->streams_used = 0;
+  if (slot->used && slot->ready != slot->copied) {
+    const Status status = backend_->StreamWait(copy_stream_, slot->ready);
+    if (!status.ok()) return status;
+  }
+  if (!options_.poison) return {};
+  return backend_->Fill(copy_stream_, slot->memory, kPoison, slot->capacity);
+}
+
+void SlotCopies::AddToGroup(DeviceSlot* slot) {
+  group_.push_back(slot);
+  last_copy_bytes_ = slot->plan.copied_bytes();
+  tally_.NotePlan(slot->plan);
+  const auto planned = slot->plan.pieces();
+  for (std::size_t p = 0; p < planned.size();) {
+    const PlannedPiece& first = planned[p++];
+    std::size_t end = first.to + first.bytes;
+    if (!first.staged) {
+      AddCopy(slot->memory + first.to, first.from, first.bytes);
+      continue;
+    }
+    // Neighbours in staging memory that are neighbours in the slot: one copy, with the unused room
+    // between them.
+    while (p < planned.size() && planned[p].staged && planned[p].field && planned[p - 1].field &&
+           planned[p].to - first.to == planned[p].staging_at - first.staging_at) {
+      end = planned[p].to + planned[p].bytes;
+      ++p;
+    }
+    AddCopy(slot->memory + first.to, slot->staging.data + first.staging_at, end - first.to);
+  }
+}
+
+void SlotCopies::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
+  tally_.NoteCopied(bytes);
+  while (bytes > 0) {
+    const HostPins::Part part = pins_->Pin(from, bytes);
+    if (!part.pinned) tally_.NoteUnpinned(part.bytes);
+    pieces_.push_back({to, from, part.bytes});
+    to += part.bytes;
+    from += part.bytes;
+    bytes -= part.bytes;
+  }
+}
+
+SlotCopies::Enqueued SlotCopies::Enqueue() {
+  if (group_.empty()) return {};
+  backend_->BeginRange("ringfeed copy");
+  Status status = Copy();
+  const std::int64_t enqueued_ns = backend_->NowNanos();
+  std::size_t bytes = 0;
+  std::size_t filled = 0;
+  for (DeviceSlot* const slot : group_) {
+    if (status.ok()) status = Finish(slot);
+    if (!status.ok()) break;
+    under_way_.push_back(slot);
+    bytes += slot->plan.copied_bytes();
+    ++filled;
+  }
+  if (filled > 0) pace_.NoteEnqueued(enqueued_ns, bytes, filled);
+  backend_->EndRange();
+  return {std::span(group_).first(filled), status};
+}
+
+Status SlotCopies::CopyAgain(DeviceSlot* slot) {
+  slot->copying = false;
+  BeginGroup();
+  // If the CPU computed the sums, only the copy was seen done: kernels may still use the memory.
+  Status status;
+  if (slot->ready != slot->copied) status = backend_->StreamWait(copy_stream_, slot->ready);
+  if (status.ok()) status = Place(slot);
+  if (!status.ok()) return status;
+  AddToGroup(slot);
+  status = Enqueue().status;
+  if (!status.ok()) return status;
+  under_way_.pop_back();
+  under_way_.push_front(slot);
+  return {};
+}
+
+Status SlotCopies::Copy() {
+  Status status;
+  for (DeviceSlot* const slot : group_) {
+    slot->copy_begin_ns = backend_->NowNanos();
+    slot->copying = true;
+    if (timeline_->is_on() && status.ok()) {
+      status = backend_->Record(slot->copy_begins, copy_stream_);
+    }
+  }
+  if (!status.ok()) return status;
+  if (pieces_.size() == 1) {
+    const CopyPiece& piece = pieces_.front();
+    status = backend_->CopyToDevice(copy_stream_, piece.to, piece.from, piece.bytes);
+  } else if (!pieces_.empty()) {
+    status = backend_->CopyBatchToDevice(copy_stream_, pieces_);
+  }
+  if (status.ok()) status = TakeDirect();
+  for (const DeviceSlot* const slot : group_) {
+    if (status.ok()) status = backend_->Record(slot->copied, copy_stream_);
+  }
+  return status;
+}
+
+// Runs on the copy stream: the memory that the kernels read is given back after `copied` was seen,
+// as a batch's memory is.
+Status SlotCopies::TakeDirect() {
+  kernels_.clear();
+  for (const DeviceSlot* const slot : group_) {
+    slot->plan.AddDirectKernels(slot->memory, &kernels_);
+  }
+  Status status;
+  for (const DeviceKernel& kernel : kernels_) {
+    if (status.ok()) status = backend_->Launch(copy_stream_, kernel);
+  }
+  return status;
+}
+
+Status SlotCopies::Transform(DeviceSlot* slot) {
+  kernels_.clear();
+  slot->plan.AddKernels(slot->memory, &kernels_);
+  slot->ready = kernels_.empty() && !options_.with_mask ? slot->copied : slot->transformed;
+  if (slot->ready == slot->copied) return {};
+  Status status = backend_->StreamWait(transform_stream_, slot->copied);
+  for (const DeviceKernel& kernel : kernels_) {
+    if (status.ok()) status = backend_->Launch(transform_stream_, kernel);
+  }
+  if (status.ok() && options_.with_mask) status = FillMask(*slot);
+  if (status.ok()) status = FetchSums(*slot);
+  if (!status.ok()) return status;
+  return backend_->Record(slot->ready, transform_stream_);
+}
+
+Status SlotCopies::FillMask(const DeviceSlot& slot) {
+  std::byte* const mask = slot.memory + slot.plan.mask_at();
+  const std::size_t valid = slot.item.valid_rows;
+  const std::size_t rows = slot.item.rows;
+  Status status;
+  if (valid > 0) status = backend_->Fill(transform_stream_, mask, std::byte{1}, valid);
+  if (status.ok() && rows > valid) {
+    status = backend_->Fill(transform_stream_, mask + valid, std::byte{0}, rows - valid);
+  }
+  return status;
+}
+
+Status SlotCopies::FetchSums(const DeviceSlot& slot) {
+  const std::size_t bytes = slot.plan.sums_bytes();
+  if (bytes == 0) return {};
+  return CopyBack(pins_.get(), backend_.get(), transform_stream_,
+                  slot.staging.data + slot.plan.sums_staging_at(),
+                  slot.memory + slot.plan.sums_at(), bytes);
+}
+
+Status SlotCopies::Finish(DeviceSlot* slot) {
+  if (Status status = Transform(slot); !status.ok()) return status;
+  slot->used = true;
+  slot->plan.MakeTensors(slot->memory, {backend_->type(), device_}, &slot->tensors);
+  // Order: the ready channel publishes this to the thread that takes the slot.
+  slot->generation.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+SlotCopies::Look SlotCopies::LookAtOldest() {
+  DeviceSlot* const slot = under_way_.front();
+  bool done = false;
+  Status status = backend_->Query(slot->copied, &done);
+  // The sums come to staging memory, whether the slot's lease waits for them or not.
+  if (status.ok() && done && slot->plan.sums_bytes() > 0) {
+    status = backend_->Query(slot->ready, &done);
+  }
+  if (!done && status.code() != StatusCode::kDeviceLost) return {nullptr, status};
+  under_way_.pop_front();
+  return {slot, status};
+}
+
+void SlotCopies::LetGo(DeviceSlot* slot) {
+  timeline_->NoteCopy(*slot);
+  // Another device may have a part of the same memory: the last one to let go gives it back.
+  if (!slot->item.batch.empty()) {
+    backend_->NoteHandOver(slot->item.batch.front().owner.get());
+    backend_->NoteHandOver(pins_->token());
+  }
+  slot->item.LetGo();
+  slot->waits = false;
+  slot->copying = false;
+}
+
+void SlotCopies::AwaitAll(std::int64_t until_ns) {
+  while (!under_way_.empty()) {
+    DeviceSlot* const slot = under_way_.front();
+    // The device's sums come into the slot's staging memory after the copy.
+    const DeviceEvent last = slot->plan.sums_bytes() > 0 ? slot->ready : slot->copied;
+    if (!AwaitEvent(backend_.get(), last, until_ns)) return;
+    under_way_.pop_front();
+    LetGo(slot);
+    NoteSeen(1);
+  }
+}
+
+void SlotCopies::RecordHalfFilled() {
+  for (DeviceSlot& slot : slots_) {
+    const bool has_event =
+        std::find(under_way_.begin(), under_way_.end(), &slot) != under_way_.end();
+    if (!slot.copying || has_event) continue;
+    Status status;
+    if (transform_stream_) {
+      status = backend_->Record(slot.transformed, transform_stream_);
+      if (status.ok()) status = backend_->StreamWait(copy_stream_, slot.transformed);
+    }
+    if (status.ok()) status = backend_->Record(slot.copied, copy_stream_);
+    if (!status.ok()) continue;  // its end is unknown: it is not filled again
+    under_way_.push_back(&slot);
+    pace_.NoteEnqueued(backend_->NowNanos(), 0, 1);
+  }
+}
+
+Status SlotCopies::Drain(std::int64_t until_ns) {
+  RecordHalfFilled();
+  AwaitAll(until_ns);
+  if (any()) return StillAtWork(device_, "a copy");
+  for (DeviceSlot& slot : slots_) {
+    if (slot.copying) {
+      // If no event can be had, there is a call that blocks.
+      Status status = backend_->SyncStream(copy_stream_);
+      if (status.ok() && transform_stream_) status = backend_->SyncStream(transform_stream_);
+      if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
+        return StillAtWork(device_, "a copy");
+      }
+      LetGo(&slot);
+    }
+    if (!AwaitEvent(backend_.get(), slot.ready, until_ns)) {
+      return StillAtWork(device_, "a transform");
+    }
+  }
+  LetGoOfHost();  // also of a batch that failed before any of it was enqueued
+  return {};
+}
+
+void SlotCopies::LetGoOfHost() {
+  for (DeviceSlot& slot : slots_) {
+    slot.item.LetGo();
+    memory_.FreeStaging(&slot);
+  }
+}
+
+void SlotCopies::Free(DeviceSlot* slot) {
+  memory_.Free(slot);
+  for (DeviceEvent* const event : {&slot->transformed, &slot->copied, &slot->copy_begins}) {
+    if (*event) (void)backend_->DestroyEvent(std::exchange(*event, {}));
+  }
+  slot->ready = {};
+}
+
+void SlotCopies::Close() {
+  memory_.FreeOutgrown();
+  timeline_->Close();
+  for (DeviceStream* const stream : {&copy_stream_, &transform_stream_}) {
+    if (*stream) (void)backend_->DestroyStream(std::exchange(*stream, {}));
+  }
+  pins_.reset();
+}
+
+void SlotCopies::AddTo(DeviceFeedStats* stats) const {
+  tally_.AddTo(options_, stats);
+  stats->grown_slots = memory_.grown_slots();
+}
+
+}  // namespace ringfeed

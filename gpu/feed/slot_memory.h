@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/memory/arena.h"
+#include "gpu/feed/device_slot.h"
+#include "gpu/feed/lane_options.h"
+#include "ringfeed/devices/device_backend.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// Gives a device's slots the memory that their plans need: on the device, and on the host for what
+/// stands elsewhere than in pinned memory. For one thread, but for grown_slots.
+class SlotMemory {
+ public:
+  SlotMemory(std::shared_ptr<DeviceBackend> backend, int device, const LaneOptions& options)
+      : backend_(std::move(backend)),
+        device_(device),
+        slot_bytes_(options.slot_bytes),
+        fixed_slots_(options.fixed_slots) {}
+
+  /// Makes the slot as large as its plan, unless slots are fixed. What it had before stays until
+  /// FreeOutgrown. kResourceExhausted.
+  Status Fit(DeviceSlot* slot);
+  /// Makes its staging memory as large as its plan. kResourceExhausted.
+  Status FitStaging(DeviceSlot* slot);
+  void FreeStaging(DeviceSlot* slot);
+  /// No work on the device uses it any more.
+  void Free(DeviceSlot* slot);
+  void FreeOutgrown();
+
+  /// Slots that became larger after they had held a batch. Any thread.
+  std::uint64_t grown_slots() const { return grown_slots_.load(std::memory_order_relaxed); }
+
+ private:
+  std::size_t CapacityFor(const DeviceSlot& slot);
+
+  const std::shared_ptr<DeviceBackend> backend_;
+  const int device_;
+  const std::size_t slot_bytes_;  ///< as asked for; 0: as batches need
+  const bool fixed_slots_;
+  std::shared_ptr<Arena> staging_arena_;
+  std::vector<std::byte*> outgrown_;  ///< memory of slots that became larger
+  std::size_t learned_bytes_ = 0;
+  std::atomic<std::uint64_t> grown_slots_{0};
+};
+
+}  // namespace ringfeed
