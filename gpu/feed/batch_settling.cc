@@ -2,12 +2,46 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
-#include "gpu/feed/taken_sums.h"
+#include "base/crc32c.h"
 #include "ringfeed/data_balance.h"
 
 namespace ringfeed {
+namespace {
+
+/// Numbers of the sums that do not match. `taken` has the device's result for each of `parts`, one
+/// u32 after the other.
+std::vector<std::uint32_t> MismatchesOf(std::span<const PendingSum> sums,
+                                        std::span<const TakenSum> parts, const std::byte* taken) {
+  // The part of the stored sum that each still lacks.
+  std::vector<std::uint32_t> missing;
+  missing.reserve(sums.size());
+  for (const PendingSum& sum : sums) missing.push_back(sum.of_copies);
+  for (const TakenSum& part : parts) {
+    std::uint32_t crc = 0;
+    std::memcpy(&crc, taken, sizeof(crc));
+    missing[part.sum] ^= ShiftCrc32c(crc, part.behind);
+    taken += sizeof(crc);
+  }
+  std::vector<std::uint32_t> bad;
+  for (std::uint32_t i = 0; i < missing.size(); ++i) {
+    if (missing[i] != 0) bad.push_back(i);
+  }
+  return bad;
+}
+
+/// The same if the device computed none.
+std::vector<std::uint32_t> MismatchesByCpu(std::span<const PendingSum> sums) {
+  std::vector<std::uint32_t> bad;
+  for (std::uint32_t i = 0; i < sums.size(); ++i) {
+    if (!sums[i].Matches()) bad.push_back(i);
+  }
+  return bad;
+}
+
+}  // namespace
 
 bool BatchSettling::any_waits() const {
   return std::any_of(slots_.begin(), slots_.end(),

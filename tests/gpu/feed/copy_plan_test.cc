@@ -49,6 +49,70 @@ void ExpectSame(const Instance& batch, const Instance& copied) {
   }
 }
 
+TEST(SlotLayoutTest, RoomBeginsAtMultiplesAndWhatIsInNoArenaIsStaged) {
+  SlotLayout layout;
+  const std::vector<std::byte> anywhere(300);
+  EXPECT_EQ(layout.AddWhole(anywhere.data(), 300), 0u);
+  EXPECT_EQ(layout.AddRoom(1), 512u);
+  const auto arena = SmallArena();
+  const SlabRun run = arena->Allocate(100);
+  EXPECT_EQ(layout.AddWhole(run.data, 100), 768u);
+  EXPECT_EQ(layout.slot_bytes(), 868u);
+  EXPECT_EQ(layout.copied_bytes(), 400u);
+  ASSERT_EQ(layout.pieces().size(), 2u);
+  EXPECT_TRUE(layout.pieces()[0].staged);
+  EXPECT_FALSE(layout.pieces()[1].staged);
+  EXPECT_EQ(layout.staging_bytes(), 300u);
+  arena->Free(run);
+}
+
+TEST(SlotFieldsTest, ATransformHasItsOutputInRoomOfItsOwn) {
+  const std::vector<std::uint16_t> tokens = {1, 2, 40'000};
+  SlotLayout layout;
+  SlotFields fields;
+  fields.Take({MakeTensor(tokens)});
+  fields[0].offset = layout.AddWhole(tokens.data(), tokens.size() * 2);
+  const FieldTransform widen = WidenField{0, DType::kInt32};
+  ASSERT_TRUE(fields.Transform(widen, &layout).ok());
+  EXPECT_EQ(fields.Transform(widen, &layout).code(), StatusCode::kInvalidArgument);
+  std::vector<std::byte> slot(layout.slot_bytes());
+  std::memcpy(slot.data(), tokens.data(), tokens.size() * 2);
+  std::vector<DeviceKernel> kernels;
+  fields.AddKernels(slot.data(), &kernels);
+  RunKernelOnHost(kernels.front());
+  Instance tensors;
+  fields.MakeTensors(slot.data(), {}, &tensors);
+  std::int32_t last = 0;
+  std::memcpy(&last, tensors[0].data + 8, sizeof(last));
+  EXPECT_EQ(last, 40'000);
+  EXPECT_EQ(tensors[0].dtype, DType::kInt32);
+}
+
+TEST(LeftRowPlanTest, NeighboursComeTogetherAndAKernelTakesThemToTheirPlaces) {
+  const std::vector<std::byte> read(4096, std::byte{7});
+  const std::vector<std::byte> field(200);
+  auto* const to = const_cast<std::byte*>(field.data());
+  const std::vector<PendingCopy> pending = {{to, read.data() + 1000, 100, read.data()},
+                                            {to + 100, read.data() + 1110, 100, read.data()}};
+  SlotLayout layout;
+  LeftRowPlan rows;
+  EXPECT_EQ(rows.AddField(field.data(), 200, pending, &layout), 0u);
+  rows.Make(LeftRows::kTogether, TransferPlanner(), {}, &layout);
+  EXPECT_TRUE(rows.has_runs());
+  EXPECT_EQ(rows.together_bytes(), 200u);
+  ASSERT_EQ(layout.pieces().size(), 2u) << "the run and the table";
+  std::vector<std::uint64_t> words(layout.slot_bytes() / 8 + 1);
+  auto* const slot = reinterpret_cast<std::byte*>(words.data());
+  for (const PlannedPiece& piece : layout.pieces()) {
+    std::memcpy(slot + piece.to, piece.from, piece.bytes);
+  }
+  std::vector<DeviceKernel> kernels;
+  rows.AddKernels(slot, &kernels);
+  ASSERT_EQ(kernels.size(), 1u);
+  RunKernelOnHost(kernels.front());
+  EXPECT_EQ(std::memcmp(slot, read.data(), 200), 0);
+}
+
 TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
   const Instance batch = NumberedBatch{3, 40, true}.Make(SmallArena());
   CopyPlan plan;

@@ -1,0 +1,162 @@
+#include "gpu/feed/left_row_plan.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+
+namespace ringfeed {
+
+void LeftRowPlan::Clear() {
+  rows_.clear();
+  gathered_.clear();
+  direct_.clear();
+  far_rows_.clear();
+  taken_sums_.clear();
+  summed_.clear();
+  each_bytes_ = together_bytes_ = direct_bytes_ = 0;
+}
+
+// Rows that were left are in an arena, as their batch is.
+std::size_t LeftRowPlan::AddField(const std::byte* data, std::size_t bytes,
+                                  std::span<const PendingCopy> pending, SlotLayout* layout) {
+  const std::size_t to = layout->AddRoom(bytes);
+  std::size_t done = 0;
+  const auto add_written = [&](std::size_t end) {
+    if (end == done) return;
+    layout->Add({.from = data + done, .to = to + done, .bytes = end - done, .field = false});
+  };
+  for (const PendingCopy& copy : pending) {
+    const auto at = static_cast<std::size_t>(copy.to - data);
+    add_written(at);
+    const bool far = copy.far != nullptr;
+    assert(!far || copy.sum == PendingCopy::kNoSum);  // the CPU could not compute its sum
+    rows_.push_back({copy.from, to + at, copy.bytes, copy.slab, far, copy.sum});
+    done = at + copy.bytes;
+  }
+  add_written(bytes);
+  return to;
+}
+
+RowRun LeftRowPlan::RunOf(std::span<const LeftRow> rows, LeftRows how,
+                          const TransferPlanner& planner) {
+  const LeftRow& first = rows.front();
+  RowRun run = planner.Begin(first.bytes);
+  for (const LeftRow& row : rows.subspan(1)) {
+    const auto begin = static_cast<std::size_t>(row.from - first.from);
+    if (row.slab != first.slab || !planner.Join(how, begin, row.bytes, &run)) break;
+  }
+  return run;
+}
+
+void LeftRowPlan::AddRun(std::span<const LeftRow> rows, std::size_t bytes, SlotLayout* layout) {
+  const std::byte* const begin = rows.front().from;
+  const std::size_t to = layout->AddRoom(bytes);
+  layout->Add({.from = begin, .to = to, .bytes = bytes, .field = false});
+  for (const LeftRow& row : rows) {
+    gathered_.push_back(
+        {to - fields_end_ + static_cast<std::size_t>(row.from - begin), row.to, row.bytes});
+    together_bytes_ += row.bytes;
+  }
+}
+
+void LeftRowPlan::Make(LeftRows how, const TransferPlanner& planner,
+                       std::span<const PendingSum> sums, SlotLayout* layout) {
+  if (rows_.empty()) return;
+  std::sort(rows_.begin(), rows_.end(), [](const LeftRow& a, const LeftRow& b) {
+    return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
+  });
+  fields_end_ = SlotLayout::AlignUp(layout->slot_bytes());  // runs of rows begin there
+  for (std::span<const LeftRow> rest = rows_; !rest.empty();) {
+    if (rest.front().far) {
+      rest = rest.subspan(AddFarRows(rest));
+      continue;
+    }
+    const RowRun run = RunOf(rest, how, planner);
+    const auto rows = rest.first(run.rows);
+    rest = rest.subspan(run.rows);
+    if (planner.GoesTogether(how, run)) {
+      AddRun(rows, run.bytes, layout);
+      continue;
+    }
+    for (const LeftRow& row : rows) {
+      // From the memory it was read into or, if that is cheaper, by way of staging memory.
+      const bool staged = how == LeftRows::kByCost && planner.IsCopiedByCpu(row.bytes);
+      layout->Add(
+          {.from = row.from, .to = row.to, .bytes = row.bytes, .staged = staged, .field = false});
+      if (!staged) each_bytes_ += row.bytes;
+    }
+  }
+  runs_end_ = layout->slot_bytes();
+  const auto add_table = [layout](const auto& table, std::size_t* at) {
+    if (!table.empty()) *at = layout->AddWhole(table.data(), std::span(table).size_bytes());
+  };
+  add_table(gathered_, &gathered_at_);
+  add_table(direct_, &direct_at_);
+  PlanSums(sums);
+  if (summed_.empty()) return;
+  add_table(summed_, &summed_at_);
+  sums_at_ = layout->AddRoom(sums_bytes());
+  sums_staging_at_ = layout->AddStagingRoom(sums_bytes());
+}
+
+std::size_t LeftRowPlan::AddFarRows(std::span<const LeftRow> rows) {
+  FarRows of_slab{rows.front().from, 0, direct_.size(), 0};
+  for (const LeftRow& row : rows) {
+    if (!row.far || row.slab != rows.front().slab) break;
+    const auto from = static_cast<std::size_t>(row.from - of_slab.from);
+    of_slab.bytes = std::max(of_slab.bytes, from + row.bytes);
+    direct_.push_back({from, row.to, row.bytes});
+    direct_bytes_ += row.bytes;
+    ++of_slab.count;
+  }
+  far_rows_.push_back(of_slab);
+  return of_slab.count;
+}
+
+// The sums of the rows at their places, computed after all copies and gathers.
+void LeftRowPlan::PlanSums(std::span<const PendingSum> sums) {
+  for (const LeftRow& row : rows_) {
+    if (sums.empty() || row.sum == PendingCopy::kNoSum) continue;
+    const PendingCopy copy{nullptr, row.from, row.bytes};
+    taken_sums_.push_back({row.sum, sums[row.sum].BytesBehind(copy)});
+    summed_.push_back({row.to, row.bytes});
+  }
+}
+
+void LeftRowPlan::AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
+  const auto* const table = reinterpret_cast<const GatheredPiece*>(slot + direct_at_);
+  for (const FarRows& rows : far_rows_) {
+    GatherPieces gather;
+    gather.input = rows.from;
+    gather.input_bytes = rows.bytes;
+    gather.pieces = table + rows.first;
+    gather.count = rows.count;
+    gather.output = slot;
+    gather.output_bytes = fields_end_;
+    kernels->emplace_back(gather);
+  }
+}
+
+void LeftRowPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
+  if (!gathered_.empty()) {
+    GatherPieces gather;
+    gather.input = slot + fields_end_;
+    gather.input_bytes = runs_end_ - fields_end_;
+    gather.output = slot;
+    gather.output_bytes = fields_end_;
+    gather.pieces = reinterpret_cast<const GatheredPiece*>(slot + gathered_at_);
+    gather.count = gathered_.size();
+    kernels->emplace_back(gather);
+  }
+  if (!summed_.empty()) {
+    SumPieces sums;
+    sums.input = slot;
+    sums.input_bytes = fields_end_;
+    sums.pieces = reinterpret_cast<const SummedPiece*>(slot + summed_at_);
+    sums.count = summed_.size();
+    sums.output = reinterpret_cast<std::uint32_t*>(slot + sums_at_);
+    kernels->emplace_back(sums);
+  }
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/pending_copy.h"
+#include "gpu/feed/slot_layout.h"
+#include "gpu/feed/transfer_planner.h"
+#include "ringfeed/devices/device_kernels.h"
+
+namespace ringfeed {
+
+/// A part of a PendingSum that a device computes, and its place.
+struct TakenSum {
+  std::uint32_t sum = 0;   ///< number of the PendingSum
+  std::size_t behind = 0;  ///< bytes of the payload after the part
+};
+
+/// How rows that stayed in the memory they were read into come to their places in a slot, as a
+/// TransferPlanner says: each copied by itself, copied together to memory after the tensors, from
+/// which a kernel takes them, or taken by a kernel from the device's memory. And which of their
+/// checksums a kernel computes there.
+class LeftRowPlan {
+ public:
+  void Clear();
+  /// Room for a field of the batch some of whose rows stayed, and the pieces of its other rows.
+  std::size_t AddField(const std::byte* data, std::size_t bytes,
+                       std::span<const PendingCopy> pending, SlotLayout* layout);
+  /// After all fields.
+  void Make(LeftRows how, const TransferPlanner& planner, std::span<const PendingSum> sums,
+            SlotLayout* layout);
+
+  /// Bytes of rows that are copied by themselves, together, or that are in the device's memory.
+  std::size_t each_bytes() const { return each_bytes_; }
+  std::size_t together_bytes() const { return together_bytes_; }
+  std::size_t direct_bytes() const { return direct_bytes_; }
+  bool has_runs() const { return !gathered_.empty(); }
+  std::span<const TakenSum> taken_sums() const { return taken_sums_; }
+  std::size_t sums_bytes() const { return taken_sums_.size() * sizeof(std::uint32_t); }
+  std::size_t sums_at() const { return sums_at_; }
+  std::size_t sums_staging_at() const { return sums_staging_at_; }
+
+  void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
+  void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
+
+ private:
+  struct LeftRow {
+    const std::byte* from = nullptr;
+    std::size_t to = 0;  ///< offset in the slot
+    std::size_t bytes = 0;
+    const std::byte* slab = nullptr;  ///< as PendingCopy
+    bool far = false;                 ///< in the device's memory
+    std::uint32_t sum = PendingCopy::kNoSum;
+  };
+  /// Rows of one slab in the device's memory: entries of the table.
+  struct FarRows {
+    const std::byte* from = nullptr;  ///< the start of the first
+    std::size_t bytes = 0;            ///< to the furthest end
+    std::size_t first = 0;
+    std::size_t count = 0;
+  };
+
+  /// The run of neighbours that begins with the first of these rows.
+  static RowRun RunOf(std::span<const LeftRow> rows, LeftRows how, const TransferPlanner& planner);
+  void AddRun(std::span<const LeftRow> rows, std::size_t bytes, SlotLayout* layout);
+  /// `rows` begins with a row in the device's memory: how many of the rows belong to its slab.
+  std::size_t AddFarRows(std::span<const LeftRow> rows);
+  void PlanSums(std::span<const PendingSum> sums);
+
+  std::vector<LeftRow> rows_;
+  std::vector<GatheredPiece> gathered_;  ///< of rows that are copied together
+  std::size_t gathered_at_ = 0;          ///< that table in the slot
+  std::vector<GatheredPiece> direct_;    ///< of rows in the device's memory
+  std::vector<FarRows> far_rows_;
+  std::size_t direct_at_ = 0;   ///< that table in the slot
+  std::size_t fields_end_ = 0;  ///< the start of runs of rows in the slot
+  std::size_t runs_end_ = 0;
+  std::vector<TakenSum> taken_sums_;
+  std::vector<SummedPiece> summed_;  ///< of each
+  std::size_t summed_at_ = 0;        ///< that table in the slot
+  std::size_t sums_at_ = 0;
+  std::size_t sums_staging_at_ = 0;
+  std::size_t each_bytes_ = 0;
+  std::size_t together_bytes_ = 0;
+  std::size_t direct_bytes_ = 0;
+};
+
+}  // namespace ringfeed
