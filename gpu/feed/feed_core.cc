@@ -60,14 +60,12 @@ Status Forked() {
 FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
                    const FeedDriveOptions& drive)
     : options_(options),
-      simulated_(options.backend->simulated()),
-      threaded_(drive.threads && !simulated_),
+      threaded_(drive.threads && !options.backend->simulated()),
       hands_on_(drive.hands_on),
       act_as_(drive.act_as),
       supply_(std::move(supply)),
-      direct_(supply_->direct()),
-      distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step),
-      lane_options_(LaneOptionsOf(options, drive)) {}
+      distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step) {
+}
 
 std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
                                           const FeedOptions& options,
@@ -78,7 +76,7 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
   };
   std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive), end);
   const bool watched = IsWatched();
-  core->OpenLanes();
+  core->OpenLanes(LaneOptionsOf(options, drive));
   core->StartThreads();
   if (watched) {
     core->live_ = LiveFeeds().Enter(std::string(options.backend->name()),
@@ -90,12 +88,12 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
   return core;
 }
 
-void FeedCore::OpenLanes() {
+void FeedCore::OpenLanes(const LaneOptions& options) {
   placement_ = FindPlacement(options_.backend.get(), options_.devices);
   pins_ = HostPins::Of(options_.backend, placement_.nodes);
   for (std::size_t i = 0; i < options_.devices.size(); ++i) {
-    lanes_.push_back(std::make_unique<DeviceLane>(options_.backend, options_.devices[i], i,
-                                                  lane_options_, pins_));
+    lanes_.push_back(
+        std::make_unique<DeviceLane>(options_.backend, options_.devices[i], i, options, pins_));
     const Status status = lanes_.back()->Open();
     if (!status.ok()) throw Error(status);
   }
@@ -187,28 +185,38 @@ void FeedCore::PinAhead(const FeedItem& item) const {
 void FeedCore::ReadLoop(const std::stop_token& stop) {
   NameThisThread("ringfeed-feed");
   try {
-    ReadOn(stop);
+    while (!stop.stop_requested() && GiveNext(stop)) {
+    }
   } catch (...) {
     EndAll(StatusOfThrown("the feed cannot go on"));
   }
 }
 
-void FeedCore::ReadOn(const std::stop_token& stop) {
-  FeedItem item;
-  while (!stop.stop_requested() && Take(&item, stop)) {
-    PinAhead(item);
-    const auto lane = static_cast<std::size_t>(item.number % lanes_.size());
-    QueueResult result = lanes_[lane]->TryGive(std::move(item));
-    if (result == QueueResult::kFull) {
-      blocked_lane_.store(static_cast<int>(lane), std::memory_order_relaxed);
-      result = lanes_[lane]->Give(std::move(item), stop);
-      blocked_lane_.store(-1, std::memory_order_relaxed);
-    }
-    if (result == QueueResult::kOk) continue;
-    // That device failed. The others end after the batches they have, because none may be left out.
-    if (!stop.stop_requested()) EndAll(lanes_[lane]->leases().failure());
-    return;
+bool FeedCore::GiveNext(const std::stop_token& stop) {
+  if (!pending_) {
+    FeedItem item;
+    if (supply_ended_ || !Take(&item, stop)) return false;
+    if (threaded_) PinAhead(item);
+    pending_ = std::move(item);
   }
+  const auto number = static_cast<std::size_t>(pending_->number % lanes_.size());
+  DeviceLane& lane = *lanes_[number];
+  QueueResult result = lane.TryGive(std::move(*pending_));
+  const bool full = result == QueueResult::kFull;
+  blocked_lane_.store(full ? static_cast<int>(number) : -1, std::memory_order_relaxed);
+  if (full && !threaded_) return false;
+  if (full) {
+    result = lane.Give(std::move(*pending_), stop);
+    blocked_lane_.store(-1, std::memory_order_relaxed);
+  }
+  pending_.reset();
+  const bool stopped = threaded_ && stop.stop_requested();
+  if (result != QueueResult::kOk && !stopped) {
+    // That device failed. The others end after the batches they have, because none may be left out.
+    supply_ended_ = true;
+    EndAll(lane.leases().failure());
+  }
+  return true;
 }
 
 void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
@@ -227,26 +235,6 @@ void FeedCore::FeedLoop(std::size_t index, const std::stop_token& stop) {
       lane->Fail(StatusOfThrown("a device cannot be fed"));
     }
   }
-}
-
-bool FeedCore::PumpSupply(const std::stop_token& stop) {
-  if (!pending_) {
-    if (supply_ended_) return false;
-    FeedItem item;
-    if (!Take(&item, stop)) return false;
-    pending_ = std::move(item);
-  }
-  const auto lane = static_cast<std::size_t>(pending_->number % lanes_.size());
-  const QueueResult result = lanes_[lane]->TryGive(std::move(*pending_));
-  const bool full = result == QueueResult::kFull;
-  blocked_lane_.store(full ? static_cast<int>(lane) : -1, std::memory_order_relaxed);
-  if (full) return false;
-  pending_.reset();
-  if (result != QueueResult::kOk) {
-    supply_ended_ = true;
-    EndAll(lanes_[lane]->leases().failure());
-  }
-  return true;
 }
 
 bool FeedCore::Pump(const std::stop_token& stop) {
@@ -272,7 +260,7 @@ bool FeedCore::PumpOnce(const std::stop_token& stop) {
   // If the supply waits, ready batches do not wait for it.
   if (fed && hands_on_) return true;
   ActAs(1);
-  const bool progress = PumpSupply(stop) || fed;
+  const bool progress = GiveNext(stop) || fed;
   ActAs(0);
   return progress;
 }
@@ -286,7 +274,7 @@ QueueResult FeedCore::WaitForSlot(std::size_t lane, std::size_t* slot, std::int6
   // An item that waits for a lane makes no time pass.
   const std::int64_t ready_ns = pending_ ? until_ns : supply_->ReadyAt();
   if (!(hands_on_ ? PumpOnce(stop) : Pump(stop))) {
-    if (simulated_) {
+    if (options_.backend->simulated()) {
       options_.backend->Idle(std::min(until_ns, ready_ns));
     } else {
       SleepUnthreaded(lane, until_ns, deadline, stop);
@@ -501,41 +489,31 @@ bool FeedCore::IsAtEnd() const {
 }
 
 void FeedCore::ReInit() {
-  RefuseInChild();
-  const std::lock_guard lock(close_mutex_);
-  if (closed_) throw Error(Closed());
-  supply_->CheckReInit();
-  StartAgain([this] { supply_->ReInit(); });
+  StartAgain([this] { supply_->CheckReInit(); }, [this] { supply_->ReInit(); });
 }
 
 void FeedCore::Restore(const std::string& position) {
-  RefuseInChild();
-  const std::lock_guard lock(close_mutex_);
-  if (closed_) throw Error(Closed());
-  Reader chain = Chain();
-  chain.CheckPosition(position);
-  StartAgain([&] { chain.Restore(position); });
+  StartAgain([&] { Chain().CheckPosition(position); }, [&] { Chain().Restore(position); });
 }
 
 void FeedCore::SeekTo(std::uint64_t batch) {
+  // Not CheckPosition: to make a position may need reads.
+  StartAgain([this] { Chain().CheckSeek(); }, [&] { Chain().SeekTo(batch); });
+}
+
+void FeedCore::StartAgain(const std::function<void()>& check,
+                          const std::function<void()>& move_supply) {
   RefuseInChild();
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
-  Reader chain = Chain();
-  chain.CheckSeek();  // not CheckPosition: to make a position may need reads
-  StartAgain([&] { chain.SeekTo(batch); });
-}
-
-void FeedCore::StartAgain(const std::function<void()>& move_supply) {
+  check();
   StopThreads(Closed());
   LetGoOfSupplied();
   try {
     move_supply();
-  } catch (const Error& error) {
-    for (const auto& lane : lanes_) lane->Kill(error.status());
-    throw;
   } catch (...) {
-    for (const auto& lane : lanes_) lane->Kill(Closed());
+    const Status why = StatusOfThrown("the feed cannot start again");
+    for (const auto& lane : lanes_) lane->Kill(why);
     throw;
   }
   StartThreads();
@@ -578,7 +556,7 @@ Status FeedCore::Close() {
     const std::lock_guard given_up_lock(given_up_mutex);
     given_up->push_back(shared_from_this());
   }
-  if (direct_ != nullptr) direct_->Close();
+  if (const auto direct = supply_->direct(); direct != nullptr) direct->Close();
   pinning_ = pins_->failure();
   pins_.reset();
   live_.Leave();
@@ -597,8 +575,9 @@ DeviceFeedStats FeedCore::StatsOf(const DeviceLane& lane) const {
     return stats;
   }
   const std::string unfit = WhyNotDirect(options_);
-  const std::string how = direct_ != nullptr
-                              ? direct_->Describe()
+  const auto direct = supply_ == nullptr ? nullptr : supply_->direct();
+  const std::string how = direct != nullptr
+                              ? direct->Describe()
                               : "not read directly: " + (unfit.empty() ? "no files" : unfit);
   stats.transfer_reason = how + "; " + stats.transfer_reason;
   return stats;

@@ -99,7 +99,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
            const FeedDriveOptions& drive);
 
-  void OpenLanes();
+  void OpenLanes(const LaneOptions& options);
   /// With the facts about reads into the device's memory.
   DeviceFeedStats StatsOf(const DeviceLane& lane) const;
   /// Which processor computes the checksums of payloads, and why.
@@ -111,7 +111,6 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// Registers a batch's memory, which takes milliseconds, before its device waits for it.
   void PinAhead(const FeedItem& item) const;
   void ReadLoop(const std::stop_token& stop);
-  void ReadOn(const std::stop_token& stop);
   void FeedLoop(std::size_t index, const std::stop_token& stop);
   /// The end, or a failure, after what the lanes have.
   void EndAll(const Status& status);
@@ -121,7 +120,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// One round of all threads' work; false if there was none.
   bool PumpOnce(const std::stop_token& stop);
   bool FeedLanes();
-  bool PumpSupply(const std::stop_token& stop);
+  /// Gives the next item to its lane. With threads it waits for room there. False if there was
+  /// none, or no room.
+  bool GiveNext(const std::stop_token& stop);
   QueueResult WaitForSlot(std::size_t lane, std::size_t* slot, std::int64_t until_ns,
                           Deadline deadline, const std::stop_token& stop);
   /// Without threads, in real time: sleeps until that lane may have something to do.
@@ -137,8 +138,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void NoteUser(DeviceSlot* slot) const;
   /// Whether every lane has told the end of the data, and all before it counts.
   bool IsAtEnd() const;
-  /// Stops, lets the supply go to another place, and starts there. Under close_mutex_.
-  void StartAgain(const std::function<void()>& move_supply);
+  /// Stops, lets the supply go to another place, and starts there. `check` throws before that.
+  void StartAgain(const std::function<void()>& check, const std::function<void()>& move_supply);
   /// Why only the program itself can end the wait for that lane, which has lasted so long; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
   bool IsStale(const DeviceLease& lease, const DeviceSlot& slot) const;
@@ -152,14 +153,11 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// Has its threads, or does their work.
   OwnerProcess user_;
   const FeedOptions options_;
-  const bool simulated_;
   const bool threaded_;
   const bool hands_on_;
   const std::function<void(int)> act_as_;
   std::unique_ptr<BatchSupply> supply_;
-  const std::shared_ptr<CuFileReads> direct_;  ///< the supply's; null if it has none
   Distributor distributor_;
-  LaneOptions lane_options_;
   std::vector<std::unique_ptr<DeviceLane>> lanes_;
   FeedPlacement placement_;
   std::shared_ptr<HostPins> pins_;  ///< null once closed
@@ -168,8 +166,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   std::vector<std::jthread> threads_;
   std::atomic<int> blocked_lane_{-1};  ///< the lane that the reading thread waits for
 
-  // Without threads.
-  std::optional<FeedItem> pending_;
+  std::optional<FeedItem> pending_;  ///< taken, and not given to its lane yet
   bool supply_ended_ = false;
   /// A lease was used by another thread than the one that took it; orders nothing.
   mutable std::atomic<bool> hands_on_leases_{false};
