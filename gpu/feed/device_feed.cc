@@ -54,22 +54,28 @@ ReadResult DeviceFeed::TryNext(std::size_t device_index, DeviceLease* lease, Sta
   return core_->TryNext(device_index, lease, status, deadline);
 }
 
-std::optional<DeviceLease> DeviceFeed::Next() {
-  std::optional<DeviceLease> lease(std::in_place);
+namespace {
+
+/// What `try_next` gives; none at the end. Throws Error if it fails.
+template <typename TryNext>
+std::optional<DeviceLease> NextOf(const TryNext& try_next) {
+  DeviceLease lease;
   Status status;
-  const ReadResult result = core_->TryNext(&*lease, &status);
+  const ReadResult result = try_next(&lease, &status);
   if (result == ReadResult::kFailed) throw Error(status);
-  if (result == ReadResult::kEnd) lease.reset();
+  if (result == ReadResult::kEnd) return std::nullopt;
   return lease;
 }
 
+}  // namespace
+
+std::optional<DeviceLease> DeviceFeed::Next() {
+  return NextOf([this](auto* lease, auto* status) { return core_->TryNext(lease, status); });
+}
+
 std::optional<DeviceLease> DeviceFeed::Next(std::size_t device_index) {
-  std::optional<DeviceLease> lease(std::in_place);
-  Status status;
-  const ReadResult result = core_->TryNext(device_index, &*lease, &status);
-  if (result == ReadResult::kFailed) throw Error(status);
-  if (result == ReadResult::kEnd) lease.reset();
-  return lease;
+  return NextOf(
+      [&](auto* lease, auto* status) { return core_->TryNext(device_index, lease, status); });
 }
 
 void DeviceFeed::ReInit() { core_->ReInit(); }
@@ -153,12 +159,7 @@ void CheckFeedOptions(const FeedOptions& options) {
   if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
 }
 
-DeviceLease::DeviceLease(DeviceLease&& other) noexcept
-    : core_(std::move(other.core_)),
-      lane_(other.lane_),
-      slot_(other.slot_),
-      generation_(other.generation_),
-      start_(other.start_) {}
+DeviceLease::DeviceLease(DeviceLease&& other) noexcept = default;
 
 DeviceLease& DeviceLease::operator=(DeviceLease&& other) noexcept {
   if (this == &other) return *this;
