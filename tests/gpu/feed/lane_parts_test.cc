@@ -1,0 +1,414 @@
+// The parts of a lane, each by itself.
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "gpu/feed/batch_settling.h"
+#include "gpu/feed/lane_timeline.h"
+#include "gpu/feed/slot_copies.h"
+#include "gpu/feed/slot_leases.h"
+#include "gpu/feed/slot_memory.h"
+#include "gpu/feed/transfer_tally.h"
+#include "ringfeed/devices/emulated_devices.h"
+#include "ringfeed/devices/timeline.h"
+#include "tests/gpu/feed/forwarding_backend.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::int64_t kLongNs = 60'000'000'000;
+
+FeedItem ItemOf(std::uint64_t number, std::size_t bytes = 8) {
+  FeedItem item;
+  item.number = number;
+  item.rows = item.valid_rows = item.most_rows = 1;
+  item.batch = {MakeTensor(std::vector<std::byte>(bytes, static_cast<std::byte>(number)))};
+  return item;
+}
+
+class LanePartsTest : public testing::Test {
+ protected:
+  static constexpr std::size_t kSlots = 3;
+
+  static std::shared_ptr<EmulatedDevices> Simulated() {
+    return EmulatedDevices::Open(EmulatedOptions{.simulated = true});
+  }
+  void SetUp() override { ASSERT_TRUE(devices_->BindThread(0).ok()); }
+  void TearDown() override {
+    EXPECT_TRUE(devices_->Leaks().none());
+    EXPECT_TRUE(devices_->offences().empty()) << devices_->offences().front().ToString();
+  }
+  std::int64_t Until() const { return devices_->NowNanos() + kLongNs; }
+
+  const std::shared_ptr<EmulatedDevices> devices_ = Simulated();
+  std::vector<DeviceSlot> slots_{kSlots};
+  LaneTimeline no_timeline_{devices_, nullptr, 0};
+};
+
+class SlotMemoryTest : public LanePartsTest {
+ protected:
+  void Plan(std::size_t bytes, DeviceSlot* slot) {
+    slot->item = ItemOf(7, bytes);
+    ASSERT_TRUE(slot->plan.Make(slot->item.batch, {}).ok());
+  }
+};
+
+TEST_F(SlotMemoryTest, ASlotGrowsAndWhatItHadStaysUntilItIsFreed) {
+  SlotMemory memory(devices_, 0, {});
+  DeviceSlot& slot = slots_[0];
+  Plan(1000, &slot);
+  ASSERT_TRUE(memory.Fit(&slot).ok());
+  std::byte* const first = slot.memory;
+  Plan(900, &slot);
+  ASSERT_TRUE(memory.Fit(&slot).ok());
+  EXPECT_EQ(slot.memory, first);
+  EXPECT_EQ(memory.grown_slots(), 0u);
+  Plan(5000, &slot);
+  ASSERT_TRUE(memory.Fit(&slot).ok());
+  EXPECT_NE(slot.memory, first);
+  EXPECT_GE(slot.capacity, 5000u);
+  EXPECT_EQ(memory.grown_slots(), 1u);
+  memory.Free(&slot);
+  EXPECT_FALSE(devices_->Leaks().none());
+  memory.FreeOutgrown();
+}
+
+TEST_F(SlotMemoryTest, AFixedSlotRefusesABatchThatDoesNotFit) {
+  LaneOptions options;
+  options.fixed_slots = true;
+  options.slot_bytes = 2000;
+  SlotMemory memory(devices_, 0, options);
+  DeviceSlot& slot = slots_[0];
+  Plan(1000, &slot);
+  ASSERT_TRUE(memory.Fit(&slot).ok());
+  EXPECT_EQ(slot.capacity, 2000u);
+  Plan(2001, &slot);
+  const Status status = memory.Fit(&slot);
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(status.message().find("batch 7 needs 2001 bytes"), std::string::npos)
+      << status.message();
+  memory.Free(&slot);
+}
+
+TEST_F(SlotMemoryTest, StagingMemoryIsAsLargeAsThePlanNeeds) {
+  SlotMemory memory(devices_, 0, {});
+  DeviceSlot& slot = slots_[0];
+  for (const std::size_t bytes : {1000u, 500u, 100'000u}) {
+    Plan(bytes, &slot);
+    ASSERT_TRUE(memory.FitStaging(&slot).ok());
+    EXPECT_GE(slot.staging.bytes, bytes);
+  }
+  memory.FreeStaging(&slot);
+  EXPECT_FALSE(slot.staging);
+}
+
+class SlotCopiesTest : public LanePartsTest {
+ protected:
+  void SetUp() override {
+    LanePartsTest::SetUp();
+    ASSERT_TRUE(copies_.Open().ok());
+  }
+  void TearDown() override {
+    EXPECT_TRUE(copies_.Drain(Until()).ok());
+    for (DeviceSlot& slot : slots_) {
+      (void)devices_->DestroyEvent(slot.released[0]);
+      copies_.Free(&slot);
+    }
+    copies_.Close();
+    LanePartsTest::TearDown();
+  }
+  SlotCopies::Enqueued Copy(std::size_t first, std::size_t slots) {
+    copies_.BeginGroup();
+    for (std::size_t s = first; s < first + slots; ++s) {
+      EXPECT_TRUE(copies_.Prepare(&slots_[s], ItemOf(s)).ok());
+    }
+    return copies_.Enqueue();
+  }
+  /// The next copy that is seen done.
+  DeviceSlot* Seen() {
+    while (copies_.any()) {
+      if (DeviceSlot* const slot = copies_.LookAtOldest().slot; slot != nullptr) return slot;
+      devices_->Idle(copies_.NextLook(devices_->NowNanos()));
+    }
+    return nullptr;
+  }
+
+  SlotCopies copies_{devices_,     0, {}, slots_, std::make_shared<HostPins>(devices_, CpuList{}),
+                     &no_timeline_};
+};
+
+TEST_F(SlotCopiesTest, AGroupIsCopiedByOneCallAndSeenInItsOrder) {
+  const SlotCopies::Enqueued enqueued = Copy(0, 2);
+  ASSERT_TRUE(enqueued.status.ok());
+  ASSERT_EQ(enqueued.filled.size(), 2u);
+  EXPECT_EQ(devices_->CallsOf(DeviceCall::kCopyBatchToDevice), 1u);
+  for (std::size_t s = 0; s < 2; ++s) {
+    ASSERT_EQ(Seen(), &slots_[s]);
+    EXPECT_FALSE(slots_[s].item.batch.empty()) << "it keeps the batch until it is told to let go";
+    copies_.LetGo(&slots_[s]);
+    EXPECT_TRUE(slots_[s].item.batch.empty());
+    EXPECT_EQ(slots_[s].item.number, s);
+    EXPECT_EQ(slots_[s].generation.load(), 1u);
+    EXPECT_EQ(slots_[s].tensors[0].bytes, 8u);
+  }
+  copies_.NoteSeen(2);
+  EXPECT_FALSE(copies_.any());
+}
+
+TEST_F(SlotCopiesTest, ABatchThatIsCopiedAgainComesBeforeTheOthers) {
+  ASSERT_TRUE(Copy(0, 1).status.ok());
+  ASSERT_TRUE(Copy(1, 1).status.ok());
+  ASSERT_EQ(Seen(), &slots_[0]);
+  slots_[0].item.batch = ItemOf(9, 16).batch;
+  ASSERT_TRUE(copies_.CopyAgain(&slots_[0]).ok());
+  EXPECT_EQ(Seen(), &slots_[0]);
+  EXPECT_EQ(slots_[0].tensors[0].bytes, 16u);
+  copies_.LetGo(&slots_[0]);
+  EXPECT_EQ(Seen(), &slots_[1]);
+  copies_.LetGo(&slots_[1]);
+}
+
+TEST_F(SlotCopiesTest, AGroupIsFullAtItsBytes) {
+  copies_.BeginGroup();
+  ASSERT_TRUE(copies_.Prepare(&slots_[0], ItemOf(0)).ok());
+  EXPECT_FALSE(copies_.GroupIsFull());
+  ASSERT_TRUE(copies_.Prepare(&slots_[1], ItemOf(1, SlotCopies::kGroupBytes)).ok());
+  EXPECT_TRUE(copies_.GroupIsFull());
+  ASSERT_TRUE(copies_.Enqueue().status.ok());
+  EXPECT_FALSE(copies_.MayWaitForMore(1)) << "one more makes a call of that size";
+  EXPECT_TRUE(copies_.MayWaitForMore(0));
+}
+
+/// Says once that a graph is captured from the stream.
+class CapturesOnce final : public ForwardingBackend {
+ public:
+  using ForwardingBackend::ForwardingBackend;
+  Status RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) override {
+    *captured = std::exchange(captures, false);
+    return *captured ? Status() : ForwardingBackend::RecordUnlessCaptured(event, stream, captured);
+  }
+  bool captures = false;
+};
+
+class SlotLeasesTest : public LanePartsTest {
+ protected:
+  void SetUp() override {
+    LanePartsTest::SetUp();
+    ASSERT_TRUE(devices_->CreateStream(0, StreamPriority::kNormal, &stream_).ok());
+    for (DeviceSlot& slot : slots_) {
+      ASSERT_TRUE(devices_->CreateEvent(0, EventKind::kPlain, &slot.ready).ok());
+      ASSERT_TRUE(devices_->Record(slot.ready, stream_).ok());
+    }
+  }
+  void TearDown() override {
+    for (DeviceSlot& slot : slots_) {
+      EXPECT_TRUE(leases_.SeeReleased(&slot, Until()).ok());
+      EXPECT_TRUE(devices_->DestroyEvent(slot.ready).ok());
+    }
+    EXPECT_TRUE(devices_->DestroyStream(stream_).ok());
+    LanePartsTest::TearDown();
+  }
+  DeviceSlot& Take(std::size_t offered) {
+    leases_.Offer(slots_[offered]);
+    std::size_t number = kSlots;
+    EXPECT_EQ(leases_.TryTake(&number), QueueResult::kOk);
+    EXPECT_EQ(number, offered);
+    return slots_[offered];
+  }
+
+  const std::shared_ptr<CapturesOnce> backend_ = std::make_shared<CapturesOnce>(devices_);
+  LaneSleep sleep_;
+  SlotLeases leases_{backend_, 0, slots_, &no_timeline_, &sleep_};
+  DeviceStream stream_;
+};
+
+TEST_F(SlotLeasesTest, ASlotIsHeldFromItsTakeToItsRelease) {
+  std::size_t number = 0;
+  EXPECT_EQ(leases_.TryTake(&number), QueueResult::kEmpty);
+  DeviceSlot& slot = Take(1);
+  EXPECT_EQ(leases_.HeldBy(std::this_thread::get_id()), 1u);
+  EXPECT_TRUE(leases_.IsHeld(slot));
+  ASSERT_TRUE(leases_.UseOn(&slot, stream_).ok());
+  ASSERT_TRUE(leases_.UseOn(&slot, stream_).ok());
+  EXPECT_EQ(slot.streams_used, 1u);
+  EXPECT_TRUE(leases_.TakeBack().empty());
+  leases_.Release(&slot);
+  EXPECT_EQ(leases_.held(), 0u);
+  EXPECT_TRUE(leases_.HasReturned());
+  const auto back = leases_.TakeBack();
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_EQ(back[0], &slot);
+  EXPECT_EQ(slot.releases[0], DeviceSlot::ReleaseMark::kRecorded);
+  EXPECT_EQ(leases_.taken(), 1u);
+}
+
+TEST_F(SlotLeasesTest, ASlotThatCameBackUnderACaptureWaitsForItsEnd) {
+  DeviceSlot& slot = Take(0);
+  ASSERT_TRUE(leases_.UseOn(&slot, stream_).ok());
+  backend_->captures = true;
+  leases_.Release(&slot);
+  backend_->captures = true;
+  EXPECT_TRUE(leases_.TakeBack().empty());
+  EXPECT_EQ(leases_.captured_slots(), 1u);
+  EXPECT_NE(leases_.NextLook(devices_->NowNanos()), CopyPace::kNever);
+  EXPECT_EQ(leases_.TakeBack().size(), 1u);
+  EXPECT_EQ(leases_.captured_slots(), 0u);
+  EXPECT_EQ(leases_.NextLook(devices_->NowNanos()), CopyPace::kNever);
+}
+
+TEST_F(SlotLeasesTest, TheEndComesAfterWhatWasOfferedAndAKillAtOnce) {
+  leases_.Offer(slots_[0]);
+  leases_.Close({});
+  std::size_t number = 0;
+  EXPECT_EQ(leases_.TryTake(&number), QueueResult::kOk);
+  EXPECT_EQ(leases_.TryTake(&number), QueueResult::kClosed);
+  leases_.Release(&slots_[0]);
+  leases_.Reset();
+  leases_.Offer(slots_[1]);
+  leases_.Kill(Status(StatusCode::kCancelled, "over"));
+  EXPECT_EQ(leases_.TryTake(&number), QueueResult::kFailed);
+  EXPECT_EQ(leases_.failure().message(), "over");
+  leases_.AwaitTakers();
+  EXPECT_EQ(leases_.TakeBack().size(), 1u);
+}
+
+/// A batch with one payload, whose sum is right or wrong.
+class OneSum final : public UnsettledBatch {
+ public:
+  OneSum(bool has_sum, SettledBatch settled) : settled_(std::move(settled)) {
+    if (has_sum) sums_.push_back({payload_.data(), payload_.size(), Crc32c(payload_), 0});
+  }
+  std::span<const PendingSum> sums() const override { return sums_; }
+  SettledBatch Settle(std::span<const std::uint32_t> bad) override {
+    bad_ = bad.size();
+    return settled_;
+  }
+  void Damage() { payload_[3] ^= std::byte{1}; }
+  std::size_t bad() const { return bad_; }
+
+ private:
+  std::vector<std::byte> payload_{100};
+  std::vector<PendingSum> sums_;
+  SettledBatch settled_;
+  std::size_t bad_ = 0;
+};
+
+class BatchSettlingTest : public LanePartsTest {
+ protected:
+  OneSum* Give(std::size_t slot, bool has_sum, SettledBatch settled = {}) {
+    auto batch = std::make_shared<OneSum>(has_sum, std::move(settled));
+    slots_[slot].item = ItemOf(100 + slot);
+    slots_[slot].item.unsettled = batch;
+    batches_.push_back(batch);
+    return batch.get();
+  }
+
+  BatchSettling settling_{devices_, slots_};
+  std::vector<std::shared_ptr<OneSum>> batches_;
+};
+
+TEST_F(BatchSettlingTest, ABatchWithoutSumsWaitsOnlyBehindOneThatWaits) {
+  Give(0, false);
+  EXPECT_FALSE(settling_.MustWait(&slots_[0]));
+  EXPECT_EQ(slots_[0].item.unsettled, nullptr);
+  EXPECT_EQ(slots_[0].item.number, 0u);
+  Give(1, true);
+  EXPECT_TRUE(settling_.MustWait(&slots_[1]));
+  Give(2, false);
+  EXPECT_TRUE(settling_.MustWait(&slots_[2]));
+  EXPECT_TRUE(settling_.any_waits());
+  for (std::size_t s = 1; s < 3; ++s) {
+    EXPECT_EQ(settling_.Settle(&slots_[s]).kind, SettledBatch::Kind::kWhole);
+    EXPECT_EQ(slots_[s].item.number, s);
+    slots_[s].waits = false;
+  }
+  EXPECT_FALSE(settling_.any_waits());
+}
+
+TEST_F(BatchSettlingTest, ASumThatTheDeviceDidNotTakeIsTakenByTheCpu) {
+  OneSum* const whole = Give(0, true);
+  ASSERT_TRUE(settling_.MustWait(&slots_[0]));
+  EXPECT_TRUE(settling_.Settle(&slots_[0]).failure.ok());
+  EXPECT_EQ(whole->bad(), 0u);
+  SettledBatch rest;
+  rest.kind = SettledBatch::Kind::kOther;
+  rest.tensors = ItemOf(9, 3).batch;
+  rest.failure = Status(StatusCode::kDamaged, "row 1");
+  OneSum* const damaged = Give(1, true, rest);
+  damaged->Damage();
+  ASSERT_TRUE(settling_.MustWait(&slots_[1]));
+  const BatchSettling::Settled settled = settling_.Settle(&slots_[1]);
+  EXPECT_EQ(damaged->bad(), 1u);
+  EXPECT_EQ(settled.kind, SettledBatch::Kind::kOther);
+  EXPECT_EQ(settled.failure.message(), "row 1");
+  EXPECT_EQ(slots_[1].item.batch[0].bytes, 3u);
+}
+
+TEST_F(BatchSettlingTest, WhatCameToNothingHasNoNumber) {
+  SettledBatch nothing;
+  nothing.kind = SettledBatch::Kind::kNothing;
+  Give(0, true, nothing);
+  ASSERT_TRUE(settling_.MustWait(&slots_[0]));
+  EXPECT_EQ(settling_.Settle(&slots_[0]).kind, SettledBatch::Kind::kNothing);
+  EXPECT_EQ(settling_.came_to_nothing(), 1u);
+  slots_[0].waits = false;
+  Give(1, false);
+  EXPECT_FALSE(settling_.MustWait(&slots_[1]));
+  EXPECT_EQ(slots_[1].item.number, 0u);
+  settling_.Reset();
+  EXPECT_EQ(settling_.came_to_nothing(), 0u);
+}
+
+TEST(TransferTallyTest, TheReasonSaysHowMostBytesCame) {
+  LaneOptions options;
+  options.why_left = "because";
+  const TransferTally tally;
+  DeviceFeedStats stats;
+  tally.AddTo(options, &stats);
+  EXPECT_NE(stats.transfer_reason.find("no field was left"), std::string::npos);
+  EXPECT_NE(stats.transfer_reason.find("; because"), std::string::npos);
+  options.transfer = TransferPlan::kBatch;
+  tally.AddTo(options, &stats);
+  EXPECT_EQ(stats.transfer_reason, "asked for");
+}
+
+TEST_F(LanePartsTest, ATimelineHasTheTimesThatACopyTookOnTheDevice) {
+  const auto timeline = std::make_shared<Timeline>();
+  LaneTimeline lane(devices_, timeline, 2);
+  DeviceStream stream;
+  ASSERT_TRUE(devices_->CreateStream(0, StreamPriority::kNormal, &stream).ok());
+  ASSERT_TRUE(lane.Open(0, stream).ok());
+  DeviceSlot& slot = slots_[0];
+  slot.item.number = 5;
+  ASSERT_TRUE(devices_->CreateEvent(0, EventKind::kTimed, &slot.copy_begins).ok());
+  ASSERT_TRUE(devices_->CreateEvent(0, EventKind::kTimed, &slot.copied).ok());
+  ASSERT_TRUE(devices_->Record(slot.copy_begins, stream).ok());
+  ASSERT_TRUE(devices_->Busy(stream, 1'000'000).ok());
+  ASSERT_TRUE(devices_->Record(slot.copied, stream).ok());
+  ASSERT_TRUE(devices_->SyncStream(stream).ok());
+  lane.NoteCopy(slot);
+  lane.Note("lease", 6, 0);
+  no_timeline_.Note("lease", 7, 0);
+  const auto spans = timeline->spans();
+  ASSERT_EQ(spans.size(), 2u);
+  EXPECT_EQ(spans[0].number, 5u);
+  EXPECT_EQ(spans[0].track, 2);
+  EXPECT_NEAR(static_cast<double>(spans[0].end_ns - spans[0].begin_ns), 1e6, 1e5);
+  for (const DeviceEvent event : {slot.copy_begins, slot.copied}) {
+    EXPECT_TRUE(devices_->DestroyEvent(event).ok());
+  }
+  lane.Close();
+  EXPECT_TRUE(devices_->DestroyStream(stream).ok());
+}
+
+}  // namespace
+}  // namespace ringfeed
