@@ -13,14 +13,14 @@ std::unique_ptr<Channel<FeedItem>> NewInbox() {
 
 }  // namespace
 
-DeviceLane::DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::size_t index,
-                       const LaneOptions& options, std::shared_ptr<HostPins> pins)
-    : backend_(std::move(backend)),
-      device_(device),
+DeviceLane::DeviceLane(const FeedOptions& options, std::size_t index,
+                       std::shared_ptr<HostPins> pins, BeforeCopy before_copy)
+    : backend_(options.backend),
+      device_(options.devices[index]),
       slots_(options.slots),
       timeline_(backend_, options.timeline, index),
-      copies_(backend_, device, options, slots_, std::move(pins), &timeline_),
-      leases_(backend_, device, slots_, &timeline_, &sleep_),
+      copies_(options, device_, slots_, std::move(pins), &timeline_, before_copy),
+      leases_(backend_, device_, slots_, &timeline_, &sleep_),
       settling_(backend_, slots_),
       inbox_(NewInbox()) {
   for (DeviceSlot& slot : slots_) free_.push_back(&slot);

@@ -12,7 +12,6 @@
 #include "gpu/feed/device_slot.h"
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/host_pins.h"
-#include "gpu/feed/lane_options.h"
 #include "gpu/feed/lane_sleep.h"
 #include "gpu/feed/lane_timeline.h"
 #include "gpu/feed/slot_copies.h"
@@ -34,8 +33,9 @@ namespace ringfeed {
 /// and release (leases()).
 class DeviceLane {
  public:
-  DeviceLane(std::shared_ptr<DeviceBackend> backend, int device, std::size_t index,
-             const LaneOptions& options, std::shared_ptr<HostPins> pins);
+  /// Of the device at that place of `options.devices`.
+  DeviceLane(const FeedOptions& options, std::size_t index, std::shared_ptr<HostPins> pins,
+             BeforeCopy before_copy = BeforeCopy::kNothing);
   ~DeviceLane();
   DeviceLane(const DeviceLane&) = delete;
   DeviceLane& operator=(const DeviceLane&) = delete;

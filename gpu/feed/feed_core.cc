@@ -31,22 +31,6 @@ constexpr std::int64_t kLookNs = 20'000'000;  // how often a wait looks whether 
 constexpr std::int64_t kOwnLeasesNs = 500'000'000;
 constexpr unsigned long kTimerSlackNs = 1000;  // the system's own, 50 µs, is a copy of 3 MB
 
-LaneOptions LaneOptionsOf(const FeedOptions& options, const FeedDriveOptions& drive) {
-  LaneOptions lane;
-  lane.slots = options.slots;
-  lane.slot_bytes = options.slot_bytes;
-  lane.fixed_slots = options.fixed_slots;
-  lane.with_mask = options.last_step == LastStep::kPad;
-  lane.transforms = options.transforms;
-  lane.transfer = options.transfer;
-  lane.planner = TransferPlanner(options.costs);
-  lane.why_left = lane.planner.Reason(options.transfer, options.least_left_bytes);
-  lane.takes_sums = WhySumsAreEarly(options).empty();
-  lane.timeline = options.timeline;
-  lane.poison = drive.poison;
-  return lane;
-}
-
 Status Closed() { return Status(StatusCode::kCancelled, "the feed was closed"); }
 
 Status Forked() {
@@ -76,7 +60,7 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
   };
   std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive), end);
   const bool watched = IsWatched();
-  core->OpenLanes(LaneOptionsOf(options, drive));
+  core->OpenLanes(drive.poison ? BeforeCopy::kPoison : BeforeCopy::kNothing);
   core->StartThreads();
   if (watched) {
     core->live_ = LiveFeeds().Enter(std::string(options.backend->name()),
@@ -88,12 +72,11 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
   return core;
 }
 
-void FeedCore::OpenLanes(const LaneOptions& options) {
+void FeedCore::OpenLanes(BeforeCopy before_copy) {
   placement_ = FindPlacement(options_.backend.get(), options_.devices);
   pins_ = HostPins::Of(options_.backend, placement_.nodes);
   for (std::size_t i = 0; i < options_.devices.size(); ++i) {
-    lanes_.push_back(
-        std::make_unique<DeviceLane>(options_.backend, options_.devices[i], i, options, pins_));
+    lanes_.push_back(std::make_unique<DeviceLane>(options_, i, pins_, before_copy));
     const Status status = lanes_.back()->Open();
     if (!status.ok()) throw Error(status);
   }
@@ -103,9 +86,7 @@ FeedCore::~FeedCore() {
   live_.Leave();
   StopThreads(Closed());
   const std::int64_t until_ns = Now() + options_.close_timeout_ms * 1'000'000;
-  for (const auto& lane : lanes_) {
-    (void)lane->Close(until_ns);
-  }
+  for (const auto& lane : lanes_) (void)lane->Close(until_ns);
 }
 
 void FeedCore::RefuseInChild() const {

@@ -37,7 +37,7 @@ inline DeviceStream NumberedStream(std::int64_t number) {
 
 /// Options beyond FeedOptions, for tests and for code that drives a feed itself.
 struct FeedDriveOptions {
-  bool poison = false;
+  bool poison = false;  ///< BeforeCopy::kPoison
   /// No threads: Next does their work. Always so with a simulator.
   bool threads = true;
   /// The caller of Next hands leases on to other threads: Next waits for those too, without end.
@@ -99,7 +99,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
            const FeedDriveOptions& drive);
 
-  void OpenLanes(const LaneOptions& options);
+  void OpenLanes(BeforeCopy before_copy);
   /// With the facts about reads into the device's memory.
   DeviceFeedStats StatsOf(const DeviceLane& lane) const;
   /// Which processor computes the checksums of payloads, and why.

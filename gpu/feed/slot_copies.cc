@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpu/feed/await_event.h"
+#include "gpu/feed/batch_supply.h"
 
 namespace ringfeed {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 constexpr std::byte kPoison{0xEE};
 
 // Fixed slots have no room for the gaps between rows.
-LeftRows LeftRowsOf(const LaneOptions& options) {
+LeftRows LeftRowsOf(const FeedOptions& options) {
   if (options.fixed_slots) return LeftRows::kEach;
   if (options.transfer == TransferPlan::kAuto) return LeftRows::kByCost;
   const bool together =
@@ -23,18 +24,20 @@ LeftRows LeftRowsOf(const LaneOptions& options) {
 
 }  // namespace
 
-SlotCopies::SlotCopies(std::shared_ptr<DeviceBackend> backend, int device,
-                       const LaneOptions& options, std::span<DeviceSlot> slots,
-                       std::shared_ptr<HostPins> pins, LaneTimeline* timeline)
-    : backend_(std::move(backend)),
+SlotCopies::SlotCopies(const FeedOptions& options, int device, std::span<DeviceSlot> slots,
+                       std::shared_ptr<HostPins> pins, LaneTimeline* timeline,
+                       BeforeCopy before_copy)
+    : backend_(options.backend),
       device_(device),
       options_(options),
+      planner_(options.costs),
+      before_copy_(before_copy),
       slots_(slots),
       pins_(std::move(pins)),
       timeline_(timeline),
-      memory_(backend_, device, options),
+      memory_(options, device),
       left_rows_(LeftRowsOf(options)),
-      sums_on_device_(options.takes_sums) {}
+      sums_on_device_(WhySumsAreEarly(options).empty()) {}
 
 Status SlotCopies::Open() {
   Status status = backend_->CreateStream(device_, StreamPriority::kHigh, &copy_stream_);
@@ -110,28 +113,28 @@ bool SlotCopies::IsPinned(std::span<const PendingCopy> pending) const {
   });
 }
 
-Status SlotCopies::Plan(DeviceSlot* slot, LeftRows left_rows, bool tight) {
+Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
   const FeedItem& item = slot->item;
   std::optional<std::size_t> mask_rows;
-  if (options_.with_mask) mask_rows = item.rows;
+  if (with_mask()) mask_rows = item.rows;
   std::span<const PendingSum> sums;
   if (sums_on_device_ && item.unsettled != nullptr && !item.pending.empty()) {
     sums = item.unsettled->sums();
   }
-  const Status status = slot->plan.Make(item.batch, {.pending = item.pending,
-                                                     .sums = sums,
-                                                     .left_rows = left_rows,
-                                                     .planner = options_.planner,
-                                                     .transforms = options_.transforms,
-                                                     .mask_rows = mask_rows,
-                                                     .tight = tight});
+  const Status status =
+      slot->plan.Make(item.batch, {.pending = item.pending,
+                                   .sums = sums,
+                                   .left_rows = gaps == Gaps::kNone ? LeftRows::kEach : left_rows_,
+                                   .planner = planner_,
+                                   .transforms = options_.transforms,
+                                   .mask_rows = mask_rows,
+                                   .tight = gaps == Gaps::kNone});
   return status.ok() ? memory_.Fit(slot) : status;
 }
 
 Status SlotCopies::Place(DeviceSlot* slot) {
-  Status status = Plan(slot, left_rows_, false);
-  // Without the gaps between fields and between rows it may fit.
-  if (!status.ok() && slot->plan.has_gaps()) status = Plan(slot, LeftRows::kEach, true);
+  Status status = Plan(slot, Gaps::kAllowed);
+  if (!status.ok() && slot->plan.has_gaps()) status = Plan(slot, Gaps::kNone);  // it may fit
   return status.ok() ? Stage(slot) : status;
 }
 
@@ -143,7 +146,7 @@ Status SlotCopies::Stage(DeviceSlot* slot) {
   for (const PlannedPiece& piece : slot->plan.pieces()) {
     if (!piece.staged) continue;
     std::memcpy(slot->staging.data + piece.staging_at, piece.from, piece.bytes);
-    tally_.NotePacked(piece.bytes);
+    tally_.Add(TransferTally::kPacked, piece.bytes);
   }
   return {};
 }
@@ -158,14 +161,16 @@ Status SlotCopies::WaitForConsumers(DeviceSlot* slot) {
     const Status status = backend_->StreamWait(copy_stream_, slot->ready);
     if (!status.ok()) return status;
   }
-  if (!options_.poison) return {};
+  if (before_copy_ == BeforeCopy::kNothing) return {};
   return backend_->Fill(copy_stream_, slot->memory, kPoison, slot->capacity);
 }
 
 void SlotCopies::AddToGroup(DeviceSlot* slot) {
   group_.push_back(slot);
   last_copy_bytes_ = slot->plan.copied_bytes();
-  tally_.NotePlan(slot->plan);
+  tally_.Add(TransferTally::kMembers, slot->plan.each_bytes());
+  tally_.Add(TransferTally::kSlabs, slot->plan.together_bytes());
+  tally_.Add(TransferTally::kDirect, slot->plan.direct_bytes());
   const auto planned = slot->plan.pieces();
   for (std::size_t p = 0; p < planned.size();) {
     const PlannedPiece& first = planned[p++];
@@ -186,10 +191,10 @@ void SlotCopies::AddToGroup(DeviceSlot* slot) {
 }
 
 void SlotCopies::AddCopy(std::byte* to, const std::byte* from, std::size_t bytes) {
-  tally_.NoteCopied(bytes);
+  tally_.Add(TransferTally::kCopied, bytes);
   while (bytes > 0) {
     const HostPins::Part part = pins_->Pin(from, bytes);
-    if (!part.pinned) tally_.NoteUnpinned(part.bytes);
+    if (!part.pinned) tally_.Add(TransferTally::kUnpinned, part.bytes);
     pieces_.push_back({to, from, part.bytes});
     to += part.bytes;
     from += part.bytes;
@@ -272,13 +277,13 @@ Status SlotCopies::TakeDirect() {
 Status SlotCopies::Transform(DeviceSlot* slot) {
   kernels_.clear();
   slot->plan.AddKernels(slot->memory, &kernels_);
-  slot->ready = kernels_.empty() && !options_.with_mask ? slot->copied : slot->transformed;
+  slot->ready = kernels_.empty() && !with_mask() ? slot->copied : slot->transformed;
   if (slot->ready == slot->copied) return {};
   Status status = backend_->StreamWait(transform_stream_, slot->copied);
   for (const DeviceKernel& kernel : kernels_) {
     if (status.ok()) status = backend_->Launch(transform_stream_, kernel);
   }
-  if (status.ok() && options_.with_mask) status = FillMask(*slot);
+  if (status.ok() && with_mask()) status = FillMask(*slot);
   if (status.ok()) status = FetchSums(*slot);
   if (!status.ok()) return status;
   return backend_->Record(slot->ready, transform_stream_);
@@ -414,7 +419,9 @@ void SlotCopies::Close() {
 }
 
 void SlotCopies::AddTo(DeviceFeedStats* stats) const {
-  tally_.AddTo(options_, stats);
+  tally_.AddTo(options_.transfer, planner_.Reason(options_.transfer, options_.least_left_bytes),
+               stats);
+
   stats->grown_slots = memory_.grown_slots();
 }
 

@@ -10,7 +10,6 @@
 #include "gpu/feed/copy_pace.h"
 #include "gpu/feed/device_slot.h"
 #include "gpu/feed/host_pins.h"
-#include "gpu/feed/lane_options.h"
 #include "gpu/feed/lane_timeline.h"
 #include "gpu/feed/slot_memory.h"
 #include "gpu/feed/transfer_planner.h"
@@ -22,6 +21,9 @@
 
 namespace ringfeed {
 
+/// What a slot is filled with before each copy: kPoison makes stale bytes seen.
+enum class BeforeCopy : std::uint8_t { kNothing, kPoison };
+
 /// Copies batches into a device's slots, by groups, and sees the copies done in their order. It has
 /// the device's streams. Waits for nothing, except if it says so. For one thread: the feeding one.
 class SlotCopies {
@@ -31,8 +33,9 @@ class SlotCopies {
   static constexpr std::size_t kGroupBytes = std::size_t{4} << 20;
 
   /// `timeline` outlives it.
-  SlotCopies(std::shared_ptr<DeviceBackend> backend, int device, const LaneOptions& options,
-             std::span<DeviceSlot> slots, std::shared_ptr<HostPins> pins, LaneTimeline* timeline);
+  SlotCopies(const FeedOptions& options, int device, std::span<DeviceSlot> slots,
+             std::shared_ptr<HostPins> pins, LaneTimeline* timeline,
+             BeforeCopy before_copy = BeforeCopy::kNothing);
   /// Makes streams and events. Waits for the device.
   Status Open();
 
@@ -92,14 +95,17 @@ class SlotCopies {
 
  private:
   /// Whether the device has kernels to run for every batch.
-  bool makes_something() const { return !options_.transforms.empty() || options_.with_mask; }
+  bool makes_something() const { return !options_.transforms.empty() || with_mask(); }
+  /// Whether the valid rows of each batch have a mask.
+  bool with_mask() const { return options_.last_step == LastStep::kPad; }
   bool may_have_kernels() const {
     return makes_something() || left_rows_ != LeftRows::kEach || sums_on_device_;
   }
   Status MakeEvents(DeviceSlot* slot);
   /// Whether all of it is in registered memory: otherwise copies from it block.
   bool IsPinned(std::span<const PendingCopy> pending) const;
-  Status Plan(DeviceSlot* slot, LeftRows left_rows, bool tight);
+  enum class Gaps : std::uint8_t { kAllowed, kNone };  ///< between fields and between rows
+  Status Plan(DeviceSlot* slot, Gaps gaps);
   /// Plans the copy, and has its memory ready.
   Status Place(DeviceSlot* slot);
   /// Brings what is not in pinned memory to staging memory.
@@ -119,7 +125,9 @@ class SlotCopies {
 
   const std::shared_ptr<DeviceBackend> backend_;
   const int device_;
-  const LaneOptions options_;
+  const FeedOptions options_;
+  const TransferPlanner planner_;
+  const BeforeCopy before_copy_;
   const std::span<DeviceSlot> slots_;
   std::shared_ptr<HostPins> pins_;
   LaneTimeline* const timeline_;

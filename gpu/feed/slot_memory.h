@@ -4,12 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <utility>
 #include <vector>
 
 #include "base/memory/arena.h"
 #include "gpu/feed/device_slot.h"
-#include "gpu/feed/lane_options.h"
+#include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_backend.h"
 #include "ringfeed/status.h"
 
@@ -19,8 +18,8 @@ namespace ringfeed {
 /// stands elsewhere than in pinned memory. For one thread, but for grown_slots.
 class SlotMemory {
  public:
-  SlotMemory(std::shared_ptr<DeviceBackend> backend, int device, const LaneOptions& options)
-      : backend_(std::move(backend)),
+  SlotMemory(const FeedOptions& options, int device)
+      : backend_(options.backend),
         device_(device),
         slot_bytes_(options.slot_bytes),
         fixed_slots_(options.fixed_slots) {}

@@ -1,21 +1,25 @@
 #include "gpu/feed/transfer_tally.h"
 
 #include <algorithm>
-#include <string>
-
-#include "gpu/feed/copy_plan.h"
 
 namespace ringfeed {
-namespace {
 
-void SetTransfer(const LaneOptions& options, DeviceFeedStats* stats) {
-  if (options.transfer == TransferPlan::kBatch) {
+void TransferTally::AddTo(TransferPlan asked, const std::string& why_left,
+                          DeviceFeedStats* stats) const {
+  const auto bytes = [this](Way way) { return bytes_[way].load(std::memory_order_relaxed); };
+  stats->copied_bytes = bytes(kCopied);
+  stats->unpinned_bytes = bytes(kUnpinned);
+  stats->packed_bytes = bytes(kPacked);
+  stats->member_bytes = bytes(kMembers);
+  stats->slab_bytes = bytes(kSlabs);
+  stats->direct_bytes = bytes(kDirect);
+  if (asked == TransferPlan::kBatch) {
     stats->transfer_reason = "asked for";
     return;
   }
   const std::uint64_t left = stats->member_bytes + stats->slab_bytes + stats->direct_bytes;
-  const auto percent_of = [&](std::uint64_t bytes) {
-    return std::to_string(100 * bytes / std::max(left, stats->delivered_bytes)) + " % of the bytes";
+  const auto percent_of = [&](std::uint64_t part) {
+    return std::to_string(100 * part / std::max(left, stats->delivered_bytes)) + " % of the bytes";
   };
   if (left == 0) {
     stats->transfer_reason =
@@ -30,25 +34,7 @@ void SetTransfer(const LaneOptions& options, DeviceFeedStats* stats) {
         stats->member_bytes >= stats->slab_bytes ? TransferPlan::kMembers : TransferPlan::kSlabs;
     stats->transfer_reason = percent_of(left) + " came from where they were read";
   }
-  stats->transfer_reason += "; " + options.why_left;
-}
-
-}  // namespace
-
-void TransferTally::NotePlan(const CopyPlan& plan) {
-  Add(&member_bytes_, plan.each_bytes());
-  Add(&slab_bytes_, plan.together_bytes());
-  Add(&direct_bytes_, plan.direct_bytes());
-}
-
-void TransferTally::AddTo(const LaneOptions& options, DeviceFeedStats* stats) const {
-  stats->copied_bytes = copied_bytes_.load(std::memory_order_relaxed);
-  stats->unpinned_bytes = unpinned_bytes_.load(std::memory_order_relaxed);
-  stats->packed_bytes = packed_bytes_.load(std::memory_order_relaxed);
-  stats->member_bytes = member_bytes_.load(std::memory_order_relaxed);
-  stats->slab_bytes = slab_bytes_.load(std::memory_order_relaxed);
-  stats->direct_bytes = direct_bytes_.load(std::memory_order_relaxed);
-  SetTransfer(options, stats);
+  stats->transfer_reason += "; " + why_left;
 }
 
 }  // namespace ringfeed

@@ -344,10 +344,10 @@ TEST_F(CudaRunning, OneLookSaysWhetherAStreamIsCapturedAndRecords) {
 }
 
 TEST_F(CudaRunning, AReleaseLooksOnceAtItsStream) {
-  LaneOptions options;
-  DeviceLane lane(std::shared_ptr<DeviceBackend>(&cuda_, [](DeviceBackend*) {}), 0, 0, options,
-                  std::make_shared<HostPins>(
-                      std::shared_ptr<DeviceBackend>(&cuda_, [](DeviceBackend*) {}), CpuList{}));
+  FeedOptions options;
+  options.backend = std::shared_ptr<DeviceBackend>(&cuda_, [](DeviceBackend*) {});
+  options.devices = {0};
+  DeviceLane lane(options, 0, std::make_shared<HostPins>(options.backend, CpuList{}));
   ASSERT_TRUE(lane.Open().ok());
   FeedItem item;
   item.rows = item.valid_rows = 1;

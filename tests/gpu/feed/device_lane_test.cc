@@ -22,6 +22,14 @@ namespace {
 
 constexpr std::int64_t kLongNs = 60'000'000'000;
 
+FeedOptions On(std::shared_ptr<DeviceBackend> devices, std::size_t slots = 3) {
+  FeedOptions options;
+  options.backend = std::move(devices);
+  options.devices = {0};
+  options.slots = slots;
+  return options;
+}
+
 FeedItem Item(std::uint64_t number) {
   FeedItem item;
   item.number = number;
@@ -33,7 +41,7 @@ FeedItem Item(std::uint64_t number) {
 // A lane that is slow is not one that gets nothing: what to blame depends on it.
 TEST(DeviceLaneTest, WhatWasGivenIsOnItsWayUntilItIsTaken) {
   const auto devices = EmulatedDevices::Open(1);
-  DeviceLane lane(devices, 0, 0, {}, std::make_shared<HostPins>(devices, CpuList{}));
+  DeviceLane lane(On(devices), 0, std::make_shared<HostPins>(devices, CpuList{}));
   ASSERT_TRUE(lane.Open().ok());
   for (std::uint64_t number = 0; number < 5; ++number) {
     EXPECT_FALSE(lane.HasOnItsWay());
@@ -79,9 +87,7 @@ class SlowRelease final : public ForwardingBackend {
 TEST(DeviceLaneTest, ASlotThatComesBackBesideAResetIsFilledOnce) {
   const auto devices = EmulatedDevices::Open(1);
   const auto slow = std::make_shared<SlowRelease>(devices);
-  LaneOptions options;
-  options.slots = 2;
-  DeviceLane lane(slow, 0, 0, options, std::make_shared<HostPins>(devices, CpuList{}));
+  DeviceLane lane(On(slow, 2), 0, std::make_shared<HostPins>(devices, CpuList{}));
   ASSERT_TRUE(lane.Open().ok());
   const auto take = [&](std::size_t* slot) {
     QueueResult result = QueueResult::kEmpty;
@@ -151,15 +157,15 @@ class DeviceLaneGroupTest : public testing::Test {
     lane_.leases().Release(&lane_.slot(taken));
   }
 
-  static LaneOptions OfFixedSlots() {
-    LaneOptions options;
+  static FeedOptions OfFixedSlots(const std::shared_ptr<DeviceBackend>& devices) {
+    FeedOptions options = On(devices);
     options.slot_bytes = 256;
     options.fixed_slots = true;
     return options;
   }
 
   const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(1);
-  DeviceLane lane_{devices_, 0, 0, OfFixedSlots(), std::make_shared<HostPins>(devices_, CpuList{})};
+  DeviceLane lane_{OfFixedSlots(devices_), 0, std::make_shared<HostPins>(devices_, CpuList{})};
 };
 
 TEST_F(DeviceLaneGroupTest, SmallBatchesThatWaitAreCopiedByOneCall) {
@@ -201,9 +207,7 @@ TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
     emulated.faults.push_back({.call = DeviceCall::kCopyToDevice, .nth = nth});
   }
   const auto devices = EmulatedDevices::Open(emulated);
-  LaneOptions options;
-  options.slots = kSlots;
-  DeviceLane lane(devices, 0, 0, options, std::make_shared<HostPins>(devices, CpuList{}));
+  DeviceLane lane(On(devices, kSlots), 0, std::make_shared<HostPins>(devices, CpuList{}));
   ASSERT_TRUE(lane.Open().ok());
   std::size_t slot = 0;
   for (std::uint64_t number = 0; number <= kSlots; ++number) {
@@ -248,11 +252,6 @@ class DeviceLaneSleepTest : public testing::Test {
     options.devices[0].copy_latency_ns = 0;
     return options;
   }
-  static LaneOptions WithSlots() {
-    LaneOptions options;
-    options.slots = kSlots;
-    return options;
-  }
   static FeedItem Large(std::uint64_t number) {
     FeedItem item = Item(number);
     item.batch = {MakeTensor(std::vector<std::byte>(kBatchBytes))};
@@ -281,7 +280,7 @@ class DeviceLaneSleepTest : public testing::Test {
   }
 
   const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(Simulated());
-  DeviceLane lane_{devices_, 0, 0, WithSlots(), std::make_shared<HostPins>(devices_, CpuList{})};
+  DeviceLane lane_{On(devices_, kSlots), 0, std::make_shared<HostPins>(devices_, CpuList{})};
   std::stop_source stop_;
 };
 
@@ -417,7 +416,7 @@ class DeviceLaneWakeTest : public testing::Test {
   QueueResult Take(std::size_t* slot) { return lane_.leases().TakeUntil(slot, kNoDeadline); }
 
   const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(1);
-  DeviceLane lane_{devices_, 0, 0, {}, std::make_shared<HostPins>(devices_, CpuList{})};
+  DeviceLane lane_{On(devices_), 0, std::make_shared<HostPins>(devices_, CpuList{})};
   std::jthread feeding_;
 };
 

@@ -43,6 +43,12 @@ class LanePartsTest : public testing::Test {
     return EmulatedDevices::Open(EmulatedOptions{.simulated = true});
   }
   void SetUp() override { ASSERT_TRUE(devices_->BindThread(0).ok()); }
+  static FeedOptions On(std::shared_ptr<DeviceBackend> devices) {
+    FeedOptions options;
+    options.backend = std::move(devices);
+    options.devices = {0};
+    return options;
+  }
   void TearDown() override {
     EXPECT_TRUE(devices_->Leaks().none());
     EXPECT_TRUE(devices_->offences().empty()) << devices_->offences().front().ToString();
@@ -50,6 +56,7 @@ class LanePartsTest : public testing::Test {
   std::int64_t Until() const { return devices_->NowNanos() + kLongNs; }
 
   const std::shared_ptr<EmulatedDevices> devices_ = Simulated();
+  const FeedOptions options_ = On(devices_);
   std::vector<DeviceSlot> slots_{kSlots};
   LaneTimeline no_timeline_{devices_, nullptr, 0};
 };
@@ -63,7 +70,7 @@ class SlotMemoryTest : public LanePartsTest {
 };
 
 TEST_F(SlotMemoryTest, ASlotGrowsAndWhatItHadStaysUntilItIsFreed) {
-  SlotMemory memory(devices_, 0, {});
+  SlotMemory memory(options_, 0);
   DeviceSlot& slot = slots_[0];
   Plan(1000, &slot);
   ASSERT_TRUE(memory.Fit(&slot).ok());
@@ -83,10 +90,10 @@ TEST_F(SlotMemoryTest, ASlotGrowsAndWhatItHadStaysUntilItIsFreed) {
 }
 
 TEST_F(SlotMemoryTest, AFixedSlotRefusesABatchThatDoesNotFit) {
-  LaneOptions options;
+  FeedOptions options = options_;
   options.fixed_slots = true;
   options.slot_bytes = 2000;
-  SlotMemory memory(devices_, 0, options);
+  SlotMemory memory(options, 0);
   DeviceSlot& slot = slots_[0];
   Plan(1000, &slot);
   ASSERT_TRUE(memory.Fit(&slot).ok());
@@ -100,7 +107,7 @@ TEST_F(SlotMemoryTest, AFixedSlotRefusesABatchThatDoesNotFit) {
 }
 
 TEST_F(SlotMemoryTest, StagingMemoryIsAsLargeAsThePlanNeeds) {
-  SlotMemory memory(devices_, 0, {});
+  SlotMemory memory(options_, 0);
   DeviceSlot& slot = slots_[0];
   for (const std::size_t bytes : {1000u, 500u, 100'000u}) {
     Plan(bytes, &slot);
@@ -142,7 +149,7 @@ class SlotCopiesTest : public LanePartsTest {
     return nullptr;
   }
 
-  SlotCopies copies_{devices_,     0, {}, slots_, std::make_shared<HostPins>(devices_, CpuList{}),
+  SlotCopies copies_{options_, 0, slots_, std::make_shared<HostPins>(devices_, CpuList{}),
                      &no_timeline_};
 };
 
@@ -369,16 +376,25 @@ TEST_F(BatchSettlingTest, WhatCameToNothingHasNoNumber) {
 }
 
 TEST(TransferTallyTest, TheReasonSaysHowMostBytesCame) {
-  LaneOptions options;
-  options.why_left = "because";
-  const TransferTally tally;
+  TransferTally tally;
   DeviceFeedStats stats;
-  tally.AddTo(options, &stats);
-  EXPECT_NE(stats.transfer_reason.find("no field was left"), std::string::npos);
-  EXPECT_NE(stats.transfer_reason.find("; because"), std::string::npos);
-  options.transfer = TransferPlan::kBatch;
-  tally.AddTo(options, &stats);
-  EXPECT_EQ(stats.transfer_reason, "asked for");
+  stats.delivered_bytes = 1000;
+  const auto reason = [&](TransferPlan asked) {
+    tally.AddTo(asked, "because", &stats);
+    return stats.transfer_reason;
+  };
+  EXPECT_EQ(reason(TransferPlan::kBatch), "asked for");
+  EXPECT_NE(reason(TransferPlan::kAuto).find("there was no memory to keep them; because"),
+            std::string::npos);
+  tally.Add(TransferTally::kMembers, 300);
+  tally.Add(TransferTally::kSlabs, 400);
+  EXPECT_EQ(reason(TransferPlan::kAuto),
+            "70 % of the bytes came from where they were read; because");
+  EXPECT_EQ(stats.transfer, TransferPlan::kSlabs);
+  tally.Add(TransferTally::kDirect, 800);
+  EXPECT_EQ(reason(TransferPlan::kAuto),
+            "53 % of the bytes were read into the device's memory; because");
+  EXPECT_EQ(stats.transfer, TransferPlan::kDirect);
 }
 
 TEST_F(LanePartsTest, ATimelineHasTheTimesThatACopyTookOnTheDevice) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the feed's sources with switches that leave one step out (feed_steps.h).
 
-make_switched_feed.py ROOT OUTPUT: the source OUTPUT has the sources below, one after another, and in
-them the changes of each step. A text that is not there once, and once only, is an error: so what a
-switch leaves out is in what ships.
+make_switched_feed.py ROOT OUTPUT: the source OUTPUT has the sources below, one after another, and
+in them the changes of each step, where OUT stands for whether the step is left out. A text that is
+not there exactly once is an error: so what a switch leaves out is in what ships.
 """
 
 import pathlib
@@ -26,7 +26,8 @@ STEPS = {
          "  for (const Tensor& tensor : item.batch) pins_->"),
         (COPIES, "part = pins_->Pin(from, bytes);",
          "part = OUT ? HostPins::Part{bytes, true} : pins_->Pin(from, bytes);"),
-        (COPIES, "copy.far != nullptr ? copy.bytes : 0", "OUT || copy.far != nullptr ? copy.bytes : 0")],
+        (COPIES, "copy.far != nullptr ? copy.bytes : 0",
+         "OUT || copy.far != nullptr ? copy.bytes : 0")],
     "kWaitForReleases": [
         (COPIES, "backend_->StreamWait(copy_stream_, slot->released[s])",
          "OUT ? Status() : backend_->StreamWait(copy_stream_, slot->released[s])")],
@@ -38,7 +39,8 @@ STEPS = {
          "if (status.ok() && !OUT) status = backend_->Record(slot->copied, copy_stream_);")],
     "kTransformsWaitForCopy": [
         (COPIES, "Status status = backend_->StreamWait(transform_stream_, slot->copied);",
-         "Status status = OUT ? Status() : backend_->StreamWait(transform_stream_, slot->copied);")],
+         "Status status =\n"
+         "      OUT ? Status() : backend_->StreamWait(transform_stream_, slot->copied);")],
     "kRecordReady": [
         (COPIES, "return backend_->Record(slot->ready, transform_stream_);",
          "return OUT ? Status() : backend_->Record(slot->ready, transform_stream_);")],
@@ -52,7 +54,8 @@ STEPS = {
         (LEASES, "    if (slot->releases[s] != ReleaseMark::kToRecord) continue;",
          "    if (OUT || slot->releases[s] != ReleaseMark::kToRecord) continue;")],
     "kSeeCopyBeforeSlab": [
-        (COPIES, "  slot->used = true;", "  slot->used = true;\n  if (OUT) slot->item.batch.clear();")],
+        (COPIES, "  slot->used = true;",
+         "  slot->used = true;\n  if (OUT) slot->item.batch.clear();")],
     "kSeeCopyBeforeStaging": [
         (LANE, "return !slot->copying;", "return OUT || !slot->copying;")],
     "kCheckFit": [
@@ -67,7 +70,8 @@ STEPS = {
     "kCheckPatience": [
         (CORE, "if (waited_ns < patience_ns)", "if (OUT || waited_ns < patience_ns)")],
     "kDrainBeforeFree": [
-        (COPIES, "  RecordHalfFilled();\n  AwaitAll(until_ns);", "  if (OUT) return {};\n  AwaitAll(until_ns);")],
+        (COPIES, "  RecordHalfFilled();\n  AwaitAll(until_ns);",
+         "  if (OUT) return {};\n  RecordHalfFilled();\n  AwaitAll(until_ns);")],
     "kSeeReleasesBeforeFree": [
         (LEASES, "if (MissesReleases(*slot))", "if (!OUT && MissesReleases(*slot))"),
         (LEASES, "if (!AwaitEvent(", "if (!OUT && !AwaitEvent(")],
@@ -75,19 +79,23 @@ STEPS = {
         (COPIES, "  if (status.ok()) status = TakeDirect();\n",
          "  if (status.ok() && !OUT) status = TakeDirect();\n"),
         (COPIES, "  return status;\n}\n\n// Runs on the copy stream",
-         "  if (status.ok() && OUT) status = TakeDirect();\n  return status;\n}\n\n// Runs on the copy stream")],
+         "  if (status.ok() && OUT) status = TakeDirect();\n"
+         "  return status;\n}\n\n// Runs on the copy stream")],
 }
 
 
 def main():
     root, output = map(pathlib.Path, sys.argv[1:3])
-    texts = {source: (root / source).read_text(encoding="utf-8") for source in SOURCES}
+    shipped = {source: (root / source).read_text(encoding="utf-8") for source in SOURCES}
+    texts = dict(shipped)
     for step, changes in STEPS.items():
+        switch = f"LeavesOut(FeedStep::{step})"
         for source, old, new in changes:
-            if (root / source).read_text(encoding="utf-8").count(old) != 1 or texts[source].count(old) != 1:
+            if shipped[source].count(old) != 1 or texts[source].count(old) != 1:
                 sys.exit(f"{step}: it is not once in {source}: {old}")
-            texts[source] = texts[source].replace(old, re.sub(r"\bOUT\b", f"LeavesOut(FeedStep::{step})", new))
-    output.write_text('#include "tests/gpu/feed/feed_steps.h"\n' + "".join(texts.values()), encoding="utf-8")
+            texts[source] = texts[source].replace(old, re.sub(r"\bOUT\b", switch, new))
+    includes = '#include "tests/gpu/feed/feed_steps.h"\n'
+    output.write_text(includes + "".join(texts.values()), encoding="utf-8")
 
 
 if __name__ == "__main__":
