@@ -6,17 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/detail/paddle_overrides.h"
 #include "ringfeed/reader.h"
 
 namespace ringfeed {
 
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverloaded-virtual"  // hides Paddle's on purpose
 /// A reader that you write for files of a format of your own. It is bound to one file, declares the
 /// shapes of its instances and overrides ReadNextImpl. FromInstanceSource makes a Reader of one;
 /// RegisterFormat makes OpenFiles read such files. One thread of ringfeed's calls it at a time.
-class FileReader : public detail::PaddleFileOverrides<InstanceSource> {
+class FileReader : public InstanceSource {
  public:
   FileReader(std::string path, std::vector<SlotSpec> slots)
       : path_(std::move(path)), slots_(std::move(slots)) {}
@@ -43,7 +40,6 @@ class FileReader : public detail::PaddleFileOverrides<InstanceSource> {
   const std::vector<SlotSpec> slots_;
   std::int64_t read_ = 0;
 };
-#pragma GCC diagnostic pop
 
 /// Makes the reader of a file, which delivers instances of `slots`. If the file cannot be read,
 /// throws the reason that the user gets.

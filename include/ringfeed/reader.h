@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "ringfeed/batch_origin.h"
-#include "ringfeed/detail/paddle_overrides.h"
 #include "ringfeed/instance.h"
 #include "ringfeed/queue/deadline.h"
 #include "ringfeed/record.h"
@@ -229,19 +228,15 @@ class Reader {
 };
 
 /// A reader that you write: FromInstanceSource makes a Reader of it. One thread of ringfeed's calls
-/// it at a time. A class with methods of Paddle's readers (HasNext, Start, Shutdown) does not
-/// compile: docs/PORTING.md.
-class InstanceSource : private detail::PaddleOverrides {
+/// it at a time.
+class InstanceSource {
  public:
   virtual ~InstanceSource() = default;
   /// Fills `instance`, which is empty, with one tensor per declared field. They must own their
   /// memory (Tensor::owner), as those of MakeTensor do. May block, and returns soon after `stop` is
   /// requested. Returns kRecord; kEnd at the end of a pass; or kFailed, after it has put the reason
   /// into *status. What it throws becomes the stream's failure.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverloaded-virtual"  // hides Paddle's on purpose
   virtual ReadResult ReadNext(Instance* instance, std::stop_token stop, Status* status) = 0;
-#pragma GCC diagnostic pop
   /// Starts again at the beginning; false if that cannot be done.
   virtual bool ReInit() { return false; }
   /// Whether the next ReadNext will not wait. Its instance may then be handed on together with

@@ -22,6 +22,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Woverloaded-virtual", "-Werror"]
 
 HEADERS = """
 #include "ringfeed/compat/paddle_readers.h"
+#include "ringfeed/compat/ported.h"
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/file_reader.h"
 
@@ -33,8 +34,8 @@ struct PaddlesTensor {};
 """
 CONSTRUCTORS = {  # a reader's, and what it is made with
     "InstanceSource": ("", ""),
-    "DecoratedReader": ("using DecoratedReader::DecoratedReader;", "ringfeed::Reader()"),
-    "FileReader": ("using FileReader::FileReader;", '"file", std::vector<ringfeed::SlotSpec>()'),
+    "DecoratedReader": ("using Ported::Ported;", "ringfeed::Reader()"),
+    "FileReader": ("using Ported::Ported;", '"file", std::vector<ringfeed::SlotSpec>()'),
     "ReaderBase": ("", ""),
 }
 READ_NEXT = "ReadResult ReadNext(Instance*, std::stop_token, Status*) override { return ReadResult::kEnd; }"
@@ -47,7 +48,7 @@ REQUIRED = {  # what each base class asks for
 BESIDES = {  # what one may write besides
     "InstanceSource": "bool ReInit() override { return true; } using InstanceSource::slots;",
     "DecoratedReader": "bool ReInit() override { return true; } using InstanceSource::ReadNext;",
-    "FileReader": "bool ReInitImpl() override { return true; } using FileReader::ReadNextImpl;"
+    "FileReader": "bool ReInitImpl() override { return true; } using Ported::ReadNextImpl;"
                   "using InstanceSource::ReadNext;",
     "ReaderBase": "using ReaderBase::ReadNext;",
 }
@@ -131,11 +132,16 @@ def errors_of(compiler, base, all_methods):
                *headers_of(compiler))
 
 
+def bases(base):
+    """What a reader for `base` derives from while it is ported; of handles the class itself."""
+    return f"ringfeed::{base}" if base == "ReaderBase" else f"ringfeed::Ported<ringfeed::{base}>"
+
+
 def reader(base, number, methods):
     """A class whose errors are in the file `number`, and one of it that is made."""
     constructor, arguments = CONSTRUCTORS[base]
-    return (f'#line 1 "reader{number}"\nclass Ported{number} : public ringfeed::{base} {{ public: {constructor}\n'
-            f"{methods} }};\nauto* Make{number}() {{ return new Ported{number}({arguments}); }}\n")
+    return (f'#line 1 "reader{number}"\nclass Reader{number} : public {bases(base)} {{ public: {constructor}\n'
+            f"{methods} }};\nauto* Make{number}() {{ return new Reader{number}({arguments}); }}\n")
 
 
 def told(said, number, lines):

@@ -19,7 +19,7 @@ namespace ringfeed {
 /// differences.
 
 /// Any reader. Not the base of one that you write, which is InstanceSource (docs/PORTING.md).
-class ReaderBase : public Reader, private detail::PaddleOverrides {
+class ReaderBase : public Reader, private detail::PaddleSourceOverrides {
  public:
   ReaderBase() = default;
   ReaderBase(Reader reader) : Reader(std::move(reader)) {}  // NOLINT(google-explicit-constructor)

@@ -17,30 +17,29 @@ struct OverrideReInitInstead {};                    // bool()
 struct EndInTheDestructorInstead {};                // shutting down a reader is destroying it
 
 // The same for a reader of a file.
-struct OverrideReadNextImplOfFileReaderInstead  // bool(Instance*)
-    : OverrideReadNextOfInstanceSourceInstead {};
-struct ReturnFalseFromReadNextImplInstead : ReturnKEndFromReadNextInstead {};
-struct OverrideReInitImplInstead : OverrideReInitInstead {};  // bool()
+struct OverrideReadNextImplOfFileReaderInstead {};  // bool(Instance*)
+struct ReturnFalseFromReadNextImplInstead {};
+struct OverrideReInitImplInstead {};  // bool()
 
 // A class that derives from these has methods of the same names and other parameters, and hides
-// these on purpose. (g++ warns at the hidden method, clang++ at the hiding one.)
+// these on purpose. (g++ warns at the hidden method.)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverloaded-virtual"
 
 /// The methods that a reader for Paddle overrides, also with Paddle's tensors named anew. Nothing
 /// here would ever call them, so a class that has one does not compile, and the error names what to
-/// write: docs/PORTING.md.
+/// write.
+template <class Read, class End, class Begin>
 class PaddleOverrides {
  public:
-  virtual OverrideReadNextOfInstanceSourceInstead& ReadNext(std::vector<Tensor>* out) = delete;
-  virtual OverrideReadNextOfInstanceSourceInstead& ReadNext(std::vector<Instance>* out) = delete;
-  virtual OverrideReadNextOfInstanceSourceInstead& ReadNext(Instance* out) = delete;
-  virtual OverrideReadNextOfInstanceSourceInstead& ReadNextImpl(std::vector<Tensor>* out) = delete;
-  virtual OverrideReadNextOfInstanceSourceInstead& ReadNextImpl(std::vector<Instance>* out) =
-      delete;
-  virtual ReturnKEndFromReadNextInstead& HasNext() const = delete;
-  virtual OverrideReInitInstead& Start() = delete;
-  virtual OverrideReInitInstead& StartImpl() = delete;
+  virtual Read& ReadNext(std::vector<Tensor>* out) = delete;
+  virtual Read& ReadNext(std::vector<Instance>* out) = delete;
+  virtual Read& ReadNext(Instance* out) = delete;
+  virtual Read& ReadNextImpl(std::vector<Tensor>* out) = delete;
+  virtual Read& ReadNextImpl(std::vector<Instance>* out) = delete;
+  virtual End& HasNext() const = delete;
+  virtual Begin& Start() = delete;
+  virtual Begin& StartImpl() = delete;
   virtual EndInTheDestructorInstead& Shutdown() = delete;
   virtual EndInTheDestructorInstead& ShutdownImpl() = delete;
 
@@ -53,22 +52,12 @@ class PaddleOverrides {
   PaddleOverrides& operator=(PaddleOverrides&&) = default;
 };
 
-/// The same for FileReader, for which other methods are to be written. Base is what it derives
-/// from.
-template <class Base>
-class PaddleFileOverrides : public Base {
- public:
-  OverrideReadNextImplOfFileReaderInstead& ReadNext(std::vector<Tensor>* out) override = delete;
-  OverrideReadNextImplOfFileReaderInstead& ReadNext(std::vector<Instance>* out) override = delete;
-  OverrideReadNextImplOfFileReaderInstead& ReadNext(Instance* out) override = delete;
-  OverrideReadNextImplOfFileReaderInstead& ReadNextImpl(std::vector<Tensor>* out) override = delete;
-  OverrideReadNextImplOfFileReaderInstead& ReadNextImpl(std::vector<Instance>* out) override =
-      delete;
-  ReturnFalseFromReadNextImplInstead& HasNext() const override = delete;
-  OverrideReInitImplInstead& Start() override = delete;
-  OverrideReInitImplInstead& StartImpl() override = delete;
-};
-
 #pragma GCC diagnostic pop
+
+using PaddleSourceOverrides = PaddleOverrides<OverrideReadNextOfInstanceSourceInstead,
+                                              ReturnKEndFromReadNextInstead, OverrideReInitInstead>;
+using PaddleFileOverrides =
+    PaddleOverrides<OverrideReadNextImplOfFileReaderInstead, ReturnFalseFromReadNextImplInstead,
+                    OverrideReInitImplInstead>;
 
 }  // namespace ringfeed::detail
