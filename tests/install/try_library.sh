@@ -37,6 +37,9 @@ for file in data/*; do
 done
 ls
 readme/build/train | grep ' labels, '
+if ldd readme/build/train | grep -E 'protobuf|mimalloc'; then
+  exit 1
+fi
 
 for with in cmake pkg-config; do
   cmake -S "$try/consumer" -B "$with" -G Ninja -D WITH="$with" -D VERSION="${1%.*}"
