@@ -5,8 +5,8 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "base/refuse.h"
@@ -73,81 +73,46 @@ class MainCheck {
 
   void Check(const std::vector<Step>& steps) {
     for (const Step& step : steps) {
-      place_ = &step.place;
-      std::visit(*this, step.kind);
+      for (const auto& [field, name] : step.names) CheckName(step, field, name);
+      Check(step.body);
+      Check(step.other);
     }
-  }
-
-  void operator()(const ReadStep& step) {
-    const std::size_t tensors = TensorsOf(step.reader);
-    if (tensors != step.outputs.size()) {
-      Refuse(StatusCode::kInvalidArgument, "output names " + std::to_string(step.outputs.size()) +
-                                               " tensors, \"" + step.reader + "\" delivers " +
-                                               std::to_string(tensors));
-    }
-    set_.insert(step.outputs.begin(), step.outputs.end());
-  }
-  void operator()(const HasNextStep& step) {
-    NeedReader(step.reader);
-    set_.insert(step.output);
-  }
-  void operator()(const ResetStep& step) { NeedReader(step.reader); }
-  void operator()(const ReadRecordIoStep& step) {
-    NeedReader(step.reader);
-    set_.insert(step.output);
-  }
-  void operator()(const CloseReaderStep& step) { NeedReader(step.reader); }
-  void operator()(const WhileStep& step) {
-    NeedVariable("condition", step.condition);
-    Check(step.body);
-  }
-  void operator()(const IfElseStep& step) {
-    NeedVariable("condition", step.condition);
-    Check(step.then_steps);
-    Check(step.else_steps);
-  }
-  void operator()(const FillConstantStep& step) { set_.insert(step.output); }
-  void operator()(const IncreaseStep& step) { NeedVariable("x", step.counter); }
-  void operator()(const LessThanStep& step) {
-    NeedVariable("x", step.x);
-    if (step.y) NeedVariable("y", *step.y);
-    set_.insert(step.output);
-  }
-  void operator()(const CallStep& step) {
-    if (!functions_.contains(step.function)) {
-      Refuse(StatusCode::kNotFound, "no function \"" + step.function +
-                                        "\" is registered: RegisterFunction gives the program one");
-    }
-    for (const std::string& input : step.inputs) NeedVariable("input", input);
-    set_.insert(step.outputs.begin(), step.outputs.end());
   }
 
  private:
-  [[noreturn]] void Refuse(StatusCode code, const std::string& what) const {
-    ringfeed::Refuse(code, *place_ + ": " + what);
+  /// By what the language means with a field of that name.
+  void CheckName(const Step& step, const std::string& field, const std::string& name) {
+    if (field == "output") {
+      set_.insert(name);
+    } else if (field == "reader") {
+      CheckReader(step, name);
+    } else if (field == "function") {
+      if (functions_.contains(name)) return;
+      RefuseMissing(step, "no function \"" + name +
+                              "\" is registered: RegisterFunction gives the program one");
+    } else if (!set_.contains(name) && !scope_.Has(name)) {
+      RefuseMissing(step, field + ": the variable \"" + name + "\" is not set by any step before");
+    }
   }
-  Reader NeedReader(const std::string& name) const {
+  void CheckReader(const Step& step, const std::string& name) const {
     const auto* holder = scope_.Find<ReaderHolder>(name);
     if (holder == nullptr || holder->empty()) {
-      Refuse(StatusCode::kNotFound,
-             "reader: there is no reader \"" + name + "\": the startup creates them");
+      RefuseMissing(step, "reader: there is no reader \"" + name + "\": the startup creates them");
     }
-    return holder->Get();
+    if (step.operation != "read") return;
+    const std::size_t outputs = step.NamesOf("output").size();
+    // A chain that C++ put into the scope may not work.
+    const std::size_t tensors = At(step.place, [&] { return holder->Get().fields().size(); });
+    if (tensors == outputs) return;
+    Refuse(step.place + ": output names " + std::to_string(outputs) + " tensors, \"" + name +
+           "\" delivers " + std::to_string(tensors));
   }
-  /// How many tensors the reader delivers. A chain that C++ put into the scope may not work.
-  std::size_t TensorsOf(const std::string& name) const {
-    const Reader reader = NeedReader(name);
-    return At(*place_, [&] { return reader.fields().size(); });
-  }
-  void NeedVariable(const std::string& field, const std::string& name) const {
-    if (set_.contains(name) || scope_.Has(name)) return;
-    Refuse(StatusCode::kNotFound,
-           field + ": the variable \"" + name + "\" is not set by any step before");
+  [[noreturn]] static void RefuseMissing(const Step& step, const std::string& what) {
+    Refuse(StatusCode::kNotFound, step.place + ": " + what);
   }
 
   const Scope& scope_;
   const ProgramFunctions& functions_;
-  const std::string* place_ = nullptr;
   std::set<std::string> set_;
 };
 
@@ -169,8 +134,7 @@ void Create(const Creation& creation, Scope* scope, MadeReaders* made) {
   made->Add(scope, creation.name, holder.Get());
 }
 
-/// Executes steps that were checked; one overload per kind. Adds to `closed` the statistics of each
-/// reader that it closed.
+/// Executes steps that were checked. Adds to `closed` the statistics of each reader that it closed.
 class MainRun {
  public:
   MainRun(const ProgramTree& program, const ProgramFunctions& functions, Scope* scope,
@@ -189,41 +153,47 @@ class MainRun {
  private:
   void Run(const Step& step) {
     Tick();
-    if (const auto* loop = std::get_if<WhileStep>(&step.kind)) {
-      for (; Holds(step.place, loop->condition); Tick()) Run(loop->body);
-    } else if (const auto* branch = std::get_if<IfElseStep>(&step.kind)) {
-      Run(Holds(step.place, branch->condition) ? branch->then_steps : branch->else_steps);
+    if (step.operation == "while") {
+      for (; Holds(step); Tick()) Run(step.body);
+    } else if (step.operation == "if_else") {
+      Run(Holds(step) ? step.body : step.other);
     } else {
-      At(step.place, [&] { std::visit([this](const auto& kind) { Do(kind); }, step.kind); });
+      At(step.place, [&] { (this->*kOperations.at(step.operation))(step); });
     }
   }
-  bool Holds(const std::string& place, const std::string& condition) const {
-    return At(place, [&] { return scope_->Get<bool>(condition); });
+  bool Holds(const Step& step) const {
+    return At(step.place, [&] { return scope_->Get<bool>(step.Name("condition")); });
   }
 
-  void Do(const ReadStep& step) {
+  // What does one step; loops and branches aside.
+  static const std::map<std::string_view, void (MainRun::*)(const Step&)> kOperations;
+
+  void Read(const Step& step) {
     Instance instance;
-    if (!ReadOf(step.reader, &instance)) throw EndOfData();
-    if (instance.size() != step.outputs.size()) {
-      Refuse("output names " + std::to_string(step.outputs.size()) + " tensors, \"" + step.reader +
-             "\" delivered " + std::to_string(instance.size()));
+    if (!ReadOf(step.Name("reader"), &instance)) throw EndOfData();
+    const std::vector<std::string> outputs = step.NamesOf("output");
+    if (instance.size() != outputs.size()) {
+      Refuse("output names " + std::to_string(outputs.size()) + " tensors, \"" +
+             step.Name("reader") + "\" delivered " + std::to_string(instance.size()));
     }
     for (std::size_t slot = 0; slot < instance.size(); ++slot) {
-      scope_->Var<Tensor>(step.outputs[slot]) = std::move(instance[slot]);
+      scope_->Var<Tensor>(outputs[slot]) = std::move(instance[slot]);
     }
   }
-  void Do(const HasNextStep& step) {
-    Reader reader = ReaderOf(step.reader).Get();
+  void FindNext(const Step& step) {
+    Reader reader = ReaderOf(step.Name("reader")).Get();
     const ReadResult found = Await([&](Deadline until) { return reader.TryHasNext(until); });
-    scope_->Var<bool>(step.output) = found == ReadResult::kRecord;
+    scope_->Var<bool>(step.Name("output")) = found == ReadResult::kRecord;
   }
-  void Do(const ResetStep& step) { ReaderOf(step.reader).ResetAll(); }
-  void Do(const ReadRecordIoStep& step) {
+  void Reset(const Step& step) { ReaderOf(step.Name("reader")).ResetAll(); }
+  void ReadSome(const Step& step) {
     std::vector<Instance> read;
-    const auto give = [&] { scope_->Var<std::vector<Instance>>(step.output) = std::move(read); };
+    const auto give = [&] {
+      scope_->Var<std::vector<Instance>>(step.Name("output")) = std::move(read);
+    };
     Instance instance;
     try {
-      while (std::cmp_less(read.size(), step.count) && ReadOf(step.reader, &instance)) {
+      while (std::cmp_less(read.size(), step.number) && ReadOf(step.Name("reader"), &instance)) {
         read.push_back(std::move(instance));
       }
     } catch (...) {
@@ -232,13 +202,14 @@ class MainRun {
     }
     give();
   }
-  void Do(const CloseReaderStep& step) {
-    Reader reader = ReaderOf(step.reader).Get();
+  void Close(const Step& step) {
+    const std::string& name = step.Name("reader");
+    Reader reader = ReaderOf(name).Get();
     reader.Close();
     closed_->push_back(reader.Stats());
-    (void)made_->Take(scope_, step.reader, reader);
-    ReaderOf(step.reader).Clear();
-    ForgetInputs(step.reader);
+    (void)made_->Take(scope_, name, reader);
+    ReaderOf(name).Clear();
+    ForgetInputs(name);
   }
   // Forgets what it was made of, too, which is only its own: the next startup makes that again.
   // But not what the program found in the scope: others may read that, and no startup makes it.
@@ -253,21 +224,21 @@ class MainRun {
       }
     }
   }
-  void Do(const FillConstantStep& step) { scope_->Var<std::int64_t>(step.output) = step.value; }
-  void Do(const IncreaseStep& step) {
-    auto& counter = scope_->Get<std::int64_t>(step.counter);
-    if (__builtin_add_overflow(counter, step.by, &counter)) {
-      Refuse("\"" + step.counter + "\" leaves the range of 64-bit integers");
+  void Fill(const Step& step) { scope_->Var<std::int64_t>(step.Name("output")) = step.number; }
+  void Increase(const Step& step) {
+    auto& counter = scope_->Get<std::int64_t>(step.Name("x"));
+    if (__builtin_add_overflow(counter, step.number, &counter)) {
+      Refuse("\"" + step.Name("x") + "\" leaves the range of 64-bit integers");
     }
   }
-  void Do(const LessThanStep& step) {
-    const std::int64_t y = step.y ? scope_->Get<std::int64_t>(*step.y) : step.value;
-    scope_->Var<bool>(step.output) = scope_->Get<std::int64_t>(step.x) < y;
+  void Compare(const Step& step) {
+    const std::string* y = step.FindName("y");
+    const std::int64_t limit = y != nullptr ? scope_->Get<std::int64_t>(*y) : step.number;
+    scope_->Var<bool>(step.Name("output")) = scope_->Get<std::int64_t>(step.Name("x")) < limit;
   }
-  void Do(const CallStep& step) { functions_.at(step.function)(scope_, step.inputs, step.outputs); }
-  // Run does these itself: their steps have places of their own.
-  void Do(const WhileStep&) {}
-  void Do(const IfElseStep&) {}
+  void Call(const Step& step) {
+    functions_.at(step.Name("function"))(scope_, step.NamesOf("input"), step.NamesOf("output"));
+  }
 
   // Whether there was an instance.
   bool ReadOf(const std::string& name, Instance* instance) {
@@ -300,6 +271,14 @@ class MainRun {
   Deadline next_tick_ = DeadlineAfter(kTick);
   MadeReaders* const made_;
   std::vector<PipelineStats>* const closed_;
+};
+
+const std::map<std::string_view, void (MainRun::*)(const Step&)> MainRun::kOperations = {
+    {"read", &MainRun::Read},          {"has_next", &MainRun::FindNext},
+    {"reset", &MainRun::Reset},        {"fill_constant", &MainRun::Fill},
+    {"increase", &MainRun::Increase},  {"less_than", &MainRun::Compare},
+    {"call", &MainRun::Call},          {"read_recordio", &MainRun::ReadSome},
+    {"close_reader", &MainRun::Close},
 };
 
 std::string TextOfFile(const std::string& path) {

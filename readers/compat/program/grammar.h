@@ -3,12 +3,17 @@
 #include <google/protobuf/descriptor.h>
 
 #include <string>
+#include <string_view>
 
 namespace ringfeed {
 
-/// The language of programs as Protobuf's descriptors. They are made at run time, since every
-/// registered reader is an operation of the startup, with its attributes as fields. So Protobuf's
-/// own parser knows all readers, also the user's.
+/// What protoc makes of program.proto: a FileDescriptorSet.
+std::string_view ProgramDescriptors();
+
+/// The language of programs: program.proto, and the readers. Those are added at run time, since
+/// each one that is registered is an operation of the startup, with its attributes as fields. So
+/// Protobuf's own parser knows all readers, also the user's. Nothing is in Protobuf's own pool,
+/// which ends a process that has two of a name: two shared objects may each link this.
 class Grammar {
  public:
   /// Of the readers that are registered now.

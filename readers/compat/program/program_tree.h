@@ -1,17 +1,14 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <variant>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/compat/registry.h"
 
 namespace ringfeed {
-
-/// A program's text, taken apart: the structs below are the messages of its grammar. Names in them
-/// are those of variables, or of functions and readers if it says so.
 
 /// One reader that the startup creates.
 struct Creation {
@@ -22,67 +19,25 @@ struct Creation {
   Attributes attributes;
 };
 
-struct Step;
-
-struct ReadStep {
-  std::string reader;
-  std::vector<std::string> outputs;  ///< a tensor each
-};
-struct HasNextStep {
-  std::string reader;
-  std::string output;
-};
-struct ResetStep {
-  std::string reader;
-};
-/// Up to so many instances; the variable is a std::vector<Instance>.
-struct ReadRecordIoStep {
-  std::string reader;
-  std::int64_t count = 1;
-  std::string output;
-};
-struct CloseReaderStep {
-  std::string reader;
-};
-struct WhileStep {
-  std::string condition;
-  std::vector<Step> body;
-};
-struct IfElseStep {
-  std::string condition;
-  std::vector<Step> then_steps;
-  std::vector<Step> else_steps;
-};
-struct FillConstantStep {
-  std::string output;
-  std::int64_t value = 0;
-};
-struct IncreaseStep {
-  std::string counter;
-  std::int64_t by = 1;
-};
-/// output = x < y, or x < value if there is no y.
-struct LessThanStep {
-  std::string x;
-  std::optional<std::string> y;
-  std::int64_t value = 0;
-  std::string output;
-};
-struct CallStep {
-  std::string function;
-  std::vector<std::string> inputs;
-  std::vector<std::string> outputs;
-};
-
-/// One operation of main.
+/// One operation of main, by the fields that program.proto has for it.
 struct Step {
-  using Kind =
-      std::variant<ReadStep, HasNextStep, ResetStep, WhileStep, IfElseStep, FillConstantStep,
-                   IncreaseStep, LessThanStep, CallStep, ReadRecordIoStep, CloseReaderStep>;
-  std::string place;  ///< "FILE:LINE:COLUMN: OPERATION"
-  Kind kind;
+  std::string place;      ///< "FILE:LINE:COLUMN: OPERATION"
+  std::string operation;  ///< "read"
+  /// Each field of names and a name in it, in the order of the language.
+  std::vector<std::pair<std::string, std::string>> names;
+  std::int64_t number = 0;  ///< value, by or count
+  std::vector<Step> body;   ///< of a loop, or of a branch if its condition is true
+  std::vector<Step> other;  ///< of a branch if it is not
+
+  /// The names in a field.
+  std::vector<std::string> NamesOf(std::string_view field) const;
+  /// The first one; null if there is none.
+  const std::string* FindName(std::string_view field) const;
+  /// The name in a field that must have one.
+  const std::string& Name(std::string_view field) const { return *FindName(field); }
 };
 
+/// A program's text, taken apart.
 struct ProgramTree {
   std::vector<Creation> startup;
   std::vector<Step> main;
