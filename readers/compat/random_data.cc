@@ -1,7 +1,6 @@
 #include "ringfeed/compat/random_data.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -35,54 +34,22 @@ struct ShortFloat {
                             : std::ldexp(kImplied + mantissa, exponent - kBias - kMantissaBits);
     return (bits & kSign) != 0 ? -size : size;
   }
-  /// Rises with the value.
-  static int RankOf(std::uint16_t bits) {
-    const int size = bits & ~kSign;
-    return (bits & kSign) != 0 ? -size : size;
-  }
   /// The largest one that is not above `value`, which is in the form's range.
-  static std::uint16_t Below(float value);
+  static std::uint16_t Below(double value) {
+    int exponent = 1 - kBias;  // of all numbers below the normal ones
+    if (std::abs(value) >= std::ldexp(1, exponent)) exponent = std::ilogb(value);
+    const double steps = std::floor(std::ldexp(value, kMantissaBits - exponent));
+    // A normal number's leading bit adds itself to the exponent.
+    const int size = ((exponent + kBias - 1) << kMantissaBits) + static_cast<int>(std::abs(steps));
+    return static_cast<std::uint16_t>(std::signbit(value) ? kSign | size : size);
+  }
   /// The smallest one that is not below `value`, which is in the form's range.
   static std::uint16_t AtLeast(double value) {
-    std::uint16_t bits = Below(static_cast<float>(value));
-    while (ValueOf(bits) < value) {
-      if (bits == kSign) bits = 0;  // -0 is 0
-      bits = static_cast<std::uint16_t>((bits & kSign) != 0 ? bits - 1 : bits + 1);
-    }
-    return bits;
+    return static_cast<std::uint16_t>(Below(-value) ^ kSign);
   }
 };
 using Float16 = ShortFloat<10>;
 using BFloat16 = ShortFloat<7>;
-
-// Cuts off the end of `size`, which raises a negative number if it loses bits.
-std::uint16_t Signed(bool negative, std::uint32_t size, bool lost) {
-  return static_cast<std::uint16_t>(negative ? 0x8000U | (size + (lost ? 1U : 0U)) : size);
-}
-
-template <>
-std::uint16_t BFloat16::Below(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  return Signed(std::signbit(value), (bits & 0x7fffffff) >> 16, (bits & 0xffff) != 0);
-}
-
-template <>
-std::uint16_t Float16::Below(float value) {
-  const bool negative = std::signbit(value);
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const auto exponent = static_cast<int>((bits >> 23) & 0xff) - 127 + kBias;
-  const std::uint32_t mantissa = bits & 0x7fffff;
-  constexpr int kTopExponent = 31;
-  if (exponent >= kTopExponent) return Signed(negative, 0x7bff, false);
-  if (exponent > 0) {
-    return Signed(negative, static_cast<std::uint32_t>(exponent) << 10 | mantissa >> 13,
-                  (mantissa & 0x1fff) != 0);
-  }
-  if (exponent < -10) return Signed(negative, 0, value != 0);
-  const std::uint32_t whole = mantissa | 0x800000;
-  const int shift = 14 - exponent;
-  return Signed(negative, whole >> shift, (whole & ((1U << shift) - 1)) != 0);
-}
 
 float FloatAtLeast(double value) {
   const auto near = static_cast<float>(value);
@@ -181,8 +148,8 @@ void RandomReader::FillShort(std::uint32_t slot, std::span<std::byte> to) const 
   const bool open_end = options_.low < options_.high;
   const std::uint16_t least = Form::AtLeast(options_.low);
   Fill<std::uint16_t>(to, [&](std::uint64_t i) {
-    const std::uint16_t cut = Form::Below(Number<float>(slot, i));
-    return open_end && Form::RankOf(cut) < Form::RankOf(least) ? least : cut;
+    const std::uint16_t cut = Form::Below(static_cast<double>(Number<float>(slot, i)));
+    return open_end && Form::ValueOf(cut) < options_.low ? least : cut;
   });
 }
 
@@ -236,36 +203,21 @@ struct Range {
   double least = 0;
   double most = 0;
 };
-Range RangeOf(DType dtype) {
-  switch (dtype) {
-    case DType::kBool:
-      return {0, 1};
-    case DType::kUInt8:
-      return {0, 0xff};
-    case DType::kInt8:
-      return {-0x80, 0x7f};
-    case DType::kUInt16:
-      return {0, 0xffff};
-    case DType::kInt16:
-      return {-0x8000, 0x7fff};
-    case DType::kUInt32:
-      return {0, 0xffffffff};
-    case DType::kInt32:
-      return {-0x1p31, 0x1p31 - 1};
-    case DType::kUInt64:
-      return {0, 0x1p53};
-    case DType::kInt64:
-      return {-0x1p53, 0x1p53};
-    case DType::kFloat16:
-      return {-65504, 65504};
-    default:
-      return {-3.0e38, 3.0e38};
-  }
-}
-
 bool IsWhole(DType dtype) {
   return dtype != DType::kFloat16 && dtype != DType::kBFloat16 && dtype != DType::kFloat32 &&
          dtype != DType::kFloat64;
+}
+
+Range RangeOf(DType dtype) {
+  if (dtype == DType::kBool) return {0, 1};
+  if (dtype == DType::kFloat16) return {-65504, 65504};
+  if (!IsWhole(dtype)) return {-3.0e38, 3.0e38};
+  constexpr double kMost = 0x1p53;  // a double has all whole numbers up to it
+  const bool has_sign = dtype == DType::kInt8 || dtype == DType::kInt16 || dtype == DType::kInt32 ||
+                        dtype == DType::kInt64;
+  const auto bits = static_cast<int>(8 * DTypeBytes(dtype));
+  const double end = std::ldexp(1, has_sign ? bits - 1 : bits);
+  return {has_sign ? -std::min(end, kMost) : 0, std::min(end - 1, kMost)};
 }
 
 // The smallest number of a floating type at or above `value`, which is in its range.

@@ -28,7 +28,7 @@ NAMES = {
     "cctype": "isalnum iscntrl isdigit tolower toupper",
     "charconv": "from_chars to_chars",
     "chrono": "chrono",
-    "cmath": "ceil cos exp floor frexp isfinite isinf isnan ldexp llround log log2 nextafter pow round "
+    "cmath": "ceil cos exp floor frexp ilogb isfinite isinf isnan ldexp llround log log2 nextafter pow round "
              "signbit sqrt trunc",
     "condition_variable": "condition_variable condition_variable_any cv_status",
     "csignal": "signal",
