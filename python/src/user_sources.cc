@@ -132,32 +132,25 @@ ReaderHandle FromPythonIterable(nb::handle creator, const std::vector<SlotTuple>
                                 std::uint64_t ahead, std::uint64_t ahead_bytes) {
   auto keeper = std::make_shared<ThrownKeeper>();
   auto source = std::make_unique<PythonInstances>(creator, SlotSpecs(slots), keeper);
-  const auto build = [&] {
-    const GilReleased unlocked;
-    return FromInstanceSource(std::move(source), Ahead(ahead, ahead_bytes));
-  };
-  return ReaderHandle(build(), {keeper});
+  return ReaderHandle(
+      Unlocked([&] { return FromInstanceSource(std::move(source), Ahead(ahead, ahead_bytes)); }),
+      {keeper});
 }
 
 ReaderHandle FromPythonDataset(nb::handle object, std::uint64_t ahead, std::uint64_t ahead_bytes) {
   auto keeper = std::make_shared<ThrownKeeper>();
   auto dataset = std::make_unique<PythonDataset>(object, keeper);
-  const auto build = [&] {
-    const GilReleased unlocked;
-    return FromDataset(std::move(dataset), Ahead(ahead, ahead_bytes));
-  };
-  return ReaderHandle(build(), {keeper});
+  return ReaderHandle(
+      Unlocked([&] { return FromDataset(std::move(dataset), Ahead(ahead, ahead_bytes)); }),
+      {keeper});
 }
 
 ReaderHandle ParseByPython(const ReaderHandle& input, nb::handle row_of,
                            const std::vector<FieldTuple>& fields) {
   auto keeper = std::make_shared<ThrownKeeper>();
   auto parser = std::make_shared<PythonParser>(row_of, FieldSpecs(fields), keeper);
-  const auto build = [&] {
-    const GilReleased unlocked;
-    return ParseSamples(input.reader(), std::move(parser));
-  };
-  return input.On(build(), keeper);
+  return input.On(Unlocked([&] { return ParseSamples(input.reader(), std::move(parser)); }),
+                  keeper);
 }
 
 }  // namespace
