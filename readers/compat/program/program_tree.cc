@@ -224,12 +224,14 @@ std::vector<T> ListOf(const Message& message, const FieldDescriptor& field) {
 
 Creation CreationOf(const Node& node) {
   Creation creation{node.place, node.name, {}, {}, {}};
+  const FieldDescriptor* const name = node.kind->GetDescriptor()->FindFieldByName("name");
+  const FieldDescriptor* const input = node.kind->GetDescriptor()->FindFieldByName("input");
   std::vector<const FieldDescriptor*> fields;
   node.kind->GetReflection()->ListFields(*node.kind, &fields);
   for (const FieldDescriptor* field : fields) {
-    if (field->name() == "name") {
+    if (field == name) {
       creation.name = std::get<std::string>(ValueOf(*node.kind, *field));
-    } else if (field->name() == "input") {
+    } else if (field == input) {
       creation.inputs = ListOf<std::string>(*node.kind, *field);
     } else if (!field->is_repeated()) {
       creation.attributes.Set(field->name(), ValueOf(*node.kind, *field));
