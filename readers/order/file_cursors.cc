@@ -38,27 +38,54 @@ std::uint64_t RowsOfPass(const RowLayout& layout, const OrderOptions& options, s
   return rows;
 }
 
-/// Appends rows from *row up to `end` to the first *count of `rows`, and moves *row on.
-void TakeRows(RowNumber* row, RowNumber end, std::span<RowNumber> rows, std::size_t* count) {
-  const auto many =
-      static_cast<std::size_t>(std::min<std::uint64_t>(end - *row, rows.size() - *count));
-  const auto first = rows.begin() + static_cast<std::ptrdiff_t>(*count);
-  std::iota(first, first + static_cast<std::ptrdiff_t>(many), *row);
-  *row += many;
-  *count += many;
+/// An order of stripes, whose rows come in their own order.
+class StripesCursor : public RowCursor {
+ public:
+  Status Next(std::span<RowNumber> rows, std::size_t* count) final;
+
+ protected:
+  /// `layout` must outlive the cursor.
+  StripesCursor(const RowLayout& layout, const OrderOptions& options)
+      : layout_(layout), options_(options) {}
+
+  /// Takes the next stripe of the pass; false at its end.
+  virtual Status TakeTurn(bool* taken) = 0;
+
+  const RowLayout& layout_;
+  const OrderOptions options_;
+  RowNumber row_ = 0;  ///< the rest of the stripe that was taken
+  RowNumber end_ = 0;
+};
+
+Status StripesCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
+  *count = 0;
+  while (*count < rows.size()) {
+    if (row_ == end_) {
+      bool taken = false;
+      const Status status = TakeTurn(&taken);
+      if (!status.ok()) return status;
+      if (!taken) break;
+    }
+    const auto many =
+        static_cast<std::size_t>(std::min<std::uint64_t>(end_ - row_, rows.size() - *count));
+    const auto first = rows.begin() + static_cast<std::ptrdiff_t>(*count);
+    std::iota(first, first + static_cast<std::ptrdiff_t>(many), row_);
+    row_ += many;
+    *count += many;
+  }
+  return {};
 }
 
 /// The order of files that take turns, as FileSchedule assigns them to lanes (docs/ORDER.md,
 /// "Files, stripes, interleave"). To find a place it compares the rows that all lanes give in a
 /// number of turns, which the layout knows: a logarithm of the turns, not their number.
-class InterleaveCursor final : public RowCursor {
+class InterleaveCursor final : public StripesCursor {
  public:
-  /// `layout` must outlive the cursor.
-  InterleaveCursor(const RowLayout& layout, const OrderOptions& options);
+  InterleaveCursor(const RowLayout& layout, const OrderOptions& options)
+      : StripesCursor(layout, options) {}
 
-  std::uint64_t Places(std::uint64_t pass) override;
+  std::uint64_t Places(std::uint64_t pass) override { return RowsOfPass(layout_, options_, pass); }
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
-  Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 
  private:
   /// A file in a lane.
@@ -89,25 +116,16 @@ class InterleaveCursor final : public RowCursor {
   /// The most turns of each lane that hold `place` rows or fewer.
   Status FindRound(std::uint64_t place, std::uint64_t* round, std::uint64_t* rows) const;
   Status StartRound(std::uint64_t round);
-  /// Takes the next turn of the pass; false at its end.
-  Status TakeTurn(bool* taken);
+  Status TakeTurn(bool* taken) override;
 
-  const RowLayout& layout_;
-  const OrderOptions options_;
-  bool planned_ = false;
-  std::uint64_t planned_pass_ = 0;
+  std::optional<std::uint64_t> planned_pass_;
   std::vector<Lane> lanes_;
   std::uint64_t rounds_ = 0;  ///< turns of the lane that has most
   std::uint64_t places_ = 0;
 
   std::vector<Turn> turns_;  ///< lanes that are in use, in their order
   std::size_t next_turn_ = 0;
-  RowNumber row_ = 0;  ///< the rest of the stripe that was taken
-  RowNumber end_ = 0;
 };
-
-InterleaveCursor::InterleaveCursor(const RowLayout& layout, const OrderOptions& options)
-    : layout_(layout), options_(options) {}
 
 void InterleaveCursor::AddFile(std::size_t file, Lane* lane) const {
   const std::uint64_t stripes = layout_.stripes(file);
@@ -118,7 +136,7 @@ void InterleaveCursor::AddFile(std::size_t file, Lane* lane) const {
 
 void InterleaveCursor::Plan(std::uint64_t pass) {
   const std::uint64_t number = options_.first_epoch + pass;
-  if (planned_ && (!options_.files.shuffle || planned_pass_ == number)) return;
+  if (planned_pass_ && (!options_.files.shuffle || planned_pass_ == number)) return;
   const std::vector<std::size_t> files = FilesOfPass(layout_.files(), options_.files, number);
   lanes_.assign(std::max<std::size_t>(1, std::min(options_.cycle, files.size())), {});
   // Fewest turns first, then the lowest number.
@@ -137,12 +155,7 @@ void InterleaveCursor::Plan(std::uint64_t pass) {
     rounds_ = std::max(rounds_, lane.turns);
     places_ += lane.rows;
   }
-  planned_ = true;
   planned_pass_ = number;
-}
-
-std::uint64_t InterleaveCursor::Places(std::uint64_t pass) {
-  return RowsOfPass(layout_, options_, pass);
 }
 
 Status InterleaveCursor::RowsBefore(const Lane& lane, std::uint64_t turns,
@@ -251,41 +264,30 @@ Status InterleaveCursor::TakeTurn(bool* taken) {
   return status;
 }
 
-Status InterleaveCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
-  *count = 0;
-  while (*count < rows.size()) {
-    if (row_ == end_) {
-      bool taken = false;
-      const Status status = TakeTurn(&taken);
-      if (!status.ok()) return status;
-      if (!taken) break;
-    }
-    TakeRows(&row_, end_, rows, count);
-  }
-  return {};
-}
-
 /// The stripes of all files of a pass, numbered in the order of the list, in the order of a keyed
 /// permutation of (seed, epoch, kBlockOrder); the rows of a stripe in their own. A pass from its
 /// beginning needs no table. To start within one it counts the rows of the stripes, once for each
 /// pass: eight bytes each.
-class BlocksCursor final : public RowCursor {
+class BlocksCursor final : public StripesCursor {
  public:
-  /// `layout` must outlive the cursor.
-  BlocksCursor(const RowLayout& layout, const OrderOptions& options, std::uint64_t seed);
+  BlocksCursor(const RowLayout& layout, const OrderOptions& options, std::uint64_t seed)
+      : StripesCursor(layout, options), seed_(seed) {}
 
-  std::uint64_t Places(std::uint64_t pass) override;
+  std::uint64_t Places(std::uint64_t pass) override {
+    return planned_pass_ == pass ? places_ : RowsOfPass(layout_, options_, pass);
+  }
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
-  Status Next(std::span<RowNumber> rows, std::size_t* count) override;
 
  private:
   void Plan(std::uint64_t pass);
   /// The rows of the stripe that turn `turn` reads.
   Status RowsOfTurn(std::uint64_t turn, RowNumber* first, RowNumber* end) const;
   Status CountTurns();
+  Status TakeTurn(bool* taken) override {
+    *taken = turn_ < first_stripe_.back();
+    return *taken ? RowsOfTurn(turn_++, &row_, &end_) : Status();
+  }
 
-  const RowLayout& layout_;
-  const OrderOptions options_;
   const std::uint64_t seed_;
 
   std::optional<std::uint64_t> planned_pass_;
@@ -296,12 +298,7 @@ class BlocksCursor final : public RowCursor {
   std::vector<std::uint64_t> rows_behind_;  ///< rows of the turns up to each; empty: not counted
 
   std::uint64_t turn_ = 0;
-  RowNumber row_ = 0;  ///< the rest of the stripe that was taken
-  RowNumber end_ = 0;
 };
-
-BlocksCursor::BlocksCursor(const RowLayout& layout, const OrderOptions& options, std::uint64_t seed)
-    : layout_(layout), options_(options), seed_(seed) {}
 
 void BlocksCursor::Plan(std::uint64_t pass) {
   if (planned_pass_ == pass) return;
@@ -321,10 +318,6 @@ void BlocksCursor::Plan(std::uint64_t pass) {
                  DrawPurpose::kBlockOrder);
   rows_behind_.clear();
   planned_pass_ = pass;
-}
-
-std::uint64_t BlocksCursor::Places(std::uint64_t pass) {
-  return planned_pass_ == pass ? places_ : RowsOfPass(layout_, options_, pass);
 }
 
 Status BlocksCursor::RowsOfTurn(std::uint64_t turn, RowNumber* first, RowNumber* end) const {
@@ -374,28 +367,20 @@ Status BlocksCursor::Seek(std::uint64_t pass, std::uint64_t place) {
   return status;
 }
 
-Status BlocksCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
-  *count = 0;
-  while (*count < rows.size()) {
-    if (row_ == end_) {
-      if (turn_ == first_stripe_.back()) break;
-      const Status status = RowsOfTurn(turn_++, &row_, &end_);
-      if (!status.ok()) return status;
-    }
-    TakeRows(&row_, end_, rows, count);
-  }
-  return {};
-}
-
 /// All rows of the files of a pass, numbered in the order of the list, in the order of a keyed
 /// permutation of (seed, epoch, kGlobalOrder): a place is a row without a table.
 class GlobalCursor final : public RowCursor {
  public:
   /// `layout` must outlive the cursor.
-  GlobalCursor(const RowLayout& layout, const OrderOptions& options, std::uint64_t seed);
+  GlobalCursor(const RowLayout& layout, const OrderOptions& options, std::uint64_t seed)
+      : layout_(layout), options_(options), seed_(seed) {}
 
   std::uint64_t Places(std::uint64_t pass) override;
-  Status Seek(std::uint64_t pass, std::uint64_t place) override;
+  Status Seek(std::uint64_t pass, std::uint64_t place) override {
+    Plan(pass);
+    place_ = place;
+    return {};
+  }
   Status Next(std::span<RowNumber> rows, std::size_t* count) override;
   bool SeeksAtOnce() const override { return true; }
 
@@ -418,9 +403,6 @@ class GlobalCursor final : public RowCursor {
   std::optional<KeyedPermutation> order_;
   std::uint64_t place_ = 0;
 };
-
-GlobalCursor::GlobalCursor(const RowLayout& layout, const OrderOptions& options, std::uint64_t seed)
-    : layout_(layout), options_(options), seed_(seed) {}
 
 std::vector<GlobalCursor::Stretch> GlobalCursor::StretchesOf(std::uint64_t pass) const {
   if (options_.files.ranks == 1) return {{layout_.rows(), layout_.rows()}};
@@ -455,12 +437,6 @@ std::uint64_t GlobalCursor::Places(std::uint64_t pass) {
   return StretchesOf(pass).back().behind;
 }
 
-Status GlobalCursor::Seek(std::uint64_t pass, std::uint64_t place) {
-  Plan(pass);
-  place_ = place;
-  return {};
-}
-
 Status GlobalCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
   const std::uint64_t left = stretches_.back().behind - place_;
   rows = rows.first(static_cast<std::size_t>(std::min<std::uint64_t>(left, rows.size())));
@@ -486,15 +462,11 @@ Status GlobalCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
 
 std::unique_ptr<RowCursor> MakeFileCursor(const RowLayout& layout, const OrderOptions& options,
                                           const OrderStage* first) {
-  if (first == nullptr) return std::make_unique<InterleaveCursor>(layout, options);
-  switch (first->kind) {
-    case OrderStage::Kind::kGlobal:
-      return std::make_unique<GlobalCursor>(layout, options, first->seed);
-    case OrderStage::Kind::kStripes:
-      return std::make_unique<BlocksCursor>(layout, options, first->seed);
-    default:
-      return std::make_unique<InterleaveCursor>(layout, options);
-  }
+  using Kind = OrderStage::Kind;
+  const Kind kind = first == nullptr ? Kind::kContent : first->kind;
+  if (kind == Kind::kGlobal) return std::make_unique<GlobalCursor>(layout, options, first->seed);
+  if (kind == Kind::kStripes) return std::make_unique<BlocksCursor>(layout, options, first->seed);
+  return std::make_unique<InterleaveCursor>(layout, options);
 }
 
 }  // namespace ringfeed

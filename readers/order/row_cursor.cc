@@ -106,81 +106,52 @@ Status JoinCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
 
 namespace {
 
-/// The block shuffle (BlockShuffleStage) by numbers. Starts at the start of the block that holds
-/// the place, at the next call of Next.
-class BlockCursor final : public RowCursor {
+/// A shuffle by numbers: rows leave a buffer, which is filled from the input.
+class ShuffleCursor : public RowCursor {
  public:
-  BlockCursor(std::unique_ptr<RowCursor> input, std::uint64_t block_rows, std::uint64_t seed,
-              std::uint32_t first_epoch);
-
-  std::uint64_t Places(std::uint64_t pass) override { return input_->Places(pass); }
-  Status Seek(std::uint64_t pass, std::uint64_t place) override;
-  OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
-  DataPass DataPassAt(std::uint64_t pass, std::uint64_t place) override {
+  std::uint64_t Places(std::uint64_t pass) final { return input_->Places(pass); }
+  DataPass DataPassAt(std::uint64_t pass, std::uint64_t place) final {
     return input_->DataPassAt(pass, place);
   }
-  Status Next(std::span<RowNumber> rows, std::size_t* count) override;
+  Status Next(std::span<RowNumber> rows, std::size_t* count) final;
 
- private:
-  Status Fill();
+ protected:
+  /// `stage` has the window or the rows of a block.
+  ShuffleCursor(std::unique_ptr<RowCursor> input, const OrderStage& stage,
+                std::uint32_t first_epoch)
+      : input_(std::move(input)),
+        amount_(stage.amount),
+        seed_(stage.seed),
+        first_epoch_(first_epoch) {}
+
+  /// Goes on until rows are ready, or until there are none.
+  virtual Status Fill() = 0;
+  DrawSequence DrawsOf(std::uint64_t pass, DrawPurpose purpose) const {
+    return {seed_, static_cast<std::uint32_t>(first_epoch_ + pass), purpose};
+  }
+  void DropReady() {
+    ready_.clear();
+    at_ = 0;
+  }
 
   const std::unique_ptr<RowCursor> input_;
-  const std::uint64_t block_rows_;
+  const std::uint64_t amount_;
+  std::vector<RowNumber> ready_;
+  std::size_t at_ = 0;  ///< of the next one in ready_
+
+ private:
   const std::uint64_t seed_;
   const std::uint32_t first_epoch_;
-
-  std::uint64_t pass_ = 0;
-  std::uint64_t places_ = 0;  ///< of this pass
-  std::uint64_t next_block_ = 0;
-  std::uint64_t skipped_ = 0;  ///< rows of the next block that were delivered before
-  std::vector<RowNumber> block_;
-  std::size_t at_ = 0;  ///< in block_
 };
 
-BlockCursor::BlockCursor(std::unique_ptr<RowCursor> input, std::uint64_t block_rows,
-                         std::uint64_t seed, std::uint32_t first_epoch)
-    : input_(std::move(input)), block_rows_(block_rows), seed_(seed), first_epoch_(first_epoch) {}
-
-Status BlockCursor::Seek(std::uint64_t pass, std::uint64_t place) {
-  pass_ = pass;
-  places_ = input_->Places(pass);
-  next_block_ = place / block_rows_;
-  skipped_ = place % block_rows_;
-  block_.clear();
-  at_ = 0;
-  return input_->Seek(pass, place - skipped_);
-}
-
-OrderPlace BlockCursor::Origin(std::uint64_t pass, std::uint64_t place) {
-  return input_->Origin(pass, place - place % block_rows_);
-}
-
-Status BlockCursor::Fill() {
-  const std::uint64_t base = next_block_++ * block_rows_;
-  block_.resize(std::min(block_rows_, places_ - base));
-  std::size_t count = 0;
-  const Status status = input_->Next(block_, &count);
-  block_.resize(status.ok() ? count : 0);
-  DrawSequence draws(seed_, static_cast<std::uint32_t>(first_epoch_ + pass_),
-                     DrawPurpose::kBlockShuffle);
-  for (std::uint64_t j = block_.size(); j-- > 1;) {
-    std::swap(block_[j], block_[(std::uint64_t{draws.At(base + j)} * (j + 1)) >> 32]);
-  }
-  at_ = std::min<std::size_t>(std::exchange(skipped_, 0), block_.size());
-  return status;
-}
-
-Status BlockCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
+Status ShuffleCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
   *count = 0;
   while (*count < rows.size()) {
-    if (at_ == block_.size()) {
-      if (next_block_ * block_rows_ >= places_) break;
-      const Status status = Fill();
-      if (!status.ok()) return status;
-      continue;
-    }
-    const std::size_t many = std::min(block_.size() - at_, rows.size() - *count);
-    std::copy_n(block_.begin() + static_cast<std::ptrdiff_t>(at_), many,
+    const Status status = Fill();
+    if (!status.ok()) return status;
+    const std::size_t many = std::min(ready_.size() - at_, rows.size() - *count);
+    if (many == 0) break;
+    std::copy_n(ready_.begin() + static_cast<std::ptrdiff_t>(at_), many,
                 rows.begin() + static_cast<std::ptrdiff_t>(*count));
     at_ += many;
     *count += many;
@@ -188,21 +159,67 @@ Status BlockCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
   return {};
 }
 
-/// The window shuffle (WindowShuffleStage) by numbers. To start at place p it takes the rows from p
-/// - W on, since all earlier ones left before p, and drops what leaves before p; the next call of
-/// Next does that. Row numbers are less than 2^58.
-class WindowCursor final : public RowCursor {
+/// The block shuffle (BlockShuffleStage). Starts at the start of the block that holds the place, at
+/// the next call of Next.
+class BlockCursor final : public ShuffleCursor {
  public:
-  WindowCursor(std::unique_ptr<RowCursor> input, std::uint64_t window, std::uint64_t seed,
-               std::uint32_t first_epoch);
+  BlockCursor(std::unique_ptr<RowCursor> input, const OrderStage& stage, std::uint32_t first_epoch)
+      : ShuffleCursor(std::move(input), stage, first_epoch) {}
 
-  std::uint64_t Places(std::uint64_t pass) override { return input_->Places(pass); }
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
-  OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override;
-  DataPass DataPassAt(std::uint64_t pass, std::uint64_t place) override {
-    return input_->DataPassAt(pass, place);
+  OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override {
+    return input_->Origin(pass, place - place % amount_);
   }
-  Status Next(std::span<RowNumber> rows, std::size_t* count) override;
+
+ private:
+  Status Fill() override;
+
+  std::uint64_t pass_ = 0;
+  std::uint64_t places_ = 0;  ///< of this pass
+  std::uint64_t next_block_ = 0;
+  std::uint64_t skipped_ = 0;  ///< rows of the next block that were delivered before
+};
+
+Status BlockCursor::Seek(std::uint64_t pass, std::uint64_t place) {
+  pass_ = pass;
+  places_ = input_->Places(pass);
+  next_block_ = place / amount_;
+  skipped_ = place % amount_;
+  DropReady();
+  return input_->Seek(pass, place - skipped_);
+}
+
+Status BlockCursor::Fill() {
+  while (at_ == ready_.size() && next_block_ * amount_ < places_) {
+    const std::uint64_t base = next_block_++ * amount_;
+    ready_.resize(std::min(amount_, places_ - base));
+    std::size_t count = 0;
+    const Status status = input_->Next(ready_, &count);
+    ready_.resize(status.ok() ? count : 0);
+    DrawSequence draws = DrawsOf(pass_, DrawPurpose::kBlockShuffle);
+    for (std::uint64_t j = ready_.size(); j-- > 1;) {
+      std::swap(ready_[j], ready_[(std::uint64_t{draws.At(base + j)} * (j + 1)) >> 32]);
+    }
+    at_ = std::min<std::size_t>(std::exchange(skipped_, 0), ready_.size());
+    if (!status.ok()) return status;
+  }
+  return {};
+}
+
+/// The window shuffle (WindowShuffleStage). To start at place p it takes the rows from p - W on,
+/// since all earlier ones left before p, and drops what leaves before p; the next call of Next does
+/// that. Row numbers are less than 2^58.
+class WindowCursor final : public ShuffleCursor {
+ public:
+  WindowCursor(std::unique_ptr<RowCursor> input, const OrderStage& stage, std::uint32_t first_epoch)
+      : ShuffleCursor(std::move(input), stage, first_epoch),
+        draws_(DrawsOf(0, DrawPurpose::kWindowShuffle)),
+        buckets_(stage.amount) {}
+
+  Status Seek(std::uint64_t pass, std::uint64_t place) override;
+  OrderPlace Origin(std::uint64_t pass, std::uint64_t place) override {
+    return input_->Origin(pass, FirstArrival(place));
+  }
 
  private:
   struct Held {
@@ -220,51 +237,28 @@ class WindowCursor final : public RowCursor {
   /// Takes up to 64 rows of the input.
   Status TakeInput();
   void TakeBucket();
-  /// Goes on until rows are ready, or until there are none.
-  Status Fill();
-
-  const std::unique_ptr<RowCursor> input_;
-  const std::uint64_t window_;
-  const std::uint64_t seed_;
-  const std::uint32_t first_epoch_;
+  Status Fill() override;
 
   DrawSequence draws_;
   WindowBuckets<Held> buckets_;
   bool ended_ = false;      ///< the input gave its last row
   std::uint64_t skip_ = 0;  ///< rows that leave before the place that was sought
   std::array<RowNumber, kTogether> arrivals_;
-  std::vector<RowNumber> out_;
-  std::size_t at_ = 0;  ///< in out_
 };
 
-WindowCursor::WindowCursor(std::unique_ptr<RowCursor> input, std::uint64_t window,
-                           std::uint64_t seed, std::uint32_t first_epoch)
-    : input_(std::move(input)),
-      window_(window),
-      seed_(seed),
-      first_epoch_(first_epoch),
-      draws_(seed, first_epoch, DrawPurpose::kWindowShuffle),
-      buckets_(window) {}
-
 std::uint64_t WindowCursor::FirstArrival(std::uint64_t place) const {
-  const std::uint64_t first = place > window_ ? place - window_ : 0;
+  const std::uint64_t first = place > amount_ ? place - amount_ : 0;
   return first - first % kTogether;
 }
 
 Status WindowCursor::Seek(std::uint64_t pass, std::uint64_t place) {
   const std::uint64_t first = FirstArrival(place);
-  draws_ = DrawSequence(seed_, static_cast<std::uint32_t>(first_epoch_ + pass),
-                        DrawPurpose::kWindowShuffle);
+  draws_ = DrawsOf(pass, DrawPurpose::kWindowShuffle);
   buckets_.Restart(first);
   ended_ = false;
   skip_ = place - first;
-  out_.clear();
-  at_ = 0;
+  DropReady();
   return input_->Seek(pass, first);
-}
-
-OrderPlace WindowCursor::Origin(std::uint64_t pass, std::uint64_t place) {
-  return input_->Origin(pass, FirstArrival(place));
 }
 
 Status WindowCursor::TakeInput() {
@@ -293,35 +287,20 @@ void WindowCursor::TakeBucket() {
     return;
   }
   const std::span<const Held> bucket = buckets_.Take().subspan(std::exchange(skip_, 0));
-  out_.resize(bucket.size());
-  std::transform(bucket.begin(), bucket.end(), out_.begin(),
+  ready_.resize(bucket.size());
+  std::transform(bucket.begin(), bucket.end(), ready_.begin(),
                  [](const Held& held) { return held.row(); });
   at_ = 0;
 }
 
 Status WindowCursor::Fill() {
-  while (at_ == out_.size() && (buckets_.due() || !ended_ || buckets_.holds())) {
+  while (at_ == ready_.size() && (buckets_.due() || !ended_ || buckets_.holds())) {
     if (buckets_.due() || ended_) {
       TakeBucket();
       continue;
     }
     const Status status = TakeInput();
     if (!status.ok()) return status;
-  }
-  return {};
-}
-
-Status WindowCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
-  *count = 0;
-  while (*count < rows.size()) {
-    const Status status = Fill();
-    if (!status.ok()) return status;
-    const std::size_t many = std::min(out_.size() - at_, rows.size() - *count);
-    if (many == 0) break;
-    std::copy_n(out_.begin() + static_cast<std::ptrdiff_t>(at_), many,
-                rows.begin() + static_cast<std::ptrdiff_t>(*count));
-    at_ += many;
-    *count += many;
   }
   return {};
 }
@@ -337,12 +316,10 @@ std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
   for (const OrderStage& stage : stages) {
     switch (stage.kind) {
       case Kind::kWindow:
-        cursor = std::make_unique<WindowCursor>(std::move(cursor), stage.amount, stage.seed,
-                                                first_epoch);
+        cursor = std::make_unique<WindowCursor>(std::move(cursor), stage, first_epoch);
         break;
       case Kind::kBlock:
-        cursor =
-            std::make_unique<BlockCursor>(std::move(cursor), stage.amount, stage.seed, first_epoch);
+        cursor = std::make_unique<BlockCursor>(std::move(cursor), stage, first_epoch);
         break;
       case Kind::kMultiPass:
         cursor = std::make_unique<JoinCursor>(std::move(cursor), stage.amount, even);
@@ -363,8 +340,7 @@ std::unique_ptr<RowCursor> MakeRowCursor(const RowLayout& layout, const OrderOpt
   const OrderStage* const first = stages.empty() ? nullptr : &stages.front();
   auto cursor = MakeFileCursor(layout, options, first);
   if (first != nullptr && first->kind == OrderStage::Kind::kStripes && first->amount != 0) {
-    cursor = std::make_unique<WindowCursor>(std::move(cursor), first->amount, first->seed,
-                                            options.first_epoch);
+    cursor = std::make_unique<WindowCursor>(std::move(cursor), *first, options.first_epoch);
   }
   const bool on_files = first != nullptr && (first->kind == OrderStage::Kind::kGlobal ||
                                              first->kind == OrderStage::Kind::kStripes);
