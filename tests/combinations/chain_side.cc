@@ -108,14 +108,14 @@ class ReaderSide final : public ChainSide {
     if (c.Is(Option::kReader, "turns")) turns_.emplace();
   }
 
-  ReadResult Next(Taken* taken, std::string* wrong) override {
+  ReadResult Next(TakenRead* taken, std::string* wrong) override {
     if (!turns_) return NextOne(taken, wrong);
     ReadResult result = ReadResult::kFailed;
     turns_->Do([&] { result = NextOne(taken, wrong); });
     return result;
   }
 
-  ReadResult NextOne(Taken* taken, std::string* wrong) {
+  ReadResult NextOne(TakenRead* taken, std::string* wrong) {
     if (c_.Is(Option::kRead, "blocks")) return NextBlock(taken, wrong);
     const bool peeks = c_.Is(Option::kRead, "peek");
     const bool more = !peeks || reader_.HasNext();
@@ -184,7 +184,7 @@ class ReaderSide final : public ChainSide {
     }
   }
 
-  ReadResult NextBlock(Taken* taken, std::string* wrong) {
+  ReadResult NextBlock(TakenRead* taken, std::string* wrong) {
     const ReadResult result = reader_.TryReadBlock(&taken->block);
     NoteRead();
     if (result != ReadResult::kRecord) return result;
@@ -255,7 +255,7 @@ class FeedSide final : public ChainSide {
     other_.emplace(c, reader_);
   }
 
-  ReadResult Next(Taken* taken, std::string* wrong) override {
+  ReadResult Next(TakenRead* taken, std::string* wrong) override {
     ReadResult result = ReadResult::kTimeout;
     while (result == ReadResult::kTimeout) {
       result = c_.Is(Option::kRead, "poll")
@@ -294,7 +294,7 @@ class FeedSide final : public ChainSide {
 
 }  // namespace
 
-std::uint64_t Taken::Digest() const {
+std::uint64_t TakenRead::Digest() const {
   std::uint64_t sum = DigestOf(instance);
   for (const RecordSpan& record : block.records()) {
     for (const std::byte each : record.bytes()) {

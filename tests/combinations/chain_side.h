@@ -14,7 +14,7 @@
 namespace ringfeed {
 
 /// What a read gave, and what keeps its memory.
-struct Taken {
+struct TakenRead {
   std::vector<DeliveredRows> rows;  ///< one delivery; of a block each record is one
   std::string position;             ///< of its origin, where it has one
   Instance instance;
@@ -29,7 +29,7 @@ struct Taken {
 class ChainSide {
  public:
   virtual ~ChainSide() = default;
-  virtual ReadResult Next(Taken* taken, std::string* wrong) = 0;
+  virtual ReadResult Next(TakenRead* taken, std::string* wrong) = 0;
   virtual Status status() const = 0;
   virtual void Close() = 0;
   /// Ends the other thread that looks or asks, which has the reader too.

@@ -148,7 +148,7 @@ class Consumer {
   }
 
   void ReadOne() {
-    Taken taken;
+    TakenRead taken;
     std::string wrong;
     const ReadResult result = side_->Next(&taken, &wrong);
     if (!wrong.empty()) throw Difference{wrong};
@@ -199,7 +199,7 @@ class Consumer {
   std::map<std::uint64_t, std::string> positions;
 
  private:
-  void Keep(Taken&& taken) {
+  void Keep(TakenRead&& taken) {
     for (DeliveredRows& each : taken.rows) {
       if (!taken.position.empty()) NotePosition(each, taken.position);
       rows.push_back(std::move(each));
@@ -241,7 +241,7 @@ class Consumer {
   std::uint64_t taken_ = 0;
   std::uint64_t refusals_ = 0;
   std::map<std::uint64_t, std::size_t> sizes_;  ///< of the last delivery of each number
-  std::deque<std::pair<Taken, std::uint64_t>> held_;
+  std::deque<std::pair<TakenRead, std::uint64_t>> held_;
 };
 
 /// All signals are blocked in this thread, and in those that it starts, while it lives.
@@ -682,7 +682,7 @@ class Trial {
     const std::string waited = CallsWhile([this] { side_->Close(); });
     if (!waited.empty()) throw Difference{waited};
     const std::uint64_t closed = UserCalls();
-    Taken taken;
+    TakenRead taken;
     std::string wrong;
     const ReadResult result = side_->Next(&taken, &wrong);
     if (result == ReadResult::kRecord) throw Difference{"a delivery after Close"};
