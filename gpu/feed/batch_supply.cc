@@ -7,6 +7,7 @@
 #include "gpu/feed/distributor.h"
 #include "gpu/feed/transfer_planner.h"
 #include "readers/chain/reader_access.h"
+#include "readers/chain/session.h"
 
 namespace ringfeed {
 namespace {
@@ -17,11 +18,11 @@ class ReaderSupply final : public BatchSupply {
       : reader_(std::move(reader)),
         why_sums_are_early_(std::move(why_sums_are_early)),
         direct_(std::move(direct)) {
-    ReaderAccess::BeginReading(reader_);
+    ReaderAccess::SessionOf(reader_)->BeginReading();
   }
   ~ReaderSupply() override {
     if (direct_ != nullptr) direct_->Close();
-    if (!closed_) ReaderAccess::EndReading(reader_);
+    if (!closed_) ReaderAccess::SessionOf(reader_)->EndReading();
   }
   ReaderSupply(const ReaderSupply&) = delete;
   ReaderSupply& operator=(const ReaderSupply&) = delete;
@@ -29,9 +30,8 @@ class ReaderSupply final : public BatchSupply {
   SupplyResult Take(SuppliedBatch* batch, Status* status, const std::stop_token& stop) override {
     // An exception of the chain at its start is a failure of the data for the feed's callers.
     try {
-      const ReadResult result = ReaderAccess::TryReadNext(reader_, &batch->tensors,
-                                                          {.origin = &batch->origin, .stop = stop},
-                                                          &batch->pending, &batch->unsettled);
+      const ReadResult result =
+          ReaderAccess::ReadSessionOf(reader_)->ReadNext(batch, {.stop = stop});
       if (result != ReadResult::kFailed) return SupplyResultOf(result);
       *status = stop.stop_requested() ? Status(StatusCode::kCancelled, "the feed was closed")
                                       : reader_.status();
@@ -42,18 +42,20 @@ class ReaderSupply final : public BatchSupply {
   }
 
   void ReInit() override { reader_.ReInit(); }
-  void CheckReInit() override { ReaderAccess::CheckReInit(reader_); }
+  void CheckReInit() override { ReaderAccess::NodeOf(reader_)->CheckReInit(); }
   void Close() override {
-    if (!std::exchange(closed_, true)) ReaderAccess::EndReading(reader_);
+    if (!std::exchange(closed_, true)) ReaderAccess::SessionOf(reader_)->EndReading();
   }
-  std::int64_t RowsBefore() const override { return ReaderAccess::RowsBefore(reader_); }
-  std::int64_t WholeRows() const override { return ReaderAccess::WholeRows(reader_); }
-  std::int64_t UsualRows() const override { return ReaderAccess::UsualRows(reader_); }
+  std::int64_t RowsBefore() const override {
+    return ReaderAccess::SessionOf(reader_)->RowsBefore();
+  }
+  std::int64_t WholeRows() const override { return ReaderAccess::SessionOf(reader_)->WholeRows(); }
+  std::int64_t UsualRows() const override { return ReaderAccess::SessionOf(reader_)->UsualRows(); }
   Reader reader() const override { return reader_; }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
   std::string WhySumsAreEarly() const override {
     return !why_sums_are_early_.empty() ? why_sums_are_early_
-                                        : ReaderAccess::WhySumsAreEarly(reader_);
+                                        : ReaderAccess::SessionOf(reader_)->WhySumsAreEarly();
   }
 
  private:
@@ -105,7 +107,7 @@ std::string WhyNotDirect(const FeedOptions& options) {
 
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library) {
-  if (ReaderAccess::IsOnDevice(reader)) {
+  if (reader && ReaderAccess::NodeOf(reader)->IsOnDevice()) {
     Refuse(
         "the reader's batches lie on a device already (DoubleBufferOn): read them "
         "from it, or give the feed the reader that it reads from");
@@ -116,9 +118,9 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
   std::string why_sums_are_early = WhySumsAreEarly(options);
   // Also with TransferPlan::kDirect: a run that reads directly leaves none anyway (Run).
   rules.leaves_sums = rules.any() && why_sums_are_early.empty();
-  ReaderAccess::LeaveFields(reader, rules);
+  ReaderAccess::SessionOf(reader)->LeaveFields(rules);
   std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
-  if (direct != nullptr) ReaderAccess::ReadDirectly(reader, direct);
+  if (direct != nullptr) ReaderAccess::SessionOf(reader)->ReadDirectly(direct);
   return std::make_unique<ReaderSupply>(std::move(reader), std::move(why_sums_are_early),
                                         std::move(direct));
 }

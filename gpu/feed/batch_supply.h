@@ -23,16 +23,6 @@ enum class SupplyResult : std::uint8_t { kBatch, kEnd, kFailed, kNotYet };
 /// The same for a read.
 SupplyResult SupplyResultOf(ReadResult result);
 
-struct SuppliedBatch {
-  Instance tensors;
-  /// Rows of its fields that are still in the memory they were read into, in the order of their
-  /// places in the batch.
-  std::span<const PendingCopy> pending{};
-  BatchOrigin origin{};  ///< of a reader's batches; of an unsettled one not yet
-  /// If not null: checksums of the batch are still to be computed before anything else sees it.
-  std::shared_ptr<UnsettledBatch> unsettled{};
-};
-
 /// The source of a feed's batches: a reader, or a test that sets the time of each.
 class BatchSupply {
  public:

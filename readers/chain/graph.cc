@@ -92,6 +92,12 @@ std::shared_ptr<ReaderSession> GraphNode::InnerSession() {
   return session_;
 }
 
+std::shared_ptr<ReaderSession> InputSessionOf(const ExecutionPlan& plan) {
+  if (plan.source.instances == nullptr) return nullptr;
+  const Reader input = plan.source.instances->input();
+  return input ? ReaderAccess::NodeOf(input)->InnerSession() : nullptr;
+}
+
 std::shared_ptr<ReaderSession> GraphNode::StartedSession() const {
   const std::lock_guard lock(mutex_);
   return session_;

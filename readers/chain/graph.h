@@ -134,6 +134,9 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
 /// The plan of the chain that ends in `last`. Throws Error for chains that make no sense.
 ExecutionPlan LowerChain(const GraphNode& last);
 
+/// The session of the chain that the plan's source reads, if that is a user's decorator; else null.
+std::shared_ptr<ReaderSession> InputSessionOf(const ExecutionPlan& plan);
+
 /// The source of a chain on a shared reader: it takes from `input` whatever comes next, and other
 /// chains do so too. Records and instances are copied, so that no chain holds another's memory.
 SourceNode SharedSource(std::shared_ptr<ReaderSession> input);

@@ -89,59 +89,20 @@ ReadLimits LimitsOf(const ReadOptions& options) {
   return {options.stop, options.stop.stop_possible() ? kNoDeadline : options.deadline};
 }
 
-ReadResult ReadFrom(const std::shared_ptr<GraphNode>& node, Instance* instance,
-                    const ReadOptions& options, std::span<const PendingCopy>* pending,
-                    std::shared_ptr<UnsettledBatch>* unsettled) {
-  BatchOrigin unused;
-  BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
-  return ReadSessionOf(node)->ReadNext(instance, origin, LimitsOf(options), pending, unsettled);
-}
-
 }  // namespace
 
 ReadResult Reader::TryReadNext(Instance* instance, const ReadOptions& options) {
-  return ReadFrom(node_, instance, options, nullptr, nullptr);
+  BatchOrigin unused;
+  BatchOrigin* const origin = options.origin != nullptr ? options.origin : &unused;
+  return ReadSessionOf(node_)->ReadNext(instance, origin, LimitsOf(options));
 }
 
-bool ReaderAccess::IsOnDevice(const Reader& reader) {
-  return reader.node_ != nullptr && reader.node_->IsOnDevice();
+std::shared_ptr<ReaderSession> ReaderAccess::SessionOf(const Reader& reader) {
+  return ringfeed::SessionOf(reader.node_);
 }
 
-void ReaderAccess::LeaveFields(const Reader& reader, const LeftFieldRules& rules) {
-  SessionOf(reader.node_)->LeaveFields(rules);
-}
-
-std::int64_t ReaderAccess::RowsBefore(const Reader& reader) {
-  return SessionOf(reader.node_)->RowsBefore();
-}
-
-std::int64_t ReaderAccess::WholeRows(const Reader& reader) {
-  return SessionOf(reader.node_)->WholeRows();
-}
-
-std::int64_t ReaderAccess::UsualRows(const Reader& reader) {
-  return SessionOf(reader.node_)->UsualRows();
-}
-
-void ReaderAccess::BeginReading(const Reader& reader) { SessionOf(reader.node_)->BeginReading(); }
-
-void ReaderAccess::EndReading(const Reader& reader) { SessionOf(reader.node_)->EndReading(); }
-
-void ReaderAccess::CheckReInit(const Reader& reader) { reader.node_->CheckReInit(); }
-
-void ReaderAccess::ReadDirectly(const Reader& reader, std::shared_ptr<DirectReads> reads) {
-  SessionOf(reader.node_)->ReadDirectly(std::move(reads));
-}
-
-ReadResult ReaderAccess::TryReadNext(const Reader& reader, Instance* instance,
-                                     const ReadOptions& options,
-                                     std::span<const PendingCopy>* pending,
-                                     std::shared_ptr<UnsettledBatch>* unsettled) {
-  return ReadFrom(reader.node_, instance, options, pending, unsettled);
-}
-
-std::string ReaderAccess::WhySumsAreEarly(const Reader& reader) {
-  return SessionOf(reader.node_)->WhySumsAreEarly();
+std::shared_ptr<ReaderSession> ReaderAccess::ReadSessionOf(const Reader& reader) {
+  return ringfeed::ReadSessionOf(reader.node_);
 }
 
 ReadResult Reader::TryReadBlock(RecordBlock* block, const ReadOptions& options) {
@@ -171,10 +132,12 @@ void Reader::CheckPosition(const std::string& position) const {
 }
 
 void Reader::MakeIndex(IndexPurpose purpose, const std::stop_token& stop) {
-  SessionOf(node_)->MakeIndex(purpose, stop);
+  SessionOf(node_)->order().MakeIndex(purpose, stop);
 }
 
-std::vector<std::uint64_t> Reader::FileRecords() const { return SessionOf(node_)->FileRecords(); }
+std::vector<std::uint64_t> Reader::FileRecords() const {
+  return SessionOf(node_)->order().FileRecords();
+}
 
 void Reader::Restore(const std::string& position) {
   AwaitedSessionOf(node_)->AimAt(position);

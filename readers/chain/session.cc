@@ -1,22 +1,20 @@
 #include "readers/chain/session.h"
 
 #include <algorithm>
+#include <chrono>
 #include <exception>
 #include <new>
-#include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
 
-#include "base/little_endian.h"
 #include "base/live/watching.h"
 #include "base/refuse.h"
-#include "queue/lock_until.h"
-#include "readers/chain/advice.h"
+#include "readers/chain/graph.h"
 #include "readers/chain/user_code.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/worker_stop.h"
-#include "ringfeed/tensor.h"
 
 namespace ringfeed {
 
@@ -24,47 +22,36 @@ namespace {
 
 Status Closed() { return Status(StatusCode::kCancelled, "the reader was closed"); }
 
-// Makes a level of LoD that of the row alone: its ends count from the row's start.
-void CountFrom(std::int64_t start, std::span<std::byte> ends) {
-  for (std::size_t at = 0; at < ends.size(); at += sizeof(std::int64_t)) {
-    StoreLe(ends.data() + at, LoadLe<std::int64_t>(ends.data() + at) - start);
-  }
-}
-
 std::shared_ptr<const FieldNames> NamesOf(const ExecutionPlan& plan) {
   std::vector<std::string> names;
   for (SlotSpec& slot : plan.Slots()) names.push_back(std::move(slot.name));
   return std::make_shared<const FieldNames>(std::move(names));
 }
 
-Tensor CopyOf(const RecordSpan& record) {
-  const std::span<const std::byte> bytes = record.bytes();
-  return MakeTensor(std::vector<std::byte>(bytes.begin(), bytes.end()));
-}
-
 }  // namespace
 
-ReaderSession::ReaderSession(ExecutionPlan plan, RewindInput rewind_input)
-    : plan_(std::move(plan)), names_(NamesOf(plan_)), rewind_input_(std::move(rewind_input)) {
-  if (plan_.source.records != nullptr) start_->source_pass = plan_.source.records->pass();
-}
+ReaderSession::ReaderSession(ExecutionPlan plan, RewindInput rewind_input,
+                             std::shared_ptr<IndexedSource> indexed)
+    : plan_(std::move(plan)),
+      names_(NamesOf(plan_)),
+      rewind_input_(std::move(rewind_input)),
+      book_(plan_.source.records != nullptr ? plan_.source.records->pass() : 0),
+      counters_(plan_, *kept_.ledger),
+      takers_(plan_, &mutex_, &book_, &counters_),
+      order_(plan_, kept_.ledger.get(), std::move(indexed)),
+      rows_(plan_) {}
 
 ReaderSession::~ReaderSession() { Close(); }
-
-std::int64_t ReaderSession::NowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 std::shared_ptr<Run> ReaderSession::MakeRun() {
   const OpenOptions& options = plan_.source.options;
   auto arena = options.arena ? options.arena->arena() : Arena::Default();
-  if (plan_.needs_index()) start_->by_index = true;
-  if (run_ == nullptr && plan_.source.instances != nullptr) start_->source_pass = SourcePass();
+  const bool by_index = book_.start()->by_index || plan_.needs_index();
+  const bool decorates = plan_.source.instances != nullptr;
+  book_.Complete(by_index, decorates ? SourcePass() : book_.start()->source_pass);
   try {
-    auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, *start_,
-                                     start_->by_index ? indexed_ : nullptr, kept_);
+    auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, *book_.start(),
+                                     by_index ? order_.known_index() : nullptr, kept_);
     run->Start();
     kept_.read_before = true;
     return run;
@@ -78,24 +65,19 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   }
 }
 
-bool ReaderSession::IsWithin() const {
-  const std::lock_guard lock(mutex_);
-  return run_ != nullptr && WorkerStop::IsWorkerOf(run_.get());
-}
-
-std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
-  if (plan_.needs_index() && !PlanToRead()) return nullptr;
+StartedRun ReaderSession::CurrentRun(const ReadLimits& limits) {
+  if (plan_.needs_index() && !PlanToRead()) return {};
   std::unique_lock lock(mutex_);
   const auto resumed = [this] { return !paused_; };
   if (limits.deadline == kNoDeadline) {
     resumed_.wait(lock, limits.stop, resumed);
   } else if (!resumed_.wait_until(lock, limits.stop, limits.deadline, resumed)) {
-    return nullptr;
+    return {};
   }
-  if (closed_ || limits.stop.stop_requested()) return nullptr;
+  if (closed_ || limits.stop.stop_requested()) return {};
   if (run_ == nullptr) {
     const bool watched = shown_ && IsWatched();
-    start_ns_.store(NowNs(), std::memory_order_relaxed);
+    counters_.NoteStart();
     const UserCodeLocked locked(this);
     run_ = MakeRun();
     if (watched && !live_) {
@@ -103,13 +85,12 @@ std::shared_ptr<Run> ReaderSession::CurrentRun(const ReadLimits& limits) {
                                  [this](ChainCounts* counts) { return Count(counts); });
     }
   }
-  return run_;
+  return {run_, book_.start()};
 }
 
 bool ReaderSession::PlanToRead() {
   try {
-    std::string unused;
-    (void)Planned(&unused);
+    (void)order_.Index();
     return true;
   } catch (const Error& error) {
     // Close came meanwhile: reads then fail, and do not throw.
@@ -123,62 +104,123 @@ ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
   if (limits.stop.stop_requested()) return ReadResult::kFailed;
   const std::lock_guard lock(mutex_);
   if (!closed_) return ReadResult::kTimeout;
-  if (!turn_.failed()) failure_ = Closed();
-  turn_.Fail();
+  takers_.Fail(Closed());
   return ReadResult::kFailed;
 }
 
-bool ReaderSession::MayBeMistake(const Run& run, const Status& status) {
-  const SourceNode& source = plan_.source;
-  const bool comes_again =
-      source.streams.empty() && (!source.names.empty() || source.mix != nullptr);
-  if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
-      plan_.record_parser == nullptr || !plan_.content.empty() || !comes_again) {
-    return false;
+void ReaderSession::Pause() {
+  std::shared_ptr<Run> run;
+  {
+    std::unique_lock lock(mutex_);
+    resumed_.wait(lock, [this] { return !paused_; });
+    paused_ = true;
+    run = run_;
   }
-  const std::lock_guard lock(mutex_);
-  const bool from_beginning =
-      start_->batch == 0 && start_->mark == PlanPosition{} && start_->mix.empty();
-  return run_.get() == &run && from_beginning && !turn_.failed() && !closed_ &&
-         first_ns_.load(std::memory_order_relaxed) == 0;
+  if (run != nullptr) run->Stop();
 }
 
-Status ReaderSession::MistakeOr(const Status& damage) {
-  constexpr std::chrono::seconds kLongest{3};
+void ReaderSession::Resume() {
+  const std::lock_guard lock(mutex_);
+  paused_ = false;
+  resumed_.notify_all();  // they wait for mutex_
+  if (closed_) return;
+  // The aim is dropped even if the source refuses: a later restart asks for the beginning.
+  std::optional<Beginning> aim = std::exchange(aim_, std::nullopt);
+  const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
+  takers_.ForgetSeen();
+  book_.ForgetRead();
+  const bool of_user = HasUserSource(plan_);
+  const UserCodeLocked locked(this);
   try {
-    ExecutionPlan plan = plan_;
-    plan.parser = plan.record_parser;
-    plan.direct = nullptr;
-    plan.batch.empty_batches = false;
-    OpenOptions& options = plan.source.options;
-    options.on_damage = OnDamage::kSkip;
-    // The chain's own arena may be full; an unused other one costs nothing.
-    const auto arena = options.arena ? options.arena->arena() : Arena::Default();
-    options.arena = std::make_shared<PinnedArena>(arena->bytes());
-    ReaderSession skipping(std::move(plan));
-    skipping.shown_ = false;
-    {
-      const std::lock_guard lock(planned_mutex_);
-      skipping.indexed_ = indexed_;
+    if (of_user && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
+    if (!aim) {
+      aim = Beginning();
+      if (of_user) aim->start.source_pass = SourcePass();
     }
-    Instance instance;
-    (void)skipping.ReadNext(&instance, {.deadline = DeadlineAfter(kLongest)});
-    const Status status = skipping.status();
-    return Refusals::IsMistake(status) ? status : damage;
-  } catch (const std::exception&) {
-    return damage;
+  } catch (const Error& error) {
+    // What was read ahead is gone with the run: reads report the reason from now on.
+    takers_.FailInstead(error.status());
+    throw;
   }
+  book_.Begin(*std::move(aim));
+  takers_.BeginAgain();
+  if (run_ == nullptr) return;
+  // Nothing can fail between this and the run's end, so it counts once.
+  if (live_) counters_.KeepStages(*run_);
+  kept_.ledger->Add(run_->Totals());
+  run_.reset();  // first: the next one takes over its quota
+  counters_.NoteStart();
+  run_ = MakeRun();
 }
 
-ReaderSession::Wait ReaderSession::Fail(const Run& run, Status status) {
-  // If a parser refuses one record, that is damage. If it refuses the first hundred of a run, the
-  // parser is the mistake.
-  if (MayBeMistake(run, status)) status = MistakeOr(status);
+void ReaderSession::Close() {
+  std::shared_ptr<Run> run;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    closed_ = true;
+    run = run_;
+  }
+  order_.Close();
+  if (run != nullptr) run->Stop();
+  {
+    const auto rows_lock = rows_.Lock(kNoDeadline);  // threads that waited with it were woken
+    rows_.Drop();
+  }
+  LiveList<ChainCounts>::Membership live;
+  {
+    const std::lock_guard lock(mutex_);
+    takers_.GiveUp();
+    live = std::move(live_);
+  }
+  kept_.mappings->Clear();
+  live.Leave();
+  // They are not read any more: a writer on the other side must know.
+  for (const StreamInput& input : plan_.source.streams) input.stream->Close();
+}
+
+void ReaderSession::CheckOpen() const {
   const std::lock_guard lock(mutex_);
-  if (run_.get() != &run) return Wait::kStale;
-  if (!turn_.failed()) failure_ = std::move(status);
-  turn_.Fail();
-  return Wait::kFailed;
+  if (closed_) throw Error(Closed());
+}
+
+Status ReaderSession::status() const {
+  const std::lock_guard lock(mutex_);
+  return takers_.failure();
+}
+
+bool ReaderSession::IsWithin() const {
+  const std::lock_guard lock(mutex_);
+  return run_ != nullptr && WorkerStop::IsWorkerOf(run_.get());
+}
+
+std::optional<std::uint64_t> ReaderSession::StarvedReader() const {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr || !takers_.AllAsk()) return std::nullopt;
+  return run_->holders().given_back();
+}
+
+PipelineStats ReaderSession::Stats() const {
+  PipelineStats stats;
+  std::shared_ptr<Run> run;
+  bool failed = false;
+  {
+    // Except for a moment of Resume, its totals are the run's or the ledger's.
+    const std::lock_guard lock(mutex_);
+    run = run_;
+    counters_.FillTotals(run.get(), &stats);
+    stats.restored = book_.began().how;
+    failed = takers_.failed();
+  }
+  if (run != nullptr) counters_.Explain(*run, failed, &stats);
+  return stats;
+}
+
+bool ReaderSession::Count(ChainCounts* counts) const {
+  const std::unique_lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || run_ == nullptr) return false;
+  counters_.Count(*run_, counts);
+  return true;
 }
 
 void ReaderSession::ReserveBatches(std::size_t batches) {
@@ -223,109 +265,143 @@ void ReaderSession::ReadDirectly(std::shared_ptr<DirectReads> reads) {
   if (plan_.batched && run_ == nullptr) plan_.direct = std::move(reads);
 }
 
-void ReaderSession::NoteFirst() {
-  std::int64_t unset = 0;
-  first_ns_.compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
+std::string ReaderSession::WhySumsAreEarly() const {
+  const std::lock_guard lock(mutex_);
+  return run_ != nullptr ? run_->why_sums_are_early() : plan_.WhySumsAreEarly();
+}
+
+std::int64_t ReaderSession::RowsBefore() const {
+  const std::lock_guard lock(mutex_);
+  // A pass may have fewer rows than a batch: if nothing of it came before, none was whole.
+  return book_.start()->mark.place == 0 ? 0 : UsualRows();
+}
+
+std::int64_t ReaderSession::WholeRows() const {
+  if (!plan_.batched) return 0;
+  const auto ranks = static_cast<std::uint64_t>(plan_.batch.rank.world_size);
+  return static_cast<std::int64_t>(plan_.batch.size / ranks);
 }
 
 ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,
-                                   const ReadLimits& limits, std::span<const PendingCopy>* pending,
-                                   std::shared_ptr<UnsettledBatch>* unsettled) {
+                                   const ReadLimits& limits) {
+  instance->clear();
   if (!plan_.batched) return ReadRow(instance, origin, limits);
-  Origin read;
-  const ReadResult result = ReadBatch(instance, &read, limits, pending, unsettled);
+  SuppliedBatch batch;
+  const ReadResult result = FinishRead(limits, Rest::kNone, &batch);
   if (result != ReadResult::kRecord) return result;
-  if (unsettled != nullptr && *unsettled != nullptr) return result;
-  {
-    const std::lock_guard lock(mutex_);
-    read.damaged.insert(read.damaged.begin(), passed_over_.begin(), passed_over_.end());
-    passed_over_.clear();
-  }
-  *origin = OriginOf(read);
-  NoteDelivered(read, *origin);
+  *instance = std::move(batch.tensors);
+  *origin = std::move(batch.origin);
   return result;
 }
 
-ReaderSession::Origin ReaderSession::OriginOf(const Taken& taken, const BatchBuffer& slot) {
-  Origin origin = {taken.generation, taken.start,          slot.pass, slot.span,
-                   slot.row_numbers, slot.damaged_numbers, {},        taken.run->indexed()};
-  for (const RowFailure& failure : slot.failures) origin.failed.push_back(failure.row);
-  return origin;
+ReadResult ReaderSession::ReadNext(SuppliedBatch* batch, const ReadLimits& limits) {
+  *batch = {};
+  if (!plan_.batched) return ReadRow(&batch->tensors, &batch->origin, limits);
+  return FinishRead(limits, Rest::kLeft, batch);
 }
 
-ReadResult ReaderSession::ReadBatch(Instance* instance, Origin* origin, const ReadLimits& limits,
-                                    std::span<const PendingCopy>* pending,
-                                    std::shared_ptr<UnsettledBatch>* unsettled) {
-  instance->clear();
-  if (unsettled != nullptr) unsettled->reset();
+ReadResult ReaderSession::FinishRead(const ReadLimits& limits, Rest rest, SuppliedBatch* batch) {
+  Taken read;
+  const ReadResult result = ReadBatch(limits, rest, batch, &read);
+  if (result != ReadResult::kRecord || batch->unsettled != nullptr) return result;
+  std::vector<std::uint64_t> passed;
+  {
+    const std::lock_guard lock(mutex_);
+    passed = book_.TakePassedDamage();
+  }
+  batch->origin = OriginOf(plan_, read.of, *read.delivery.batch, passed);
+  NoteDelivered(read.of.start, batch->origin);
+  return result;
+}
+
+void ReaderSession::NoteDelivered(const PositionBook::Start& of, const BatchOrigin& last) {
+  const std::lock_guard lock(mutex_);
+  book_.NoteDelivered(of, last);
+}
+
+ReadResult ReaderSession::ReadBatch(const ReadLimits& limits, Rest rest, SuppliedBatch* batch,
+                                    Taken* read) {
   while (true) {
     Taken taken;
-    const ReadResult result = TakeNext(&taken, limits);
+    const ReadResult result = TakeNext(limits, &taken);
     if (result != ReadResult::kRecord) return result;
     BatchBuffer* const slot = taken.delivery.batch;
-    Taken of{taken.run, {}, taken.generation, taken.start};
-    const auto owner = taken.run->Lease(std::move(taken.delivery));
-    const bool leaves_sums = unsettled != nullptr && of.run->why_sums_are_early().empty();
-    if (!leaves_sums && !slot->pending_sums.empty() && !SettleByCpu(of, slot)) continue;
+    const StartedRun run = std::move(taken.of);
+    const auto owner = run.run->Lease(std::move(taken.delivery));
+    const bool leaves_sums = rest == Rest::kLeft && run.run->why_sums_are_early().empty();
+    if (!leaves_sums && !slot->pending_sums.empty() && !SettleByCpu(run, slot)) continue;
     const Status after = slot->status;
     const bool empty = slot->rows == 0;
-    if (slot->failed_payload_pass) FailBehind(*of.run, *slot);
+    if (slot->failed_payload_pass) FailAfter(run, *slot);
     if (!after.ok()) {
-      const Wait failed = Fail(*of.run, after);
+      const bool failed = Fail(run, after);
       // The rows before the failure, if any, are good and go first.
-      if (empty && failed == Wait::kStale) continue;
+      if (empty && !failed) continue;
       if (empty) return ReadResult::kFailed;
     }
-    if (pending == nullptr) {
-      const Status copied = of.run->CopyPending(slot);
-      if (!copied.ok()) {
-        if (Fail(*of.run, copied) == Wait::kStale) continue;
-        return ReadResult::kFailed;
-      }
+    if (rest == Rest::kLeft) {
+      batch->pending = slot->pending_copies;
+    } else if (const Status copied = run.run->CopyPending(slot); !copied.ok()) {
+      if (!Fail(run, copied)) continue;
+      return ReadResult::kFailed;
     }
-    if (pending != nullptr) *pending = slot->pending_copies;
-    *instance = of.run->MakeInstance(*slot, owner);
-    instance->set_names(names_);
+    batch->tensors = run.run->MakeInstance(*slot, owner);
+    batch->tensors.set_names(names_);
+    counters_.NoteFirst();
     if (leaves_sums) {
-      *unsettled = MakeUnsettled(std::move(of), slot, owner);
-      NoteFirst();
-      return ReadResult::kRecord;
+      batch->unsettled = MakeUnsettled(run, slot, owner);
+    } else {
+      counters_.NoteDelivered(slot->payload_bytes.load(std::memory_order_relaxed));
     }
-    *origin = OriginOf(of, *slot);
-    NoteFirst();
-    batches_.fetch_add(1, std::memory_order_relaxed);
-    batch_bytes_.fetch_add(slot->payload_bytes.load(std::memory_order_relaxed),
-                           std::memory_order_relaxed);
+    read->of = run;
+    read->delivery.batch = slot;
     return ReadResult::kRecord;
   }
 }
 
+ReadResult ReaderSession::TakeRecords(const ReadLimits& limits, Taken* taken) {
+  while (true) {
+    const ReadResult result = TakeNext(limits, taken);
+    if (result != ReadResult::kRecord) return result;
+    LoseAllShrunk(taken->of, taken->delivery.records.get());
+    if (!taken->delivery.records->records.empty()) break;
+    taken->of.run->Lease(std::move(taken->delivery));
+  }
+  counters_.NoteFirst();
+  counters_.NoteDelivered(0);
+  return ReadResult::kRecord;
+}
+
 ReadResult ReaderSession::ReadBlock(RecordBlock* block, BatchOrigin* origin,
                                     const ReadLimits& limits) {
-  Origin read;
-  const ReadResult result = TakeBlock(block, &read, limits);
+  *block = RecordBlock();
+  Taken taken;
+  const ReadResult result = TakeRecords(limits, &taken);
   if (result != ReadResult::kRecord) return result;
-  BatchOrigin last = OriginOf(read, block->size() - 1);
-  NoteDelivered(read, last);
-  if (origin == nullptr) return result;
-  *origin = std::move(last);
-  origin->records = RangesOf(read, read.numbers);
+  const Delivery::Records& records = *taken.delivery.records;
+  const std::size_t rows = records.records.size();
+  const BatchOrigin last = OriginOfRow(plan_, taken.of, records, rows - 1, rows);
+  block->records_ = records.records;
+  block->hold_ = taken.of.run->Lease(std::move(taken.delivery));
+  NoteDelivered(taken.of.start, last);
+  if (origin != nullptr) *origin = last;
   return result;
 }
 
-bool ReaderSession::LoseShrunk(const Rows& rows, std::uint32_t row) {
-  const RecordSpan& record = rows.delivery->records[row];
-  const RowRef ref = rows.delivery->RefOf(row);
+bool ReaderSession::LoseShrunk(const StartedRun& of, const Delivery::Records& delivery,
+                               std::size_t row) {
+  const RecordSpan& record = delivery.records[row];
+  const RowRef ref = delivery.RefOf(static_cast<std::uint32_t>(row));
   const Status why = ref.block->WhyDamagedAt(ref.row).WithPlace(ref.block->PlaceOf(ref.row));
   if (!IsSkippable(why, plan_.source.options.on_damage)) {
-    (void)Fail(*rows.run, why);
+    (void)Fail(of, why);
     return false;
   }
   kept_.ledger->NoteSkipped(record, why);
   return true;
 }
 
-void ReaderSession::LoseShrunk(const Rows& rows, Delivery::Records* delivery) {
+void ReaderSession::LoseAllShrunk(const StartedRun& of, Delivery::Records* delivery) {
   enum class Seen : std::uint8_t { kNot, kWhole, kShrunk };
   std::vector<Seen> seen;  // by Block::index: a block may have many files
   for (std::uint32_t row = 0; row < delivery->records.size(); ++row) {
@@ -335,7 +411,7 @@ void ReaderSession::LoseShrunk(const Rows& rows, Delivery::Records* delivery) {
     Seen& of_block = seen[block->index];
     if (of_block == Seen::kNot) of_block = block->shrunk() ? Seen::kShrunk : Seen::kWhole;
     if (of_block == Seen::kWhole || !delivery->ShrunkAt(row)) continue;
-    if (!LoseShrunk(rows, row)) {
+    if (!LoseShrunk(of, *delivery, row)) {
       delivery->records = delivery->records.first(row);
       return;
     }
@@ -347,139 +423,169 @@ void ReaderSession::LoseShrunk(const Rows& rows, Delivery::Records* delivery) {
   }
 }
 
-ReadResult ReaderSession::TakeBlock(RecordBlock* block, Origin* origin, const ReadLimits& limits,
-                                    Rows* rows) {
-  *block = RecordBlock();
-  Taken taken;
-  do {
-    const ReadResult result = TakeNext(&taken, limits);
-    if (result != ReadResult::kRecord) return result;
-    LoseShrunk({taken.run, taken.delivery.records.get()}, taken.delivery.records.get());
-    if (taken.delivery.records->records.empty()) taken.run->Lease(std::move(taken.delivery));
-  } while (taken.delivery.records == nullptr);
-  const Delivery::Records& records = *taken.delivery.records;
-  if (rows != nullptr) *rows = {taken.run, &records};
-  block->records_ = records.records;
-  *origin = {taken.generation,    taken.start, records.pass, records.span, {}, {}, {},
-             taken.run->indexed()};
-  if (plan_.source.options.note_records) {
-    for (std::uint32_t row = 0; row < block->size(); ++row) {
-      origin->numbers.push_back(records.NumberOf(row));
-    }
-  }
-  block->hold_ = taken.run->Lease(std::move(taken.delivery));
-  NoteFirst();
-  batches_.fetch_add(1, std::memory_order_relaxed);
-  return ReadResult::kRecord;
-}
-
-void ReaderSession::DropRows() {
-  rows_instance_.clear();
-  rows_hold_.reset();
-  rows_source_ = {};
-  rows_ = row_ = 0;
-}
-
 ReadResult ReaderSession::ReadRow(Instance* instance, BatchOrigin* origin,
                                   const ReadLimits& limits) {
-  instance->clear();
-  const auto lock = LockUntil(rows_mutex_, limits.deadline);
+  const auto lock = rows_.Lock(limits.deadline);
   if (!lock.owns_lock()) return ReadResult::kTimeout;
   {
     const std::lock_guard state_lock(mutex_);
-    if (rows_origin_.generation != generation_ || closed_) DropRows();
+    if (!book_.IsOf(rows_.start()) || closed_) rows_.Drop();
   }
-  while (!TakeRow(instance)) {
-    if (row_ < rows_) continue;
-    const ReadResult result = FetchRows(limits);
-    if (result != ReadResult::kRecord) return result;
+  RowQueue::Row row = rows_.Take(instance, origin);
+  while (row != RowQueue::Row::kTaken) {
+    if (row == RowQueue::Row::kNone) {
+      const ReadResult result = FetchRows(limits);
+      if (result != ReadResult::kRecord) return result;
+    } else if (!LoseShrunk(rows_.run(), rows_.records(), rows_.lost())) {
+      rows_.Drop();
+    }
+    row = rows_.Take(instance, origin);
   }
   instance->set_names(names_);
-  *origin = OriginOf(rows_origin_, row_ - 1);
-  NoteDelivered(rows_origin_, *origin);
+  NoteDelivered(rows_.start(), *origin);
   return ReadResult::kRecord;
 }
 
 ReadResult ReaderSession::FetchRows(const ReadLimits& limits) {
-  DropRows();
+  rows_.Drop();
+  Taken taken;
   if (plan_.parser != nullptr) {
-    const ReadResult result = ReadBatch(&rows_instance_, &rows_origin_, limits);
+    SuppliedBatch batch;
+    const ReadResult result = ReadBatch(limits, Rest::kNone, &batch, &taken);
     if (result != ReadResult::kRecord) return result;
-    rows_ = static_cast<std::size_t>(rows_instance_.Rows());
-    return ReadResult::kRecord;
+    rows_.Put(std::move(taken.of), taken.delivery.batch, std::move(batch.tensors));
+    return result;
   }
-  RecordBlock block;
-  const ReadResult result = TakeBlock(&block, &rows_origin_, limits, &rows_source_);
+  const ReadResult result = TakeRecords(limits, &taken);
   if (result != ReadResult::kRecord) return result;
-  rows_records_ = block.records_;
-  rows_hold_ = std::move(block.hold_);
-  rows_ = rows_records_.size();
-  while (rows_ > 0 && rows_records_[rows_ - 1].damaged()) --rows_;
+  const Delivery::Records* const records = taken.delivery.records.get();
+  auto hold = taken.of.run->Lease(std::move(taken.delivery));
+  rows_.Put(std::move(taken.of), records, std::move(hold));
+  return result;
+}
+
+ReadResult ReaderSession::TakeNext(const ReadLimits& limits, Taken* taken) {
+  while (true) {
+    const StartedRun run = CurrentRun(limits);
+    if (run.run == nullptr) return ResultWithoutRun(limits);
+    std::optional<ReadResult> result = takers_.Take(run, limits, taken);
+    if (result == ReadResult::kEnd) result = ResultAtEnd(run);
+    if (result) return *result;
+  }
+}
+
+std::optional<ReadResult> ReaderSession::ResultAtEnd(const StartedRun& run) {
+  counters_.NoteEnd();
+  {
+    const std::lock_guard lock(mutex_);
+    book_.CountPassedOver(run.start);
+  }
+  const Status status = run.run->end_status();
+  if (!status.ok()) {
+    return Fail(run, status) ? std::optional(ReadResult::kFailed) : std::nullopt;
+  }
+  const std::lock_guard lock(mutex_);
+  if (book_.IsOf(run.start) && !closed_) takers_.Recover();
+  return ReadResult::kEnd;
+}
+
+ReadResult ReaderSession::HasNext(Deadline deadline) {
+  return LookAhead(deadline, [] { return false; });
+}
+
+ReadResult ReaderSession::LookAhead(Deadline deadline, const std::function<bool()>& is_known) {
+  std::optional<std::uint64_t> unused;
+  const ReadResult rows = LookAtRows(deadline, &unused);
+  if (rows != ReadResult::kEnd) return rows;
+  const ReadResult result = LookAfterRows(deadline, is_known);
+  // Another thread that took something meanwhile hands it out row by row.
+  const bool may_be_rows = result == ReadResult::kEnd && !plan_.batched;
+  return may_be_rows ? LookAtRows(deadline, &unused) : result;
+}
+
+ReadResult ReaderSession::LookAtRows(Deadline deadline, std::optional<std::uint64_t>* pass) {
+  const auto rows = rows_.Lock(deadline);
+  if (!rows.owns_lock()) return ReadResult::kTimeout;
+  const std::lock_guard state_lock(mutex_);
+  if (rows_.empty() || !book_.IsOf(rows_.start())) return ReadResult::kEnd;
+  *pass = rows_.pass();
   return ReadResult::kRecord;
 }
 
-bool ReaderSession::TakeRow(Instance* instance) {
-  // The last one is no damaged record.
-  while (row_ < rows_ && plan_.parser == nullptr && rows_records_[row_].damaged()) ++row_;
-  if (row_ == rows_) return false;
-  if (plan_.parser != nullptr) {
-    CopyParsedRow(instance);
-  } else if (plan_.passes_instances()) {
-    // No other code sees this row: it was handed to this session.
-    *instance =
-        std::move(*reinterpret_cast<Instance*>(const_cast<std::byte*>(rows_records_[row_].data)));
-  } else {
-    instance->push_back(CopyOf(rows_records_[row_]));
-    instance->set_is_record(true);
-    // Checked after the copy: what was copied before the check came from the file as it was.
-    const auto row = static_cast<std::uint32_t>(row_);
-    if (rows_source_.delivery->ShrunkAt(row)) {
-      instance->clear();
-      if (LoseShrunk(rows_source_, row)) {
-        ++row_;
-      } else {
-        DropRows();
-      }
-      return false;
+ReadResult ReaderSession::LookAfterRows(Deadline deadline, const std::function<bool()>& is_known) {
+  while (true) {
+    const StartedRun run = CurrentRun({.deadline = deadline});
+    if (run.run == nullptr) {
+      const std::lock_guard lock(mutex_);
+      return closed_ ? ReadResult::kRecord : ReadResult::kTimeout;
     }
+    std::optional<ReadResult> result = takers_.Look(run, deadline, is_known);
+    if (result == ReadResult::kEnd) result = ResultAtEnd(run);
+    if (result == ReadResult::kFailed) return ReadResult::kRecord;
+    if (result) return *result;
   }
-  if (++row_ == rows_) {
-    rows_instance_.clear();
-    rows_hold_.reset();
-    rows_source_ = {};
-  }
-  return true;
 }
 
-void ReaderSession::CopyParsedRow(Instance* instance) {
-  const Parser& parser = *plan_.parser;
-  const std::vector<FieldSpec>& fields = parser.fields();
-  Instance columns(fields.size());
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    const Tensor& batch = rows_instance_[f];
-    const std::size_t unit = fields[f].unit_bytes();
-    std::size_t begin = row_ * unit;
-    std::size_t bytes = unit;
-    Tensor& tensor = columns[f];
-    tensor.dtype = batch.dtype;
-    tensor.shape = fields[f].shape;
-    if (fields[f].ragged()) {
-      begin = static_cast<std::size_t>(batch.lod[0][row_]) * unit;
-      bytes = static_cast<std::size_t>(batch.lod[0][row_ + 1]) * unit - begin;
-      tensor.shape[0] = batch.lod[0][row_ + 1] - batch.lod[0][row_];
-    }
-    const std::size_t lead = LeadBytes(parser, f);
-    std::shared_ptr<std::byte[]> copy(new std::byte[lead + bytes]);  // not cleared first
-    std::fill_n(copy.get(), lead, std::byte{});
-    std::byte* const data = copy.get() + lead;
-    std::copy_n(batch.data + begin, bytes, data);
-    if (lead != 0) CountFrom(rows_instance_[f + 1].lod[0][row_], {data, bytes});
-    tensor.data = data;
-    tensor.bytes = bytes;
-    tensor.owner = std::move(copy);
+ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline deadline) {
+  pass->reset();
+  const ReadResult result = HasNext(deadline);
+  if (result != ReadResult::kRecord) return result;
+  const ReadResult rows = LookAtRows(deadline, pass);
+  if (rows != ReadResult::kEnd) return rows;
+  const std::lock_guard lock(mutex_);
+  const Taken* const shown = takers_.Shown();
+  if (shown == nullptr) return result;  // a failure, or another thread took it
+  const Delivery& next = shown->delivery;
+  *pass = next.batch != nullptr ? next.batch->pass : next.records->pass;
+  return result;
+}
+
+bool ReaderSession::MayBeMistake(const StartedRun& of, const Status& status) {
+  const SourceNode& source = plan_.source;
+  const bool comes_again =
+      source.streams.empty() && (!source.names.empty() || source.mix != nullptr);
+  if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
+      plan_.record_parser == nullptr || !plan_.content.empty() || !comes_again) {
+    return false;
   }
-  *instance = JoinLevels(parser, std::move(columns));
-  instance->set_is_record(parser.gives_records());
+  const std::lock_guard lock(mutex_);
+  const RunStart& start = *book_.start();
+  const bool from_beginning = start.batch == 0 && start.mark == PlanPosition{} && start.mix.empty();
+  return book_.IsOf(of.start) && from_beginning && !takers_.failed() && !closed_ &&
+         !counters_.has_first();
+}
+
+Status ReaderSession::MistakeOr(const Status& damage) {
+  constexpr std::chrono::seconds kLongest{3};
+  try {
+    ExecutionPlan plan = plan_;
+    plan.parser = plan.record_parser;
+    plan.direct = nullptr;
+    plan.batch.empty_batches = false;
+    OpenOptions& options = plan.source.options;
+    options.on_damage = OnDamage::kSkip;
+    // The chain's own arena may be full; an unused other one costs nothing.
+    const auto arena = options.arena ? options.arena->arena() : Arena::Default();
+    options.arena = std::make_shared<PinnedArena>(arena->bytes());
+    ReaderSession skipping(std::move(plan), {}, order_.known_index());
+    skipping.shown_ = false;
+    Instance instance;
+    (void)skipping.ReadNext(&instance, {.deadline = DeadlineAfter(kLongest)});
+    const Status status = skipping.status();
+    return Refusals::IsMistake(status) ? status : damage;
+  } catch (const std::exception&) {
+    return damage;
+  }
+}
+
+bool ReaderSession::Fail(const StartedRun& of, Status status) {
+  // If a parser refuses one record, that is damage. If it refuses the first hundred of a run, the
+  // parser is the mistake.
+  if (MayBeMistake(of, status)) status = MistakeOr(status);
+  const std::lock_guard lock(mutex_);
+  if (!book_.IsOf(of.start)) return false;
+  takers_.Fail(std::move(status));
+  return true;
 }
 
 std::uint64_t ReaderSession::SourcePass() const {
@@ -487,14 +593,14 @@ std::uint64_t ReaderSession::SourcePass() const {
     const UserCodeLocked locked(this);
     return plan_.source.records->pass();
   }
-  const std::shared_ptr<ReaderSession> input = InputSession();
+  const std::shared_ptr<ReaderSession> input = InputSessionOf(plan_);
   if (input == nullptr) return 0;
   const std::lock_guard lock(input->mutex_);
-  return input->run_ != nullptr ? input->start_->source_pass : input->SourcePass();
+  return input->run_ != nullptr ? input->book_.start()->source_pass : input->SourcePass();
 }
 
 std::uint64_t ReaderSession::SourcePassesOfRun() const {
-  const std::shared_ptr<ReaderSession> input = InputSession();
+  const std::shared_ptr<ReaderSession> input = InputSessionOf(plan_);
   return std::max<std::uint64_t>(1, plan_.passes) *
          (input == nullptr ? 1 : input->SourcePassesOfRun());
 }
@@ -506,11 +612,12 @@ void ReaderSession::AimSource() {
     if (aim_) {
       wanted_pass_ = aim_->start.source_pass;
     } else if (!wanted_pass_ && (run_ != nullptr || begun_)) {
-      wanted_pass_ = start_->source_pass + SourcePassesOfRun();  // however far it has read ahead
+      // However far it has read ahead.
+      wanted_pass_ = book_.start()->source_pass + SourcePassesOfRun();
     }
     pass = wanted_pass_;
   }
-  const std::shared_ptr<ReaderSession> input = pass ? InputSession() : nullptr;
+  const std::shared_ptr<ReaderSession> input = pass ? InputSessionOf(plan_) : nullptr;
   if (input == nullptr) return;
   const std::lock_guard lock(input->mutex_);
   input->wanted_pass_ = pass;
@@ -526,232 +633,113 @@ void ReaderSession::RewindSource(std::uint64_t pass) {
   Refuse(StatusCode::kUnsupported, "the reader cannot start again: ReInit said no");
 }
 
-void ReaderSession::Pause() {
-  std::shared_ptr<Run> run;
-  {
-    std::unique_lock lock(mutex_);
-    resumed_.wait(lock, [this] { return !paused_; });
-    paused_ = true;
-    run = run_;
-  }
-  if (run != nullptr) run->Stop();
+Beginning ReaderSession::WithSourcePass(Beginning place) const {
+  if (run_ == nullptr && HasUserSource(plan_)) place.start.source_pass = SourcePass();
+  return place;
 }
 
-void ReaderSession::ForgetRead() {
-  LetGo(turn_.TakeAllFound());
-  starved_.reset();
-  passed_over_.clear();
-  passed_late_.clear();
-  failed_at_.reset();
-  unsettled_ = 0;
-  passed_.reset();
-  ++generation_;
-}
-
-void ReaderSession::Resume() {
+Beginning ReaderSession::Here() const {
   const std::lock_guard lock(mutex_);
-  paused_ = false;
-  resumed_.notify_all();  // they wait for mutex_
-  if (closed_) return;
-  // The aim is dropped even if the source refuses: a later restart asks for the beginning.
-  std::optional<Aimed> aim = std::exchange(aim_, std::nullopt);
-  const std::optional<std::uint64_t> pass = std::exchange(wanted_pass_, std::nullopt);
-  ForgetRead();
-  const UserCodeLocked locked(this);
+  return WithSourcePass({.start = *book_.start(), .delivered = book_.delivered()});
+}
+
+std::string ReaderSession::Position(const BatchOrigin* after) {
+  order_.RefuseWithoutPosition();
+  if (after == nullptr) (void)AwaitPosition(kNoDeadline);
+  const Beginning here = Here();
+  if (after == nullptr) return order_.TextOf(here.delivered, here.start);
+  return order_.TextOf(PlaceBehind(*after), after->start != nullptr ? *after->start : here.start);
+}
+
+std::string ReaderSession::StartPosition() {
+  order_.RefuseWithoutPosition();
+  (void)AwaitPosition(kNoDeadline);
+  Beginning began;
+  {
+    const std::lock_guard lock(mutex_);
+    began = WithSourcePass(book_.began());
+  }
+  return order_.TextOf(std::move(began.delivered), began.start);
+}
+
+bool ReaderSession::KnowsPosition() {
+  const std::lock_guard lock(mutex_);
+  return Settle();
+}
+
+bool ReaderSession::Settle() {
+  return closed_ || book_.Settle(run_ != nullptr ? run_->left_out() : std::nullopt);
+}
+
+bool ReaderSession::AwaitPosition(Deadline deadline) {
+  // The plan learns the position before the next delivery, which may never come, and then wakes
+  // nobody. So this looks again and again: only a thread that aimed the chain asks, once.
+  constexpr std::chrono::milliseconds kBetweenLooks{10};
   try {
-    if (HasUserSource() && pass && (run_ != nullptr || *pass != SourcePass())) RewindSource(*pass);
-    if (!aim) {
-      aim = Aimed();
-      if (HasUserSource()) aim->start.source_pass = SourcePass();
+    while (!KnowsPosition()) {
+      const Deadline look = std::min(deadline, DeadlineAfter(kBetweenLooks));
+      if (LookAhead(look, [this] { return Settle(); }) != ReadResult::kTimeout) break;
+      if (NativeQueuePolicy::Expired(deadline)) return KnowsPosition();
     }
-  } catch (const Error& error) {
-    // What was read ahead is gone with the run: reads report the reason from now on.
-    turn_.Fail();
-    failure_ = error.status();
-    throw;
+  } catch (const Error&) {
+    return true;  // the next read says so
   }
-  TakeAim(*std::move(aim));
-  turn_.BeginAgain();
-  failure_ = Status();
-  NoteEndedRun();  // nothing can fail between this and the run's end, so it counts once
-  wait_ns_.store(0, std::memory_order_relaxed);
-  first_ns_.store(0, std::memory_order_relaxed);
-  end_ns_.store(0, std::memory_order_relaxed);
-  if (run_ == nullptr) return;
-  kept_.ledger->Add(run_->Totals());
-  run_.reset();  // first: the next one takes over its quota
-  start_ns_.store(NowNs(), std::memory_order_relaxed);
-  run_ = MakeRun();
-}
-
-void ReaderSession::Close() {
-  std::shared_ptr<Run> run;
-  {
-    const std::lock_guard lock(mutex_);
-    if (closed_) return;
-    closed_ = true;
-    planning_.request_stop();
-    run = run_;
-  }
-  if (run != nullptr) run->Stop();
-  {
-    const std::lock_guard rows_lock(rows_mutex_);  // threads that waited with it were woken
-    DropRows();
-  }
-  std::deque<Taken> unread;
-  {
-    const std::lock_guard lock(mutex_);
-    // Only after the run was stopped: before that a thread could still take a later delivery.
-    given_up_ = true;
-    unread = turn_.TakeAllFound();
-  }
-  LetGo(std::move(unread));
-  kept_.mappings->Clear();
-  LiveList<ChainCounts>::Membership live;
-  {
-    const std::lock_guard lock(mutex_);
-    live = std::move(live_);
-  }
-  live.Leave();
-  // They are not read any more: a writer on the other side must know.
-  for (const StreamInput& input : plan_.source.streams) input.stream->Close();
-}
-
-void ReaderSession::CheckOpen() const {
-  const std::lock_guard lock(mutex_);
-  if (closed_) throw Error(Closed());
-}
-
-Status ReaderSession::status() const {
-  const std::lock_guard lock(mutex_);
-  return failure_;
-}
-
-namespace {
-
-std::string RankText(const Rank& rank) {
-  if (rank.world_size <= 1) return {};
-  return "rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.world_size) +
-         (rank.source == "none" ? "" : " by " + rank.source);
-}
-
-}  // namespace
-
-PipelineStats ReaderSession::Stats() const {
-  PipelineStats stats;
-  stats.seeds = plan_.Seeds();
-  stats.ranks = RankText(plan_.batch.rank);
-  std::shared_ptr<Run> run;
-  bool failed = false;
-  {
-    // Except for a moment of Resume, its totals are the run's or the ledger's.
-    const std::lock_guard lock(mutex_);
-    run = run_;
-    kept_.ledger->Fill(&stats);
-    if (run != nullptr) run->FillStats(&stats);
-    stats.restored = restored_;
-    stats.order = "as files are read";
-    failed = turn_.failed();
-  }
-  if (run != nullptr && run->indexed() != nullptr) {
-    stats.order = "by index: " + run->indexed()->Describe();
-  }
-  if (run == nullptr) return stats;
-  if (stats.payload_bytes > 0) {
-    stats.read_per_byte =
-        static_cast<double>(stats.read_bytes) / static_cast<double>(stats.payload_bytes);
-  }
-  stats.batches = batches_.load(std::memory_order_relaxed);
-  stats.batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
-  const std::int64_t start = start_ns_.load(std::memory_order_relaxed);
-  const std::int64_t first = first_ns_.load(std::memory_order_relaxed);
-  const std::int64_t end = end_ns_.load(std::memory_order_relaxed);
-  if (first > start) stats.first_batch_s = 1e-9 * static_cast<double>(first - start);
-  stats.wall_s = 1e-9 * static_cast<double>((end > start ? end : NowNs()) - start);
-  StageStats deliver{"deliver", 0, 0, "a batch"};
-  deliver.wait_s = 1e-9 * static_cast<double>(wait_ns_.load(std::memory_order_relaxed));
-  stats.stages.push_back(std::move(deliver));
-  const ArenaReport arena = run->arena_report();
-  stats.arena_bytes = arena.bytes;
-  stats.arena_peak_bytes = arena.peak_in_use_bytes;
-  stats.pages = arena.pages;
-  // If nothing came before a failure, nothing was slow.
-  if (stats.batches > 0 || !failed) ExplainSpeed(FactsOf(*run), &stats);
-  return stats;
-}
-
-namespace {
-
-void AddStages(const std::vector<StageStats>& more, std::vector<StageStats>* stages) {
-  for (const StageStats& stage : more) {
-    const auto same = std::ranges::find(*stages, stage.name, &StageStats::name);
-    if (same == stages->end()) {
-      stages->push_back(stage);
-      continue;
-    }
-    same->busy_s += stage.busy_s;
-    same->wait_s += stage.wait_s;
-  }
-}
-
-// Keeps counts from falling: a record that turns out damaged is taken back.
-void KeepGrowing(const PipelineStats& before, PipelineStats* now) {
-  now->records = std::max(now->records, before.records);
-  now->payload_bytes = std::max(now->payload_bytes, before.payload_bytes);
-  now->lost_ranges = std::max(now->lost_ranges, before.lost_ranges);
-}
-
-}  // namespace
-
-std::vector<StageStats> ReaderSession::StagesOfAllRuns() const {
-  PipelineStats stats;
-  run_->FillStats(&stats);
-  StageStats deliver{"deliver", 0, 0, "a batch"};
-  deliver.wait_s = 1e-9 * static_cast<double>(wait_ns_.load(std::memory_order_relaxed));
-  stats.stages.push_back(std::move(deliver));
-  AddStages(ended_stages_, &stats.stages);
-  return std::move(stats.stages);
-}
-
-void ReaderSession::NoteEndedRun() {
-  if (run_ != nullptr && live_) ended_stages_ = StagesOfAllRuns();
-}
-
-bool ReaderSession::Count(ChainCounts* counts) const {
-  const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock() || run_ == nullptr) return false;
-  PipelineStats stats;
-  kept_.ledger->FillCounts(&stats, &counts->paths);
-  run_->FillStats(&stats);
-  stats.stages = StagesOfAllRuns();
-  stats.ranks = RankText(plan_.batch.rank);
-  stats.batches = batches_.load(std::memory_order_relaxed);
-  stats.batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
-  const std::int64_t start = start_ns_.load(std::memory_order_relaxed);
-  const std::int64_t first = first_ns_.load(std::memory_order_relaxed);
-  if (first > start) stats.first_batch_s = 1e-9 * static_cast<double>(first - start);
-  const ArenaUse arena = run_->arena().Use();
-  stats.arena_bytes = arena.bytes;
-  stats.arena_peak_bytes = arena.peak_in_use_bytes;
-  counts->arena_used_bytes = arena.in_use_bytes;
-  if (counts->source.empty()) counts->source = FirstSource(plan_.source);
-  KeepGrowing(counts->stats, &stats);
-  counts->stats = std::move(stats);
-  counts->run = run_->Counts();
+  (void)KnowsPosition();
   return true;
 }
 
-ChainFacts ReaderSession::FactsOf(const Run& run) const {
-  ChainFacts facts;
-  facts.threads = run.threads();
-  facts.cpus = run.cpus();
-  if (plan_.record_parser != nullptr) facts.parser = plan_.record_parser->name();
-  const SourceNode& source = plan_.source;
-  if (!source.streams.empty()) facts.input = "whoever writes the stream";
-  if (source.instances != nullptr || source.records != nullptr) facts.input = "your own reader";
-  if (plan_.parser != nullptr) facts.function = plan_.parser->function_name();
-  facts.makes_more = plan_.record_parser != nullptr && plan_.parser != plan_.record_parser;
-  return facts;
+void ReaderSession::RefuseToGoBack() const {
+  if (plan_.rewindable()) return;
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr) return;
+  Refuse(StatusCode::kUnsupported, "a stream that is being read cannot be read from elsewhere");
+}
+
+void ReaderSession::Aim(Beginning aim) {
+  const std::lock_guard lock(mutex_);
+  if (run_ == nullptr && (!HasUserSource(plan_) || aim.start.source_pass == SourcePass())) {
+    book_.Begin(std::move(aim));
+  } else {
+    aim_ = std::move(aim);
+  }
+}
+
+void ReaderSession::AimAt(const std::string& position) {
+  ChainPosition understood = order_.Understood(position);
+  RefuseToGoBack();
+  Aim(order_.BeginningAt(std::move(understood)));
+}
+
+void ReaderSession::AimAt(std::uint64_t batch) {
+  order_.RefuseWithoutPosition();
+  RefuseToGoBack();
+  ChainPosition position;
+  position.batch = batch;
+  position.source_pass = Here().start.source_pass;
+  Aim(order_.BeginningAtCount(std::move(position)));
+}
+
+void ReaderSession::AimBehind(std::uint64_t batches) {
+  order_.RefuseWithoutPosition();
+  RefuseToGoBack();
+  Beginning here = Here();
+  Aim(order_.BeginningAtCount(order_.Further(std::move(here.delivered), here.start, batches)));
+}
+
+void ReaderSession::CheckPosition(const std::string& position) {
+  (void)order_.Understood(position);
+  RefuseToGoBack();
+}
+
+void ReaderSession::CheckSeek() {
+  order_.RefuseWithoutPosition();
+  RefuseToGoBack();
+  (void)order_.Index();
+}
+
+bool ReaderSession::has_aim() const {
+  const std::lock_guard lock(mutex_);
+  return aim_.has_value();
 }
 
 }  // namespace ringfeed

@@ -18,12 +18,12 @@ namespace ringfeed {
 /// never settled may outlive the session.
 class ReaderSession::Unsettled final : public UnsettledBatch {
  public:
-  Unsettled(ReaderSession* session, Taken taken, BatchBuffer* slot,
+  Unsettled(ReaderSession* session, StartedRun of, BatchBuffer* slot,
             std::shared_ptr<const void> owner)
-      : session_(session), taken_(std::move(taken)), slot_(slot), owner_(std::move(owner)) {
+      : session_(session), of_(std::move(of)), slot_(slot), owner_(std::move(owner)) {
     const std::lock_guard lock(session_->mutex_);
-    passed_over_.swap(session_->passed_over_);
-    if (taken_.generation == session_->generation_) ++session_->unsettled_;
+    passed_damage_ = session_->book_.TakePassedDamage();
+    session_->book_.AddUnsettled(of_.start);
   }
   Unsettled(const Unsettled&) = delete;
   Unsettled& operator=(const Unsettled&) = delete;
@@ -32,7 +32,9 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
 
   SettledBatch Settle(std::span<const std::uint32_t> bad) override {
     SettledBatch settled = SettledOf(bad);
-    NoteSettled();
+    const std::lock_guard lock(session_->mutex_);
+    session_->book_.NoteSettled(of_.start);
+    if (session_->counters_.has_ended()) session_->book_.CountPassedOver(of_.start);
     return settled;
   }
 
@@ -43,98 +45,77 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
       settled.kind = SettledBatch::Kind::kOther;
       Lose(bad, &settled.failure);
     }
-    Origin origin = OriginOf(taken_, *slot_);
-    std::vector<std::uint64_t>& late = session_->passed_late_;
-    origin.damaged.insert(origin.damaged.begin(), passed_over_.begin(), passed_over_.end());
-    origin.damaged.insert(origin.damaged.begin(), late.begin(), late.end());
-    late.clear();
+    const std::vector<std::uint64_t> passed = PassedDamage();
     // An empty batch before a failure is not one that was asked for.
     const bool shows = session_->plan_.shows_empty_batches() && settled.failure.ok();
     if (slot_->rows == 0 && !shows) {
       settled.kind = SettledBatch::Kind::kNothing;
-      if (settled.failure.ok()) session_->PassOverLate(*taken_.run, origin);
+      if (settled.failure.ok()) PassOver(passed);
       return settled;
     }
-    settled.origin = session_->OriginOf(origin);
-    session_->NoteDelivered(origin, settled.origin);
-    session_->batches_.fetch_add(1, std::memory_order_relaxed);
-    session_->batch_bytes_.fetch_add(slot_->payload_bytes.load(std::memory_order_relaxed),
-                                     std::memory_order_relaxed);
+    settled.origin = OriginOf(session_->plan_, of_, *slot_, passed);
+    session_->NoteDelivered(of_.start, settled.origin);
+    session_->counters_.NoteDelivered(slot_->payload_bytes.load(std::memory_order_relaxed));
     if (settled.kind == SettledBatch::Kind::kOther) {
-      settled.tensors = taken_.run->MakeInstance(*slot_, owner_);
+      settled.tensors = of_.run->MakeInstance(*slot_, owner_);
       settled.tensors.set_names(session_->names_);
     }
     return settled;
   }
 
-  /// After the last one, what was passed over counts, if the end was seen meanwhile.
-  void NoteSettled() {
-    {
-      const std::lock_guard lock(session_->mutex_);
-      if (taken_.generation != session_->generation_ || --session_->unsettled_ > 0) return;
-      if (session_->end_ns_.load(std::memory_order_relaxed) == 0) return;
-    }
-    session_->CountPassedOver(*taken_.run);
+  /// Of the batches before it of which nothing is shown.
+  std::vector<std::uint64_t> PassedDamage() {
+    const std::lock_guard lock(session_->mutex_);
+    std::vector<std::uint64_t> damaged = session_->book_.TakeLateDamage();
+    damaged.insert(damaged.end(), passed_damage_.begin(), passed_damage_.end());
+    return damaged;
+  }
+
+  void PassOver(std::vector<std::uint64_t> damaged) {
+    damaged.insert(damaged.end(), slot_->damaged_numbers.begin(), slot_->damaged_numbers.end());
+    const std::lock_guard lock(session_->mutex_);
+    session_->book_.PassOverLate(of_.start, slot_->span, std::move(damaged));
   }
 
   void Lose(std::span<const std::uint32_t> bad, Status* failure) {
-    taken_.run->LosePayloads(bad, slot_);
+    of_.run->LosePayloads(bad, slot_);
     if (!slot_->failed_payload_pass) return;
     *failure = slot_->status;
-    session_->FailBehind(*taken_.run, *slot_);
+    session_->FailAfter(of_, *slot_);
   }
 
   ReaderSession* const session_;
-  const Taken taken_;  ///< without its delivery
+  const StartedRun of_;
   BatchBuffer* const slot_;
   const std::shared_ptr<const void> owner_;
-  std::vector<std::uint64_t> passed_over_;  ///< in front of it
+  std::vector<std::uint64_t> passed_damage_;  ///< of batches before it
 };
 
-bool ReaderSession::SettleByCpu(const Taken& taken, BatchBuffer* slot) {
+std::shared_ptr<UnsettledBatch> ReaderSession::MakeUnsettled(const StartedRun& of,
+                                                             BatchBuffer* slot,
+                                                             std::shared_ptr<const void> owner) {
+  return std::make_shared<Unsettled>(this, of, slot, std::move(owner));
+}
+
+bool ReaderSession::SettleByCpu(const StartedRun& of, BatchBuffer* slot) {
   std::vector<std::uint32_t> all(slot->pending_sums.size());
   std::iota(all.begin(), all.end(), 0U);
-  taken.run->LosePayloads(all, slot);
+  of.run->LosePayloads(all, slot);
   if (slot->rows > 0 || !slot->status.ok() || plan_.shows_empty_batches()) return true;
-  PassOverLate(*taken.run, OriginOf(taken, *slot));
+  if (!plan_.batched) return false;
   const std::lock_guard lock(mutex_);
-  passed_over_.insert(passed_over_.end(), passed_late_.begin(), passed_late_.end());
-  passed_late_.clear();
+  book_.PassOver(of.start, slot->span, slot->damaged_numbers);
   return false;
 }
 
-std::shared_ptr<UnsettledBatch> ReaderSession::MakeUnsettled(Taken taken, BatchBuffer* slot,
-                                                             std::shared_ptr<const void> owner) {
-  return std::make_shared<Unsettled>(this, std::move(taken), slot, std::move(owner));
-}
-
-void ReaderSession::FailBehind(Run& run, const BatchBuffer& slot) {
+void ReaderSession::FailAfter(const StartedRun& of, const BatchBuffer& slot) {
   const std::lock_guard one_at_a_time(ending_mutex_);
   {
     const std::lock_guard lock(mutex_);
-    if (run_.get() != &run || (failed_at_ && *failed_at_ <= slot.sequence)) return;
-    failed_at_ = slot.sequence;
-    failure_ = slot.status;  // replaces the failure of a later batch
-    passed_.reset();
-    turn_.Fail();
+    if (!book_.FailAt(of.start, slot.sequence)) return;
+    takers_.FailInstead(slot.status);  // replaces the failure of a later batch
   }
-  run.EndBehind(slot);
-}
-
-void ReaderSession::PassOverLate(const Run& run, const Origin& origin) {
-  passed_late_ = origin.damaged;
-  const std::lock_guard lock(mutex_);
-  const std::uint64_t behind = start_->batch + origin.span.number + 1;
-  if (run_.get() != &run || origin.span.uncounted > 0) return;
-  if (passed_ && passed_->batch >= behind) return;
-  passed_.emplace();
-  passed_->batch = behind;
-  passed_->mark = origin.span.end;
-}
-
-std::string ReaderSession::WhySumsAreEarly() const {
-  const std::lock_guard lock(mutex_);
-  return run_ != nullptr ? run_->why_sums_are_early() : plan_.WhySumsAreEarly();
+  of.run->EndBehind(slot);
 }
 
 }  // namespace ringfeed

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "base/pending_copy.h"
@@ -34,6 +35,17 @@ class UnsettledBatch {
   /// `bad`: numbers of sums that did not match on the device. The CPU takes them once more, and has
   /// the last word. May block while the chain's threads end.
   virtual SettledBatch Settle(std::span<const std::uint32_t> bad) = 0;
+};
+
+/// A batch whose receiver does the rest of the work on it.
+struct SuppliedBatch {
+  Instance tensors{};
+  /// What is to be copied into the batch: rows of its fields that are still in the memory they were
+  /// read into, in the order of their places. Valid as long as the batch is held.
+  std::span<const PendingCopy> pending{};
+  BatchOrigin origin{};  ///< of a reader's batches; of an unsettled one not yet
+  /// If not null: checksums of the batch are still to be computed before anything else sees it.
+  std::shared_ptr<UnsettledBatch> unsettled{};
 };
 
 }  // namespace ringfeed

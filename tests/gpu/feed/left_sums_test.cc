@@ -15,6 +15,7 @@
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/feed_core.h"
 #include "readers/chain/reader_access.h"
+#include "readers/chain/session.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "tests/gpu/feed/forwarding_backend.h"
@@ -502,7 +503,7 @@ TEST_F(LeftSumsTest, APlainReadTakesWhatIsLeft) {
     std::vector<std::string> outcomes;
     for (const bool leaves : {false, true}) {
       Reader reader = Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()), {.size = 8});
-      if (leaves) ReaderAccess::LeaveFields(reader, {1024, 1024, false, true});
+      if (leaves) ReaderAccess::SessionOf(reader)->LeaveFields({1024, 1024, false, true});
       std::string all;
       Instance instance;
       BatchOrigin origin;

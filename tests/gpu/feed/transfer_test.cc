@@ -15,6 +15,7 @@
 #include "gpu/feed/batch_supply.h"
 #include "gpu/feed/feed_core.h"
 #include "readers/chain/reader_access.h"
+#include "readers/chain/session.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/tuning.h"
@@ -571,7 +572,7 @@ TEST_F(TransferTest, APlainReadOfSuchAReaderGetsWholeBatches) {
   };
   Reader plain = chain();
   Reader leaving = chain();
-  ReaderAccess::LeaveFields(leaving, {1024, 1024, false});
+  ReaderAccess::SessionOf(leaving)->LeaveFields({1024, 1024, false});
   for (int batch = 0; batch < 5; ++batch) {
     const Instance expected = plain.ReadNext();
     const Instance got = leaving.ReadNext();

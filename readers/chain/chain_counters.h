@@ -1,0 +1,69 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "readers/chain/live_chains.h"
+#include "readers/engine/plan/execution_plan.h"
+#include "readers/engine/plan/ledger.h"
+#include "readers/engine/run.h"
+#include "ringfeed/stats.h"
+
+namespace ringfeed {
+
+/// Counts what the reads of a chain deliver and wait for, and reports it together with what its
+/// runs and its ledger count. The Note functions may be called by any thread at any time.
+class ChainCounters {
+ public:
+  /// Both outlive it.
+  ChainCounters(const ExecutionPlan& plan, const Ledger& ledger) : plan_(plan), ledger_(ledger) {}
+
+  /// The clock of these times.
+  static std::int64_t NowNs();
+  void NoteDelivered(std::uint64_t bytes) {
+    batches_.fetch_add(1, std::memory_order_relaxed);
+    batch_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  }
+  void NoteWait(std::int64_t ns) { wait_ns_.fetch_add(ns, std::memory_order_relaxed); }
+  /// A read has a delivery; the first one of a run counts.
+  void NoteFirst() { SetOnce(&first_ns_); }
+  /// A read has seen the end of the run.
+  void NoteEnd() { SetOnce(&end_ns_); }
+  bool has_first() const { return first_ns_.load(std::memory_order_relaxed) != 0; }
+  bool has_ended() const { return end_ns_.load(std::memory_order_relaxed) != 0; }
+
+  // What follows is called under the chain's mutex, except Explain.
+
+  /// A run begins: times count from here.
+  void NoteStart();
+  /// Keeps the times of the stages of a run that is over, for Count.
+  void KeepStages(const Run& ended) { ended_stages_ = StagesOfAllRuns(ended); }
+  /// The totals of the chain; of the ledger alone if there is no run yet.
+  void FillTotals(const Run* run, PipelineStats* stats) const;
+  /// The rest of Reader::Stats: times, memory, and why it is not faster.
+  void Explain(const Run& run, bool failed, PipelineStats* stats) const;
+  /// For a look from outside, which waits for nothing.
+  void Count(const Run& run, ChainCounts* counts) const;
+
+ private:
+  static void SetOnce(std::atomic<std::int64_t>* time_ns) {
+    std::int64_t unset = 0;
+    time_ns->compare_exchange_strong(unset, NowNs(), std::memory_order_relaxed);
+  }
+  std::vector<StageStats> StagesOfAllRuns(const Run& run) const;
+  StageStats Deliver() const;
+  void FillDelivered(PipelineStats* stats) const;
+
+  const ExecutionPlan& plan_;
+  const Ledger& ledger_;
+  std::atomic<std::uint64_t> batches_{0};
+  std::atomic<std::uint64_t> batch_bytes_{0};
+  std::atomic<std::int64_t> wait_ns_{0};   ///< consumers' waiting
+  std::atomic<std::int64_t> start_ns_{0};  ///< clock at the start of the run
+  std::atomic<std::int64_t> first_ns_{0};  ///< clock at its first delivery; 0: not yet
+  std::atomic<std::int64_t> end_ns_{0};    ///< clock when its end was seen; 0: not yet
+  std::vector<StageStats> ended_stages_;   ///< of the runs before this one
+};
+
+}  // namespace ringfeed

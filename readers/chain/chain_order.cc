@@ -1,0 +1,234 @@
+#include "readers/chain/chain_order.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "base/refuse.h"
+#include "readers/chain/graph.h"
+#include "readers/chain/reader_access.h"
+#include "readers/chain/session.h"
+
+namespace ringfeed {
+
+namespace {
+
+// Whether the order itself counts records, and not only the split between several ranks.
+bool OrdersByNumber(const ExecutionPlan& plan) {
+  const auto by_number = [](const OrderStage& stage) {
+    return stage.kind == OrderStage::Kind::kStripes || stage.kind == OrderStage::Kind::kGlobal;
+  };
+  return plan.source.mix != nullptr ||
+         std::any_of(plan.stages.begin(), plan.stages.end(), by_number);
+}
+
+// A sum that cannot be counted is past the end, too.
+std::uint64_t SumOrMost(std::uint64_t batches, std::uint64_t more) {
+  return batches + std::min(more, std::numeric_limits<std::uint64_t>::max() - batches);
+}
+
+}  // namespace
+
+ChainOrder::ChainOrder(const ExecutionPlan& plan, Ledger* ledger,
+                       std::shared_ptr<IndexedSource> indexed)
+    : plan_(plan), ledger_(ledger), indexed_(std::move(indexed)) {}
+
+std::shared_ptr<IndexedSource> ChainOrder::known_index() const {
+  const std::lock_guard lock(mutex_);
+  return indexed_;
+}
+
+std::shared_ptr<IndexedSource> ChainOrder::Index(std::string* why, const std::stop_token& stop) {
+  const std::lock_guard lock(mutex_);
+  if (indexed_ != nullptr) return indexed_;
+  if (not_indexed_.empty() && plan_.may_have_index()) {
+    std::stop_source making;
+    const auto end = [&making] { making.request_stop(); };
+    const std::stop_callback on_close(closing_.get_token(), end);
+    const std::stop_callback on_stop(stop, end);
+    try {
+      if (closing_.stop_requested()) Refuse(StatusCode::kCancelled, "the reader was closed");
+      indexed_ = std::make_shared<IndexedSource>(plan_, making.get_token());
+      return indexed_;
+    } catch (const Error& error) {
+      ledger_->NoteFile(error.status().place().file, error.status());
+      if (plan_.needs_index() || error.status().code() == StatusCode::kCancelled) throw;
+      not_indexed_ = error.status().ToString();
+    }
+  }
+  if (why != nullptr) *why = not_indexed_.empty() ? "this source has no index" : not_indexed_;
+  return nullptr;
+}
+
+void ChainOrder::MakeIndex(IndexPurpose purpose, const std::stop_token& stop) {
+  if (purpose == IndexPurpose::kCounting || plan_.needs_index()) (void)Index(nullptr, stop);
+}
+
+std::vector<std::uint64_t> ChainOrder::FileRecords() {
+  std::string why;
+  const std::shared_ptr<IndexedSource> indexed = Index(&why);
+  if (indexed == nullptr) Refuse(StatusCode::kUnsupported, "records cannot be counted: " + why);
+  std::vector<std::uint64_t> records;
+  for (const auto& set : indexed->sets()) {
+    for (std::size_t file = 0; file < set->files(); ++file) {
+      records.push_back(set->FirstRow(file + 1) - set->FirstRow(file));
+    }
+  }
+  return records;
+}
+
+DataFingerprint ChainOrder::Fingerprint() {
+  const std::lock_guard lock(mutex_);
+  if (indexed_ != nullptr) return indexed_->fingerprint();
+  if (!fingerprint_) {
+    const std::shared_ptr<ReaderSession> input = InputSessionOf(plan_);
+    fingerprint_ =
+        input != nullptr ? input->order().FingerprintAsInput() : FingerprintOf(plan_.source);
+  }
+  return *fingerprint_;
+}
+
+// What needs an index is known only by it. For other chains records are not counted.
+DataFingerprint ChainOrder::FingerprintAsInput() {
+  if (plan_.needs_index()) (void)Index();
+  DataFingerprint print = Fingerprint();
+  print.records = 0;
+  return print;
+}
+
+std::string ChainOrder::WhyNoPosition() const {
+  std::string why = plan_.WhyNoPosition();
+  if (!why.empty() || plan_.source.instances == nullptr) return why;
+  const Reader input = plan_.source.instances->input();
+  if (!input) return why;
+  // If Share had a session of its own, no other chain could be built on it.
+  const GraphNode& node = *ReaderAccess::NodeOf(input);
+  if (std::holds_alternative<ShareNode>(node.kind())) return LowerChain(node).WhyNoPosition();
+  return InputSessionOf(plan_)->order().WhyNoPosition();
+}
+
+std::string ChainOrder::OrderText() const {
+  const std::string text = plan_.OrderText();
+  const std::shared_ptr<ReaderSession> input = InputSessionOf(plan_);
+  if (input == nullptr) return text;
+  return ShortOrder(text + "; it reads (" + input->order().OrderText() + ")");
+}
+
+void ChainOrder::RefuseWithoutPosition() const {
+  const std::string why = WhyNoPosition();
+  if (!why.empty()) Refuse(StatusCode::kUnsupported, "this chain has no position: " + why);
+}
+
+std::string ChainOrder::TextOf(ChainPosition place, const RunStart& start) {
+  if (!plan_.looks_into_records()) place.mark.reset();
+  if (plan_.looks_into_records() && !place.mark) place.mark = PlanPosition{};
+  if (plan_.source.mix != nullptr) {
+    if (!place.mark) place.mark = MarkOfMixture(start, place.batch);
+    place.mix = Index()->MixBehind(start.mix, *place.mark);
+  }
+  place.source_pass = start.source_pass;
+  place.order = OrderText();
+  // Damage without a record's number has a place if it fails, and none if it is skipped.
+  const bool shuffles_files = plan_.shuffled() && !OrdersByNumber(plan_);
+  place.on_damage = shuffles_files ? PolicyName() : "";
+  if (plan_.needs_index()) (void)Index();  // its fingerprint knows more
+  place.data = Fingerprint();
+  // If their number need not be known, on any number of ranks, it would be in some texts of a place
+  // and not in others.
+  if (!OrdersByNumber(plan_)) place.data.records = 0;
+  return place.ToJson();
+}
+
+// A mixture's weights may have changed since its beginning: counts from the run's start.
+PlanPosition ChainOrder::MarkOfMixture(const RunStart& start, std::uint64_t batch) {
+  return Index()->PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
+                              PositionRows(), plan_.batch.drop_remainder);
+}
+
+ChainPosition ChainOrder::Further(ChainPosition place, const RunStart& start,
+                                  std::uint64_t batches) {
+  place.batch = SumOrMost(place.batch, batches);
+  place.mix = start.mix;
+  place.source_pass = start.source_pass;
+  if (plan_.looks_into_records()) {
+    if (place.mark) place.mark->outputs = SumOrMost(place.mark->outputs, batches);
+  } else if (plan_.source.mix != nullptr) {
+    place.mark = MarkOfMixture(start, place.batch);
+  }
+  return place;
+}
+
+std::uint64_t ChainOrder::BatchOrEnd(IndexedSource* indexed, std::uint64_t batch) const {
+  const bool counted = indexed != nullptr && !plan_.looks_into_records();
+  if (!counted || plan_.source.mix != nullptr) return batch;
+  return indexed->BatchOrEnd(batch, PositionRows(), plan_.batch.drop_remainder);
+}
+
+Beginning ChainOrder::BeginningAt(ChainPosition position) {
+  std::string why;
+  const std::shared_ptr<IndexedSource> indexed = Index(&why);
+  position.batch = BatchOrEnd(indexed.get(), position.batch);
+  Beginning beginning;
+  RunStart& start = beginning.start;
+  start.by_index = indexed != nullptr;
+  if (indexed == nullptr) {
+    start.mark.outputs = position.batch;
+  } else if (plan_.looks_into_records()) {
+    start.mark = position.mark.value_or(PlanPosition{0, 0, position.batch});
+  } else if (plan_.source.mix != nullptr && position.mark) {
+    start.mark = *position.mark;
+  } else {
+    start.mark = indexed->PlaceOf(position.batch, PositionRows(), plan_.batch.drop_remainder);
+  }
+  start.mix = position.mix;
+  start.source_pass = position.source_pass;
+  start.other_policy =
+      position.batch > 0 && !position.on_damage.empty() && position.on_damage != PolicyName();
+  start.batch = position.batch - std::min(position.batch, start.mark.outputs);
+  beginning.how = (start.by_index ? "by index" : "by reading up to there (" + why + ")") +
+                  ": pass " + std::to_string(start.mark.pass) + ", place " +
+                  std::to_string(start.mark.place);
+  if (start.mark.outputs > 0) {
+    beginning.how += ", leaving " + std::to_string(start.mark.outputs) +
+                     (plan_.batched ? " batches" : " rows") + " out";
+  }
+  beginning.delivered = std::move(position);
+  if (!beginning.delivered.mark) beginning.delivered.mark = start.mark;
+  return beginning;
+}
+
+Beginning ChainOrder::BeginningAtCount(ChainPosition position) {
+  Beginning beginning = BeginningAt(std::move(position));
+  beginning.settled = !plan_.looks_into_records() || beginning.start.mark.outputs == 0;
+  return beginning;
+}
+
+ChainPosition ChainOrder::Understood(const std::string& text) {
+  ChainPosition position;
+  const Status parsed = ParsePosition(text, &position);
+  if (!parsed.ok()) throw Error(parsed);
+  RefuseWithoutPosition();
+  const std::string order = OrderText();
+  if (position.order != order) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is of a chain with another order: it was \"" + position.order +
+               "\", this is \"" + order + "\"");
+  }
+  const std::shared_ptr<IndexedSource> indexed = Index();  // its fingerprint knows more
+  const std::string difference = DifferenceOf(position.data, Fingerprint());
+  if (!difference.empty()) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is of other data; what changed: " + difference);
+  }
+  if (const std::uint64_t end = BatchOrEnd(indexed.get(), position.batch); end < position.batch) {
+    Refuse(StatusCode::kInvalidArgument,
+           "the position is behind " + std::to_string(position.batch) + " batches, and there are " +
+               std::to_string(end) + ": read as many passes as were read before");
+  }
+  // Checks whether its weights may have changed before anything is lost.
+  if (plan_.source.mix != nullptr) indexed->CheckMix(position.mix, position.mark);
+  return position;
+}
+
+}  // namespace ringfeed
