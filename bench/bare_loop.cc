@@ -1,9 +1,6 @@
 #include "bench/bare_loop.h"
 
-#include <span>
 #include <string_view>
-
-#include "bench/bare_stores.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -11,26 +8,26 @@ namespace {
 constexpr std::size_t kFloats = 13;
 constexpr std::size_t kInts = 26;
 
-// Calls take(payload, bytes) for every whole record at the front of `block`; how many bytes these
-// were.
-template <typename Take>
-std::size_t TakeCounted(std::span<const std::byte> block, LoopResult* result, Take take) {
-  return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
-    take(payload, bytes);
-    ++result->records;
-    result->bytes += bytes;
-  });
-}
-
 // Calls take(payload, bytes) for every record of the files.
 template <typename Take>
-void ForEachRecord(const std::vector<std::string>& files, LoopResult* result, Take take) {
-  ForEachBlock(files,
-               [&](std::span<const std::byte> block) { return TakeCounted(block, result, take); });
+void ForEachRecord(const Paths& files, LoopResult* result, Take take) {
+  ForEachBlock(files, [&](std::span<const std::byte> block) {
+    return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
+      take(payload, bytes);
+      ++result->records;
+      result->bytes += bytes;
+    });
+  });
 }
 template <typename Take>
 void ForEachRecord(const MappedFiles& mapped, LoopResult* result, Take take) {
-  for (const std::span<const std::byte> file : mapped.files()) TakeCounted(file, result, take);
+  for (const std::span<const std::byte> file : mapped.files()) {
+    TakeTfRecords(file, [&](const std::byte* payload, std::size_t bytes) {
+      take(payload, bytes);
+      ++result->records;
+      result->bytes += bytes;
+    });
+  }
 }
 
 // --- tf.Example --------------------------------------------------------------------------------
@@ -116,7 +113,7 @@ template <typename Files>
 LoopResult ImageLoop(const Files& files, const LoopOptions& options) {
   ImageBatches batches(options);
   LoopResult result;
-  const LoopTimer timer;
+  const Timer timer;
   ForEachRecord(files, &result, [&](const std::byte* record, std::size_t bytes) {
     std::span<const std::byte> image;
     std::int64_t label = 0;
@@ -136,16 +133,9 @@ LoopResult ImageLoop(const Files& files, const LoopOptions& options) {
   return result;
 }
 
-// Key `expected` as a number: "c7" is 7.
-std::size_t NumberOf(std::string_view key) {
-  std::size_t number = 0;
-  for (const char c : key.substr(1)) number = number * 10 + static_cast<std::size_t>(c - '0');
-  return number;
-}
-
 }  // namespace
 
-LoopResult BareImageLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+LoopResult BareImageLoop(const Paths& files, const LoopOptions& options) {
   return ImageLoop(files, options);
 }
 
@@ -153,7 +143,7 @@ LoopResult BareMappedImageLoop(const MappedFiles& files, const LoopOptions& opti
   return ImageLoop(files, options);
 }
 
-LoopResult BareFrameLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+LoopResult BareFrameLoop(const Paths& files, const LoopOptions& options) {
   return Timed([&](LoopResult* result, BatchDigest* digest) {
     ForEachRecord(files, result, [&](const std::byte* record, std::size_t bytes) {
       if (options.digest) digest->Add({record, bytes});
@@ -161,87 +151,43 @@ LoopResult BareFrameLoop(const std::vector<std::string>& files, const LoopOption
   });
 }
 
-LoopResult BareSmallExampleLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  FixedBatches batches({kFloats * 4, kInts * 8, 8}, options);
-  LoopResult result;
-  const LoopTimer timer;
-  ForEachRecord(files, &result, [&](const std::byte* record, std::size_t bytes) {
-    unsigned found = 0;
-    ForEachFeature(record, bytes, [&](std::string_view key, std::span<const std::byte> run) {
-      if (key == "dense") {
-        if (run.size() != kFloats * 4) Die("bad floats");
-        StreamWords(batches.at(0), run.data(), run.size());
-      } else if (key == "sparse") {
-        WriteInts(run, kInts, batches.at(1));
-      } else if (key == "label") {
-        WriteInts(run, 1, batches.at(2));
-      } else {
-        return;
-      }
-      ++found;
+LoopResult BareSmallExampleLoop(const Paths& files, const LoopOptions& options) {
+  return FillColumns({kFloats * 4, kInts * 8, 8}, options, [&](auto* result, auto* batches) {
+    ForEachRecord(files, result, [&](const std::byte* record, std::size_t bytes) {
+      unsigned found = 0;
+      ForEachFeature(record, bytes, [&](std::string_view key, std::span<const std::byte> run) {
+        if (key == "dense") {
+          if (run.size() != kFloats * 4) Die("bad floats");
+          StreamWords(batches->at(0), run.data(), run.size());
+        } else if (key == "sparse") {
+          WriteInts(run, kInts, batches->at(1));
+        } else if (key == "label") {
+          WriteInts(run, 1, batches->at(2));
+        } else {
+          return;
+        }
+        ++found;
+      });
+      if (found != 3) Die("a feature is missing");
+      batches->NextRow();
     });
-    if (found != 3) Die("a feature is missing");
-    batches.NextRow();
   });
-  batches.Finish();
-  timer.Stop(&result);
-  result.digest = batches.digest();
-  return result;
 }
 
-LoopResult BareFortyFeatureLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  std::vector<std::size_t> row_bytes{8};
-  row_bytes.insert(row_bytes.end(), kFloats, 4);
-  row_bytes.insert(row_bytes.end(), kInts, 8);
-  FixedBatches batches(row_bytes, options);
-  LoopResult result;
-  const LoopTimer timer;
-  ForEachRecord(files, &result, [&](const std::byte* record, std::size_t bytes) {
-    unsigned found = 0;
-    ForEachFeature(record, bytes, [&](std::string_view key, std::span<const std::byte> run) {
-      if (key == "label") {
-        WriteInts(run, 1, batches.at(0));
-      } else if (key[0] == 'i') {
-        if (run.size() != 4) Die("bad float");
-        StreamWords(batches.at(NumberOf(key)), run.data(), 4);
-      } else if (key[0] == 'c') {
-        WriteInts(run, 1, batches.at(kFloats + NumberOf(key)));
-      } else {
-        return;
+LoopResult BareRowLoop(const Paths& files, const LoopOptions& options) {
+  const std::vector<std::size_t> columns(std::begin(kRowColumns), std::end(kRowColumns));
+  return FillColumns(columns, options, [&](auto* result, auto* batches) {
+    ForEachBlock(files, [&](std::span<const std::byte> bytes) {
+      std::size_t at = 0;
+      for (; bytes.size() - at >= kRowBytes; at += kRowBytes) {
+        WriteRow(bytes.data() + at, *batches);
+        batches->NextRow();
       }
-      ++found;
+      result->records += at / kRowBytes;
+      result->bytes += at;
+      return at;
     });
-    if (found != 1 + kFloats + kInts) Die("a feature is missing");
-    batches.NextRow();
   });
-  batches.Finish();
-  timer.Stop(&result);
-  result.digest = batches.digest();
-  return result;
-}
-
-LoopResult BareRowLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  constexpr std::size_t kRow = 160;
-  FixedBatches batches({kFloats * 4, kInts * 4, 4}, options);
-  LoopResult result;
-  const LoopTimer timer;
-  ForEachBlock(files, [&](std::span<const std::byte> bytes) {
-    std::size_t at = 0;
-    for (; bytes.size() - at >= kRow; at += kRow) {
-      const std::byte* row = bytes.data() + at;
-      StreamWords(batches.at(0), row, kFloats * 4);
-      StreamWords(batches.at(1), row + kFloats * 4, kInts * 4);
-      StreamWords(batches.at(2), row + (kFloats + kInts) * 4, 4);
-      ++result.records;
-      batches.NextRow();
-    }
-    return at;
-  });
-  batches.Finish();
-  timer.Stop(&result);
-  result.bytes = result.records * kRow;
-  result.digest = batches.digest();
-  return result;
 }
 
 }  // namespace ringfeed::bench

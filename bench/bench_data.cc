@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 
+#include "bench/harness.h"
 #include "io/page_cache.h"
 #include "ringfeed/formats.h"
 
@@ -93,7 +94,7 @@ BenchFiles MakeFiles(const std::string& kind, const std::string& format, std::ui
   return made;
 }
 
-// Log-normal with a mean of 110 KB, cut where a record would be a curiosity.
+// Log-normal with a mean of 110 KB, cut if a record would be a curiosity.
 std::size_t DrawImageBytes(std::mt19937_64* random) {
   constexpr double kMean = 110000;
   constexpr double kSigma = 0.5;
@@ -113,6 +114,10 @@ std::span<const std::byte> DrawBytes(std::size_t bytes, std::mt19937_64* random,
 
 std::span<const std::byte> DrawImage(std::mt19937_64* random, std::vector<std::byte>* image) {
   return DrawBytes(DrawImageBytes(random), random, image);
+}
+
+std::uint64_t ImagesOf(std::uint64_t total_bytes) {
+  return std::max<std::uint64_t>(Sized(total_bytes, std::uint64_t{4} << 20) / 110000, 8);
 }
 
 // Words of two to nine letters, the first ones far more often than the last.
@@ -139,16 +144,13 @@ void AppendWords(std::size_t bytes, std::mt19937_64* random, std::vector<std::by
 
 }  // namespace
 
-bool SmokeRun() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
-
 void BringIntoMemory(const BenchFiles& files) {
   for (const std::string& path : files.paths) Require(BringIntoPageCache(path));
 }
 
 BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files) {
   ExampleBuilder builder;
-  const std::uint64_t records = std::max<std::uint64_t>(total_bytes / 110000, 8);
-  return MakeFiles("images", "tfrecord", records, files,
+  return MakeFiles("images", "tfrecord", ImagesOf(total_bytes), files,
                    [&](std::mt19937_64* random, std::vector<std::byte>* image) {
                      DrawImage(random, image);
                      const auto label = static_cast<std::int64_t>((*random)() % 1000);
@@ -192,7 +194,7 @@ BenchFiles Texts(const std::string& format, std::size_t bytes, bool exactly, std
   return MakeFiles(kind, format, records, files,
                    [=](std::mt19937_64* random, std::vector<std::byte>* text) {
                      text->clear();
-                     // Half as long to half as long again, where they need not be the same.
+                     // Half as long to half as long again, if they need not be the same.
                      AppendWords(exactly ? bytes : bytes / 2 + (*random)() % bytes, random, text);
                      if (exactly) text->resize(bytes);
                      return std::span<const std::byte>(*text);
@@ -223,11 +225,7 @@ BenchFiles OfRecords(std::uint64_t records, std::size_t files) {
 }
 
 BenchFiles TarSamples(std::uint64_t total_bytes, std::size_t files) {
-  const std::uint64_t records = std::max<std::uint64_t>(total_bytes / 110000, 8);
-  return MakeFiles("samples", "tar:ext=jpg", records, files,
-                   [](std::mt19937_64* random, std::vector<std::byte>* image) {
-                     return DrawImage(random, image);
-                   });
+  return MakeFiles("samples", "tar:ext=jpg", ImagesOf(total_bytes), files, DrawImage);
 }
 
 BenchFiles Rows160(std::uint64_t records, std::size_t files) {
@@ -248,19 +246,11 @@ BenchFiles Rows160(std::uint64_t records, std::size_t files) {
                    });
 }
 
-BenchFiles Samples110k(std::uint64_t records, std::size_t files) {
-  constexpr std::size_t kBytes = 110'000;
-  return MakeFiles("samples110k", "rows:110000", records, files,
-                   [](std::mt19937_64* random, std::vector<std::byte>* sample) {
-                     return DrawBytes(kBytes, random, sample);
-                   });
-}
-
-BenchFiles TokenWindows(std::uint64_t windows, std::size_t files) {
-  constexpr std::size_t kBytes = 1024 * sizeof(std::uint16_t);
-  return MakeFiles("windows", "tokens:u2", windows, files,
-                   [](std::mt19937_64* random, std::vector<std::byte>* tokens) {
-                     return DrawBytes(kBytes, random, tokens);
+BenchFiles RandomRows(const std::string& kind, const std::string& format, std::size_t row_bytes,
+                      std::uint64_t records, std::size_t files) {
+  return MakeFiles(kind, format, records, files,
+                   [row_bytes](std::mt19937_64* random, std::vector<std::byte>* row) {
+                     return DrawBytes(row_bytes, random, row);
                    });
 }
 

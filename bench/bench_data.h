@@ -16,14 +16,12 @@ struct BenchFiles {
   std::uint64_t bytes = 0;  ///< of the files
 };
 
-/// True where RINGFEED_BENCH_SMOKE asks for data that only shows that a benchmark runs.
-bool SmokeRun();
-
-/// Reads them once, so that they stand in the page cache where memory suffices: that they were
+/// Reads them once, so that they stand in the page cache if memory suffices: that they were
 /// written once does not keep them there. Throws Error.
 void BringIntoMemory(const BenchFiles& files);
 
-/// TFRecord of tf.Example: "image" (bytes, log-normal, about 110 KB) and "label" (one int64).
+/// TFRecord of tf.Example: "image" (bytes, log-normal, about 110 KB) and "label" (one int64). In a
+/// smoke run 4 MiB.
 BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files);
 
 /// TFRecord of tf.Example: "dense" (13 floats), "sparse" (26 int64) and "label" (one int64). The
@@ -44,17 +42,15 @@ BenchFiles TwoNumberLines(std::uint64_t records, std::size_t files);
 /// OFRecord: "x" (16 floats) and "label" (one int32).
 BenchFiles OfRecords(std::uint64_t records, std::size_t files);
 
-/// Tar files of samples of one member of about 110 KB.
+/// Tar files of samples of one member of about 110 KB. In a smoke run 4 MiB.
 BenchFiles TarSamples(std::uint64_t total_bytes, std::size_t files);
 
 /// Rows of 160 bytes: 13 float32, 26 int32, one int32, without a header.
 BenchFiles Rows160(std::uint64_t records, std::size_t files);
 
-/// Rows of 110,000 random bytes, without a header: "rows:110000".
-BenchFiles Samples110k(std::uint64_t records, std::size_t files);
-
-/// Windows of 1,024 tokens of two bytes one behind the other, nothing around them: "tokens:u2".
-BenchFiles TokenWindows(std::uint64_t windows, std::size_t files);
+/// Rows of so many random bytes, a multiple of eight, without a header; "rows:110000" or tokens.
+BenchFiles RandomRows(const std::string& kind, const std::string& format, std::size_t row_bytes,
+                      std::uint64_t records, std::size_t files);
 
 /// A file of `bytes` random bytes.
 std::string IoFile(std::uint64_t bytes);

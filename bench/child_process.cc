@@ -7,9 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <span>
 
+#include "bench/loops.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::bench {
@@ -21,7 +24,8 @@ double Seconds(const timeval& time) {
 
 }  // namespace
 
-ChildFigures RunChild(const std::vector<std::string>& words, const std::string& output) {
+LoopResult RunChild(const std::vector<std::string>& words, const std::string& output,
+                    int* exit_status) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -29,7 +33,7 @@ ChildFigures RunChild(const std::vector<std::string>& words, const std::string& 
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(),
                                    O_WRONLY | O_CREAT | O_TRUNC, 0644);
-  const auto start = std::chrono::steady_clock::now();
+  const Timer timer;
   pid_t child = 0;
   const int error =
       posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
@@ -39,16 +43,37 @@ ChildFigures RunChild(const std::vector<std::string>& words, const std::string& 
   rusage usage{};
   while (wait4(child, &status, 0, &usage) < 0 && errno == EINTR) {
   }
-  ChildFigures figures;
-  figures.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  figures.cpu_s = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
-  if (WIFEXITED(status)) figures.exit_status = WEXITSTATUS(status);
-  return figures;
+  LoopResult result;
+  timer.Stop(&result);
+  result.cpu_s = Seconds(usage.ru_utime) + Seconds(usage.ru_stime);
+  const int ended = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  if (exit_status != nullptr) {
+    *exit_status = ended;
+  } else if (ended != 0) {
+    throw Error(Status(StatusCode::kInternal, words[0] + " failed"));
+  }
+  return result;
+}
+
+LoopResult RunShell(const std::string& line) {
+  return RunChild({"bash", "-o", "pipefail", "-c", line}, "/dev/null");
 }
 
 std::string RingfeedCommand() {
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe");
   return (self.parent_path().parent_path() / "tools" / "ringfeed").string();
+}
+
+std::string ReadWhole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+std::uint64_t DigestOfFile(const std::string& path) {
+  const std::string bytes = ReadWhole(path);
+  BatchDigest digest;
+  digest.Add(std::as_bytes(std::span(bytes)));
+  return digest.value();
 }
 
 }  // namespace ringfeed::bench

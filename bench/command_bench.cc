@@ -1,5 +1,5 @@
-// The command as a user runs it, with its start, beside loops and programs that do the same: see
-// paired_rows.h for how to run it. CPU seconds are those of the whole process.
+// The command as a user runs it, with its start, beside loops and programs that do the same. CPU
+// seconds are those of the whole process.
 #include <openssl/evp.h>
 
 #include <algorithm>
@@ -7,15 +7,11 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "bench/bare_loop.h"
-#include "bench/bare_stores.h"
 #include "bench/bench_data.h"
 #include "bench/child_process.h"
-#include "bench/paired_rows.h"
-#include "ringfeed/status.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -26,37 +22,17 @@ namespace fs = std::filesystem;
 constexpr std::size_t kRecordBytes = 1023;
 constexpr std::size_t kLineBytes = kRecordBytes / 3 * 4;
 
-std::string ReadWhole(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-std::uint64_t DigestOf(const std::string& path) {
-  const std::string bytes = ReadWhole(path);
-  BatchDigest digest;
-  digest.Add(std::as_bytes(std::span(bytes)));
-  return digest.value();
-}
-
-LoopResult Taken(const ChildFigures& figures, const std::string& what) {
-  if (figures.exit_status != 0) throw Error(Status(StatusCode::kInternal, what + " failed"));
-  LoopResult result;
-  result.cpu_s = figures.cpu_s;
-  result.wall_s = figures.wall_s;
-  return result;
-}
-
 // A program that reads `bytes` of records and writes `output`, which is what is digested.
-LoopResult RunProgram(const std::vector<std::string>& words, const std::string& output,
-                      std::uint64_t bytes, bool digest) {
-  LoopResult result = Taken(RunChild(words, output), words[0]);
+LoopResult RunProgram(const Paths& words, const std::string& output, std::uint64_t bytes,
+                      bool digest) {
+  LoopResult result = RunChild(words, output);
   result.records = result.bytes = bytes;
-  if (digest) result.digest = DigestOf(output);
+  if (digest) result.digest = DigestOfFile(output);
   return result;
 }
 
 // Whether a flipped bit in the middle of the last of the files is found.
-bool FindsDamage(const std::vector<std::string>& files, const std::string& scratch) {
+bool FindsDamage(const Paths& files, const std::string& scratch) {
   fs::copy_file(files.back(), scratch, fs::copy_options::overwrite_existing);
   std::fstream copy(scratch, std::ios::in | std::ios::out | std::ios::binary);
   const auto middle = static_cast<std::streamoff>(fs::file_size(scratch) / 2);
@@ -65,24 +41,23 @@ bool FindsDamage(const std::vector<std::string>& files, const std::string& scrat
   copy.seekp(middle);
   copy.put(static_cast<char>(byte ^ 1));
   copy.close();
-  std::vector<std::string> words{RingfeedCommand(), "verify"};
+  Paths words{RingfeedCommand(), "verify"};
   words.insert(words.end(), files.begin(), files.end());
   words.back() = scratch;
-  const int status = RunChild(words, "/dev/null").exit_status;
+  int status = 0;
+  RunChild(words, "/dev/null", &status);
   fs::remove(scratch);
   return status == 1;
 }
 
 // --- commands that read record files to their ends -----------------------------------------------
 
-using Files = std::vector<std::string>;
-
 // Runs a command over files: what it says of each of them goes into *list.
-LoopResult RunOverFiles(const std::string& command, const Files& files, nlohmann::json* list) {
+LoopResult RunOverFiles(const std::string& command, const Paths& files, nlohmann::json* list) {
   const std::string output = files[0] + "." + command + ".json";
-  std::vector<std::string> words{RingfeedCommand(), command, "--json"};
+  Paths words{RingfeedCommand(), command, "--json"};
   words.insert(words.end(), files.begin(), files.end());
-  LoopResult result = Taken(RunChild(words, output), command);
+  LoopResult result = RunChild(words, output);
   *list = nlohmann::json::parse(ReadWhole(output));
   if (list->is_object()) *list = nlohmann::json::array({*list});  // of one file
   fs::remove(output);
@@ -93,7 +68,7 @@ LoopResult RunOverFiles(const std::string& command, const Files& files, nlohmann
   return result;
 }
 
-LoopResult Verify(const Files& files, bool digest) {
+LoopResult Verify(const Paths& files, bool digest) {
   nlohmann::json list;
   LoopResult result = RunOverFiles("verify", files, &list);
   result.digest = digest && FindsDamage(files, files.back() + ".damaged") ? 1 : 0;
@@ -101,7 +76,7 @@ LoopResult Verify(const Files& files, bool digest) {
 }
 
 // Whether each checksum is right is all that it tells, and a wrong one ends it.
-LoopResult VerifyLoop(const Files& files, bool digest) {
+LoopResult VerifyLoop(const Paths& files, bool digest) {
   LoopResult result = BareFrameLoop(files, {1, false});
   result.digest = digest ? 1 : 0;
   return result;
@@ -162,7 +137,7 @@ void AddFile(const std::string& sha256, const std::string& multiset, BatchDigest
   digest->Add(std::as_bytes(std::span(multiset)));
 }
 
-LoopResult Digest(const Files& files, bool digest) {
+LoopResult Digest(const Paths& files, bool digest) {
   nlohmann::json list;
   LoopResult result = RunOverFiles("digest", files, &list);
   BatchDigest all;
@@ -192,7 +167,7 @@ void DigestFile(const std::string& file, LoopResult* result, BatchDigest* digest
   AddFile(Hex(sequence.Finish()), Hex(sum), digest);
 }
 
-LoopResult DigestLoop(const Files& files, bool digest) {
+LoopResult DigestLoop(const Paths& files, bool digest) {
   LoopResult result = Timed([&](LoopResult* sums, BatchDigest* all) {
     for (const std::string& file : files) DigestFile(file, sums, all);
   });
@@ -203,17 +178,11 @@ LoopResult DigestLoop(const Files& files, bool digest) {
 // A command, and the loop that does the same work and finds out the same.
 struct FileCommand {
   std::string name;
-  LoopResult (*run)(const Files& files, bool digest);
-  LoopResult (*loop)(const Files& files, bool digest);
+  LoopResult (*run)(const Paths& files, bool digest);
+  LoopResult (*loop)(const Paths& files, bool digest);
 };
 
-PairedRow LoopRow(const FileCommand& command, const BenchFiles& files) {
-  return {command.name, "records/CPU s",
-          [=](bool digest) { return command.run(files.paths, digest); },
-          [=](bool digest) { return command.loop(files.paths, digest); }};
-}
-
-LoopResult OneByOne(const FileCommand& command, const Files& files) {
+LoopResult OneByOne(const FileCommand& command, const Paths& files) {
   LoopResult sum;
   for (const std::string& file : files) {
     const LoopResult one = command.run({file}, false);
@@ -225,26 +194,30 @@ LoopResult OneByOne(const FileCommand& command, const Files& files) {
   return sum;
 }
 
-// Files at once, against the command with one of them, and then with another. Both sides' findings
-// could be wrong in the same way: they are held against the loop's.
-PairedRow AtOnceRow(const FileCommand& command, const BenchFiles& files) {
-  const std::string name = command.name + "_" + std::to_string(files.paths.size()) + "_files";
-  return {name, "GB/s", [=](bool digest) { return command.run(files.paths, digest); },
-          [=](bool digest) {
-            return digest ? command.loop(files.paths, true) : OneByOne(command, files.paths);
-          },
-          GigabytesPerSecond};
+BenchFiles Images(std::size_t files) {
+  const BenchFiles images = ImageExamples(std::uint64_t{2} << 30, files);
+  BringIntoMemory(images);
+  return images;
 }
 
-std::vector<PairedRow> FileRows() {
-  const std::uint64_t bytes = SmokeRun() ? std::uint64_t{4} << 20 : std::uint64_t{2} << 30;
-  const FileCommand verify{"command.verify", Verify, VerifyLoop};
-  const FileCommand digest{"command.digest", Digest, DigestLoop};
-  const BenchFiles many = ImageExamples(bytes, 8);
-  const BenchFiles two = ImageExamples(bytes, 2);
-  BringIntoMemory(two);
-  return {LoopRow(verify, many), LoopRow(digest, many), AtOnceRow(verify, two),
-          AtOnceRow(digest, two)};
+Work LoopWork(const FileCommand& command) {
+  return {{{command.name, kRecordsPerCpuS}}, [=] {
+            const Paths files = Images(8).paths;
+            return Digested([=](bool digest) { return command.run(files, digest); },
+                            [=](bool digest) { return command.loop(files, digest); });
+          }};
+}
+
+// Two files at once, against the command with one of them, and then with the other. Both sides'
+// findings could be wrong in the same way: they are held against the loop's.
+Work AtOnceWork(const FileCommand& command) {
+  return {{{command.name + "_2_files", kGbPerS}}, [=] {
+            const Paths files = Images(2).paths;
+            return Digested([=](bool digest) { return command.run(files, digest); },
+                            [=](bool digest) {
+                              return digest ? command.loop(files, true) : OneByOne(command, files);
+                            });
+          }};
 }
 
 // --- commands that write -------------------------------------------------------------------------
@@ -257,61 +230,58 @@ struct Base64Files {
   std::uint64_t size = 0;
 };
 
-Base64Files MakeBase64Files(std::uint64_t records) {
+Base64Files MakeBase64Files() {
   Base64Files files;
+  const std::uint64_t records = Sized(300'000, 1'000);
   const std::string rows = "rows:" + std::to_string(kRecordBytes);
   files.records = Texts("recordio:fluid,none", kRecordBytes, true, records, 1).paths[0];
   files.bytes = Texts(rows, kRecordBytes, true, records, 1).paths[0];
   files.lines = files.bytes + ".base64";
   files.size = fs::file_size(files.bytes);
-  const std::vector<std::string> words = {"base64", "-w", std::to_string(kLineBytes), files.bytes};
-  Taken(RunChild(words, files.lines), "base64");
+  RunChild({"base64", "-w", std::to_string(kLineBytes), files.bytes}, files.lines);
   return files;
 }
 
 // Writes the file of records again, byte for byte: the baseline's bytes are what is in it.
-PairedRow EncodeRow(const Base64Files& files) {
-  const std::string decoded = files.lines + ".decoded";
+Pair Encode() {
+  const Base64Files files = MakeBase64Files();
   const std::string records = files.lines + ".recordio";
-  const std::vector<std::string> words = {
-      RingfeedCommand(), "encode", "--to", "recordio:fluid,none", "--input", files.lines, records};
-  return {"command.encode", "bytes/CPU s",
-          [=](bool digest) {
-            LoopResult result = RunProgram(words, "/dev/null", files.size, false);
-            if (digest && ReadWhole(records) == ReadWhole(files.records)) {
-              result.digest = DigestOf(files.bytes);
-            }
-            return result;
-          },
-          [=](bool digest) {
-            return RunProgram({"base64", "-d", files.lines}, decoded, files.size, digest);
-          }};
+  const Paths words = {RingfeedCommand(), "encode",    "--to", "recordio:fluid,none",
+                       "--input",         files.lines, records};
+  const auto ours = [=](bool digest) {
+    LoopResult result = RunProgram(words, "/dev/null", files.size, false);
+    if (digest && ReadWhole(records) == ReadWhole(files.records)) {
+      result.digest = DigestOfFile(files.bytes);
+    }
+    return result;
+  };
+  return Digested(ours, [=](bool digest) {
+    return RunProgram({"base64", "-d", files.lines}, files.lines + ".decoded", files.size, digest);
+  });
 }
 
-PairedRow DecodeRow(const Base64Files& files) {
+Pair Decode() {
+  const Base64Files files = MakeBase64Files();
   const std::string output = files.lines + ".encoded";
-  return {
-      "command.decode", "bytes/CPU s",
+  const Paths theirs = {"base64", "-w", std::to_string(kLineBytes), files.bytes};
+  return Digested(
       [=](bool digest) {
         return RunProgram({RingfeedCommand(), "decode", files.records}, output, files.size, digest);
       },
-      [=](bool digest) {
-        return RunProgram({"base64", "-w", std::to_string(kLineBytes), files.bytes}, output,
-                          files.size, digest);
-      }};
-}
-
-std::vector<PairedRow> Rows() {
-  const Base64Files files = MakeBase64Files(SmokeRun() ? 1000 : 300'000);
-  std::vector<PairedRow> rows = FileRows();
-  rows.push_back(EncodeRow(files));
-  rows.push_back(DecodeRow(files));
-  return rows;
+      [=](bool digest) { return RunProgram(theirs, output, files.size, digest); });
 }
 
 }  // namespace
-}  // namespace ringfeed::bench
 
-int main(int argc, char** argv) {
-  return ringfeed::bench::PairedMain(argc, argv, ringfeed::bench::Rows);
+std::vector<Work> Works(int /*threads*/) {
+  const FileCommand verify{"command.verify", Verify, VerifyLoop};
+  const FileCommand digest{"command.digest", Digest, DigestLoop};
+  return {LoopWork(verify),
+          LoopWork(digest),
+          AtOnceWork(verify),
+          AtOnceWork(digest),
+          {{{"command.encode", kGbPerCpuS}}, Encode},
+          {{{"command.decode", kGbPerCpuS}}, Decode}};
 }
+
+}  // namespace ringfeed::bench

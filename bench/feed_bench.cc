@@ -1,192 +1,235 @@
-// Whole chains through the public interface, each beside a bare loop over the same files in the
-// same process, in turn. As a Google Benchmark program it runs every chain and every loop; with
-// --rows-json it prints, a line for each repetition,
-//   {"name", "ours", "baseline", "unit", "verified"}
-// for `scripts/bench`. --only NAME,… chooses rows, --repetitions N how often. feed.first_batch and
-// feed.memory are measured only if they are named: each repetition wants a process of its own.
-// With --threads N each kind of work runs N threads beside N bare loops, and each repetition prints
-//   {"name", "threads", "ours", "baseline", "ours_cpu", "baseline_cpu", "unit", "verified"}
-// : rates by the clock, then per CPU second.
-//
-// What is timed are whole passes, warm: the CPU seconds of ours are of the whole process. What is
-// verified is done beside them: the digest of all batches in file order equals the bare loop's, and
-// the timed order delivers the same multiset of rows.
-
-#include <benchmark/benchmark.h>
-
+// Whole chains through the public interface, each beside a bare loop over the same files: whole
+// passes, warm. CPU seconds of ours are of the whole process. --threads N runs each kind of work
+// with N threads beside N loops.
 #include <algorithm>
 #include <atomic>
+#include <charconv>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "bench/bare_loop.h"
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
-#include "bench/feed_rows.h"
+#include "ringfeed/arena.h"
+#include "ringfeed/dataset.h"
+#include "ringfeed/parsers.h"
 
 namespace ringfeed::bench {
 namespace {
 
-constexpr std::size_t kMemoryArenaBytes = std::size_t{128} << 20;
-constexpr std::size_t kMemoryMargin = std::size_t{64} << 20;
-constexpr double kFirstBatchLimitMs = 10;
+using Chain = std::function<Reader(const BenchFiles& files, const ChainOrder& order)>;
 
-struct RowFigure {
-  double ours = 0;
-  double baseline = 0;
-};
+BenchFiles ImageFiles() { return ImageExamples(std::uint64_t{2} << 30, 8); }
+BenchFiles SmallFiles() { return SmallExamples(Sized(4'000'000, 20'000), 8); }
+BenchFiles RowFiles() { return Rows160(Sized(8'000'000, 200'000), 8); }
+BenchFiles NumberFiles() { return TwoNumberLines(Sized(4'000'000, 4'000), 4); }
 
-void PrintRow(const std::string& name, const RowFigure& figure, const char* unit, bool verified) {
-  std::printf(
-      "{\"name\": \"%s\", \"ours\": %.6g, \"baseline\": %.6g, \"unit\": \"%s\", "
-      "\"verified\": %s}\n",
-      name.c_str(), figure.ours, figure.baseline, unit, verified ? "true" : "false");
-  std::fflush(stdout);
+std::shared_ptr<const Parser> ImageParser() {
+  return ExampleParser({{"image", kUInt8, {-1}}, {"label", kInt64, {1}}});
+}
+std::shared_ptr<const Parser> SmallParser() {
+  return ExampleParser(
+      {{"dense", kFloat32, {13}}, {"sparse", kInt64, {26}}, {"label", kInt64, {1}}});
+}
+std::shared_ptr<const Parser> RowParser() {
+  return RowsParser({{"dense", kFloat32, {13}}, {"sparse", kInt32, {26}}, {"label", kInt32, {}}});
 }
 
-// One kind of work, set up and warm.
-class WorkRun {
- public:
-  explicit WorkRun(const FeedWork& work)
-      : work_(work),
-        files_(work.files()),
-        chain_(work.chain(files_, work.order), files_.records, work.blocks),
-        bare_(work.bare, files_.paths, work.order.threads) {
-    chain_.ReadPass();
-    Bare();
-  }
+// How files are opened; the format is that of their names if it is empty.
+struct Source {
+  IoPath path = IoPath::kAuto;
+  std::string format{};
+};
 
-  // The pass before takes what was prefetched while nobody looked, so that the timed one begins and
-  // ends in full flow.
-  LoopResult Ours() {
-    chain_.ReadPass();
-    LoopResult result = chain_.ReadPass();
-    result.bytes = bare_bytes_;
-    return result;
+Reader Open(const Source& source, const BenchFiles& files, const ChainOrder& order) {
+  OpenOptions options;
+  options.cycle = order.cycle;
+  options.threads = order.threads;
+  options.io.path = source.path;
+  options.format = source.format;
+  return OpenFiles(files.paths, options);
+}
+
+// Records as they are.
+Chain Blocks() {
+  return [](const BenchFiles& files, const ChainOrder& order) {
+    return MultiPass(Open({}, files, order), 0);
+  };
+}
+
+Chain Batches(std::shared_ptr<const Parser> parser, std::size_t rows, const Source& source = {}) {
+  return [=](const BenchFiles& files, const ChainOrder& order) {
+    Reader chain = Parse(Open(source, files, order), parser);
+    if (order.window > 0) chain = Shuffle(chain, {.window = order.window, .block = 0, .seed = 7});
+    return MultiPass(Batch(chain, {.size = rows}), 0);
+  };
+}
+
+BareLoop MappedImages(const std::vector<std::string>& files) {
+  const auto mapped = std::make_shared<const MappedFiles>(files);
+  return [mapped](const LoopOptions& options) { return BareMappedImageLoop(*mapped, options); };
+}
+
+FeedWork ImageWork(std::string name, IoPath path, ChainOrder order) {
+  return {std::move(name),
+          ImageFiles,
+          64,
+          false,
+          order,
+          Batches(ImageParser(), 64, {path}),
+          path == IoPath::kPread ? Opening(BareImageLoop) : MappedImages};
+}
+
+FeedWork SmallWork(std::string name, ChainOrder order) {
+  return {std::move(name),
+          SmallFiles,
+          8192,
+          false,
+          order,
+          Batches(SmallParser(), 8192),
+          Opening(BareSmallExampleLoop)};
+}
+
+FeedWork RowWork(std::string name, ChainOrder order) {
+  return {std::move(name),
+          RowFiles,
+          16384,
+          false,
+          order,
+          Batches(RowParser(), 16384, {IoPath::kAuto, "rows:160"}),
+          Opening(BareRowLoop)};
+}
+
+FeedWork TextWork(std::string name, const std::string& format, std::size_t bytes,
+                  std::uint64_t records, BareLoopMaker bare) {
+  const auto files = [=] {
+    return Texts(format, bytes, format != "lines", Sized(records, records / 1000), 4);
+  };
+  return {std::move(name), files, 0, true, {}, Blocks(), std::move(bare)};
+}
+
+// --- functions of the user's own make samples ----------------------------------------------------
+
+constexpr std::size_t kMiniRows = 1024;
+
+struct Numbers {
+  float x = 0;
+  float y = 0;
+};
+
+// As both sides parse a line.
+bool ParseNumbers(std::string_view line, Numbers* numbers) {
+  const char* const end = line.data() + line.size();
+  const auto x = std::from_chars(line.data(), end, numbers->x);
+  if (x.ec != std::errc() || x.ptr == end || *x.ptr != ',') return false;
+  const auto y = std::from_chars(x.ptr + 1, end, numbers->y);
+  return y.ec == std::errc() && y.ptr == end;
+}
+
+class MiniDataset final : public Dataset {
+ public:
+  explicit MiniDataset(std::vector<std::string> names) : names_(std::move(names)) {}
+  bool Next(std::string* sample) override {
+    while (!std::getline(file_, *sample)) {
+      if (next_ == names_.size()) return false;
+      file_ = std::ifstream(names_[next_++]);
+    }
+    return true;
   }
-  LoopResult Bare() {
-    const LoopResult result = bare_.Run({.batch_rows = work_.batch_rows});
-    bare_bytes_ = result.bytes;
-    return result;
-  }
-  bool Verify() {
-    LoopOptions options{.batch_rows = work_.batch_rows, .digest = true};
-    const LoopResult bare = work_.bare(files_.paths)(options);
-    FeedChain in_file_order(work_.chain(files_, {.cycle = 1}), files_.records, work_.blocks);
-    std::uint64_t sum_in_file_order = 0;
-    std::uint64_t sum = 0;
-    const LoopResult ours = in_file_order.DigestPass(&sum_in_file_order);
-    const LoopResult timed = chain_.DigestPass(&sum);
-    return ours.digest == bare.digest && ours.records == bare.records && sum == sum_in_file_order &&
-           timed.records == bare.records;
+  bool ReInit() override {
+    next_ = 0;
+    file_ = {};
+    return true;
   }
 
  private:
-  const FeedWork work_;
-  const BenchFiles files_;
-  FeedChain chain_;
-  const SideBySide bare_;
-  std::uint64_t bare_bytes_ = 0;
+  const std::vector<std::string> names_;
+  std::size_t next_ = 0;
+  std::ifstream file_;
 };
 
-const FeedWork& WorkOf(const std::string& name) {
-  const auto& works = FeedWorks();
-  return *std::find_if(works.begin(), works.end(),
-                       [&](const FeedWork& work) { return work.name == name; });
-}
-
-using Measure = FeedRow::Measure;
-
-double Amount(const LoopResult& result, Measure measure) {
-  switch (measure) {
-    case Measure::kBytesPerCpuSecond:
-      return static_cast<double>(result.bytes) / 1e9 / result.cpu_s;
-    case Measure::kRowsPerCpuSecond:
-      return static_cast<double>(result.records) / 1e6 / result.cpu_s;
-    case Measure::kBytesPerSecond:
-      return static_cast<double>(result.bytes) / 1e9 / result.wall_s;
-    case Measure::kRowsPerSecond:
-      return static_cast<double>(result.records) / 1e6 / result.wall_s;
+void MapNumbers(const MapInput& input, RowWriter& output) {
+  Numbers numbers;
+  const RecordSpan& line = input.record;
+  if (!ParseNumbers({reinterpret_cast<const char*>(line.data), line.size}, &numbers)) {
+    Die("bad line");
   }
-  return 0;
+  std::memcpy(output.Fixed(0).data(), &numbers.x, sizeof(numbers.x));
+  std::memcpy(output.Fixed(1).data(), &numbers.y, sizeof(numbers.y));
 }
 
-const char* UnitOf(Measure measure) {
-  switch (measure) {
-    case Measure::kBytesPerCpuSecond:
-      return "GB per CPU s";
-    case Measure::kRowsPerCpuSecond:
-      return "M records per CPU s";
-    case Measure::kBytesPerSecond:
-      return "GB/s";
-    case Measure::kRowsPerSecond:
-      return "M records/s";
-  }
-  return "";
+Reader MiniBatches(const BenchFiles& files, const ChainOrder& order) {
+  OpenOptions options;
+  options.threads = order.threads;
+  Reader lines = FromDataset(std::make_unique<MiniDataset>(files.paths), options);
+  Reader rows = Map(lines, {{"x", kFloat32, {}}, {"y", kFloat32, {}}}, MapNumbers);
+  return MultiPass(Batch(rows, {.size = kMiniRows}), 0);
 }
 
-// One repetition of both sides, in turn.
-struct Pass {
-  LoopResult ours;
-  LoopResult bare;
-};
-Pass RunBoth(WorkRun* run, bool ours_first) {
-  Pass pass;
-  if (ours_first) pass.ours = run->Ours();
-  pass.bare = run->Bare();
-  if (!ours_first) pass.ours = run->Ours();
-  return pass;
-}
-
-// Runs one work and prints those of its rows that are asked for.
-void RunWork(const FeedWork& work, const std::vector<FeedRow>& rows, int repetitions) {
-  WorkRun run(work);
-  const bool verified = run.Verify();
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
-    const Pass pass = RunBoth(&run, repetition % 2 == 0);
-    for (const FeedRow& row : rows) {
-      if (row.work != work.name) continue;
-      PrintRow(row.name, {Amount(pass.ours, row.measure), Amount(pass.bare, row.measure)},
-               UnitOf(row.measure), verified);
+// What a user writes who has no loader.
+LoopResult BareMiniLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+  return Timed([&](LoopResult* result, BatchDigest* digest) {
+    std::vector<float> x;
+    std::vector<float> y;
+    const auto end_batch = [&] {
+      if (options.digest && !x.empty()) {
+        digest->Add(std::as_bytes(std::span(x)));
+        digest->Add(std::as_bytes(std::span(y)));
+      }
+      x.clear();
+      y.clear();
+    };
+    std::string line;
+    for (const std::string& name : files) {
+      std::ifstream file(name);
+      while (std::getline(file, line)) {
+        Numbers numbers;
+        if (!ParseNumbers(line, &numbers)) Die("bad line");
+        x.push_back(numbers.x);
+        y.push_back(numbers.y);
+        ++result->records;
+        if (x.size() == options.batch_rows) end_batch();
+      }
     }
-  }
+    end_batch();
+    result->bytes = result->records * sizeof(Numbers);
+  });
 }
 
-// Runs one work with so many threads, whatever its rows say.
-void RunThreads(FeedWork work, bool in_bytes, int threads, int repetitions) {
-  work.order.threads = threads;
-  WorkRun run(work);
-  const bool verified = run.Verify();
-  const Measure clock = in_bytes ? Measure::kBytesPerSecond : Measure::kRowsPerSecond;
-  const Measure cpu = in_bytes ? Measure::kBytesPerCpuSecond : Measure::kRowsPerCpuSecond;
-  for (int repetition = 0; repetition < repetitions; ++repetition) {
-    const Pass pass = RunBoth(&run, repetition % 2 == 0);
-    std::printf(
-        "{\"name\": \"%s\", \"threads\": %d, \"ours\": %.6g, \"baseline\": %.6g, "
-        "\"ours_cpu\": %.6g, \"baseline_cpu\": %.6g, \"unit\": \"%s\", \"verified\": %s}\n",
-        work.name.c_str(), threads, Amount(pass.ours, clock), Amount(pass.bare, clock),
-        Amount(pass.ours, cpu), Amount(pass.bare, cpu), UnitOf(clock), verified ? "true" : "false");
-    std::fflush(stdout);
-  }
+// --- rows that have no loop beside them ----------------------------------------------------------
+
+constexpr std::uint64_t kMemoryArenaBytes = std::uint64_t{128} << 20;
+constexpr std::uint64_t kMemoryMargin = std::uint64_t{64} << 20;
+constexpr Measure kMiB{
+    "MiB", [](const LoopResult& r) { return static_cast<double>(r.bytes) / (1 << 20); }};
+
+Reader OnePass(const BenchFiles& files, std::size_t arena_bytes) {
+  OpenOptions options;
+  if (arena_bytes > 0) options.arena = std::make_shared<PinnedArena>(arena_bytes);
+  return Batch(Parse(OpenFiles(files.paths, options), ImageParser()), {.size = 64});
 }
 
-// From a fresh process, as a training starts: the baseline is what is promised.
-bool FirstBatch(RowFigure* figure) {
-  const BenchFiles files = FirstBatchFiles();
-  BringIntoMemory(files);
-  Reader reader = ImageBatches(files, 0);
+LoopResult FirstBatch(const BenchFiles& files) {
+  Reader reader = OnePass(files, 0);
   Instance batch;
-  const double start = NowSeconds();
-  const ReadResult result = reader.TryReadNext(&batch);
-  *figure = {1000 * (NowSeconds() - start), kFirstBatchLimitMs};
-  return result == ReadResult::kRecord &&
-         batch.front().lod[0].size() == std::min<std::uint64_t>(64, files.records) + 1;
+  LoopResult result;
+  const Timer timer;
+  const ReadResult read = reader.TryReadNext(&batch);
+  timer.Stop(&result);
+  if (read != ReadResult::kRecord ||
+      batch.front().lod[0].size() != std::min<std::uint64_t>(64, files.records) + 1) {
+    result.failure = "the first batch is not there";
+  }
+  return result;
 }
 
 std::uint64_t AnonymousBytes() {
@@ -203,8 +246,7 @@ std::uint64_t AnonymousBytes() {
 }
 
 // The most anonymous memory at a time while a data set of 16 times the arena is read.
-bool Memory(RowFigure* figure) {
-  const BenchFiles files = FirstBatchFiles();
+LoopResult Memory(const BenchFiles& files) {
   std::atomic<std::uint64_t> peak{AnonymousBytes()};
   const std::jthread sampler([&peak](const std::stop_token& stop) {
     while (!stop.stop_requested()) {
@@ -212,123 +254,102 @@ bool Memory(RowFigure* figure) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   });
-  Reader reader = ImageBatches(files, kMemoryArenaBytes);
+  Reader reader = OnePass(files, kMemoryArenaBytes);
   Instance batch;
-  std::uint64_t records = 0;
-  while (reader.TryReadNext(&batch) == ReadResult::kRecord) records += batch[0].lod[0].size() - 1;
-  const double megabytes = 1 << 20;
-  *figure = {static_cast<double>(std::max(peak.load(), AnonymousBytes())) / megabytes,
-             static_cast<double>(kMemoryArenaBytes + kMemoryMargin) / megabytes};
-  return records == files.records;
+  LoopResult result;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+    result.records += batch[0].lod[0].size() - 1;
+  }
+  result.bytes = std::max(peak.load(), AnonymousBytes());
+  if (result.records != files.records) result.failure = "records are missing";
+  return result;
 }
 
-bool Named(const std::string& only, const std::string& name) {
-  return ("," + only + ",").find("," + name + ",") != std::string::npos;
-}
-bool Asked(const std::string& only, const std::string& name) {
-  return only.empty() || Named(only, name);
-}
-
-// Works whose threads are what tells them from another one are that one, here.
-int RunThreads(const std::string& only, int threads, int repetitions) {
-  for (const FeedWork& work : FeedWorks()) {
-    if (!Asked(only, work.name) || work.name.ends_with("_2_threads")) continue;
-    const FeedRow& row = *std::find_if(FeedRows().begin(), FeedRows().end(),
-                                       [&](const FeedRow& any) { return any.work == work.name; });
-    RunThreads(work, row.measure == Measure::kBytesPerCpuSecond, threads, repetitions);
-  }
-  return 0;
+// A repetition wants a process of its own, as a training starts. The baseline is what is promised.
+Work FreshWork(Row row, LoopResult (*measure)(const BenchFiles& files),
+               const LoopResult& promised) {
+  const auto start = [=]() -> Pair {
+    const BenchFiles files = ImageFiles();
+    BringIntoMemory(files);
+    return {[=] { return measure(files); }, [=] { return promised; }, nullptr, false};
+  };
+  return {{std::move(row)}, start, true};
 }
 
-int RunRows(const std::string& only, int repetitions) {
-  RowFigure figure;
-  for (int i = 0; Named(only, "feed.first_batch") && i < repetitions; ++i) {
-    const bool verified = FirstBatch(&figure);
-    PrintRow("feed.first_batch", figure, "ms", verified);
-  }
-  for (int i = 0; Named(only, "feed.memory") && i < repetitions; ++i) {
-    const bool verified = Memory(&figure);
-    PrintRow("feed.memory", figure, "MiB", verified);
-  }
-  for (const FeedWork& work : FeedWorks()) {
-    std::vector<FeedRow> rows;
-    for (const FeedRow& row : FeedRows()) {
-      if (row.work == work.name && Asked(only, row.name)) rows.push_back(row);
-    }
-    if (!rows.empty()) RunWork(work, rows, repetitions);
-  }
-  return 0;
+// --- the declarations ----------------------------------------------------------------------------
+
+struct Declared {
+  FeedWork work;
+  std::vector<Row> rows;
+};
+
+std::vector<Declared> Declarations() {
+  const Measure gb = kGbPerCpuS;
+  const Measure records = kMillionsPerCpuS;
+  const auto numbers = CsvParser({{"a", kFloat64, {}}, {"b", kFloat64, {}}});
+  const auto sixteen = OFRecordParser({{"x", kFloat32, {16}}, {"label", kInt32, {}}});
+  const auto of_records = [] { return OfRecords(Sized(4'000'000, 4'000), 4); };
+  const auto tars = [] { return TarSamples(std::uint64_t{1} << 30, 4); };
+  return {
+      {ImageWork("image_pread", IoPath::kPread, {}), {{"feed.image_pread", gb}}},
+      {ImageWork("image_pread_2_threads", IoPath::kPread, {.threads = 2}),
+       {{"feed.image_pread_2_threads", gb}, {"feed.image_pread_clock", kGbPerS}}},
+      {ImageWork("image_mapped", IoPath::kMmap, {}), {{"feed.image_mapped", gb}}},
+      {ImageWork("image_mapped_2_threads", IoPath::kMmap, {.threads = 2}),
+       {{"feed.image_mapped_clock", kGbPerS}}},
+      {ImageWork("image_window", IoPath::kAuto, {.window = 2'000}),
+       {{"feed.image_window_2000", gb}}},
+      {{"records", SmallFiles, 0, true, {.threads = 2}, Blocks(), Opening(BareFrameLoop)},
+       {{"feed.records_250b_blocks", records}}},
+      {SmallWork("small", {}), {{"feed.small_examples", records}}},
+      {SmallWork("small_window", {.window = 10'000}),
+       {{"feed.small_examples_window_10000", records}}},
+      {RowWork("rows", {}), {{"feed.rows_160b", records}}},
+      {RowWork("rows_window", {.window = 100'000}), {{"feed.rows_160b_window_100000", records}}},
+      {{"mini_dataset", NumberFiles, kMiniRows, false, {}, MiniBatches, Opening(BareMiniLoop)},
+       {{"feed.mini_dataset", records}}},
+      {TextWork("recordio_none", "recordio:fluid,none", 4096, 200'000, Opening(BareChunkLoop)),
+       {{"formats.recordio_none_4kb", gb}}},
+      {TextWork("recordio_snappy", "recordio:fluid,snappy", 4096, 100'000, Opening(BareChunkLoop)),
+       {{"formats.recordio_snappy_4kb", gb}}},
+      {TextWork("tfrecord_gzip", "tfrecord+gzip", 1024, 200'000, Opening(BareZlibLoop)),
+       {{"formats.tfrecord_gzip", gb}}},
+      {{"ofrecord", of_records, 8192, false, {}, Batches(sixteen, 8192), Opening(BareOfRecordLoop)},
+       {{"formats.ofrecord_16_floats", records}}},
+      {{"csv", NumberFiles, 8192, false, {}, Batches(numbers, 8192), Opening(BareCsvLoop)},
+       {{"formats.csv_two_doubles", records}}},
+      {TextWork("lines", "lines", 200, 3'000'000, Opening(BareLineLoop)),
+       {{"formats.lines_200b", gb}}},
+      {{"tar", tars, 64, false, {}, Batches(RawParser(), 64), Opening(BareTarLoop)},
+       {{"formats.tar_110kb", gb}}},
+  };
 }
 
-// Set-ups are made when their benchmark first runs; one is held at a time.
-WorkRun* RunOf(const std::string& name) {
-  static std::string held_name;
-  static std::unique_ptr<WorkRun> held;
-  if (held_name != name) {
-    held.reset();
-    held = std::make_unique<WorkRun>(WorkOf(name));
-    held_name = name;
+// The points of a curve; works whose threads tell them from another one are that one, here.
+std::vector<Work> Curves(int threads) {
+  std::vector<Work> works;
+  for (Declared& each : Declarations()) {
+    FeedWork& work = each.work;
+    if (work.name.ends_with("_2_threads")) continue;
+    work.order.threads = threads;
+    const Measure cpu = each.rows.front().measure;
+    const Measure clock = cpu.of == kGbPerCpuS.of ? kGbPerS : kMillionsPerS;
+    works.push_back({{{work.name, clock, cpu}}, [work] { return FeedPair(work); }});
   }
-  return held.get();
-}
-
-void Report(benchmark::State& state, const LoopResult& sum) {
-  state.counters["GB_per_CPU_s"] = static_cast<double>(sum.bytes) / 1e9 / sum.cpu_s;
-  state.counters["Mrecords_per_CPU_s"] = static_cast<double>(sum.records) / 1e6 / sum.cpu_s;
-  state.counters["GB_per_s"] = static_cast<double>(sum.bytes) / 1e9 / sum.wall_s;
-}
-
-void RunCase(benchmark::State& state, const std::string& name, bool ours) {
-  WorkRun* run = RunOf(name);
-  if (!run->Verify()) {
-    state.SkipWithError("the digests differ");
-    return;
-  }
-  LoopResult sum;
-  for (auto iteration : state) {
-    const LoopResult result = ours ? run->Ours() : run->Bare();
-    sum.cpu_s += result.cpu_s;
-    sum.wall_s += result.wall_s;
-    sum.records += result.records;
-    sum.bytes += result.bytes;
-  }
-  Report(state, sum);
-}
-
-int RunBenchmarks(int argc, char** argv) {
-  for (const FeedWork& work : FeedWorks()) {
-    for (const bool ours : {true, false}) {
-      const std::string name = work.name + (ours ? "/ringfeed" : "/bare_loop");
-      benchmark::RegisterBenchmark(name.c_str(), RunCase, work.name, ours)
-          ->UseRealTime()
-          ->Unit(benchmark::kMillisecond);
-    }
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
-}
-
-int RunMain(int argc, char** argv) {
-  bool rows_json = false;
-  std::string only;
-  int repetitions = 5;
-  int threads = 0;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view argument = argv[i];
-    const bool has_value = i + 1 < argc;
-    if (argument == "--rows-json") rows_json = true;
-    if (argument == "--only" && has_value) only = argv[i + 1];
-    if (argument == "--repetitions" && has_value) repetitions = std::atoi(argv[i + 1]);
-    if (argument == "--threads" && has_value) threads = std::atoi(argv[i + 1]);
-  }
-  if (threads > 0) return RunThreads(only, threads, repetitions);
-  return rows_json ? RunRows(only, repetitions) : RunBenchmarks(argc, argv);
+  return works;
 }
 
 }  // namespace
-}  // namespace ringfeed::bench
 
-int main(int argc, char** argv) { return ringfeed::bench::RunMain(argc, argv); }
+std::vector<Work> Works(int threads) {
+  if (threads > 0) return Curves(threads);
+  std::vector<Work> works = {
+      FreshWork({"feed.first_batch", kMs}, FirstBatch, {.wall_s = 0.010}),
+      FreshWork({"feed.memory", kMiB}, Memory, {.bytes = kMemoryArenaBytes + kMemoryMargin})};
+  for (const Declared& each : Declarations()) {
+    works.push_back({each.rows, [work = each.work] { return FeedPair(work); }});
+  }
+  return works;
+}
+
+}  // namespace ringfeed::bench

@@ -2,10 +2,11 @@
 
 #include <xxhash.h>
 
+#include <algorithm>
+#include <memory>
 #include <span>
+#include <thread>
 #include <utility>
-
-#include "base/machine/cpu_time.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -47,6 +48,94 @@ void AddColumns(const Instance& batch, BatchDigest* digest) {
   throw Error(Status(StatusCode::kInternal, "in a pass of a chain: " + why));
 }
 
+// Loops side by side, each over its share of the files on a thread of its own: what n threads of a
+// chain are held against.
+class SideBySide {
+ public:
+  // Shares that have no file have no loop.
+  SideBySide(const BareLoopMaker& make, const std::vector<std::string>& files, int threads) {
+    std::vector<std::vector<std::string>> shares(static_cast<std::size_t>(threads));
+    for (std::size_t i = 0; i < files.size(); ++i) shares[i % shares.size()].push_back(files[i]);
+    for (const auto& share : shares) {
+      if (!share.empty()) loops_.push_back(make(share));
+    }
+  }
+
+  // One pass of all of them. CPU seconds, records and bytes are those of all together; by the clock
+  // it takes as long as the slowest.
+  LoopResult Run(const LoopOptions& options) const {
+    std::vector<LoopResult> results(loops_.size());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 1; i < loops_.size(); ++i) {
+        threads.emplace_back([&, i] { results[i] = loops_[i](options); });
+      }
+      results[0] = loops_[0](options);
+    }
+    LoopResult sum;
+    for (const LoopResult& result : results) {
+      sum.cpu_s += result.cpu_s;
+      sum.wall_s = std::max(sum.wall_s, result.wall_s);
+      sum.records += result.records;
+      sum.bytes += result.bytes;
+    }
+    return sum;
+  }
+
+ private:
+  std::vector<BareLoop> loops_;
+};
+
+// A kind of work, set up and warm.
+class WorkRun {
+ public:
+  explicit WorkRun(const FeedWork& work)
+      : work_(work),
+        files_(work.files()),
+        chain_(work.chain(files_, work.order), files_.records, work.blocks),
+        bare_(work.bare, files_.paths, work.order.threads) {
+    BringIntoMemory(files_);
+    chain_.ReadPass();
+    Bare();
+  }
+
+  // The pass before takes what was prefetched while nobody looked, so that the timed one begins and
+  // ends in full flow.
+  LoopResult Ours() {
+    chain_.ReadPass();
+    LoopResult result = chain_.ReadPass();
+    result.bytes = bare_bytes_;
+    return result;
+  }
+  LoopResult Bare() {
+    const LoopResult result = bare_.Run({.batch_rows = work_.batch_rows});
+    bare_bytes_ = result.bytes;
+    return result;
+  }
+  std::string Verify() {
+    const BareLoop bare = work_.bare(files_.paths);
+    FeedChain in_file_order(work_.chain(files_, {.cycle = 1}), files_.records, work_.blocks);
+    std::uint64_t sum = 0;
+    for (std::uint32_t pass = 0; pass < work_.verified_passes; ++pass) {
+      const LoopResult theirs = bare({work_.batch_rows, true, pass});
+      const LoopResult ours = in_file_order.DigestPass(&sum);
+      if (ours.digest != theirs.digest || ours.records != theirs.records) {
+        return "the batches of pass " + std::to_string(pass) + " are not those of the bare loop";
+      }
+    }
+    std::uint64_t timed_sum = 0;
+    chain_.DigestPass(&timed_sum);
+    return timed_sum == sum ? "" : "the timed chain delivers other rows";
+  }
+
+ private:
+  const FeedWork work_;
+  const BenchFiles files_;
+  FeedChain chain_;
+  const SideBySide bare_;
+  std::uint64_t bare_bytes_ = 0;
+};
+
 }  // namespace
 
 FeedChain::FeedChain(Reader batches, std::uint64_t records, bool blocks)
@@ -55,8 +144,7 @@ FeedChain::FeedChain(Reader batches, std::uint64_t records, bool blocks)
 LoopResult FeedChain::Read(const std::function<void(const Instance&)>& on_batch,
                            const std::function<void(const RecordBlock&)>& on_block) {
   LoopResult result;
-  const double cpu_begin = ProcessCpuSeconds();
-  const double wall_begin = NowSeconds();
+  const Timer timer(Timer::Of::kProcess);
   Instance batch;
   RecordBlock block;
   while (result.records < records_) {
@@ -67,8 +155,7 @@ LoopResult FeedChain::Read(const std::function<void(const Instance&)>& on_batch,
     if (blocks_ && on_block) on_block(block);
     if (!blocks_ && on_batch) on_batch(batch);
   }
-  result.wall_s = NowSeconds() - wall_begin;
-  result.cpu_s = ProcessCpuSeconds() - cpu_begin;
+  timer.Stop(&result);
   if (result.records != records_) Fail("a pass delivered another number of records than the files");
   return result;
 }
@@ -91,6 +178,19 @@ LoopResult FeedChain::DigestPass(std::uint64_t* row_sum) {
       });
   result.digest = digest.value();
   return result;
+}
+
+Pair FeedPair(const FeedWork& work) {
+  const auto run = std::make_shared<WorkRun>(work);
+  return {[run] { return run->Ours(); }, [run] { return run->Bare(); },
+          [run] { return run->Verify(); }, false};
+}
+
+BareLoopMaker Opening(LoopResult (*loop)(const std::vector<std::string>& files,
+                                         const LoopOptions& options)) {
+  return [loop](const std::vector<std::string>& files) {
+    return [=](const LoopOptions& options) { return loop(files, options); };
+  };
 }
 
 }  // namespace ringfeed::bench

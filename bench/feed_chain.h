@@ -6,7 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/loop_result.h"
+#include "bench/bench_data.h"
+#include "bench/loops.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/reader.h"
 
@@ -16,13 +17,12 @@ namespace ringfeed::bench {
 /// is warm, as in a training of several epochs.
 class FeedChain {
  public:
-  /// `batches` delivers batches, or blocks of records where `blocks` is set, `records` of them in
-  /// each of endless passes.
+  /// `batches` delivers batches, or blocks of records if `blocks` is set, `records` of them in
+  /// each pass.
   FeedChain(Reader batches, std::uint64_t records, bool blocks);
 
   /// Reads one pass and takes the time and the CPU seconds of the whole process. (How many payload
-  /// bytes a pass has is the caller's to know.) Throws Error where the data end before that, or
-  /// fail.
+  /// bytes a pass has is the caller's to know.) Throws Error if the data end before that, or fail.
   LoopResult ReadPass();
   /// Reads one pass and digests it: `digest` is of the batches in order, as BatchDigest has it.
   /// *row_sum is over the rows of the pass whatever their order.
@@ -36,5 +36,34 @@ class FeedChain {
   const std::uint64_t records_;
   const bool blocks_;
 };
+
+/// Order and threads of a chain that is measured.
+struct ChainOrder {
+  std::size_t cycle = 8;
+  std::size_t window = 0;  ///< of the shuffle; 0: none
+  int threads = 1;         ///< that read, frame and write, and bare loops side by side
+};
+
+/// One kind of work over one set of files: a chain of ringfeed's beside bare loops.
+struct FeedWork {
+  std::string name;
+  std::function<BenchFiles()> files;  ///< made when first needed
+  std::size_t batch_rows = 0;
+  bool blocks = false;  ///< delivers blocks of records, not batches
+  ChainOrder order;     ///< of the timed chain
+  /// The chain over these files, endless.
+  std::function<Reader(const BenchFiles& files, const ChainOrder& order)> chain;
+  BareLoopMaker bare;
+  std::uint32_t verified_passes = 1;
+};
+
+/// The chain in whole passes, warm, beside the loop or, with several threads, as many loops side by
+/// side, each over its share of the files. Verified: the batches of the first passes of a chain in
+/// the order of files are those of the loop, and the timed chain delivers the same multiset.
+Pair FeedPair(const FeedWork& work);
+
+/// A loop that opens its files itself.
+BareLoopMaker Opening(LoopResult (*loop)(const std::vector<std::string>& files,
+                                         const LoopOptions& options));
 
 }  // namespace ringfeed::bench

@@ -1,18 +1,14 @@
 #include <fast_float/fast_float.h>
-#include <fcntl.h>
 #include <isa-l/crc.h>
 #include <snappy.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <span>
 #include <string_view>
 
 #include "bench/bare_loop.h"
-#include "bench/bare_stores.h"
 
 namespace ringfeed::bench {
 namespace {
@@ -24,18 +20,12 @@ constexpr std::size_t kChunkHeaderBytes = 20;
 // A file's chunks, one after the other.
 class ChunkFile {
  public:
-  explicit ChunkFile(const std::string& path)
-      : descriptor_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (descriptor_ < 0) Die("open failed");
-  }
-  ~ChunkFile() { close(descriptor_); }
-  ChunkFile(const ChunkFile&) = delete;
-  ChunkFile& operator=(const ChunkFile&) = delete;
+  explicit ChunkFile(const std::string& path) : file_(path) {}
 
   // The stored bytes of the next chunk, checked; empty at the end.
   std::span<const std::byte> Next() {
     std::byte header[kChunkHeaderBytes];
-    const ssize_t got = pread(descriptor_, header, sizeof(header), offset_);
+    const std::size_t got = file_.Read(header, sizeof(header), offset_);
     if (got == 0) return {};
     if (got != sizeof(header)) Die("cut header");
     offset_ += kChunkHeaderBytes;
@@ -47,13 +37,11 @@ class ChunkFile {
     std::uint32_t crc = 0;
     for (std::size_t at = 0; at < stored;) {
       const std::size_t piece = std::min(kReadBytes, stored - at);
-      if (pread(descriptor_, stored_.data() + at, piece, offset_) != static_cast<ssize_t>(piece)) {
-        Die("cut chunk");
-      }
+      if (file_.Read(stored_.data() + at, piece, offset_) != piece) Die("cut chunk");
       const auto* bytes = reinterpret_cast<const unsigned char*>(stored_.data() + at);
       crc = crc32_gzip_refl(crc, bytes, piece);
       at += piece;
-      offset_ += static_cast<off_t>(piece);
+      offset_ += piece;
     }
     if (crc != Load<std::uint32_t>(header + 8)) Die("bad checksum");
     return {stored_.data(), stored};
@@ -62,14 +50,14 @@ class ChunkFile {
   bool snappy() const { return compressor_ == 1; }
 
  private:
-  int descriptor_;
-  off_t offset_ = 0;
+  const OpenedFile file_;
+  std::uint64_t offset_ = 0;
   std::uint32_t records_ = 0;
   std::uint32_t compressor_ = 0;
   std::vector<std::byte> stored_;
 };
 
-// Snappy's blocks behind "snappy\0": flag, u16 length and u32 checksum, big-endian.
+// Snappy's blocks after "snappy\0": flag, u16 length and u32 checksum, big-endian.
 std::span<const std::byte> Uncompress(std::span<const std::byte> stored,
                                       std::vector<std::byte>* payload) {
   constexpr std::size_t kStreamBytes = 7;
@@ -145,7 +133,7 @@ class InflatedFile {
 
 // --- OFRecord ----------------------------------------------------------------------------------
 
-// A message's bytes behind a tag and a length below 128, which are all that these records have.
+// A message's bytes after a tag and a length below 128, which are all that these records have.
 std::span<const std::byte> Enter(const std::byte** at, int tag) {
   if (**at != static_cast<std::byte>(tag)) Die("unexpected tag");
   const auto bytes = std::to_integer<std::size_t>((*at)[1]);
@@ -195,7 +183,7 @@ void WriteOfRecord(const std::byte* at, std::size_t bytes, FixedBatches* batches
 
 }  // namespace
 
-LoopResult BareChunkLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+LoopResult BareChunkLoop(const Paths& files, const LoopOptions& options) {
   std::vector<std::byte> uncompressed;
   return Timed([&](LoopResult* result, BatchDigest* digest) {
     for (const std::string& path : files) {
@@ -216,7 +204,7 @@ LoopResult BareChunkLoop(const std::vector<std::string>& files, const LoopOption
   });
 }
 
-LoopResult BareZlibLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+LoopResult BareZlibLoop(const Paths& files, const LoopOptions& options) {
   return Timed([&](LoopResult* result, BatchDigest* digest) {
     ForEachBlock<InflatedFile>(files, [&](std::span<const std::byte> block) {
       return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
@@ -228,7 +216,7 @@ LoopResult BareZlibLoop(const std::vector<std::string>& files, const LoopOptions
   });
 }
 
-LoopResult BareLineLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+LoopResult BareLineLoop(const Paths& files, const LoopOptions& options) {
   return Timed([&](LoopResult* result, BatchDigest* digest) {
     ForEachBlock(files, [&](std::span<const std::byte> bytes) {
       std::size_t at = 0;
@@ -245,7 +233,7 @@ LoopResult BareLineLoop(const std::vector<std::string>& files, const LoopOptions
   });
 }
 
-LoopResult BareTarLoop(const std::vector<std::string>& files, const LoopOptions& options) {
+LoopResult BareTarLoop(const Paths& files, const LoopOptions& options) {
   constexpr std::size_t kBlock = 512;
   constexpr std::size_t kSizeAt = 124;
   constexpr std::size_t kSizeDigits = 11;
@@ -272,9 +260,8 @@ LoopResult BareTarLoop(const std::vector<std::string>& files, const LoopOptions&
   });
 }
 
-LoopResult BareCsvLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  FixedBatches batches({8, 8}, options);
-  LoopResult result = Timed([&](LoopResult* counts, BatchDigest* /*digest*/) {
+LoopResult BareCsvLoop(const Paths& files, const LoopOptions& options) {
+  return FillColumns({8, 8}, options, [&](auto* result, auto* batches) {
     ForEachBlock(files, [&](std::span<const std::byte> bytes) {
       const char* const begin = reinterpret_cast<const char*>(bytes.data());
       const char* line = begin;
@@ -285,41 +272,29 @@ LoopResult BareCsvLoop(const std::vector<std::string>& files, const LoopOptions&
           double value = 0;
           const auto read = fast_float::from_chars(line, end, value);
           if (read.ec != std::errc() || *read.ptr != (column == 0 ? ',' : '\n')) Die("bad number");
-          Stream64(batches.at(column), std::bit_cast<std::uint64_t>(value));
+          Stream64(batches->at(column), std::bit_cast<std::uint64_t>(value));
           line = read.ptr + 1;
         }
-        ++counts->records;
-        batches.NextRow();
+        ++result->records;
+        result->bytes += 16;
+        batches->NextRow();
       }
       return static_cast<std::size_t>(line - begin);
     });
-    batches.Finish();
   });
-  result.bytes = result.records * 16;
-  result.digest = batches.digest();
-  return result;
 }
 
-LoopResult BareOfRecordLoop(const std::vector<std::string>& files, const LoopOptions& options) {
-  FixedBatches batches({kFloats * 4, 4}, options);
-  LoopResult result = Timed([&](LoopResult* counts, BatchDigest* /*digest*/) {
-    ForEachBlock(files, [&](std::span<const std::byte> bytes) {
-      std::size_t at = 0;
-      while (bytes.size() - at >= 8) {
-        const auto length = Load<std::uint64_t>(bytes.data() + at);
-        if (length > bytes.size() - at - 8) break;
-        WriteOfRecord(bytes.data() + at + 8, length, &batches);
-        ++counts->records;
-        counts->bytes += length;
-        at += 8 + length;
-        batches.NextRow();
-      }
-      return at;
+LoopResult BareOfRecordLoop(const Paths& files, const LoopOptions& options) {
+  return FillColumns({kFloats * 4, 4}, options, [&](auto* result, auto* batches) {
+    ForEachBlock(files, [&](std::span<const std::byte> block) {
+      return TakeOfRecords(block, [&](const std::byte* record, std::size_t bytes) {
+        WriteOfRecord(record, bytes, batches);
+        ++result->records;
+        result->bytes += bytes;
+        batches->NextRow();
+      });
     });
-    batches.Finish();
   });
-  result.digest = batches.digest();
-  return result;
 }
 
 }  // namespace ringfeed::bench

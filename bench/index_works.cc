@@ -1,5 +1,6 @@
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <numeric>
 #include <span>
@@ -7,33 +8,32 @@
 #include <utility>
 #include <vector>
 
-#include "base/machine/cpu_time.h"
-#include "bench/bare_stores.h"
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
-#include "bench/order_run.h"
+#include "bench/order_works.h"
 #include "readers/formats/format.h"
 #include "readers/index/open_index.h"
-#include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed::bench {
 namespace {
 
-IndexedFile FileOf(const std::string& path) {
+// --- indexes -----------------------------------------------------------------------------------
+
+OpenedIndex Build(const std::string& path) {
   const FormatResult found = FindFormat("tfrecord");
   if (!found.status.ok()) throw Error(found.status);
   IndexedFile file;
   file.name = path;
   file.bytes = std::filesystem::file_size(path);
   file.format = found.format;
-  return file;
-}
-
-OpenedIndex Build(const std::string& path) {
-  OpenedIndex built = BuildRecordIndex(FileOf(path));
+  OpenedIndex built = BuildRecordIndex(file);
   if (!built.status.ok()) throw Error(built.status);
   return built;
+}
+
+void ReadPlainly(const std::string& path) {
+  ForEachBlock({path}, [](std::span<const std::byte> block) { return block.size(); });
 }
 
 // Where each record begins, by the bare loop's framing.
@@ -51,173 +51,147 @@ std::vector<std::uint64_t> Offsets(const std::string& path) {
   return offsets;
 }
 
-class IndexRun final : public OrderRun {
- public:
-  explicit IndexRun(BenchFiles files) : files_(std::move(files)) { BringIntoMemory(files_); }
-
-  std::string Verify() override {
-    std::uint64_t records = 0;
-    std::uint64_t index_bytes = 0;
-    for (const std::string& path : files_.paths) {
-      const OpenedIndex built = Build(path);
-      const std::vector<std::uint64_t> offsets = Offsets(path);
-      if (built.index->records() != offsets.size()) return "the index has not all records";
-      std::vector<std::uint64_t> numbers(offsets.size());
-      std::iota(numbers.begin(), numbers.end(), std::uint64_t{0});
-      std::vector<RecordUnit> units(offsets.size());
-      const Status status = built.index->Find(numbers, units);
-      if (!status.ok()) return status.ToString();
-      for (std::size_t record = 0; record < offsets.size(); ++record) {
-        if (units[record].offset != offsets[record]) {
-          return "record " + std::to_string(record) + " of " + path + " is elsewhere";
-        }
+std::string VerifyIndexes(const BenchFiles& files) {
+  std::uint64_t records = 0;
+  std::uint64_t index_bytes = 0;
+  for (const std::string& path : files.paths) {
+    const OpenedIndex built = Build(path);
+    const std::vector<std::uint64_t> offsets = Offsets(path);
+    if (built.index->records() != offsets.size()) return "the index has not all records";
+    std::vector<std::uint64_t> numbers(offsets.size());
+    std::iota(numbers.begin(), numbers.end(), std::uint64_t{0});
+    std::vector<RecordUnit> units(offsets.size());
+    const Status status = built.index->Find(numbers, units);
+    if (!status.ok()) return status.ToString();
+    for (std::size_t record = 0; record < offsets.size(); ++record) {
+      if (units[record].offset != offsets[record]) {
+        return "record " + std::to_string(record) + " of " + path + " is elsewhere";
       }
-      records += offsets.size();
-      index_bytes += built.index_bytes;
     }
-    if (records != files_.records) return "the files have another number of records";
-    // A header, however little there is.
-    const std::uint64_t most = files_.bytes / 100 + files_.paths.size() * kHeaderBytes;
-    return index_bytes <= most ? "" : "the index is larger than a hundredth of the data";
+    records += offsets.size();
+    index_bytes += built.index_bytes;
   }
+  if (records != files.records) return "the files have another number of records";
+  // A header, however little there is.
+  const std::uint64_t most = files.bytes / 100 + files.paths.size() * 8'192;
+  return index_bytes <= most ? "" : "the index is larger than a hundredth of the data";
+}
 
-  std::vector<OrderFigure> Measure(bool ours_first) override {
-    double ours = 0;
-    if (ours_first) ours = Rate([](const std::string& path) { Build(path); });
-    const double plain = Rate(ReadPlainly);
-    if (!ours_first) ours = Rate([](const std::string& path) { Build(path); });
-    return {{ours, plain}};
-  }
+Work IndexWork(const char* row, const std::function<BenchFiles()>& make) {
+  return {{{row, kGbPerCpuS}}, [make]() -> Pair {
+            const BenchFiles files = make();
+            BringIntoMemory(files);
+            const auto each = [files](const std::function<void(const std::string&)>& work) {
+              return Timed(
+                  [&](LoopResult* result, BatchDigest*) {
+                    for (const std::string& path : files.paths) work(path);
+                    result->bytes = files.bytes;
+                  },
+                  Timer::Of::kProcess);
+            };
+            return {[=] { return each([](const std::string& path) { Build(path); }); },
+                    [=] { return each(ReadPlainly); }, [=] { return VerifyIndexes(files); }, false};
+          }};
+}
 
- private:
-  static constexpr std::uint64_t kHeaderBytes = 8'192;
+// --- positions ---------------------------------------------------------------------------------
 
-  static void ReadPlainly(const std::string& path) {
-    BlockReader reader(path);
-    std::span<const std::byte> bytes;
-    for (std::size_t used = 0; reader.Next(used, &bytes);) used = bytes.size();
-  }
-
-  template <typename Work>
-  double Rate(Work work) const {
-    const double begin = ProcessCpuSeconds();
-    for (const std::string& path : files_.paths) work(path);
-    return static_cast<double>(files_.bytes) / 1e9 / (ProcessCpuSeconds() - begin);
-  }
-
-  const BenchFiles files_;
-};
-
-constexpr std::uint64_t kSeed = 7;
-constexpr std::size_t kFiles = 8;
 constexpr std::size_t kBatchRows = 4'096;
-constexpr std::size_t kWindow = 100'000;
-constexpr double kMostBytes = 1'024;
-constexpr double kMostMs = 10;
+constexpr int kCompared = 8;  // batches
+constexpr Measure kBytes{"bytes", [](const LoopResult& r) { return static_cast<double>(r.bytes); }};
 
-Reader Examples(const BenchFiles& files) {
-  const auto parser =
-      ExampleParser({{"dense", kFloat32, {13}}, {"sparse", kInt64, {26}}, {"label", kInt64, {1}}});
-  OpenOptions options;
-  options.arena_bytes = std::size_t{1} << 30;  // several chains stand beside each other
-  const Reader rows = Parse(OpenFiles(files.paths, options), parser);
-  return Batch(Shuffle(rows, {.window = kWindow, .seed = kSeed}), {.size = kBatchRows});
-}
-
-Instance NextBatch(Reader* reader) {
-  Instance batch;
-  switch (reader->TryReadNext(&batch)) {
-    case ReadResult::kRecord:
-      return batch;
-    case ReadResult::kEnd:
-      throw Error(Status(StatusCode::kInternal, "the data ended behind a position"));
-    case ReadResult::kFailed:
-    case ReadResult::kTimeout:
-      throw Error(reader->status());
-  }
-  return batch;
-}
-
-// Of the next `batches` batches.
-std::uint64_t DigestOf(Reader* reader, int batches) {
+// Of the next batches.
+std::uint64_t DigestOf(Reader* reader, std::uint64_t batches) {
   BatchDigest digest;
-  for (int i = 0; i < batches; ++i) {
-    for (const Tensor& column : NextBatch(reader)) digest.Add({column.data, column.bytes});
+  Instance batch;
+  for (std::uint64_t i = 0; i < batches; ++i) {
+    if (reader->TryReadNext(&batch) != ReadResult::kRecord) {
+      throw Error(reader->status().ok() ? Status(StatusCode::kInternal, "the data ended too soon")
+                                        : reader->status());
+    }
+    for (const Tensor& column : batch) digest.Add({column.data, column.bytes});
   }
   return digest.value();
 }
 
-double MsSince(double start) { return 1000 * (NowSeconds() - start); }
-
 // A position in the middle of a pass, by a chain that read up to there.
-class PositionRun final : public OrderRun {
+class Position {
  public:
-  PositionRun() : files_(SmallExamples(SmokeRun() ? 100'000 : 2'000'000, kFiles)) {
+  Position() : files_(SmallExamples(Sized(2'000'000, 100'000), 8)) {
     BringIntoMemory(files_);
-    Reader chain = Examples(files_);
-    for (std::uint64_t batch = 0; batch < files_.records / kBatchRows / 2; ++batch) {
-      NextBatch(&chain);
-    }
+    Reader chain = Examples();
+    DigestOf(&chain, files_.records / kBatchRows / 2);
     position_ = chain.Position();
-    digest_ = DigestOf(&chain, kBatches);
+    digest_ = DigestOf(&chain, kCompared);
   }
 
   // The first chain that restores makes the index that the timed ones open.
-  std::string Verify() override {
-    Reader chain = Examples(files_);
+  std::string Verify() const {
+    Reader chain = Examples();
     chain.Restore(position_);
-    if (DigestOf(&chain, kBatches) != digest_) return "a restored chain goes on with other batches";
+    if (DigestOf(&chain, kCompared) != digest_) return "a restored chain goes on with others";
     const std::string restored = chain.Stats().restored;
     if (!restored.starts_with("by index")) return "restored " + restored;
     chain.Restore(position_);
-    if (DigestOf(&chain, kBatches) != digest_) return "a chain restored while it ran does so";
-    return "";
+    return DigestOf(&chain, kCompared) == digest_ ? "" : "a chain restored while it ran does so";
   }
 
-  std::vector<OrderFigure> Measure(bool /*ours_first*/) override {
-    Reader chain = Examples(files_);
-    double start = NowSeconds();
+  LoopResult Bytes() const { return {.bytes = position_.size()}; }
+
+  // In a new chain, or in one that runs.
+  LoopResult Restore(bool running) const {
+    Reader chain = Examples();
+    if (running) {
+      chain.Restore(position_);
+      DigestOf(&chain, 1);
+    }
+    LoopResult result;
+    const Timer timer;
     chain.Restore(position_);
-    const double restore_ms = MsSince(start);
-    start = NowSeconds();
-    NextBatch(&chain);
-    const double first_batch_ms = MsSince(start);
-    start = NowSeconds();
-    chain.Restore(position_);
-    const double again_ms = MsSince(start);
-    return {{static_cast<double>(position_.size()), kMostBytes},
-            {restore_ms, kMostMs},
-            {again_ms, kMostMs},
-            {first_batch_ms, 0}};
+    timer.Stop(&result);
+    return result;
   }
 
  private:
-  static constexpr int kBatches = 8;
+  Reader Examples() const {
+    const auto parser = ExampleParser(
+        {{"dense", kFloat32, {13}}, {"sparse", kInt64, {26}}, {"label", kInt64, {1}}});
+    OpenOptions options;
+    options.arena_bytes = std::size_t{1} << 30;  // several chains stand beside each other
+    const Reader rows = Parse(OpenFiles(files_.paths, options), parser);
+    return Batch(Shuffle(rows, {.window = 100'000, .seed = 7}), {.size = kBatchRows});
+  }
 
   const BenchFiles files_;
   std::string position_;
-  std::uint64_t digest_ = 0;  ///< of what comes behind it
+  std::uint64_t digest_ = 0;  ///< of what comes after it
 };
+
+// The baseline is what is promised.
+Work PositionWork(const char* row, const Measure& measure, LoopResult (*measured)(const Position&),
+                  const LoopResult& promised) {
+  return {{{row, measure}}, [=]() -> Pair {
+            const auto position = std::make_shared<const Position>();
+            return {[=] { return measured(*position); }, [=] { return promised; },
+                    [=] { return position->Verify(); }, false};
+          }};
+}
 
 }  // namespace
 
-std::vector<OrderWork> IndexWorks() {
-  const auto images = [] {
-    return ImageExamples(SmokeRun() ? std::uint64_t{4} << 20 : std::uint64_t{1} << 30, 8);
-  };
-  const auto texts = [] { return Texts("tfrecord", 1'024, true, SmokeRun() ? 4'000 : 262'144, 1); };
-  return {{{{"order.index_build_110kb", "GB per CPU s"}},
-           [images] { return std::make_unique<IndexRun>(images()); }},
-          {{{"order.index_build_1kb", "GB per CPU s"}},
-           [texts] { return std::make_unique<IndexRun>(texts()); }}};
-}
-
-std::vector<OrderWork> PositionWorks() {
-  return {{{{"order.position_bytes", "bytes"},
-            {"order.restore_ms", "ms"},
-            {"order.restore_running_ms", "ms"},
-            {"order.restore_first_batch_ms", "ms"}},
-           [] { return std::make_unique<PositionRun>(); }}};
+std::vector<Work> IndexWorks() {
+  const LoopResult ten_ms{.wall_s = 0.010};
+  return {
+      IndexWork("order.index_build_110kb", [] { return ImageExamples(std::uint64_t{1} << 30, 8); }),
+      IndexWork("order.index_build_1kb",
+                [] { return Texts("tfrecord", 1'024, true, Sized(262'144, 4'000), 1); }),
+      PositionWork("order.position_bytes", kBytes, [](const Position& p) { return p.Bytes(); },
+                   {.bytes = 1'024}),
+      PositionWork(
+          "order.restore_ms", kMs, [](const Position& p) { return p.Restore(false); }, ten_ms),
+      PositionWork(
+          "order.restore_running_ms", kMs, [](const Position& p) { return p.Restore(true); },
+          ten_ms)};
 }
 
 }  // namespace ringfeed::bench

@@ -1,6 +1,6 @@
 // What it costs a job to be shown by RINGFEED_METRICS and looked at every second, as a page and
-// `ringfeed top` do: see paired_rows.h for how to run it. Both sides are the command, a process of
-// its own each; their digests of what was delivered must agree.
+// `ringfeed top` do. Both sides are the command, a process of its own each; their digests of what
+// was delivered must agree.
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -12,9 +12,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <stop_token>
@@ -26,7 +24,6 @@
 
 #include "bench/bench_data.h"
 #include "bench/child_process.h"
-#include "bench/paired_rows.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::bench {
@@ -34,12 +31,7 @@ namespace {
 
 constexpr char kCpuMetric[] = "\nringfeed_metrics_cpu_seconds_total ";
 
-std::string ReadAll(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-// What the job at that socket shows; "" where there is none yet.
+// What the job at that socket shows; "" if there is none yet.
 std::string Look(const std::string& path) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
@@ -90,71 +82,59 @@ class Looker {
   std::jthread thread_;
 };
 
-struct ShownJob {
-  LoopResult job;        ///< CPU seconds of the whole process
-  double showing_s = 0;  ///< of the thread that shows it
-};
+// The command's feed. CPU seconds are those of the whole process, or of the thread that shows it.
+enum class Shown { kNo, kYes, kShowingAlone };
 
-ShownJob RunJob(const BenchFiles& files, bool shown, bool digest) {
+LoopResult RunJob(const BenchFiles& files, Shown shown, bool digest) {
   const std::string output = files.paths[0] + ".shown.json";
   const std::string socket = "/tmp/ringfeed-bench-" + std::to_string(getpid());
+  const std::string passes = digest ? "1" : std::to_string(Sized(40, 2));
   std::vector<std::string> words = {
-      "env", shown ? "RINGFEED_METRICS=unix:" + socket : "RINGFEED_METRICS="};
-  const std::vector<std::string> feed = {RingfeedCommand(),
-                                         "feed",
-                                         "--json",
-                                         "--batch",
-                                         "1024",
-                                         "--passes",
-                                         SmokeRun() ? "2"
-                                         : digest   ? "1"
-                                                    : "40",
-                                         "--parse",
-                                         "example: dense=f4[13] sparse=i8[26] label=i8[1]"};
-  words.insert(words.end(), feed.begin(), feed.end());
+      "env",
+      shown == Shown::kNo ? "RINGFEED_METRICS=" : "RINGFEED_METRICS=unix:" + socket,
+      RingfeedCommand(),
+      "feed",
+      "--json",
+      "--batch",
+      "1024",
+      "--passes",
+      passes,
+      "--parse",
+      "example: dense=f4[13] sparse=i8[26] label=i8[1]"};
   if (!digest) words.emplace_back("--no-digest");
   words.insert(words.end(), files.paths.begin(), files.paths.end());
   Looker looker(socket);
-  const ChildFigures figures = RunChild(words, output);
-  ShownJob result;
-  result.showing_s = looker.Stop();
-  if (figures.exit_status != 0) throw Error(Status(StatusCode::kInternal, "feed failed"));
+  LoopResult result = RunChild(words, output);
+  const double showing_s = looker.Stop();
   // A smoke run and a digest's one pass may be over before the first look.
-  if (shown && !digest && !SmokeRun() && result.showing_s <= 0) {
-    throw Error(Status(StatusCode::kInternal, "the job was not shown"));
+  if (shown != Shown::kNo && !digest && !SmokeRun() && showing_s <= 0) {
+    result.failure = "the job was not shown";
   }
-  const auto report = nlohmann::json::parse(ReadAll(output));
+  if (shown == Shown::kShowingAlone) result.cpu_s = showing_s;
+  const auto report = nlohmann::json::parse(ReadWhole(output));
   std::filesystem::remove(output);
-  result.job.cpu_s = figures.cpu_s;
-  result.job.wall_s = figures.wall_s;
-  result.job.records = report["records"].get<std::uint64_t>();
-  result.job.bytes = report["payload_bytes"].get<std::uint64_t>();
+  result.records = report["records"].get<std::uint64_t>();
+  result.bytes = report["payload_bytes"].get<std::uint64_t>();
   if (digest) {
-    result.job.digest = std::hash<std::string>()(report["order_digest"].get<std::string>());
+    result.digest = std::hash<std::string>()(report["order_digest"].get<std::string>());
   }
   return result;
 }
 
-double PercentOfACore(const LoopResult& result) { return 100 * result.cpu_s / result.wall_s; }
-
-std::vector<PairedRow> Rows() {
-  const BenchFiles files = SmallExamples(SmokeRun() ? 20'000 : 1'000'000, 4);
-  BringIntoMemory(files);
-  const auto unshown = [=](bool digest) { return RunJob(files, false, digest).job; };
-  return {{"metrics.feed_shown", "records/CPU s",
-           [=](bool digest) { return RunJob(files, true, digest).job; }, unshown},
-          {"metrics.show_cpu", "% of a core",
-           [=](bool digest) {
-             ShownJob result = RunJob(files, true, digest);
-             result.job.cpu_s = result.showing_s;
-             return result.job;
-           },
-           unshown, PercentOfACore}};
+Work JobWork(const char* row, const Measure& measure, Shown shown) {
+  return {{{row, measure}}, [=] {
+            const BenchFiles files = SmallExamples(Sized(1'000'000, 20'000), 4);
+            BringIntoMemory(files);
+            return Digested([=](bool digest) { return RunJob(files, shown, digest); },
+                            [=](bool digest) { return RunJob(files, Shown::kNo, digest); });
+          }};
 }
 
 }  // namespace
-}  // namespace ringfeed::bench
 
-int main(int argc, char** argv) {
-  return ringfeed::bench::PairedMain(argc, argv, ringfeed::bench::Rows);
+std::vector<Work> Works(int /*threads*/) {
+  return {JobWork("metrics.feed_shown", kRecordsPerCpuS, Shown::kYes),
+          JobWork("metrics.show_cpu", kPercentOfACore, Shown::kShowingAlone)};
 }
+
+}  // namespace ringfeed::bench

@@ -1,10 +1,8 @@
-// Streams between processes, by the clock, beside `cat` in their place: see paired_rows.h for how
-// to run it.
+// Streams between processes, by the clock, beside `cat` in their place.
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,7 +14,7 @@
 
 #include "bench/bench_data.h"
 #include "bench/child_process.h"
-#include "bench/paired_rows.h"
+#include "bench/loops.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/status.h"
 
@@ -26,20 +24,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kStreams = 8;
+constexpr std::size_t kRecordBytes = 4096;
 
-// Rates of these rows are by the clock, of bytes.
-LoopResult ByTheClock(double wall_s, std::uint64_t bytes) {
-  LoopResult result;
-  result.cpu_s = result.wall_s = wall_s;
-  result.records = result.bytes = bytes;
-  return result;
-}
-
-double RunShell(const std::string& line) {
-  const ChildFigures figures = RunChild({"bash", "-o", "pipefail", "-c", line}, "/dev/null");
-  if (figures.exit_status != 0) throw Error(Status(StatusCode::kInternal, line + " failed"));
-  return figures.wall_s;
-}
+std::uint64_t Records() { return Sized(400'000, 2'000); }
 
 // Sums of bytes: the same whatever the order that streams come in.
 class ByteSum {
@@ -66,22 +53,23 @@ std::uint64_t SumOfFile(const std::string& path) {
 }
 
 // Without noise, so that what comes out is what went in, by the same work.
-PairedRow AddNoiseRow(const BenchFiles& files) {
+Pair AddNoise() {
+  const BenchFiles files = Texts("recordio:fluid,none", kRecordBytes, true, Records(), 1);
   const std::string input = files.paths[0];
   const std::string filter =
       (fs::path(RingfeedCommand()).parent_path().parent_path() / "examples" / "add_noise").string();
   const auto run = [=](const std::string& between, bool digest) {
     const std::string output = digest ? input + ".filtered" : "/dev/null";
-    LoopResult result =
-        ByTheClock(RunShell("cat " + input + " | " + between + " | cat > " + output), files.bytes);
+    LoopResult result = RunShell("cat " + input + " | " + between + " | cat > " + output);
+    result.bytes = files.bytes;
     if (digest) {
       result.digest = SumOfFile(output);
       fs::remove(output);
     }
     return result;
   };
-  return {"pipes.add_noise", "bytes/s", [=](bool digest) { return run(filter + " 0", digest); },
-          [=](bool digest) { return run("cat", digest); }};
+  return Digested([=](bool digest) { return run(filter + " 0", digest); },
+                  [=](bool digest) { return run("cat", digest); });
 }
 
 /// Named pipes in a folder of their own, removed at the end.
@@ -117,7 +105,8 @@ LoopResult ReadStreams(const BenchFiles& files, const std::vector<std::string>& 
   std::vector<Reader> streams;
   for (const std::string& fifo : fifos) streams.push_back(OpenFiles({fifo}, options));
   Reader reader = Multiplex(streams, options);
-  const auto started = std::chrono::steady_clock::now();
+  LoopResult result;
+  const Timer timer;
   const std::jthread shell([&] { RunShell(writers + "wait"); });
   ByteSum sum;
   RecordBlock block;
@@ -128,8 +117,8 @@ LoopResult ReadStreams(const BenchFiles& files, const std::vector<std::string>& 
     for (const RecordSpan& record : block.records()) sum.Add(record.bytes());
   }
   if (!reader.status().ok()) throw Error(reader.status());
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - started;
-  LoopResult result = ByTheClock(wall.count(), files.bytes);
+  timer.Stop(&result);
+  result.bytes = files.bytes;
   result.digest = records == files.records ? sum.value() : 0;
   return result;
 }
@@ -145,33 +134,28 @@ std::uint64_t SumOfRecords(const BenchFiles& files) {
   return sum.value();
 }
 
-PairedRow MultiplexRow(const BenchFiles& files) {
+Pair MultiplexFifos() {
+  const BenchFiles files = Texts("recordio:fluid,none", kRecordBytes, true, Records(), kStreams);
   const std::string folder = files.paths[0] + ".fifos-" + std::to_string(getpid());
   const auto fifos = std::make_shared<const Fifos>(folder, files.paths.size());
   std::string all;
   for (const std::string& path : files.paths) all += " " + path;
-  return {"pipes.multiplex_8", "bytes/s",
-          [=](bool digest) { return ReadStreams(files, fifos->paths(), digest); },
-          [=](bool digest) {
-            const std::string& one = fifos->paths()[0];
-            LoopResult result = ByTheClock(
-                RunShell("cat" + all + " > " + one + " & cat " + one + " > /dev/null; wait"),
-                files.bytes);
-            if (digest) result.digest = SumOfRecords(files);
-            return result;
-          }};
-}
-
-std::vector<PairedRow> Rows() {
-  const std::uint64_t records = SmokeRun() ? 2000 : 400'000;
-  constexpr std::size_t kRecordBytes = 4096;
-  return {AddNoiseRow(Texts("recordio:fluid,none", kRecordBytes, true, records, 1)),
-          MultiplexRow(Texts("recordio:fluid,none", kRecordBytes, true, records, kStreams))};
+  const std::string& one = fifos->paths()[0];
+  const std::string line = "cat" + all + " > " + one + " & cat " + one + " > /dev/null; wait";
+  return Digested([=](bool digest) { return ReadStreams(files, fifos->paths(), digest); },
+                  [=](bool digest) {
+                    LoopResult result = RunShell(line);
+                    result.bytes = files.bytes;
+                    if (digest) result.digest = SumOfRecords(files);
+                    return result;
+                  });
 }
 
 }  // namespace
-}  // namespace ringfeed::bench
 
-int main(int argc, char** argv) {
-  return ringfeed::bench::PairedMain(argc, argv, ringfeed::bench::Rows);
+std::vector<Work> Works(int /*threads*/) {
+  return {{{{"pipes.add_noise", kGbPerS}}, AddNoise},
+          {{{"pipes.multiplex_8", kGbPerS}}, MultiplexFifos}};
 }
+
+}  // namespace ringfeed::bench

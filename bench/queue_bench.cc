@@ -1,32 +1,22 @@
 // The ring beside a mutex, a deque and two condition variables doing the same work in the same run,
-// and beside moodycamel's and atomic_queue's queues, if their headers are there.
-// Every case sums what it pushed and what it popped and fails if they differ.
-//
-//   queue_bench                  the cases, as Google Benchmark runs them
-//   queue_bench --rows-json=N    the gated figures, a line of JSON for each of N repetitions, ours
-//                                and the baseline in turn; {"name":…,"skipped":"why"} without one
-
-#include <benchmark/benchmark.h>
-
+// and beside moodycamel's and atomic_queue's queues, if their headers are there. A queue has Push,
+// Pop and Close, all of which wait; Push and Pop are false after the end. Every loop sums what it
+// pushed and what it popped.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <deque>
+#include <functional>
 #include <memory>
-#include <mutex>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <thread>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
-#include "bench/queue_loops.h"
+#include "bench/loops.h"
+#include "bench/mutex_queue.h"
+#include "ringfeed/detail/queue_policy.h"
 #include "ringfeed/queue/blocking_queue.h"
 #include "ringfeed/queue/mpmc_ring.h"
 
@@ -38,57 +28,35 @@
 #include <atomic_queue/atomic_queue.h>
 #endif
 
-namespace ringfeed {
+namespace ringfeed::bench {
 namespace {
 
+constexpr std::size_t kCapacity = 1024;
 constexpr std::size_t kInstances = 64;  // batches are large: what Paddle's users gave its py_reader
 
-// What everyone writes first.
-template <typename Item>
-class MutexQueue {
- public:
-  explicit MutexQueue(std::size_t capacity) : capacity_(capacity) {}
+constexpr Measure kNs{
+    "ns", [](const LoopResult& r) { return r.cpu_s * 1e9 / static_cast<double>(r.records); }};
+constexpr Measure kCpuPerMillion{"CPU s per million", [](const LoopResult& r) {
+                                   return r.cpu_s * 1e6 / static_cast<double>(r.records);
+                                 }};
+constexpr Measure kMPerS{
+    "M/s", [](const LoopResult& r) { return static_cast<double>(r.records) / 1e6 / r.wall_s; }};
 
-  template <typename From>
-  bool Push(From&& item) {
-    std::unique_lock lock(mutex_);
-    not_full_.wait(lock, [this] { return items_.size() < capacity_ || closed_; });
-    if (closed_) return false;
-    items_.push_back(std::forward<From>(item));
-    lock.unlock();
-    not_empty_.notify_one();
-    return true;
-  }
-  bool Pop(Item& item) {
-    std::unique_lock lock(mutex_);
-    not_empty_.wait(lock, [this] { return !items_.empty() || closed_; });
-    if (items_.empty()) return false;
-    item = std::move(items_.front());
-    items_.pop_front();
-    lock.unlock();
-    not_full_.notify_one();
-    return true;
-  }
-  void Close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-    not_full_.notify_all();
-    not_empty_.notify_all();
-  }
+// The library's ring as such a queue.
+class Ring {
+ public:
+  explicit Ring(std::size_t capacity) : ring_(capacity) {}
+  bool Push(std::uint64_t item) { return ring_.Push(std::move(item)) == QueueResult::kOk; }
+  bool Pop(std::uint64_t& item) { return ring_.Pop(item) == QueueResult::kOk; }
+  void Close() { ring_.Close(); }
 
  private:
-  const std::size_t capacity_;
-  std::mutex mutex_;
-  std::condition_variable not_full_;
-  std::condition_variable not_empty_;
-  std::deque<Item> items_;
-  bool closed_ = false;
+  MpmcRing<std::uint64_t> ring_;
 };
 
-using Ring = BlockingRing;
 using MutexNumbers = MutexQueue<std::uint64_t>;
 
-// What queues of others lack: an end, and, where they do not wait themselves, waiting. They are
+// What queues of others lack: an end, and, if they do not wait themselves, waiting. They are
 // asked again then: after 64 pauses the core is left to other threads between two attempts.
 template <typename Queue>
 class EndedQueue {
@@ -214,44 +182,7 @@ std::vector<std::vector<Instance>> MakeInstances(std::size_t shares, std::uint64
   return made;
 }
 
-// Millions of instances per second, each moved into the queue and out of it: they are made before,
-// kept until the clock has stopped, and looked at only then.
-template <typename Queue>
-Figure InstanceThroughput(std::size_t producers, std::size_t consumers, std::uint64_t items) {
-  const std::uint64_t each = items / producers;
-  const std::uint64_t all = each * producers;
-  std::vector<std::vector<Instance>> made = MakeInstances(producers, each);
-  std::vector<std::vector<Instance>> kept(consumers);
-  for (auto& mine : kept) mine.resize(all + 1);  // and a place for the pop that finds the end
-  Queue queue(kInstances);
-  std::vector<std::thread> pushers;
-  std::vector<std::thread> poppers;
-  const double start = Now();
-  for (auto& mine : kept) {
-    poppers.emplace_back([&queue, &mine] {
-      for (auto next = mine.begin(); queue.Pop(*next); ++next) {
-      }
-    });
-  }
-  for (auto& mine : made) {
-    pushers.emplace_back([&queue, &mine] {
-      for (Instance& instance : mine) queue.Push(std::move(instance));
-    });
-  }
-  for (auto& thread : pushers) thread.join();
-  queue.Close();
-  for (auto& thread : poppers) thread.join();
-  const double wall = Now() - start;
-  std::uint64_t sum = 0;
-  for (const auto& mine : kept) {
-    for (const Instance& instance : mine) {
-      if (!instance.empty()) sum += instance[1].Values<std::uint64_t>()[0];
-    }
-  }
-  return {static_cast<double>(all) / wall / 1e6, wall, sum == all * (all - 1) / 2};
-}
-
-// When it was pushed, where that counts. A thread that says so is stopped while it moves one into a
+// When it was pushed, if that counts. A thread that says so is stopped while it moves one into a
 // queue, as a CPU quota stops it.
 struct Stamped {
   static constexpr auto kStop = std::chrono::milliseconds(20);
@@ -267,22 +198,140 @@ struct Stamped {
   std::int64_t pushed_ns = 0;
 };
 
+// --- loops -------------------------------------------------------------------------------------
+
+LoopResult Moved(std::uint64_t records, bool right, LoopResult result) {
+  result.records = records;
+  if (!right) result.failure = "the sums differ";
+  return result;
+}
+
+// One push and one pop by one thread, again and again; it never waits.
+template <typename Queue>
+LoopResult Alone(std::uint64_t items) {
+  Queue queue(kCapacity);
+  std::uint64_t sum = 0;
+  std::uint64_t item = 0;
+  const Timer timer;
+  for (std::uint64_t i = 0; i < items; ++i) {
+    queue.Push(i);
+    queue.Pop(item);
+    sum += item;
+  }
+  LoopResult result;
+  timer.Stop(&result);
+  return Moved(items, sum == items * (items - 1) / 2, result);
+}
+
+// Threads that call pop(consumer) and push(producer), which end with the queue; its time.
+template <typename Queue, typename Push, typename Pop>
+LoopResult RunThreads(Queue* queue, std::size_t producers, std::size_t consumers, const Push& push,
+                      const Pop& pop) {
+  std::vector<std::thread> pushers;
+  std::vector<std::thread> poppers;
+  LoopResult result;
+  const Timer timer(Timer::Of::kProcess);
+  for (std::size_t c = 0; c < consumers; ++c) poppers.emplace_back([&, c] { pop(c); });
+  for (std::size_t p = 0; p < producers; ++p) pushers.emplace_back([&, p] { push(p); });
+  for (auto& thread : pushers) thread.join();
+  queue->Close();
+  for (auto& thread : poppers) thread.join();
+  timer.Stop(&result);
+  return result;
+}
+
+template <typename Queue>
+LoopResult Numbers(std::size_t producers, std::size_t consumers, std::uint64_t items) {
+  Queue queue(kCapacity);
+  const std::uint64_t each = items / producers;
+  std::vector<std::uint64_t> sums(consumers);
+  const LoopResult result = RunThreads(
+      &queue, producers, consumers,
+      [&](std::size_t) {
+        for (std::uint64_t i = 0; i < each; ++i) queue.Push(i);
+      },
+      [&](std::size_t consumer) {
+        std::uint64_t item = 0;
+        std::uint64_t local = 0;
+        while (queue.Pop(item)) local += item;
+        sums[consumer] = local;
+      });
+  std::uint64_t sum = 0;
+  for (const std::uint64_t part : sums) sum += part;
+  return Moved(each * producers, sum == producers * (each * (each - 1) / 2), result);
+}
+
+// Instances are made before, kept until the clock has stopped, and looked at only then.
+template <typename Queue>
+LoopResult Instances(std::size_t threads, std::uint64_t items) {
+  const std::uint64_t each = items / threads;
+  const std::uint64_t all = each * threads;
+  std::vector<std::vector<Instance>> made = MakeInstances(threads, each);
+  std::vector<std::vector<Instance>> kept(threads);
+  for (auto& mine : kept) mine.resize(all + 1);  // and a place for the pop that finds the end
+  Queue queue(kInstances);
+  const LoopResult result = RunThreads(
+      &queue, threads, threads,
+      [&](std::size_t producer) {
+        for (Instance& instance : made[producer]) queue.Push(std::move(instance));
+      },
+      [&](std::size_t consumer) {
+        for (auto next = kept[consumer].begin(); queue.Pop(*next); ++next) {
+        }
+      });
+  std::uint64_t sum = 0;
+  for (const auto& mine : kept) {
+    for (const Instance& instance : mine) {
+      if (!instance.empty()) sum += instance[1].Values<std::uint64_t>()[0];
+    }
+  }
+  return Moved(all, sum == all * (all - 1) / 2, result);
+}
+
+// A consumer of 20,000 items per second: its CPU time.
+template <typename Queue>
+LoopResult IdleConsumer(std::uint64_t items) {
+  constexpr auto kGap = std::chrono::microseconds(50);
+  Queue queue(kCapacity);
+  std::uint64_t sum = 0;
+  LoopResult consumed;
+  LoopResult all;
+  const Timer timer;
+  std::thread consumer([&] {
+    const Timer own;
+    std::uint64_t item = 0;
+    while (queue.Pop(item)) sum += item;
+    own.Stop(&consumed);
+  });
+  // The producer polls the clock: a sleep would overshoot the gap.
+  auto due = QueueClock::now();
+  for (std::uint64_t i = 0; i < items; ++i) {
+    due += kGap;
+    while (QueueClock::now() < due) NativeQueuePolicy::Pause();
+    queue.Push(i);
+  }
+  queue.Close();
+  consumer.join();
+  timer.Stop(&all);
+  all.cpu_s = consumed.cpu_s;
+  return Moved(items, sum == items * (items - 1) / 2, all);
+}
+
 bool Took(bool popped) { return popped; }
 bool Took(QueueResult result) { return result == QueueResult::kOk; }
 
 std::int64_t NowNanos() { return QueueClock::now().time_since_epoch().count(); }
 
-// How many microseconds the items of one producer, 10,000 a second, take to a consumer, in
-// ascending order, while another producer is stopped in a push half of the time.
+// What 99 of 100 items of one producer, 10,000 a second, take at most to a consumer, while another
+// producer is stopped in a push half of the time.
 template <typename Queue>
-std::vector<double> WaitsBesideAStoppedThread(std::uint64_t items) {
+LoopResult StoppedProducer(std::uint64_t items) {
   Queue queue(kInstances);
-  std::vector<double> waits;
+  std::vector<std::int64_t> waits_ns;
   std::thread consumer([&] {
     Stamped item;
     while (Took(queue.Pop(item))) {
-      if (item.pushed_ns == 0) continue;
-      waits.push_back(static_cast<double>(NowNanos() - item.pushed_ns) / 1e3);
+      if (item.pushed_ns != 0) waits_ns.push_back(NowNanos() - item.pushed_ns);
     }
   });
   std::atomic<bool> over{false};
@@ -303,219 +352,96 @@ std::vector<double> WaitsBesideAStoppedThread(std::uint64_t items) {
   stopped.join();
   queue.Close();
   consumer.join();
-  std::sort(waits.begin(), waits.end());
-  return waits;
-}
-
-bool Smoke() { return std::getenv("RINGFEED_BENCH_SMOKE") != nullptr; }
-
-std::uint64_t Items(std::uint64_t full) { return Smoke() ? full / 100 : full; }
-
-template <typename Queue>
-void UncontendedCase(benchmark::State& state) {
-  const std::uint64_t items = Items(1'000'000);
-  for (auto _ : state) {
-    const Figure figure = Uncontended<Queue>(items);
-    if (!figure.verified) state.SkipWithError("the sums differ");
-    state.SetIterationTime(figure.wall_s);
-    state.counters["ns_per_pair"] = figure.value;
+  std::sort(waits_ns.begin(), waits_ns.end());
+  LoopResult result;
+  if (waits_ns.size() != items) {
+    result.failure = "items are missing";
+  } else {
+    result.wall_s = static_cast<double>(waits_ns[items * 99 / 100]) / 1e9;
   }
+  return result;
 }
 
-template <typename Queue>
-void ThroughputCase(benchmark::State& state) {
-  const std::uint64_t items = Items(1'000'000);
-  for (auto _ : state) {
-    const Figure figure = Throughput<Queue>(static_cast<int>(state.range(0)),
-                                            static_cast<int>(state.range(1)), items);
-    if (!figure.verified) state.SkipWithError("the sums differ");
-    state.SetIterationTime(figure.wall_s);
-    state.counters["cpu_s_per_M"] = figure.value;
-  }
-  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(items));
+// --- the declarations ----------------------------------------------------------------------------
+
+using Side = std::function<LoopResult()>;
+
+Work QueueWork(const std::string& name, const Measure& measure, Side ours, Side baseline) {
+  return {{{"queue." + name, measure}}, [=]() -> Pair { return {ours, baseline, nullptr, false}; }};
 }
 
-template <typename Queue>
-void InstanceThroughputCase(benchmark::State& state) {
-  const std::uint64_t items = Items(400'000);
-  for (auto _ : state) {
-    const Figure figure = InstanceThroughput<Queue>(
-        static_cast<std::size_t>(state.range(0)), static_cast<std::size_t>(state.range(1)), items);
-    if (!figure.verified) state.SkipWithError("the sums differ");
-    state.SetIterationTime(figure.wall_s);
-    state.counters["M_per_s"] = figure.value;
-  }
-}
-
-template <typename Queue>
-void IdleConsumerCase(benchmark::State& state) {
-  for (auto _ : state) {
-    const Figure figure = IdleConsumer<Queue>(Items(20'000));
-    if (!figure.verified) state.SkipWithError("the sums differ");
-    state.SetIterationTime(figure.wall_s);
-    state.counters["percent_of_core"] = figure.value;
-  }
-}
-
-template <typename Queue>
-void StoppedProducerCase(benchmark::State& state) {
-  const std::uint64_t items = Items(10'000);
-  for (auto _ : state) {
-    const std::vector<double> waits = WaitsBesideAStoppedThread<Queue>(items);
-    if (waits.size() != items) return state.SkipWithError("items are missing");
-    state.counters["p50_us"] = waits[items / 2];
-    state.counters["p99_us"] = waits[items * 99 / 100];
-    state.counters["most_us"] = waits.back();
-  }
-}
-
-void Shapes(benchmark::internal::Benchmark* cases) {
-  cases->ArgNames({"producers", "consumers"});
-  for (const int producers : {1, 2}) {
-    for (const int consumers : {1, 2}) cases->Args({producers, consumers});
-  }
-  for (const int threads : {4, 8}) cases->Args({threads, threads});
-  cases->UseManualTime();
-}
-
-BENCHMARK(UncontendedCase<Ring>)->UseManualTime();
-BENCHMARK(UncontendedCase<MutexNumbers>)->UseManualTime();
-BENCHMARK(ThroughputCase<Ring>)->Apply(Shapes);
-BENCHMARK(ThroughputCase<MutexNumbers>)->Apply(Shapes);
-#ifdef RINGFEED_WITH_MOODYCAMEL
-BENCHMARK(UncontendedCase<EndedQueue<MoodycamelQueue>>)->UseManualTime();
-BENCHMARK(UncontendedCase<EndedQueue<MoodycamelWaiting>>)->UseManualTime();
-BENCHMARK(ThroughputCase<EndedQueue<MoodycamelQueue>>)->Apply(Shapes);
-BENCHMARK(ThroughputCase<EndedQueue<MoodycamelWaiting>>)->Apply(Shapes);
-#endif
-#ifdef RINGFEED_WITH_ATOMIC_QUEUE
-BENCHMARK(UncontendedCase<EndedQueue<AtomicQueue>>)->UseManualTime();
-BENCHMARK(ThroughputCase<EndedQueue<AtomicQueue>>)->Apply(Shapes);
-#endif
-BENCHMARK(InstanceThroughputCase<InstanceQueue>)->Args({1, 1})->Args({4, 4})->UseManualTime();
-BENCHMARK(InstanceThroughputCase<MutexInstances>)->Args({1, 1})->Args({4, 4})->UseManualTime();
-BENCHMARK(IdleConsumerCase<Ring>)->UseManualTime();
-BENCHMARK(IdleConsumerCase<MutexNumbers>)->UseManualTime();
-BENCHMARK(StoppedProducerCase<MpmcRing<Stamped>>)->Iterations(1);
-BENCHMARK(StoppedProducerCase<MutexQueue<Stamped>>)->Iterations(1);
-
-// The gated rows.
-
-// A line for each repetition.
-template <typename Ours, typename Baseline>
-bool Row(const char* name, const char* unit, int repetitions, Ours&& ours, Baseline&& baseline) {
-  bool verified = true;
-  for (int i = 0; i < repetitions; ++i) {
-    const Figure a = ours();
-    const Figure b = baseline();
-    std::printf(
-        "{\"name\":\"%s\",\"ours\":%.6g,\"baseline\":%.6g,\"unit\":\"%s\",\"verified\":%s}\n", name,
-        a.value, b.value, unit, a.verified && b.verified ? "true" : "false");
-    std::fflush(stdout);
-    verified = verified && a.verified && b.verified;
-  }
-  return verified;
-}
-
-// The ring beside a queue of others: by one thread, by a few, and by twice as many as there are
-// cores on each side.
-constexpr const char* kBeside[] = {"alone", "1p1c", "2p2c", "crowded"};
-
-std::string NameBeside(const char* other, const char* what) {
-  return std::string("queue.") + other + "_" + what;
-}
-
+// The ring beside another queue: by one thread, or by so many on each side.
 template <typename Other>
-bool RowsBeside(const char* other, int repetitions) {
-  const std::uint64_t items = Items(2'000'000);
-  const int crowd = 2 * static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
-  bool verified = true;
-  for (const auto& [what, threads] :
-       {std::pair{kBeside[0], 0}, {kBeside[1], 1}, {kBeside[2], 2}, {kBeside[3], crowd}}) {
-    const auto measure = [items, count = threads]<typename Queue>(std::type_identity<Queue>) {
-      return count == 0 ? Uncontended<Queue>(items) : Throughput<Queue>(count, count, items);
-    };
-    verified = Row(
-                   NameBeside(other, what).c_str(), threads == 0 ? "ns" : "CPU s per million",
-                   repetitions, [&] { return measure(std::type_identity<Ring>()); },
-                   [&] { return measure(std::type_identity<EndedQueue<Other>>()); }) &&
-               verified;
+Work NumbersWork(const std::string& name, std::size_t producers, std::size_t consumers) {
+  const std::uint64_t items = Sized(2'000'000, 20'000);
+  if (producers == 0) {
+    return QueueWork(
+        name, kNs, [=] { return Alone<Ring>(items); }, [=] { return Alone<Other>(items); });
   }
-  return verified;
+  return QueueWork(
+      name, kCpuPerMillion, [=] { return Numbers<Ring>(producers, consumers, items); },
+      [=] { return Numbers<Other>(producers, consumers, items); });
 }
 
-[[maybe_unused]] void SkipRowsBeside(const char* other, const char* header) {
-  for (const char* what : kBeside) {
-    std::printf("{\"name\":\"%s\",\"skipped\":\"built without %s\"}\n",
-                NameBeside(other, what).c_str(), header);
-  }
+Work InstancesWork(const std::string& name, std::size_t threads) {
+  const std::uint64_t items = Sized(1'000'000, 10'000);
+  return QueueWork(
+      name, kMPerS, [=] { return Instances<InstanceQueue>(threads, items); },
+      [=] { return Instances<MutexInstances>(threads, items); });
 }
 
-bool RowsBesideOthers([[maybe_unused]] int repetitions) {
-  bool verified = true;
-#ifdef RINGFEED_WITH_MOODYCAMEL
-  verified = RowsBeside<MoodycamelQueue>("moodycamel", repetitions) && verified;
-  verified = RowsBeside<MoodycamelWaiting>("moodycamel_waiting", repetitions) && verified;
-#else
-  SkipRowsBeside("moodycamel", "concurrentqueue/concurrentqueue.h");
-  SkipRowsBeside("moodycamel_waiting", "concurrentqueue/concurrentqueue.h");
-#endif
-#ifdef RINGFEED_WITH_ATOMIC_QUEUE
-  verified = RowsBeside<AtomicQueue>("atomic_queue", repetitions) && verified;
-#else
-  SkipRowsBeside("atomic_queue", "atomic_queue/atomic_queue.h");
-#endif
-  return verified;
+// By one thread, by a few, and by twice as many as there are cores on each side.
+template <typename Other>
+void AddBeside(const std::string& other, std::vector<Work>* works) {
+  const std::size_t crowd = std::size_t{2} * std::max(1u, std::thread::hardware_concurrency());
+  works->push_back(NumbersWork<Other>(other + "_alone", 0, 0));
+  works->push_back(NumbersWork<Other>(other + "_1p1c", 1, 1));
+  works->push_back(NumbersWork<Other>(other + "_2p2c", 2, 2));
+  works->push_back(NumbersWork<Other>(other + "_crowded", crowd, crowd));
 }
 
-bool Rows(int repetitions) {
-  const std::uint64_t items = Items(2'000'000);
-  bool verified = Row(
-      "queue.uncontended_push_pop", "ns", repetitions, [&] { return Uncontended<Ring>(items); },
-      [&] { return Uncontended<MutexNumbers>(items); });
-  for (const auto& [producers, consumers] : {std::pair{1, 1}, {1, 2}, {2, 1}, {2, 2}}) {
-    char name[48];
-    std::snprintf(name, sizeof(name), "queue.%dp%dc", producers, consumers);
-    const auto measure = [&, p = producers, c = consumers](auto* queue) {
-      using Queue = std::remove_pointer_t<decltype(queue)>;
-      return Throughput<Queue>(p, c, items);
-    };
-    verified = Row(
-                   name, "CPU s per million", repetitions,
-                   [&] { return measure(static_cast<Ring*>(nullptr)); },
-                   [&] { return measure(static_cast<MutexNumbers*>(nullptr)); }) &&
-               verified;
+[[maybe_unused]] void SkipBeside(const std::string& other, const std::string& header,
+                                 std::vector<Work>* works) {
+  const auto skip = [header] { return "skipped: built without " + header; };
+  for (const char* what : {"_alone", "_1p1c", "_2p2c", "_crowded"}) {
+    works->push_back({{{"queue." + other + what, kNs}}, [skip]() -> Pair {
+                        return {nullptr, nullptr, skip};
+                      }});
   }
-  for (const std::size_t threads : {1u, 4u}) {
-    char name[48];
-    std::snprintf(name, sizeof(name), "queue.blocking_%zu_%zu", threads, threads);
-    const std::uint64_t instances = Items(1'000'000);
-    verified =
-        Row(
-            name, "M/s", repetitions,
-            [&] { return InstanceThroughput<InstanceQueue>(threads, threads, instances); },
-            [&] { return InstanceThroughput<MutexInstances>(threads, threads, instances); }) &&
-        verified;
-  }
-  return Row(
-             "queue.idle_consumer_20k", "% of a core", repetitions,
-             [&] { return IdleConsumer<Ring>(Items(20'000)); },
-             [&] { return IdleConsumer<MutexNumbers>(Items(20'000)); }) &&
-         RowsBesideOthers(repetitions) && verified;
 }
 
 }  // namespace
-}  // namespace ringfeed
 
-int main(int argc, char** argv) {
-  constexpr std::string_view kRowsJson = "--rows-json=";
-  if (argc == 2 && std::string_view(argv[1]).starts_with(kRowsJson)) {
-    const int repetitions = std::atoi(argv[1] + kRowsJson.size());
-    return ringfeed::Rows(repetitions) ? 0 : 1;
-  }
-  benchmark::Initialize(&argc, argv);
-  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
-  benchmark::RunSpecifiedBenchmarks();
-  benchmark::Shutdown();
-  return 0;
+std::vector<Work> Works(int /*threads*/) {
+  const std::uint64_t idle = Sized(20'000, 200);
+  const std::uint64_t stopped = Sized(10'000, 100);
+  std::vector<Work> works = {
+      NumbersWork<MutexNumbers>("uncontended_push_pop", 0, 0),
+      NumbersWork<MutexNumbers>("1p1c", 1, 1),
+      NumbersWork<MutexNumbers>("1p2c", 1, 2),
+      NumbersWork<MutexNumbers>("2p1c", 2, 1),
+      NumbersWork<MutexNumbers>("2p2c", 2, 2),
+      InstancesWork("blocking_1_1", 1),
+      InstancesWork("blocking_4_4", 4),
+      QueueWork(
+          "idle_consumer_20k", kPercentOfACore, [=] { return IdleConsumer<Ring>(idle); },
+          [=] { return IdleConsumer<MutexNumbers>(idle); }),
+      QueueWork(
+          "stopped_producer_p99", kMs, [=] { return StoppedProducer<MpmcRing<Stamped>>(stopped); },
+          [=] { return StoppedProducer<MutexQueue<Stamped>>(stopped); })};
+#ifdef RINGFEED_WITH_MOODYCAMEL
+  AddBeside<EndedQueue<MoodycamelQueue>>("moodycamel", &works);
+  AddBeside<EndedQueue<MoodycamelWaiting>>("moodycamel_waiting", &works);
+#else
+  SkipBeside("moodycamel", "concurrentqueue/concurrentqueue.h", &works);
+  SkipBeside("moodycamel_waiting", "concurrentqueue/concurrentqueue.h", &works);
+#endif
+#ifdef RINGFEED_WITH_ATOMIC_QUEUE
+  AddBeside<EndedQueue<AtomicQueue>>("atomic_queue", &works);
+#else
+  SkipBeside("atomic_queue", "atomic_queue/atomic_queue.h", &works);
+#endif
+  return works;
 }
+
+}  // namespace ringfeed::bench

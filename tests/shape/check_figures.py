@@ -96,8 +96,8 @@ class Figures:
         first, again = map(self.rows, ROWS["A"])
         others, moved = list(map(self.rows, ROWS["B"])), self.rows(AGAIN["B"])
         others[0].update(moved)
-        for name, row in first.items():
-            reach = self.goals[name]
+        for name in (name for name in first if name in self.goals):  # others are measured no more
+            row, reach = first[name], self.goals[name]
             runs = [row, *([again[name]] if name in again else [])]
             ours = bool(reach) and reach.startswith("ours")
             elsewhere = []
