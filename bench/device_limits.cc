@@ -8,23 +8,430 @@
 // rows in words to standard error; else the rows go to standard output. Emulated devices rehearse
 // it, with less memory. Exit status: 0; 1 if a measurement failed, which its row says; 2 for
 // wrong options; 77 without such a device, then the last line is "skipped: WHY".
+#include "bench/device_limits.h"
+
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
-#include <string>
+#include <memory>
 #include <string_view>
+#include <utility>
 
-#include "bench/device_limits_parts.h"
+#include "base/quantile.h"
+#include "base/random_bits.h"
+#include "ringfeed/devices/device_kernels.h"
 #include "ringfeed/devices/device_kinds.h"
 #if RINGFEED_WITH_CUDA
 #include "ringfeed/devices/cuda_devices.h"
 #endif
 
 namespace ringfeed::bench {
+
+// --- parts -------------------------------------------------------------------------------------
+
+LimitsRun::LimitsRun(OwnedDevice device, double seconds, std::FILE* shown)
+    : device_(std::move(device)),
+      emulated_(device_.backend->name() == "emu"),
+      seconds_(seconds),
+      shown_(shown) {}
+
+double LimitsRun::MsSince(std::int64_t begin_ns) const {
+  return static_cast<double>(backend().NowNanos() - begin_ns) / 1e6;
+}
+
+void LimitsRun::Section(const std::string& name, const std::function<void()>& measure) {
+  section_ = name;
+  sections_[name] = Json::array();
+  std::fprintf(shown_, "%s\n", name.c_str());
+  try {
+    measure();
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    Row("set_up", [&what](Json*) { throw std::runtime_error(what); });
+  }
+}
+
+void LimitsRun::Row(const std::string& name, const std::function<void(Json*)>& measure) {
+  Json row;
+  row["name"] = name;
+  try {
+    measure(&row);
+  } catch (const std::exception& error) {
+    row["failed"] = error.what();
+    row["verified"] = false;
+    ++failures_;
+  }
+  Show(row);
+  sections_[section_].push_back(std::move(row));
+}
+
+void LimitsRun::Show(const Json& row) const {
+  std::fprintf(shown_, "  %-24s", row["name"].get<std::string>().c_str());
+  for (const auto& [key, value] : row.items()) {
+    if (key == "name") continue;
+    if (value.is_number_float()) {
+      std::fprintf(shown_, "  %s %.4g", key.c_str(), value.get<double>());
+    } else {
+      std::fprintf(shown_, "  %s %s", key.c_str(), value.dump().c_str());
+    }
+  }
+  std::fputc('\n', shown_);
+  std::fflush(shown_);
+}
+
+HostMemory::HostMemory(std::size_t bytes, Pages pages)
+    : bytes_(bytes),
+      mapped_bytes_(bytes + 2 * kMiB),
+      mapped_(mmap(nullptr, mapped_bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                   0)) {
+  if (mapped_ == MAP_FAILED) throw Error(StatusFromErrno(errno, "map host memory"));
+  const auto start = reinterpret_cast<std::uintptr_t>(mapped_);
+  data_ = static_cast<std::byte*>(mapped_) + (2 * kMiB - start % (2 * kMiB));
+  // A kernel without huge pages refuses both; "huge_mib" tells what became of it.
+  (void)madvise(mapped_, mapped_bytes_, pages == Pages::kHuge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+}
+
+HostMemory::~HostMemory() { munmap(mapped_, mapped_bytes_); }
+
+void HostMemory::Fill(std::byte value) const {
+  std::memset(data_, std::to_integer<int>(value), bytes_);
+}
+
+void HostMemory::FillRandom(std::uint64_t seed) const { RandomBits(seed).Fill({data_, bytes_}); }
+
+double GbPerS(std::size_t bytes, double seconds) {
+  return static_cast<double>(bytes) / 1e9 / std::max(seconds, 1e-12);
+}
+
+void RequireSame(const LimitsRun& run, const OwnedStream& stream, const std::byte* on_device,
+                 const std::byte* expected, std::size_t bytes) {
+  const OwnedMemory sum(run.device(), sizeof(std::uint64_t));
+  std::uint64_t right = 0;
+  RunKernelOnHost(Checksum{expected, bytes, &right});
+  std::uint64_t found = ~right;
+  auto* const place = reinterpret_cast<std::uint64_t*>(sum.data());
+  Require(run.backend().Launch(stream.get(), Checksum{on_device, bytes, place}));
+  Require(run.backend().CopyToHost(stream.get(), reinterpret_cast<std::byte*>(&found), sum.data(),
+                                   sizeof(found)));
+  stream.Sync();
+  if (found != right) FailVerification("the device has other bytes than the host");
+}
+
+void FailVerification(const std::string& what) { throw Error(Status(StatusCode::kDamaged, what)); }
+
 namespace {
+
+// --- registration ------------------------------------------------------------------------------
+
+constexpr std::size_t kChunkBytes = 64 * kMiB;  // as the feed registers
+
+// MiB of this process that are in huge pages.
+double HugeMiB() {
+  std::ifstream rollup("/proc/self/smaps_rollup");
+  double kib = -1024;
+  for (std::string word; rollup >> word;) {
+    if (word == "AnonHugePages:") rollup >> kib;
+  }
+  return kib / 1024;
+}
+
+// Whether a copy from there leaves the host alone while the stream is held back.
+bool IsAsynchronous(const LimitsRun& run, const OwnedStream& stream, std::byte* to,
+                    const std::byte* from) {
+  constexpr std::int64_t kHeldNs = 50'000'000;
+  Require(run.backend().Busy(stream.get(), kHeldNs));
+  const std::int64_t begin_ns = run.backend().NowNanos();
+  Require(run.backend().CopyToDevice(stream.get(), to, from, kMiB));
+  const bool back = run.backend().NowNanos() - begin_ns < kHeldNs / 2;
+  stream.Sync();
+  return back;
+}
+
+// Registers and unregisters all of a memory, chunk by chunk, and copies from each in between.
+void Register(const LimitsRun& run, Pages pages, bool populated, Json* row) {
+  const HostMemory memory(run.emulated() ? kChunkBytes : 16 * kChunkBytes, pages);
+  const OwnedMemory to(run.device(), kChunkBytes);
+  const OwnedStream stream(run.device());
+  std::vector<std::unique_ptr<Registered>> chunks;
+  const auto per_gib = [&](double ms) {
+    return ms * 1024 * static_cast<double>(kMiB) / static_cast<double>(memory.bytes());
+  };
+  const double huge_before = HugeMiB();
+  (*row)["bytes"] = memory.bytes();
+  (*row)["chunk_bytes"] = kChunkBytes;
+  std::int64_t begin_ns = run.backend().NowNanos();
+  if (populated) {
+    memory.Fill(std::byte{1});
+    (*row)["populate_ms_per_gib"] = per_gib(run.MsSince(begin_ns));
+  }
+  std::vector<double> times_ms;
+  double all_ms = 0;
+  for (std::size_t place = 0; place < memory.bytes(); place += kChunkBytes) {
+    begin_ns = run.backend().NowNanos();
+    chunks.push_back(std::make_unique<Registered>(run, memory.data() + place, kChunkBytes));
+    times_ms.push_back(run.MsSince(begin_ns));
+    all_ms += times_ms.back();
+  }
+  (*row)["huge_mib"] = HugeMiB() - huge_before;
+  (*row)["register_ms_per_gib"] = per_gib(all_ms);
+  (*row)["register_first_ms"] = times_ms.front();
+  (*row)["register_median_ms"] = QuantileOf(times_ms, 0.5);
+  (*row)["asynchronous"] = IsAsynchronous(run, stream, to.data(), memory.data());
+  // Written only now: the device must see the pages that the host writes to.
+  memory.FillRandom(1);
+  for (std::size_t place = 0; place < memory.bytes(); place += kChunkBytes) {
+    const std::byte* const from = memory.data() + place;
+    Require(run.backend().CopyToDevice(stream.get(), to.data(), from, kChunkBytes));
+    RequireSame(run, stream, to.data(), from, kChunkBytes);
+  }
+  begin_ns = run.backend().NowNanos();
+  chunks.clear();
+  (*row)["unregister_ms_per_gib"] = per_gib(run.MsSince(begin_ns));
+  (*row)["verified"] = true;
+}
+
+void MeasureRegistration(LimitsRun* run) {
+  const auto row = [run](const char* name, Pages pages, bool populated) {
+    run->Row(name, [=](Json* json) { Register(*run, pages, populated, json); });
+  };
+  row("small_pages", Pages::kSmall, true);
+  row("huge_pages", Pages::kHuge, true);
+  row("small_not_populated", Pages::kSmall, false);
+  row("huge_not_populated", Pages::kHuge, false);
+}
+
+// --- link --------------------------------------------------------------------------------------
+
+// An event as the feed has them, without a time.
+class PlainEvent {
+ public:
+  explicit PlainEvent(const LimitsRun& run) : backend_(run.backend()) {
+    Require(backend_.CreateEvent(run.device().number, EventKind::kPlain, &event_));
+  }
+  ~PlainEvent() { (void)backend_.DestroyEvent(event_); }
+  PlainEvent(const PlainEvent&) = delete;
+  PlainEvent& operator=(const PlainEvent&) = delete;
+
+  DeviceEvent get() const { return event_; }
+  void Record(const OwnedStream& stream) const { Require(backend_.Record(event_, stream.get())); }
+
+ private:
+  DeviceBackend& backend_;
+  DeviceEvent event_;
+};
+
+// Copies between one host memory and one of the device, each piece between the same places of
+// both: however often they are made, the one is what the other is in the end.
+class Link {
+ public:
+  explicit Link(LimitsRun* run)
+      : run_(*run),
+        host_(run->emulated() ? kLargest : 4 * kLargest, Pages::kHuge),
+        unregistered_(kLargest, Pages::kHuge),
+        device_(run->device(), host_.bytes()),
+        stream_(run->device()),
+        other_stream_(run->device()),
+        registered_(*run, host_) {
+    host_.FillRandom(2);
+    std::memcpy(unregistered_.data(), host_.data(), kLargest);
+    // A link at rest is slow at first.
+    (void)Time({.in_row = 4}, [this](std::size_t i) { Copy(stream_, i, kMiddle); });
+  }
+
+  void Measure(LimitsRun* run) {
+    for (std::size_t bytes = 4 * kKiB; bytes <= kLargest; bytes *= 4) {
+      run->Row("to_device", [this, bytes](Json* row) { Single(bytes, row); });
+      run->Row("batch_to_device", [this, bytes](Json* row) { Batch(host_, bytes, row); });
+    }
+    for (const std::size_t bytes : {kMiB, 16 * kMiB, 64 * kMiB}) {
+      run->Row("unregistered_to_device", [this, bytes](Json* row) { Unregistered(bytes, row); });
+    }
+    run->Row("unregistered_batch_to_device",
+             [this](Json* row) { Batch(unregistered_, kMiB, row); });
+    run->Row("to_host", [this](Json* row) { ToHost(row); });
+    run->Row("two_streams_to_device", [this](Json* row) { TwoStreams(row); });
+  }
+
+ private:
+  static constexpr std::size_t kLargest = 64 * kMiB;
+  static constexpr std::size_t kMembers = 256;
+  static constexpr std::size_t kMiddle = 16 * kMiB;
+
+  template <typename Enqueue>
+  WorkTime Time(WorkPlan plan, const Enqueue& enqueue) const {
+    plan.seconds = run_.seconds() / 2;
+    return MeasureWork(run_.device(), stream_, plan, enqueue);
+  }
+  void Copy(const OwnedStream& stream, std::size_t number, std::size_t bytes) const {
+    const std::size_t at = number * bytes;
+    Require(
+        run_.backend().CopyToDevice(stream.get(), device_.data() + at, host_.data() + at, bytes));
+  }
+  void Spoil(std::size_t bytes) const {
+    Require(run_.backend().Fill(stream_.get(), device_.data(), kStale, bytes));
+    stream_.Sync();
+  }
+  void Verify(std::size_t bytes, Json* row) const {
+    RequireSame(run_, stream_, device_.data(), host_.data(), bytes);
+    (*row)["verified"] = true;
+  }
+  void Tell(std::size_t bytes, std::size_t each, const WorkTime& time, Json* row) const {
+    (*row)["bytes"] = each;
+    (*row)["gb_per_s"] = GbPerS(bytes, time.device_s);
+    (*row)["cpu_us_per_call"] = time.cpu_s * 1e6;
+  }
+
+  void Single(std::size_t bytes, Json* row) const {
+    WorkPlan plan{.in_row = std::min(kMembers, host_.bytes() / bytes), .queued = false};
+    const auto copy = [this, bytes](std::size_t i) { Copy(stream_, i, bytes); };
+    Spoil(plan.in_row * bytes);
+    const WorkTime loop = Time(plan, copy);
+    plan.queued = true;
+    const WorkTime queued = Time(plan, copy);
+    Tell(bytes, bytes, loop, row);
+    (*row)["copies_in_row"] = loop.in_row;
+    (*row)["queued_gb_per_s"] = GbPerS(bytes, queued.device_s);
+    Verify(std::max(loop.in_row, queued.in_row) * bytes, row);
+  }
+
+  void Batch(const HostMemory& from, std::size_t bytes, Json* row) const {
+    std::vector<CopyPiece> pieces;
+    for (std::size_t i = 0; i < std::min(kMembers, from.bytes() / bytes); ++i) {
+      pieces.push_back({device_.data() + i * bytes, from.data() + i * bytes, bytes});
+    }
+    const std::size_t total = pieces.size() * bytes;
+    Spoil(total);
+    // Few in a row: their members must find room in the stream while it is held back. From memory
+    // that is not registered the call blocks.
+    const WorkPlan plan{.in_row = 2, .queued = &from != &unregistered_};
+    const WorkTime time = Time(plan, [&](std::size_t) {
+      Require(run_.backend().CopyBatchToDevice(stream_.get(), pieces));
+    });
+    Tell(total, bytes, time, row);
+    (*row)["members"] = pieces.size();
+    (*row)["cpu_us_per_member"] = time.cpu_s * 1e6 / static_cast<double>(pieces.size());
+    Verify(total, row);
+  }
+
+  // The call blocks, so that holding the stream back would be measured as the call's.
+  void Unregistered(std::size_t bytes, Json* row) const {
+    Spoil(bytes);
+    const WorkTime time = Time({.in_row = 4, .queued = false}, [this, bytes](std::size_t) {
+      Require(
+          run_.backend().CopyToDevice(stream_.get(), device_.data(), unregistered_.data(), bytes));
+    });
+    Tell(bytes, bytes, time, row);
+    Verify(bytes, row);
+  }
+
+  void ToHost(Json* row) const {
+    const HostMemory back(kMiddle, Pages::kHuge);
+    back.Fill(kStale);
+    const Registered registered(run_, back);
+    Copy(stream_, 0, kMiddle);
+    const WorkTime time = Time({.in_row = 8}, [&](std::size_t) {
+      Require(run_.backend().CopyToHost(stream_.get(), back.data(), device_.data(), kMiddle));
+    });
+    Tell(kMiddle, kMiddle, time, row);
+    if (std::memcmp(back.data(), host_.data(), kMiddle) != 0) {
+      FailVerification("the host has other bytes than the device");
+    }
+    (*row)["verified"] = true;
+  }
+
+  // The other stream's copies lie between two points of the first one's: its events time both.
+  void TwoStreams(Json* row) const {
+    const PlainEvent fork(run_);
+    const PlainEvent join(run_);
+    constexpr std::size_t kTotal = 4 * kMiddle;
+    Spoil(kTotal);
+    const WorkTime two = Time({.in_row = 2}, [&](std::size_t) {
+      fork.Record(stream_);
+      Require(run_.backend().StreamWait(other_stream_.get(), fork.get()));
+      for (std::size_t i = 0; i < 4; ++i) Copy(i % 2 == 0 ? stream_ : other_stream_, i, kMiddle);
+      join.Record(other_stream_);
+      Require(run_.backend().StreamWait(stream_.get(), join.get()));
+    });
+    Verify(kTotal, row);
+    Spoil(kTotal);
+    const WorkTime one = Time({.in_row = 2}, [this](std::size_t) {
+      for (std::size_t i = 0; i < 4; ++i) Copy(stream_, i, kMiddle);
+    });
+    Verify(kTotal, row);
+    (*row)["bytes"] = kMiddle;
+    (*row)["gb_per_s"] = GbPerS(kTotal, two.device_s);
+    (*row)["one_stream_gb_per_s"] = GbPerS(kTotal, one.device_s);
+  }
+
+  const LimitsRun& run_;
+  const HostMemory host_;
+  const HostMemory unregistered_;
+  const OwnedMemory device_;
+  const OwnedStream stream_;
+  const OwnedStream other_stream_;
+  const Registered registered_;
+};
+
+void MeasureLink(LimitsRun* run) { Link(run).Measure(run); }
+
+// --- calls -------------------------------------------------------------------------------------
+
+// What the host pays for a call: the time until it returns. What the calls enqueue is waited for in
+// between, after fewer of them than a stream takes before enqueueing waits for room in it.
+void MeasureCalls(LimitsRun* run) {
+  constexpr std::size_t kAtATime = 128;
+  constexpr std::size_t kBytes = 4 * kKiB;
+  DeviceBackend& backend = run->backend();
+  const HostMemory host(kBytes, Pages::kSmall);
+  host.FillRandom(3);
+  const OwnedMemory device(run->device(), kBytes);
+  const OwnedMemory sum(run->device(), sizeof(std::uint64_t));
+  const OwnedStream stream(run->device());
+  const Registered registered(*run, host);
+  const PlainEvent event(*run);
+  event.Record(stream);
+  stream.Sync();
+  const auto row = [&](const char* name, const std::function<void()>& call) {
+    run->Row(name, [&](Json* json) {
+      const std::size_t most = run->emulated() ? 1000 : 20'000;
+      const std::int64_t begin_ns = backend.NowNanos();
+      std::vector<double> us;
+      while (us.size() < kAtATime ||
+             (us.size() < most && run->MsSince(begin_ns) < run->seconds() * 1e3)) {
+        for (std::size_t i = 0; i < kAtATime; ++i) {
+          const std::int64_t call_ns = backend.NowNanos();
+          call();
+          us.push_back(static_cast<double>(backend.NowNanos() - call_ns) / 1e3);
+        }
+        stream.Sync();
+      }
+      (*json)["median_us"] = QuantileOf(us, 0.5);
+      (*json)["p99_us"] = QuantileOf(us, 0.99);
+      (*json)["samples"] = us.size();
+    });
+  };
+  bool done = false;
+  auto* const place = reinterpret_cast<std::uint64_t*>(sum.data());
+  row("clock", [] {});
+  row("record", [&] { event.Record(stream); });
+  row("query_done", [&] { Require(backend.Query(event.get(), &done)); });
+  row("stream_wait_done", [&] { Require(backend.StreamWait(stream.get(), event.get())); });
+  row("copy_to_device_4_kib",
+      [&] { Require(backend.CopyToDevice(stream.get(), device.data(), host.data(), kBytes)); });
+  row("launch_checksum", [&] {
+    Require(backend.Launch(stream.get(), Checksum{device.data(), kBytes, place}));
+  });
+  row("create_destroy_event", [&] { const PlainEvent made(*run); });
+  row("alloc_free_4_mib", [&] { const OwnedMemory made(run->device(), 4 * kMiB); });
+  RequireSame(*run, stream, device.data(), host.data(), kBytes);
+}
+
+// --- the program -------------------------------------------------------------------------------
 
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
@@ -45,7 +452,7 @@ constexpr std::array kSections = {Section{"registration", MeasureRegistration},
                                   Section{"link", MeasureLink}, Section{"kernels", MeasureKernels},
                                   Section{"calls", MeasureCalls}};
 
-bool Parse(int argc, char** argv, Options* options) {
+bool ParseOptions(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     if (option == "--json") {
@@ -67,30 +474,22 @@ bool Parse(int argc, char** argv, Options* options) {
   return options->seconds > 0 && (options->only.empty() || std::ranges::any_of(kSections, is_only));
 }
 
-// "NVRM version: …" of the driver that is loaded; empty where there is none.
-std::string DriverVersion() {
-  std::ifstream file("/proc/driver/nvidia/version");
-  std::string line;
-  std::getline(file, line);
-  return line;
-}
-
 Json Describe(const OwnedDevice& device) {
   DeviceInfo info;
   Require(device.backend->Info(device.number, &info));
-  return {
-      {"kind", device.backend->name()},    {"name", info.name},
-      {"pci_address", info.pci_address},   {"numa_node", info.numa_node},
-      {"memory_bytes", info.memory_bytes}, {"free_bytes", info.free_bytes},
-      {"copy_engines", info.copy_engines}, {"registers_host_memory", info.registers_host_memory},
-      {"driver", DriverVersion()}};
-}
-
-void MeasureAll(LimitsRun* run, const std::string& only) {
-  for (const Section& section : kSections) {
-    if (!only.empty() && only != section.name) continue;
-    run->Section(section.name, [&] { section.measure(run); });
-  }
+  // "NVRM version: …" of the driver that is loaded; empty if there is none.
+  std::ifstream version("/proc/driver/nvidia/version");
+  std::string driver;
+  std::getline(version, driver);
+  return {{"kind", device.backend->name()},
+          {"name", info.name},
+          {"pci_address", info.pci_address},
+          {"numa_node", info.numa_node},
+          {"memory_bytes", info.memory_bytes},
+          {"free_bytes", info.free_bytes},
+          {"copy_engines", info.copy_engines},
+          {"registers_host_memory", info.registers_host_memory},
+          {"driver", driver}};
 }
 
 int Run(const Options& options) {
@@ -108,9 +507,12 @@ int Run(const Options& options) {
   std::fprintf(shown, "%s\n", document["device"].dump().c_str());
   LimitsRun run(device, options.seconds, shown);
   const std::int64_t begin_ns = device.backend->NowNanos();
-  MeasureAll(&run, options.only);
+  for (const Section& section : kSections) {
+    if (!options.only.empty() && options.only != section.name) continue;
+    run.Section(section.name, [&] { section.measure(&run); });
+  }
   document["seconds"] = options.seconds;
-  document["wall_s"] = static_cast<double>(device.backend->NowNanos() - begin_ns) / 1e9;
+  document["wall_s"] = run.MsSince(begin_ns) / 1e3;
   document["failures"] = run.failures();
   document.update(run.sections());
   if (options.json) {
@@ -129,7 +531,7 @@ int main(int argc, char** argv) {
   ringfeed::UseCuda();
 #endif
   ringfeed::bench::Options options;
-  if (!ringfeed::bench::Parse(argc, argv, &options)) {
+  if (!ringfeed::bench::ParseOptions(argc, argv, &options)) {
     std::fputs("device_limits_bench [--devices cuda|emu] [--seconds S] [--only SECTION] [--json]\n",
                stderr);
     return ringfeed::bench::kExitUsage;

@@ -18,8 +18,9 @@ using Json = nlohmann::ordered_json;
 
 inline constexpr std::size_t kKiB = std::size_t{1} << 10;
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
+inline constexpr std::byte kStale{0xA5};
 
-/// One run over one device, and the rows that it gave so far.
+/// One device, and the rows that it gave so far.
 class LimitsRun {
  public:
   /// Rows are shown in words as they come, so that a device that hangs leaves those before.
@@ -30,10 +31,11 @@ class LimitsRun {
   /// Emulated devices are for rehearsing: everything is small there.
   bool emulated() const { return emulated_; }
   double seconds() const { return seconds_; }
+  double MsSince(std::int64_t begin_ns) const;
 
-  /// Rows that stand together. What their set-up fails by becomes a row.
+  /// Rows that stand together. If their set-up fails, that becomes a row.
   void Section(const std::string& name, const std::function<void()>& measure);
-  /// One measurement of the section. What it throws becomes its "failed".
+  /// One measurement of the section, which fills its row. If it throws, that is its "failed".
   void Row(const std::string& name, const std::function<void(Json*)>& measure);
 
   const Json& sections() const { return sections_; }
@@ -63,10 +65,8 @@ class HostMemory {
 
   std::byte* data() const { return data_; }
   std::size_t bytes() const { return bytes_; }
-  void Populate() const;
+  void Fill(std::byte value) const;
   void FillRandom(std::uint64_t seed) const;
-  /// MiB of it in huge pages, by what the system says; -1 where it does not say.
-  double HugeMiB() const;
 
  private:
   std::size_t bytes_;
@@ -75,56 +75,31 @@ class HostMemory {
   std::byte* data_;
 };
 
-/// Memory that is registered for as long as this lives, or until End.
+/// Memory that is registered for as long as this lives.
 class Registered {
  public:
-  Registered(const LimitsRun& run, std::byte* data, std::size_t bytes);
+  Registered(const LimitsRun& run, std::byte* data, std::size_t bytes)
+      : backend_(run.backend()), data_(data) {
+    Require(backend_.RegisterHost(data, bytes));
+  }
   Registered(const LimitsRun& run, const HostMemory& memory)
       : Registered(run, memory.data(), memory.bytes()) {}
-  ~Registered();
-  Registered(Registered&& other) noexcept;
-  Registered& operator=(Registered&&) = delete;
-  void End();
-
- private:
-  DeviceBackend* backend_;
-  std::byte* data_;
-};
-
-/// An event as the feed has them, without a time.
-class PlainEvent {
- public:
-  explicit PlainEvent(const LimitsRun& run) : backend_(run.backend()) {
-    Require(backend_.CreateEvent(run.device().number, EventKind::kPlain, &event_));
-  }
-  ~PlainEvent() { (void)backend_.DestroyEvent(event_); }
-  PlainEvent(const PlainEvent&) = delete;
-  PlainEvent& operator=(const PlainEvent&) = delete;
-
-  DeviceEvent get() const { return event_; }
-  void Record(const OwnedStream& stream) const { Require(backend_.Record(event_, stream.get())); }
-  bool IsDone() const {
-    bool done = false;
-    Require(backend_.Query(event_, &done));
-    return done;
-  }
+  ~Registered() { (void)backend_.UnregisterHost(data_); }
+  Registered(const Registered&) = delete;
+  Registered& operator=(const Registered&) = delete;
 
  private:
   DeviceBackend& backend_;
-  DeviceEvent event_;
+  std::byte* const data_;
 };
 
 double GbPerS(std::size_t bytes, double seconds);
 
-std::uint64_t HostChecksum(const std::byte* data, std::size_t bytes);
-/// Throws Error where the device's checksum of its memory is another one.
-void RequireChecksum(const LimitsRun& run, const OwnedStream& stream, const std::byte* data,
-                     std::size_t bytes, std::uint64_t expected);
+/// Throws Error unless the device's checksum of its memory is the host's of `expected`.
+void RequireSame(const LimitsRun& run, const OwnedStream& stream, const std::byte* on_device,
+                 const std::byte* expected, std::size_t bytes);
 [[noreturn]] void FailVerification(const std::string& what);
 
-void MeasureRegistration(LimitsRun* run);
-void MeasureLink(LimitsRun* run);
 void MeasureKernels(LimitsRun* run);
-void MeasureCalls(LimitsRun* run);
 
 }  // namespace ringfeed::bench
