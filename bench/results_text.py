@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The text of a file of results: JSON with a line for each record.
+"""A file of results: JSON with a line for each record.
 
   bench/results_text.py FILE…   lays out files of JSON again
 
@@ -8,8 +8,13 @@ fits a line stands on one. Of a longer one each list and object begins a line, a
 are neither share lines. `grep ROW FILE` prints a whole row, and a change of it is a line of a diff.
 """
 
+import datetime
 import json
+import os
 import pathlib
+import platform
+import re
+import subprocess
 import sys
 
 LONGEST_LINE = 320
@@ -39,6 +44,41 @@ def laid_out(value, depth):
     begin, end = "{}" if isinstance(value, dict) else "[]"
     margin = "\n" + " " * depth
     return begin + margin + " " + f",{margin} ".join(lines) + margin + end
+
+
+def machine():
+    """This machine, as the results name it. Asked before the measurement: it has the load."""
+    try:
+        described = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except OSError:
+        described = ""
+    model = re.search(r"^model name\s*:\s*(.*)$", described, re.M)
+    return {
+        "processor": model.group(1).strip() if model else platform.machine(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": platform.release(),
+        "load_before": os.getloadavg()[0],
+    }
+
+
+def commit(*words):
+    """Of this tree, by `git words`; "" if git does not know it."""
+    try:
+        done = subprocess.run(["git", *(words or ("rev-parse", "--short", "HEAD"))],
+                              cwd=pathlib.Path(__file__).parent, capture_output=True, text=True,
+                              check=False)
+    except OSError:
+        return ""
+    return done.stdout.strip()
+
+
+def write_results(path, command, described, results):
+    """Writes what was measured, with the day, the commit, the command and the machine."""
+    document = {"date": datetime.date.today().isoformat(), "commit": commit(), "command": command,
+                "machine": described, **results}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(results_text(document), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""The command line that all contestants share, and how each is measured.
+"""How each contestant is measured, in a process of its own:
 
-A contestant is a script with streams of batches, run as a process of its own:
+  python contestant.py NAME WORK --data DIR …                  warm and in full flow
+  python contestant.py NAME WORK --data DIR … --digest         one pass, each row once: its digest
+  python contestant.py NAME resume --data DIR … --save FILE    to the middle of a pass, saves
+  python contestant.py NAME resume --data DIR … --resume FILE  goes on: time to the first batch
 
-  python NAME.py WORK --data DIR                       measures, warm and in full flow
-  python NAME.py WORK --data DIR --digest              one pass, each row once: its digest
-  python NAME.py resume --data DIR --save FILE         runs to the middle of a pass, saves
-  python NAME.py resume --data DIR --resume FILE       goes on from there: time to the first batch
-
-It prints one line of JSON. Exit status: 0 done, 3 what it needs is not installed.
+NAME is a module of this folder. It has STREAMS, a stream of batches for each work, and may have a
+Resume, RESUME. One that is measured in another way has `measured(work, data, seconds)` and
+`digest(work, data)` instead. Prints one line of JSON. Exit status: 0 done, 3 what the module needs
+is not installed.
 """
 
 import argparse
+import importlib
 import json
 import os
 import pathlib
@@ -20,7 +22,7 @@ from itertools import islice
 from typing import Any, Callable, Dict, Iterable, Iterator, Mapping, NamedTuple, Optional, Tuple
 
 from cpu_clock import cpu_seconds
-from works import SAMPLES, WORKS, Work
+from data_sets import SAMPLES, WORKS, Work
 
 NOT_INSTALLED = 3
 # Batches in front of the saved position: the middle of the pass.
@@ -42,26 +44,8 @@ class Resume(NamedTuple):
         go_on: of the folder of data and that file: the stream from there.
     """
 
-    start: Callable[[pathlib.Path], Tuple[Iterator[Batch], Callable[[pathlib.Path], None]]]
+    start: Callable[[pathlib.Path], Tuple[Iterator[Batch], Callable[[pathlib.Path], Any]]]
     go_on: Callable[[pathlib.Path, pathlib.Path], Iterator[Batch]]
-
-
-def run(streams: Dict[str, Stream], resume: Optional[Resume] = None) -> int:
-    """Does what the command line says with the stream of the work, prints the result.
-
-    Args:
-        streams: by the name of the work.
-        resume: where the contestant can go on from a position.
-    """
-    options = _options(sorted(streams), resume is not None)
-    if options.work == "resume":
-        result = _resumed(resume, options)
-    elif options.digest:
-        result = _digest(streams[options.work], options)
-    else:
-        result = _measured(streams[options.work], options)
-    print(json.dumps({"work": options.work, **result}))
-    return 0
 
 
 def workers() -> int:
@@ -77,32 +61,10 @@ def passes(loader: Iterable[Any], once: bool) -> Iterator[Any]:
             return
 
 
-def not_installed(what: ImportError) -> int:
-    """Says on stderr which module is missing; the exit status for it."""
-    print(f"not installed: {what}", file=sys.stderr)
-    return NOT_INSTALLED
-
-
-def _options(works: list, resumes: bool) -> argparse.Namespace:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("work", choices=works + (["resume"] if resumes else []))
-    parser.add_argument("--data", type=pathlib.Path, required=True)
-    parser.add_argument("--seconds", type=float, default=3.0, help="CPU time of a measurement")
-    parser.add_argument("--pass-rows", type=int, required=True)
-    parser.add_argument("--digest", action="store_true")
-    parser.add_argument("--save", type=pathlib.Path)
-    parser.add_argument("--resume", type=pathlib.Path)
-    return parser.parse_args()
-
-
-def _rows(batch: Batch) -> int:
-    return len(next(iter(batch.values())))
-
-
-def _measured(stream: Stream, options: argparse.Namespace) -> Dict[str, Any]:
-    work = WORKS[options.work]
+def measured(stream: Stream, work: Work, options: argparse.Namespace) -> Dict[str, Any]:
+    """Rows, batches and CPU seconds in full flow."""
     batches = stream(work, options.data, False)
-    # The first pass, or as long as a measurement where that is shorter, is not measured.
+    # The first pass, or as long as a measurement if that is shorter, is not measured.
     _take(batches, work, options.pass_rows, options.seconds)
     cpu, wall = cpu_seconds(), time.perf_counter()
     rows, count = _take(batches, work, None, options.seconds)
@@ -130,36 +92,72 @@ def _take(batches: Iterator[Batch], work: Work, rows: Optional[int],
 
 def _batches(batches: Iterator[Batch], work: Work) -> int:
     if work.stride == 1:
-        return _rows(next(batches))
+        return len(next(iter(next(batches).values())))
     for _ in islice(batches, work.stride):
         pass
     return work.stride * work.batch  # full ones: a stream without end batches over the passes' ends
 
 
-def _digest(stream: Stream, options: argparse.Namespace) -> Dict[str, Any]:
+def digested(batches: Iterable[Batch]) -> Dict[str, Any]:
+    """The digest of all rows."""
     from row_digest import RowDigest  # pylint: disable=import-outside-toplevel  # needs NumPy
 
     digest = RowDigest()
-    for batch in stream(WORKS[options.work], options.data, True):
+    for batch in batches:
         digest.add(batch)
     return {"digest": digest.text(), "rows": digest.rows}
 
 
-def _resumed(resume: Resume, options: argparse.Namespace) -> Dict[str, Any]:
-    from row_digest import RowDigest  # pylint: disable=import-outside-toplevel  # needs NumPy
-
-    digest = RowDigest()
+def resumed(resume: Resume, options: argparse.Namespace) -> Dict[str, Any]:
+    """The time of saving or of going on, and the digest of the batch that comes next."""
     if options.save:
         batches, save = resume.start(options.data)
         for _ in range(int(MIDDLE * options.pass_rows / SAMPLES.batch)):
             next(batches)
         start = time.perf_counter()
         save(options.save)
-        seconds = time.perf_counter() - start
-        digest.add(next(batches))
-        return {"save_s": seconds, "digest": digest.text()}
+        result = {"save_s": time.perf_counter() - start}
+        return {**result, **digested([next(batches)])}
     start, cpu = time.perf_counter(), cpu_seconds()
     batch = next(resume.go_on(options.data, options.resume))
     seconds, cpu_s = time.perf_counter() - start, cpu_seconds() - cpu
-    digest.add(batch)
-    return {"first_batch_s": seconds, "cpu_s": cpu_s, "digest": digest.text()}
+    return {"first_batch_s": seconds, "cpu_s": cpu_s, **digested([batch])}
+
+
+def main() -> int:
+    """Does what the command line says; prints the result."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("name")
+    parser.add_argument("work", choices=[*WORKS, "resume"])
+    parser.add_argument("--data", type=pathlib.Path, required=True)
+    parser.add_argument("--seconds", type=float, default=3.0, help="CPU time of a measurement")
+    parser.add_argument("--pass-rows", type=int, required=True)
+    parser.add_argument("--digest", action="store_true")
+    parser.add_argument("--save", type=pathlib.Path)
+    parser.add_argument("--resume", type=pathlib.Path)
+    options = parser.parse_args()
+    # The modules import what is here from this one.
+    sys.modules["contestant"] = sys.modules["__main__"]
+    try:
+        module = importlib.import_module(options.name)
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+    except ImportError as error:
+        print(f"not installed: {error}", file=sys.stderr)
+        return NOT_INSTALLED
+    work = WORKS.get(options.work)
+    if work is None:
+        result = resumed(module.RESUME, options)
+    elif hasattr(module, "measured"):
+        result = (module.digest(work, options.data) if options.digest
+                  else module.measured(work, options.data, options.seconds))
+    elif options.digest:
+        result = digested(module.STREAMS[work.name](work, options.data, True))
+    else:
+        result = measured(module.STREAMS[work.name], work, options)
+    print(json.dumps({"work": options.work, **result}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

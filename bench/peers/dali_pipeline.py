@@ -2,20 +2,15 @@
 
 import pathlib
 import struct
-import sys
 from functools import partial
 from typing import Any, Dict, Iterator, List
 
-from contestant import Resume, not_installed, run
-from data_sets import made
-from works import IMAGES, Work
+import torch
+from nvidia.dali import fn, pipeline_def
+from nvidia.dali import tfrecord as tfrec
 
-try:
-    import torch
-    from nvidia.dali import fn, pipeline_def
-    from nvidia.dali import tfrecord as tfrec
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import Resume
+from data_sets import IMAGES, Work, made
 
 # One thread and one batch ahead cost the least CPU time of all that was tried.
 THREADS = 1
@@ -103,5 +98,5 @@ def _as_text(checkpoint: Any) -> str:
     return checkpoint if isinstance(checkpoint, str) else checkpoint.decode("latin-1")
 
 
-if __name__ == "__main__":
-    sys.exit(run({name: stream for name in FEATURES}, Resume(start, go_on)))
+STREAMS = {name: stream for name in FEATURES}
+RESUME = Resume(start, go_on)

@@ -1,4 +1,5 @@
-"""The data sets, made by the command `ringfeed` and kept."""
+"""What the contestants do: the data sets, made by the command `ringfeed` and kept, their shapes, and
+how much of them makes a batch."""
 
 import json
 import pathlib
@@ -7,38 +8,54 @@ import subprocess
 from dataclasses import dataclass
 from typing import Callable, Dict, Iterator, List, Union
 
-from works import PUSHED_ARRAYS, SAMPLE_BYTES, SAMPLES, Work
-
+SAMPLE_BYTES = 110_000
 FILES = 8
 LABELS = 100
+PUSHED_ARRAYS = 16
+# The dtype of each column that a digest is taken of.
+COLUMNS = {"image": "u1", "label": "<i8", "dense": "<f4", "cat": "<i8", "value": "u1"}
 
 
 @dataclass(frozen=True)
-class Sizes:
-    """Records of the data sets.
+class Work:
+    """One work on one data set.
 
     Attributes:
-        samples: samples of 110,000 bytes, and as many images.
-        table: rows of the table.
-        tiny: rows of 160 bytes.
+        name: of the work, and of the data set's folder in the folder of all of them.
+        batch: rows of a batch.
+        row_bytes: payload of a row in bytes if all are of one size, else 0.
+        records: of a pass; in a smoke run `smoke`.
+        stride: batches between two looks at the clock.
     """
 
-    samples: int
-    table: int
-    tiny: int
+    name: str
+    batch: int
+    row_bytes: int
+    records: int
+    smoke: int
+    stride: int = 1
 
-    def rows(self) -> Dict[str, int]:
-        """Rows of a pass, by the work."""
-        return {"images": self.samples, "samples": self.samples, "table": self.table,
-                "tiny": self.tiny, "push": PUSHED_ARRAYS}
-
-
-FULL = Sizes(samples=14_336, table=2_097_152, tiny=4_194_304)
-SMALL = Sizes(samples=512, table=65_536, tiny=262_144)
+    def files(self, data: pathlib.Path) -> List[str]:
+        """The paths of the data set's files, in their order."""
+        return sorted(str(path) for path in (data / self.name).glob("part-*"))
 
 
-def make(command: str, data: pathlib.Path, sizes: Sizes) -> None:
-    """Makes what is missing of the data sets in the folder `data`.
+# tf.Example of an image of 110,000 bytes and a label, in TFRecord.
+IMAGES = Work("images", 64, SAMPLE_BYTES, 14_336, 512)
+# tf.Example of 13 floats, 26 integers and a label in three features, about 250 bytes, in TFRecord.
+TABLE = Work("table", 8192, 0, 2_097_152, 65_536)
+# Samples of 110,000 bytes one after the other, globally shuffled.
+SAMPLES = Work("samples", 64, SAMPLE_BYTES, 14_336, 512)
+# Rows of 160 bytes in batches of 16: what is left is the cost of a batch.
+TINY = Work("tiny", 16, 160, 4_194_304, 262_144, stride=1024)
+# Arrays of 1 MB that Python hands over, out of 16 in turn; no files.
+PUSH = Work("push", 1, 1 << 20, PUSHED_ARRAYS, PUSHED_ARRAYS, stride=16)
+
+WORKS = {work.name: work for work in (IMAGES, TABLE, SAMPLES, TINY, PUSH)}
+
+
+def make(command: str, data: pathlib.Path, smoke: bool) -> None:
+    """Makes what is missing of the data sets in the folder `data`, and reads every file once.
 
     Args:
         command: the path of `ringfeed`.
@@ -48,18 +65,22 @@ def make(command: str, data: pathlib.Path, sizes: Sizes) -> None:
     """
     data.mkdir(parents=True, exist_ok=True)
     makers = {
-        "samples": lambda folder: _make(command, folder, "rows", sizes.samples, SAMPLE_BYTES),
-        "images": lambda folder: _make_images(command, data / "samples", folder),
-        "table": lambda folder: _make(command, folder, "table", sizes.table),
-        "tiny": lambda folder: _make(command, folder, "rows", sizes.tiny, 160),
+        SAMPLES: lambda folder: _make(command, folder, "rows", SAMPLES, smoke),
+        IMAGES: lambda folder: _make_images(command, data, folder),
+        TABLE: lambda folder: _make(command, folder, "table", TABLE, smoke),
+        TINY: lambda folder: _make(command, folder, "rows", TINY, smoke),
     }
-    for name, maker in makers.items():
-        made(data / name, maker)
+    for work, maker in makers.items():
+        made(data / work.name, maker)
+    for path in sorted(data.glob("*/*")):
+        with open(path, "rb", buffering=0) as file:
+            while file.read(1 << 24):
+                pass
 
 
 def made(path: pathlib.Path, maker: Callable[[pathlib.Path], None]) -> pathlib.Path:
-    """The folder or the file, which `maker` makes where it is missing. One that was not finished
-    has another name, and is made again."""
+    """The folder or the file, which `maker` makes if it is missing. One that was not finished has
+    another name, and is made again."""
     if not path.exists():
         partial = path.with_name(f"{path.name}.partial")
         shutil.rmtree(partial, ignore_errors=True)  # a file is written over
@@ -68,41 +89,38 @@ def made(path: pathlib.Path, maker: Callable[[pathlib.Path], None]) -> pathlib.P
     return path
 
 
-def records(work: Work, data: pathlib.Path) -> Iterator[Dict[str, Union[bytes, int]]]:
-    """The rows of `images` or `samples` in their order, for the peers that have a format of their
-    own: the columns as the work has them."""
-    number = 0
+def samples_of(data: pathlib.Path) -> Iterator[bytes]:
+    """The samples in their order."""
     for name in SAMPLES.files(data):
         with open(name, "rb") as source:
             while sample := source.read(SAMPLE_BYTES):
-                if work.name == "images":
-                    yield {"image": sample, "label": number % LABELS}
-                else:
-                    yield {"value": sample}
-                number += 1
+                yield sample
 
 
-def into_page_cache(data: pathlib.Path) -> None:
-    """Reads every file once."""
-    for path in sorted(data.glob("*/*")):
-        with open(path, "rb", buffering=0) as file:
-            while file.read(1 << 24):
-                pass
+def records(work: Work, data: pathlib.Path) -> Iterator[Dict[str, Union[bytes, int]]]:
+    """The rows of `images` or `samples` in their order, for the peers that have a format of their
+    own: the columns as the work has them."""
+    for number, sample in enumerate(samples_of(data)):
+        if work is IMAGES:
+            yield {"image": sample, "label": number % LABELS}
+        else:
+            yield {"value": sample}
 
 
-def _make(command: str, folder: pathlib.Path, kind: str, records: int, size: int = 0) -> None:
-    options = ["--record-bytes", str(size)] if size else []
-    _run([command, "make", str(folder), "--kind", kind, "--records", str(records), "--files",
-          str(FILES), *options, "--json"])
+def _make(command: str, folder: pathlib.Path, kind: str, work: Work, smoke: bool) -> None:
+    size = ["--record-bytes", str(work.row_bytes)] if work.row_bytes else []
+    count = str(work.smoke if smoke else work.records)
+    _run([command, "make", str(folder), "--kind", kind, "--records", count, "--files", str(FILES),
+          *size, "--json"])
 
 
-def _make_images(command: str, samples: pathlib.Path, folder: pathlib.Path) -> None:
+def _make_images(command: str, data: pathlib.Path, folder: pathlib.Path) -> None:
     """The samples as tf.Example with a label, in TFRecord. All have the same length, so that they
     are rows, which the command then puts into frames."""
     rows = folder / "rows"
     rows.mkdir(parents=True)
     number = size = 0
-    for path in sorted(samples.glob("part-*")):
+    for path in map(pathlib.Path, SAMPLES.files(data)):
         with open(path, "rb") as source, open(rows / path.name, "wb") as target:
             while sample := source.read(SAMPLE_BYTES):
                 example = _example(sample, number % LABELS)
@@ -126,15 +144,11 @@ def _entry(key: bytes, feature: bytes) -> bytes:
 
 
 def _field(number: int, payload: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + _varint(len(payload)) + payload
-
-
-def _varint(value: int) -> bytes:
-    digits = []
-    while value > 127:
-        digits.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*digits, value])
+    size, digits = len(payload), []
+    while size > 127:
+        digits.append(size & 127 | 128)
+        size >>= 7
+    return bytes([number << 3 | 2, *digits, size]) + payload
 
 
 def _run(command: List[str]) -> Dict[str, object]:

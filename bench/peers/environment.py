@@ -1,12 +1,10 @@
-"""The environment that the contestants run in, and the machine."""
+"""The environment that the contestants run in."""
 
 import json
-import os
 import pathlib
-import platform
 import subprocess
 import sys
-from typing import Any, Dict, Optional
+from typing import Dict, Optional
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
@@ -15,11 +13,11 @@ ALONE = pathlib.Path(__file__).with_name("requirements_without_dependencies.txt"
 
 
 class Environment:
-    """A virtual environment with the peers and ringfeed, or this Python where there is none.
+    """A virtual environment with the peers and ringfeed, or this Python if there is none.
 
     Args:
         folder: of the virtual environment.
-        command: the path of `ringfeed`, where it is not the environment's.
+        command: the path of `ringfeed`, if it is not the environment's.
     """
 
     def __init__(self, folder: pathlib.Path, command: Optional[str] = None) -> None:
@@ -34,7 +32,7 @@ class Environment:
 
     @property
     def command(self) -> str:
-        """The command `ringfeed`, of the same build as the package where it is the package's."""
+        """The command `ringfeed`, of the same build as the package if it is the package's."""
         own = pathlib.Path(self.python).with_name("ringfeed")
         return self._command or (str(own) if own.exists() else "ringfeed")
 
@@ -71,34 +69,3 @@ class Environment:
         chosen = {name: value for name, value in packages.items()
                   if name.lower().replace("_", "-") in asked}
         return {"python": version.stdout.strip(), **chosen}
-
-
-def machine() -> Dict[str, Any]:
-    """This machine, as bench/results names it."""
-    return {
-        "processor": _processor(),
-        "cpus": len(os.sched_getaffinity(0)),
-        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
-        "kernel": platform.release(),
-        "load_before": os.getloadavg()[0],
-    }
-
-
-def git(*words: str) -> str:
-    """What git says in this tree; "" where there is none."""
-    try:
-        done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True,
-                              check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip()
-
-
-def _processor() -> str:
-    try:
-        for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    except OSError:
-        pass
-    return platform.machine()

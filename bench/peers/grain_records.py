@@ -2,20 +2,15 @@
 
 import json
 import pathlib
-import sys
 from functools import partial
 from typing import Any, Dict, Iterator, List
 
-from contestant import Resume, not_installed, run
-from data_sets import made
-from works import SAMPLE_BYTES, SAMPLES, Work
+import grain
+import numpy as np
+from array_record.python.array_record_module import ArrayRecordWriter
 
-try:
-    import grain
-    import numpy as np
-    from array_record.python.array_record_module import ArrayRecordWriter
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import Resume
+from data_sets import SAMPLE_BYTES, SAMPLES, Work, made
 
 
 def array_records(files: List[str]) -> List[str]:
@@ -65,5 +60,5 @@ def go_on(data: pathlib.Path, path: pathlib.Path) -> Iterator[Dict[str, np.ndarr
     return batches
 
 
-if __name__ == "__main__":
-    sys.exit(run({"samples": stream}, Resume(start, go_on)))
+STREAMS = {"samples": stream}
+RESUME = Resume(start, go_on)

@@ -3,19 +3,14 @@
 The environment variable LOADER_WORKERS says how many worker processes there are (0)."""
 
 import pathlib
-import sys
 from typing import Dict, Iterator
 
-from contestant import not_installed, passes, run, workers
-from data_sets import made, records
-from works import Work
+import torch
+from litdata import StreamingDataLoader, StreamingDataset
+from litdata.streaming.writer import BinaryWriter
 
-try:
-    import torch
-    from litdata import StreamingDataLoader, StreamingDataset
-    from litdata.streaming.writer import BinaryWriter
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import passes, workers
+from data_sets import Work, made, records
 
 # What its README gives for samples that are smaller than a few MB; the default of `optimize`.
 CHUNK_BYTES = "64MB"
@@ -33,7 +28,7 @@ def chunks(work: Work, data: pathlib.Path) -> pathlib.Path:
         writer.done()
         writer.merge()
 
-    return made(data / f"{work.folder}-litdata", write)
+    return made(data / f"{work.name}-litdata", write)
 
 
 def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, torch.Tensor]]:
@@ -48,6 +43,4 @@ def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, tor
     return passes(loader, once)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    sys.exit(run({"images": stream, "samples": stream}))
+STREAMS = {"images": stream, "samples": stream}

@@ -4,21 +4,19 @@ DataLoader.
 The environment variable LOADER_WORKERS says how many worker processes there are (0)."""
 
 import pathlib
-import sys
 from typing import Dict, Iterator
 
-from contestant import not_installed, passes, run, workers
-from data_sets import made, records
-from works import SAMPLE_BYTES, Work
+import numpy as np
+import torch
+from streaming import MDSWriter, StreamingDataset
+from streaming.base.util import clean_stale_shared_memory
+from torch.utils.data import DataLoader
 
-try:
-    import numpy as np
-    import torch
-    from streaming import MDSWriter, StreamingDataset
-    from streaming.base.util import clean_stale_shared_memory
-    from torch.utils.data import DataLoader
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import passes, workers
+from data_sets import SAMPLE_BYTES, Work, made, records
+
+# What a run that was killed has left would keep the next one from starting.
+clean_stale_shared_memory()
 
 # Of one dtype and one shape, so that a row is stored without a header.
 SAMPLE = f"ndarray:uint8:{SAMPLE_BYTES}"
@@ -35,7 +33,7 @@ def shards(work: Work, data: pathlib.Path) -> pathlib.Path:
                               if isinstance(value, bytes) else value
                               for name, value in record.items()})
 
-    return made(data / f"{work.folder}-mosaicml", write)
+    return made(data / f"{work.name}-mosaicml", write)
 
 
 def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, torch.Tensor]]:
@@ -49,8 +47,4 @@ def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, tor
     return passes(loader, once)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    # What a run that was killed has left would keep the next one from starting.
-    clean_stale_shared_memory()
-    sys.exit(run({"images": stream, "samples": stream}))
+STREAMS = {"images": stream, "samples": stream}

@@ -3,18 +3,11 @@ that is used again, which is what a copying queue is held against."""
 
 import itertools
 import pathlib
-import sys
-from typing import Dict, Iterator
+from typing import Dict, Iterator, List
 
-from contestant import not_installed, run
-from works import SAMPLE_BYTES, Work
+import numpy as np
 
-try:
-    import numpy as np
-
-    from pushed_arrays import arrays
-except ImportError as error:
-    sys.exit(not_installed(error))
+from data_sets import PUSH, PUSHED_ARRAYS, SAMPLE_BYTES, Work
 
 # Destinations, as many as the queue has places.
 PLACES = 8
@@ -29,6 +22,12 @@ def batches_of(rows: int, batch: int, shuffled: bool, once: bool) -> Iterator[np
             yield order[first:first + batch]
         if once:
             return
+
+
+def arrays() -> List[np.ndarray]:
+    """The arrays of 1 MB that are pushed or copied, the same in each process."""
+    random = np.random.default_rng(7)
+    return [random.integers(0, 256, PUSH.row_bytes, dtype=np.uint8) for _ in range(PUSHED_ARRAYS)]
 
 
 def samples(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, np.ndarray]]:
@@ -50,5 +49,4 @@ def copies(work: Work, _: pathlib.Path, once: bool) -> Iterator[Dict[str, np.nda
         yield {"value": target}
 
 
-if __name__ == "__main__":
-    sys.exit(run({"samples": samples, "push": copies}))
+STREAMS = {"samples": samples, "push": copies}

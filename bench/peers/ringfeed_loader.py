@@ -1,27 +1,21 @@
-"""ringfeed.Loader: batches of the engine as tensors of Torch, or of NumPy where Torch is not there.
+"""ringfeed.Loader: batches of the engine as tensors of Torch, or of NumPy if Torch is not there.
 
 The environment variable RINGFEED_THREADS says how many threads read (0: one a core)."""
 
 import json
 import os
 import pathlib
-import sys
 from typing import Any, Dict, Iterator
 
-from contestant import Resume, not_installed, run
-from works import IMAGES, SAMPLE_BYTES, Work
+import ringfeed
 
-try:
-    import ringfeed
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import Resume
+from data_sets import IMAGES, SAMPLE_BYTES, Work
+
 try:
     from ringfeed.torch import tensors as of_batch
 except ImportError:
-    try:
-        from numpy import from_dlpack
-    except ImportError as error:
-        sys.exit(not_installed(error))
+    from numpy import from_dlpack
 
     def of_batch(batch: Dict[str, Any]) -> Dict[str, Any]:
         """A batch as NumPy's arrays."""
@@ -71,5 +65,5 @@ def go_on(data: pathlib.Path, path: pathlib.Path) -> Iterator[Dict[str, Any]]:
     return tensors(batches)
 
 
-if __name__ == "__main__":
-    sys.exit(run({name: stream for name in OPTIONS}, Resume(start, go_on)))
+STREAMS = {name: stream for name in OPTIONS}
+RESUME = Resume(start, go_on)

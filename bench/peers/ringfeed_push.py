@@ -6,22 +6,14 @@ of 1 the thread that pushes takes them out itself, whenever the queue is full.""
 import itertools
 import os
 import pathlib
-import sys
 import threading
 from typing import Any, Dict, Iterator
 
-from contestant import not_installed, run
-from works import Work
+import numpy as np
+import ringfeed
 
-try:
-    import numpy as np
-    import ringfeed
-
-    from pushed_arrays import arrays
-except ImportError as error:
-    sys.exit(not_installed(error))
-
-PLACES = 8
+from data_sets import Work
+from numpy_arrays import PLACES, arrays
 
 
 def _queue(work: Work) -> Any:
@@ -56,5 +48,4 @@ def pushed(work: Work, _: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:
         queue.close()
 
 
-if __name__ == "__main__":
-    sys.exit(run({"push": pushed}))
+STREAMS = {"push": pushed}

@@ -4,7 +4,7 @@ from typing import Mapping
 
 import numpy as np
 
-from works import COLUMNS
+from data_sets import COLUMNS
 
 _WORD = np.dtype("<u8")
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -20,8 +20,8 @@ class RowDigest:
         self._sum = np.uint64(0)
 
     def add(self, batch: Mapping[str, np.ndarray]) -> None:
-        """Adds a batch: a column of shape [rows, ...] for each name in `works.COLUMNS`, converted
-        to the dtype that stands there."""
+        """Adds a batch: a column of shape [rows, ...] for each name in COLUMNS, converted to the
+        dtype that stands there."""
         hashes = None
         for name in sorted(batch):
             column = np.ascontiguousarray(batch[name], dtype=COLUMNS[name])

@@ -1,45 +1,47 @@
-"""The contestants, and the rows of the table: who is held against whom, and what to reach."""
+"""The contestants, the rows of the table (who is held against whom, and what to reach), and how a
+row is made of what the contestants printed."""
 
+import statistics
 from dataclasses import dataclass, field
-from typing import Dict, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """A script with its settings.
+    """A module of this folder with its settings.
 
     Attributes:
-        script: its file.
+        module: its name.
         environment: variables that it is told by.
         plain: it needs neither a peer nor Torch.
     """
 
-    script: str
+    module: str
     environment: Dict[str, str] = field(default_factory=dict)
     plain: bool = False
 
 
 CONTESTANTS = {
-    "ringfeed": Contestant("ringfeed_loader.py", {"RINGFEED_THREADS": "1"}, plain=True),
-    "ringfeed_feed": Contestant("ringfeed_feed.py", {"RINGFEED_THREADS": "1"}, plain=True),
-    "push": Contestant("ringfeed_push.py", plain=True),
-    "push_one_thread": Contestant("ringfeed_push.py", {"PUSH_THREADS": "1"}, plain=True),
-    "push_shared": Contestant("ringfeed_push.py", {"PUSH_COPY": "0"}, plain=True),
-    "numpy": Contestant("numpy_arrays.py", plain=True),
-    "dali": Contestant("dali_pipeline.py"),
-    "tf_data": Contestant("tf_data.py"),
-    "torch": Contestant("torch_blocks.py", {"LOADER_WORKERS": "0"}),
-    "torch_2_workers": Contestant("torch_blocks.py", {"LOADER_WORKERS": "2"}),
-    "grain": Contestant("grain_records.py"),
-    "litdata": Contestant("litdata_chunks.py", {"LOADER_WORKERS": "0"}),
-    "litdata_2_workers": Contestant("litdata_chunks.py", {"LOADER_WORKERS": "2"}),
-    "mosaicml": Contestant("mosaicml_shards.py", {"LOADER_WORKERS": "0"}),
-    "mosaicml_2_workers": Contestant("mosaicml_shards.py", {"LOADER_WORKERS": "2"}),
-    "webdataset": Contestant("webdataset_tars.py", {"LOADER_WORKERS": "0"}),
-    "webdataset_2_workers": Contestant("webdataset_tars.py", {"LOADER_WORKERS": "2"}),
+    "ringfeed": Contestant("ringfeed_loader", {"RINGFEED_THREADS": "1"}, plain=True),
+    "ringfeed_feed": Contestant("ringfeed_feed", {"RINGFEED_THREADS": "1"}, plain=True),
+    "push": Contestant("ringfeed_push", plain=True),
+    "push_one_thread": Contestant("ringfeed_push", {"PUSH_THREADS": "1"}, plain=True),
+    "push_shared": Contestant("ringfeed_push", {"PUSH_COPY": "0"}, plain=True),
+    "numpy": Contestant("numpy_arrays", plain=True),
+    "dali": Contestant("dali_pipeline"),
+    "tf_data": Contestant("tf_data"),
+    "torch": Contestant("torch_blocks", {"LOADER_WORKERS": "0"}),
+    "torch_2_workers": Contestant("torch_blocks", {"LOADER_WORKERS": "2"}),
+    "grain": Contestant("grain_records"),
+    "litdata": Contestant("litdata_chunks", {"LOADER_WORKERS": "0"}),
+    "litdata_2_workers": Contestant("litdata_chunks", {"LOADER_WORKERS": "2"}),
+    "mosaicml": Contestant("mosaicml_shards", {"LOADER_WORKERS": "0"}),
+    "mosaicml_2_workers": Contestant("mosaicml_shards", {"LOADER_WORKERS": "2"}),
+    "webdataset": Contestant("webdataset_tars", {"LOADER_WORKERS": "0"}),
+    "webdataset_2_workers": Contestant("webdataset_tars", {"LOADER_WORKERS": "2"}),
     # Threads of one process: none is the one that takes the batches.
-    "spdl": Contestant("spdl_threads.py", {"LOADER_WORKERS": "1"}),
-    "spdl_2_threads": Contestant("spdl_threads.py", {"LOADER_WORKERS": "2"}),
+    "spdl": Contestant("spdl_threads", {"LOADER_WORKERS": "1"}),
+    "spdl_2_threads": Contestant("spdl_threads", {"LOADER_WORKERS": "2"}),
 }
 
 
@@ -64,7 +66,8 @@ class Row:
     @property
     def name(self) -> str:
         """How --only and the results call it."""
-        return f"peers.{self.work}_vs_{self.theirs}" + self.ours.removeprefix("push" if self.work == "push" else "ringfeed")
+        own = self.ours.removeprefix("push" if self.work == "push" else "ringfeed")
+        return f"peers.{self.work}_vs_{self.theirs}{own}"
 
 
 ROWS = (
@@ -104,3 +107,66 @@ ROWS = (
     Row("resume", "ringfeed", "dali", "first_batch", "ours <= 30"),
     Row("resume", "ringfeed", "tf_data", "first_batch", "ours <= 30"),
 )
+
+Result = Mapping[str, Any]
+_SCALES = {"bytes": 1e9, "rows": 1e6}
+UNITS = {"bytes": "GB per CPU s", "rows": "M rows per CPU s", "overhead": "µs per batch",
+         "first_batch": "ms"}
+
+
+def summarised(row: Row, ours: Sequence[Result], theirs: Sequence[Result],
+               verified: bool) -> Dict[str, Any]:
+    """A row as scripts/bench prints its own: medians over the rounds, ratios within a round.
+
+    Args:
+        ours, theirs: a result of each round. Of "first_batch" the ratio is theirs over ours.
+        verified: both delivered the same rows, each once.
+    """
+    if row.figure == "overhead":
+        own = [_batch_us(a) - _batch_us(b) for a, b in zip(ours, theirs)]
+        base = [_batch_us(result) for result in theirs]
+        ratios = [_batch_us(a) / _batch_us(b) for a, b in zip(ours, theirs)]
+    else:
+        own = [_value(row.figure, result) for result in ours]
+        base = [_value(row.figure, result) for result in theirs]
+        smaller = row.figure == "first_batch"
+        ratios = [b / a if smaller else a / b for a, b in zip(own, base)]
+    values = {"ours": statistics.median(own), "ratio": statistics.median(ratios)}
+    return {
+        "name": row.name, "ours": values["ours"], "baseline": statistics.median(base),
+        "ratio": {"median": values["ratio"], "min": min(ratios), "max": max(ratios)},
+        "unit": UNITS[row.figure], "verified": verified, "reach": row.reach,
+        "met": _met(values, row.reach), "repetitions": len(own),
+    }
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The table as a document has it."""
+    lines = ["| row | ours | theirs | unit | ratio (min to max) | to reach | |", "|---" * 7 + "|"]
+    lines += ["| " + " | ".join(_cells(row)) + " |" for row in rows]
+    return "\n".join(lines)
+
+
+def _cells(row: Mapping[str, Any]) -> List[str]:
+    ratio = row["ratio"]
+    spread = f"{ratio['median']:.2f} ({ratio['min']:.2f} to {ratio['max']:.2f})"
+    met = {True: "reached", False: "missed", None: ""}[row["met"]]
+    return [f"`{row['name']}`", f"{row['ours']:.3g}", f"{row['baseline']:.3g}", row["unit"], spread,
+            row["reach"] or "", met if row["verified"] else (met + ", NOT VERIFIED").strip(", ")]
+
+
+def _value(figure: str, result: Result) -> float:
+    if figure == "first_batch":
+        return 1e3 * result["first_batch_s"]
+    return result[figure] / result["cpu_s"] / _SCALES[figure]
+
+
+def _batch_us(result: Result) -> float:
+    return 1e6 * result["cpu_s"] / result["batches"]
+
+
+def _met(values: Mapping[str, float], reach: Optional[str]) -> Optional[bool]:
+    if reach is None:
+        return None
+    what, relation, bound = reach.split()
+    return values[what] >= float(bound) if relation == ">=" else values[what] <= float(bound)

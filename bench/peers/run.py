@@ -14,7 +14,6 @@ Exit status: 0 every row was measured and verified, 1 one was not, 2 usage or se
 """
 
 import argparse
-import datetime
 import json
 import os
 import pathlib
@@ -24,12 +23,11 @@ import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
 import data_sets
-from environment import ROOT, Environment, git, machine
-from rows import CONTESTANTS, ROWS, Row
-from table import markdown, summarised
+from environment import ROOT, Environment
+from rows import CONTESTANTS, ROWS, Row, markdown, summarised
 
 sys.path.append(str(ROOT / "bench"))
-from results_text import results_text  # noqa: E402
+from results_text import machine, write_results  # noqa: E402
 
 NOT_INSTALLED = 3
 TIME_LIMIT_S = 600
@@ -51,7 +49,6 @@ class Run:
     def __init__(self, options: argparse.Namespace, environment: Environment) -> None:
         self._options = options
         self._environment = environment
-        self._rows = (data_sets.SMALL if options.smoke else data_sets.FULL).rows()
         self._states = pathlib.Path(tempfile.mkdtemp(prefix="positions-", dir=options.data))
         self.results: Dict[Entry, List[Dict[str, Any]]] = {}
         self.digests: Dict[Entry, Dict[str, Any]] = {}
@@ -98,10 +95,12 @@ class Run:
     def _contestant(self, entry: Entry, extra: List[str]) -> Optional[Dict[str, Any]]:
         name, work = entry
         contestant = CONTESTANTS[name]
-        script = pathlib.Path(__file__).with_name(contestant.script)
-        rows = self._rows["images" if work == "resume" else work]
-        command = [self._environment.python, str(script), work, "--data", str(self._options.data),
-                   "--seconds", str(self._options.seconds), "--pass-rows", str(rows), *extra]
+        program = pathlib.Path(__file__).with_name("contestant.py")
+        done = data_sets.WORKS["images" if work == "resume" else work]
+        rows = done.smoke if self._options.smoke else done.records
+        command = [self._environment.python, str(program), contestant.module, work,
+                   "--data", str(self._options.data), "--seconds", str(self._options.seconds),
+                   "--pass-rows", str(rows), *extra]
         variables = {**os.environ, **self._environment.variables(), **contestant.environment}
         try:
             done = subprocess.run(command, env=variables, check=False, capture_output=True,
@@ -154,21 +153,6 @@ def _summaries(run: Run, rows: List[Row], rounds: int) -> List[Dict[str, Any]]:
     return summaries
 
 
-def _document(run: Run, rows: List[Dict[str, Any]], described: Dict[str, Any],
-              environment: Environment) -> Dict[str, Any]:
-    return {
-        "date": datetime.date.today().isoformat(),
-        "commit": git("rev-parse", "--short", "HEAD"),
-        "command": "bench/peers/run.py",
-        "machine": described,
-        "versions": environment.versions(),
-        "left_out": run.left_out,
-        "rows": rows,
-        "measurements": [{"contestant": name, **result}
-                         for (name, _), results in run.results.items() for result in results],
-    }
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -204,12 +188,10 @@ def main() -> int:
     try:
         if options.install:
             environment.install()
-        sizes = data_sets.SMALL if options.smoke else data_sets.FULL
-        data_sets.make(environment.command, options.data, sizes)
+        data_sets.make(environment.command, options.data, options.smoke)
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 2
-    data_sets.into_page_cache(options.data)
     described, run = machine(), Run(options, environment)
     try:
         _take_turns(run, rows, options.rounds)
@@ -222,8 +204,11 @@ def main() -> int:
     for failure in run.failures:
         print(f"run.py: {failure}", file=sys.stderr)
     if options.json:
-        document = _document(run, summaries, described, environment)
-        options.json.write_text(results_text(document), encoding="utf-8")
+        measurements = [{"contestant": name, **result}
+                        for (name, _), results in run.results.items() for result in results]
+        write_results(options.json, "bench/peers/run.py", described, {
+            "versions": environment.versions(), "left_out": run.left_out, "rows": summaries,
+            "measurements": measurements})
     failed = run.failures or not summaries or not all(row["verified"] for row in summaries)
     return 1 if failed else 0
 

@@ -4,20 +4,15 @@ the batches that torch_blocks.py reads, from the same files.
 The environment variable LOADER_WORKERS says how many threads read (1)."""
 
 import pathlib
-import sys
 from typing import Dict, Iterator, List
 
-from contestant import not_installed, run, workers
-from data_sets import LABELS
-from works import SAMPLES, Work
+import torch
+from spdl.pipeline import PipelineBuilder
 
-try:
-    import torch
-    from numpy_arrays import batches_of
-    from spdl.pipeline import PipelineBuilder
-    from torch_blocks import Samples
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import workers
+from data_sets import LABELS, SAMPLES, Work
+from numpy_arrays import batches_of
+from torch_blocks import Samples
 
 
 def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, torch.Tensor]]:
@@ -39,6 +34,4 @@ def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, tor
     return iter(pipeline)
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    sys.exit(run({"images": stream, "samples": stream}))
+STREAMS = {"images": stream, "samples": stream}

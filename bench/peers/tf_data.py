@@ -1,17 +1,13 @@
 """tf.data: TFRecordDataset, batches parsed at once, handed to Torch by DLPack."""
 
 import pathlib
-import sys
 from typing import Any, Dict, Iterator
 
-from contestant import Resume, not_installed, run
-from works import IMAGES, SAMPLE_BYTES, Work
+import tensorflow as tf
+import torch
 
-try:
-    import tensorflow as tf
-    import torch
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import Resume
+from data_sets import IMAGES, SAMPLE_BYTES, Work
 
 SHUFFLE_BUFFER = 10_000
 
@@ -86,5 +82,5 @@ def go_on(data: pathlib.Path, path: pathlib.Path) -> Iterator[Dict[str, torch.Te
     return map(as_torch, batches)
 
 
-if __name__ == "__main__":
-    sys.exit(run({name: stream for name in PARSERS}, Resume(start, go_on)))
+STREAMS = {name: stream for name in PARSERS}
+RESUME = Resume(start, go_on)

@@ -3,18 +3,14 @@
 The environment variable LOADER_WORKERS says how many worker processes there are (0)."""
 
 import pathlib
-import sys
 from typing import Dict, Iterator, List
 
-from contestant import not_installed, passes, run, workers
-from works import SAMPLE_BYTES, Work
+import numpy as np
+import torch
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
 
-try:
-    import numpy as np
-    import torch
-    from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import passes, workers
+from data_sets import SAMPLE_BYTES, Work
 
 
 class Samples(Dataset):
@@ -54,6 +50,4 @@ def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, tor
     return ({"value": block} for block in passes(loader, once))
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    sys.exit(run({"samples": stream}))
+STREAMS = {"samples": stream}

@@ -3,20 +3,15 @@
 The environment variable LOADER_WORKERS says how many worker processes there are (0)."""
 
 import pathlib
-import sys
 from typing import Any, Callable, Dict, Iterator
 
-from contestant import not_installed, passes, run, workers
-from data_sets import FILES, made, records
-from works import SAMPLE_BYTES, SAMPLES, Work
+import numpy as np
+import torch
+import webdataset as wds
+from torch.utils.data import default_collate
 
-try:
-    import numpy as np
-    import torch
-    import webdataset as wds
-    from torch.utils.data import default_collate
-except ImportError as error:
-    sys.exit(not_installed(error))
+from contestant import passes, workers
+from data_sets import FILES, SAMPLE_BYTES, SAMPLES, Work, made, records
 
 # Of so many samples the next one is chosen: what its README advises.
 SHUFFLE_BUFFER = 1000
@@ -27,7 +22,8 @@ def shards(work: Work, data: pathlib.Path) -> pathlib.Path:
     is a member of the file. Made where they are missing."""
     def write(folder: pathlib.Path) -> None:
         folder.mkdir()
-        rows = sum(pathlib.Path(name).stat().st_size for name in SAMPLES.files(data)) // SAMPLE_BYTES
+        sizes = [pathlib.Path(name).stat().st_size for name in SAMPLES.files(data)]
+        rows = sum(sizes) // SAMPLE_BYTES
         with wds.ShardWriter(f"{folder}/%06d.tar", maxcount=rows // FILES, encoder=False,
                              verbose=0) as writer:
             for number, record in enumerate(records(work, data)):
@@ -35,7 +31,7 @@ def shards(work: Work, data: pathlib.Path) -> pathlib.Path:
                            for name, value in record.items()}
                 writer.write({"__key__": f"{number:09}", **members})
 
-    return made(data / f"{work.folder}-webdataset", write)
+    return made(data / f"{work.name}-webdataset", write)
 
 
 def _bytes(member: bytes) -> np.ndarray:
@@ -62,6 +58,4 @@ def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, tor
     return (dict(zip(names, batch)) for batch in passes(loader, once))
 
 
-if __name__ == "__main__":
-    torch.set_num_threads(1)
-    sys.exit(run({"images": stream, "samples": stream}))
+STREAMS = {"images": stream, "samples": stream}
