@@ -4,10 +4,11 @@
 //
 //   device_limits_bench [--devices cuda|emu] [--seconds S] [--only SECTION] [--json]
 //
-// A measurement takes about S seconds (0.3). --json writes one document to standard output, and the
-// rows in words to standard error; else the rows go to standard output. Emulated devices rehearse
-// it, with less memory. Exit status: 0; 1 if a measurement failed, which its row says; 2 for
-// wrong options; 77 without such a device, then the last line is "skipped: WHY".
+// A measurement takes about S seconds (0.3). Each row is a line of JSON on standard error when it
+// is measured, so that a device that hangs leaves those before; --json writes all of them as one
+// document to standard output. Emulated devices rehearse it, with less memory. Exit status: 0; 1 if
+// a measurement failed, which its row says; 2 for wrong options; 77 without such a device, then the
+// last line is "skipped: WHY".
 #include "bench/device_limits.h"
 
 #include <sys/mman.h>
@@ -34,12 +35,6 @@ namespace ringfeed::bench {
 
 // --- parts -------------------------------------------------------------------------------------
 
-LimitsRun::LimitsRun(OwnedDevice device, double seconds, std::FILE* shown)
-    : device_(std::move(device)),
-      emulated_(device_.backend->name() == "emu"),
-      seconds_(seconds),
-      shown_(shown) {}
-
 double LimitsRun::MsSince(std::int64_t begin_ns) const {
   return static_cast<double>(backend().NowNanos() - begin_ns) / 1e6;
 }
@@ -47,7 +42,6 @@ double LimitsRun::MsSince(std::int64_t begin_ns) const {
 void LimitsRun::Section(const std::string& name, const std::function<void()>& measure) {
   section_ = name;
   sections_[name] = Json::array();
-  std::fprintf(shown_, "%s\n", name.c_str());
   try {
     measure();
   } catch (const std::exception& error) {
@@ -66,22 +60,8 @@ void LimitsRun::Row(const std::string& name, const std::function<void(Json*)>& m
     row["verified"] = false;
     ++failures_;
   }
-  Show(row);
+  std::fprintf(stderr, "%s: %s\n", section_.c_str(), row.dump().c_str());
   sections_[section_].push_back(std::move(row));
-}
-
-void LimitsRun::Show(const Json& row) const {
-  std::fprintf(shown_, "  %-24s", row["name"].get<std::string>().c_str());
-  for (const auto& [key, value] : row.items()) {
-    if (key == "name") continue;
-    if (value.is_number_float()) {
-      std::fprintf(shown_, "  %s %.4g", key.c_str(), value.get<double>());
-    } else {
-      std::fprintf(shown_, "  %s %s", key.c_str(), value.dump().c_str());
-    }
-  }
-  std::fputc('\n', shown_);
-  std::fflush(shown_);
 }
 
 HostMemory::HostMemory(std::size_t bytes, Pages pages)
@@ -140,18 +120,6 @@ double HugeMiB() {
   return kib / 1024;
 }
 
-// Whether a copy from there leaves the host alone while the stream is held back.
-bool IsAsynchronous(const LimitsRun& run, const OwnedStream& stream, std::byte* to,
-                    const std::byte* from) {
-  constexpr std::int64_t kHeldNs = 50'000'000;
-  Require(run.backend().Busy(stream.get(), kHeldNs));
-  const std::int64_t begin_ns = run.backend().NowNanos();
-  Require(run.backend().CopyToDevice(stream.get(), to, from, kMiB));
-  const bool back = run.backend().NowNanos() - begin_ns < kHeldNs / 2;
-  stream.Sync();
-  return back;
-}
-
 // Registers and unregisters all of a memory, chunk by chunk, and copies from each in between.
 void Register(const LimitsRun& run, Pages pages, bool populated, Json* row) {
   const HostMemory memory(run.emulated() ? kChunkBytes : 16 * kChunkBytes, pages);
@@ -181,7 +149,6 @@ void Register(const LimitsRun& run, Pages pages, bool populated, Json* row) {
   (*row)["register_ms_per_gib"] = per_gib(all_ms);
   (*row)["register_first_ms"] = times_ms.front();
   (*row)["register_median_ms"] = QuantileOf(times_ms, 0.5);
-  (*row)["asynchronous"] = IsAsynchronous(run, stream, to.data(), memory.data());
   // Written only now: the device must see the pages that the host writes to.
   memory.FillRandom(1);
   for (std::size_t place = 0; place < memory.bytes(); place += kChunkBytes) {
@@ -253,7 +220,6 @@ class Link {
     }
     run->Row("unregistered_batch_to_device",
              [this](Json* row) { Batch(unregistered_, kMiB, row); });
-    run->Row("to_host", [this](Json* row) { ToHost(row); });
     run->Row("two_streams_to_device", [this](Json* row) { TwoStreams(row); });
   }
 
@@ -329,21 +295,6 @@ class Link {
     Verify(bytes, row);
   }
 
-  void ToHost(Json* row) const {
-    const HostMemory back(kMiddle, Pages::kHuge);
-    back.Fill(kStale);
-    const Registered registered(run_, back);
-    Copy(stream_, 0, kMiddle);
-    const WorkTime time = Time({.in_row = 8}, [&](std::size_t) {
-      Require(run_.backend().CopyToHost(stream_.get(), back.data(), device_.data(), kMiddle));
-    });
-    Tell(kMiddle, kMiddle, time, row);
-    if (std::memcmp(back.data(), host_.data(), kMiddle) != 0) {
-      FailVerification("the host has other bytes than the device");
-    }
-    (*row)["verified"] = true;
-  }
-
   // The other stream's copies lie between two points of the first one's: its events time both.
   void TwoStreams(Json* row) const {
     const PlainEvent fork(run_);
@@ -393,9 +344,6 @@ void MeasureCalls(LimitsRun* run) {
   const OwnedMemory sum(run->device(), sizeof(std::uint64_t));
   const OwnedStream stream(run->device());
   const Registered registered(*run, host);
-  const PlainEvent event(*run);
-  event.Record(stream);
-  stream.Sync();
   const auto row = [&](const char* name, const std::function<void()>& call) {
     run->Row(name, [&](Json* json) {
       const std::size_t most = run->emulated() ? 1000 : 20'000;
@@ -415,18 +363,12 @@ void MeasureCalls(LimitsRun* run) {
       (*json)["samples"] = us.size();
     });
   };
-  bool done = false;
   auto* const place = reinterpret_cast<std::uint64_t*>(sum.data());
-  row("clock", [] {});
-  row("record", [&] { event.Record(stream); });
-  row("query_done", [&] { Require(backend.Query(event.get(), &done)); });
-  row("stream_wait_done", [&] { Require(backend.StreamWait(stream.get(), event.get())); });
   row("copy_to_device_4_kib",
       [&] { Require(backend.CopyToDevice(stream.get(), device.data(), host.data(), kBytes)); });
   row("launch_checksum", [&] {
     Require(backend.Launch(stream.get(), Checksum{device.data(), kBytes, place}));
   });
-  row("create_destroy_event", [&] { const PlainEvent made(*run); });
   row("alloc_free_4_mib", [&] { const OwnedMemory made(run->device(), 4 * kMiB); });
   RequireSame(*run, stream, device.data(), host.data(), kBytes);
 }
@@ -503,9 +445,7 @@ int Run(const Options& options) {
     std::printf("skipped: %s\n", error.status().ToString().c_str());
     return kExitSkipped;
   }
-  std::FILE* const shown = options.json ? stderr : stdout;
-  std::fprintf(shown, "%s\n", document["device"].dump().c_str());
-  LimitsRun run(device, options.seconds, shown);
+  LimitsRun run(device, options.seconds);
   const std::int64_t begin_ns = device.backend->NowNanos();
   for (const Section& section : kSections) {
     if (!options.only.empty() && options.only != section.name) continue;
@@ -515,11 +455,7 @@ int Run(const Options& options) {
   document["wall_s"] = run.MsSince(begin_ns) / 1e3;
   document["failures"] = run.failures();
   document.update(run.sections());
-  if (options.json) {
-    std::printf("%s\n", document.dump(1).c_str());
-  } else {
-    std::printf("%.1f s, %d failures\n", document["wall_s"].get<double>(), run.failures());
-  }
+  if (options.json) std::printf("%s\n", document.dump(1).c_str());
   return run.failures() == 0 ? 0 : kExitFailed;
 }
 

@@ -2,11 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "gpu/owned_handles.h"
 #include "gpu/work_time.h"
@@ -23,13 +22,12 @@ inline constexpr std::byte kStale{0xA5};
 /// One device, and the rows that it gave so far.
 class LimitsRun {
  public:
-  /// Rows are shown in words as they come, so that a device that hangs leaves those before.
-  LimitsRun(OwnedDevice device, double seconds, std::FILE* shown);
+  LimitsRun(OwnedDevice device, double seconds) : device_(std::move(device)), seconds_(seconds) {}
 
   const OwnedDevice& device() const { return device_; }
   DeviceBackend& backend() const { return *device_.backend; }
   /// Emulated devices are for rehearsing: everything is small there.
-  bool emulated() const { return emulated_; }
+  bool emulated() const { return backend().name() == "emu"; }
   double seconds() const { return seconds_; }
   double MsSince(std::int64_t begin_ns) const;
 
@@ -42,12 +40,8 @@ class LimitsRun {
   int failures() const { return failures_; }
 
  private:
-  void Show(const Json& row) const;
-
   const OwnedDevice device_;
-  const bool emulated_;
   const double seconds_;
-  std::FILE* const shown_;
   Json sections_ = Json::object();
   std::string section_;
   int failures_ = 0;

@@ -1,9 +1,9 @@
 """A training loop in Torch on one GPU, fed by ringfeed and by Torch's DataLoader.
 
-  python training_loop.py --out FILE [--devices cuda] [--bytes 1GiB] [--budget 52]
+  python training_loop.py --out FILE [--devices cuda] [--bytes N] [--budget 52]
 
 The data are random images of 3 x 64 x 64 bytes with a label, made here: flat rows for ringfeed,
-.npy files for Torch, both in the page cache. Every loop shuffles over all rows. The model is an
+an .npy file for Torch, both in the page cache. Every loop shuffles over all rows. The model is an
 MLP of two layers in bfloat16, small on purpose: the feed is what is measured. Each variant runs
 twice, in turn:
 
@@ -13,14 +13,13 @@ twice, in turn:
   torch_wN         DataLoader with N workers, a data set that fetches a whole batch by NumPy, pinned
                    memory, copies on a stream of their own one batch ahead
 
-Before that an epoch is checked: each row once, its bytes right by a checksum made on the GPU.
-Exit status: 0 all passed, 1 some failed, 77 no CUDA device. With --devices emu:1 it all runs on the
-CPU, for a trial.
+Before that an epoch is checked: each row once, with its bytes, compared on the host.
+Exit status: 0 all passed, 1 some failed. With --devices emu:1 it all runs on the CPU, for a trial.
 """
 
 import argparse
-import concurrent.futures
 import importlib
+import json
 import os
 import pathlib
 import resource
@@ -28,25 +27,51 @@ import statistics
 import sys
 import tempfile
 import time
+import traceback
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy
-
 import ringfeed
 import ringfeed.devices
-from checks import FAILED, Checks, Failed, say, skip_all, why_no_devices
 
 SHAPE = (3, 64, 64)
 PIXELS = 3 * 64 * 64
 ROW_BYTES = PIXELS + 8
 CLASSES = 10
+BATCH = 512
+HIDDEN = 256
 FILES = 8
 SEED = 7
 FIELDS = {"label": ("int64", ()), "image": ("uint8", SHAPE)}
 WORKERS = (0, 4, 8)
-PREFETCH = 4
-SLOTS = 4
-UNITS = {"MiB": 1 << 20, "GiB": 1 << 30}
+ROUNDS = 2
+
+
+class Report:
+    """The steps, one after the other, and what came of them. Written after each."""
+
+    def __init__(self, out: pathlib.Path) -> None:
+        self._out = out
+        self.fields: Dict[str, Any] = {"checks": []}
+
+    def run(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """Calls the function; what it returns is the detail. None if it failed."""
+        begin = time.monotonic()
+        entry: Dict[str, Any] = {"name": name, "ok": True}
+        try:
+            entry["detail"] = function(*args)
+        except Exception:  # whatever a library raises
+            entry.update(ok=False, error=traceback.format_exc())
+        entry["seconds"] = round(time.monotonic() - begin, 3)
+        self.fields["checks"].append(entry)
+        print(f"training_loop: {entry}"[:1000], file=sys.stderr, flush=True)
+        self.write()
+        return entry.get("detail")
+
+    def write(self) -> None:
+        """The report so far."""
+        self._out.write_text(json.dumps(self.fields, indent=1, default=str), encoding="utf-8")
+
 
 # (images, labels) on the device, on the current stream.
 Batches = Iterator[Tuple[Any, Any]]
@@ -56,55 +81,33 @@ class Data(NamedTuple):
     """The files and what is in them.
 
     Attributes:
-        rows: how many.
+        rows: how many. A row's label is its number.
         flat: the glob of the files of rows: label, image.
-        images, labels: the same as .npy.
-        sums: a checksum of each row's image, int64, by the row's label.
+        images: the same images as .npy.
     """
 
     rows: int
     flat: str
     images: pathlib.Path
-    labels: pathlib.Path
-    sums: numpy.ndarray
-
-
-def checksum_weights() -> numpy.ndarray:
-    """Of the row's 8-byte words. Odd numbers: each bit of a row counts, and where it stands."""
-    random = numpy.random.default_rng(SEED)
-    return random.integers(1 << 62, size=PIXELS // 8, dtype=numpy.int64) | 1
 
 
 def make_data(folder: pathlib.Path, rows: int) -> Data:
-    """Writes the files; their content is in the page cache then. Labels count from 0."""
-    images = numpy.lib.format.open_memmap(folder / "images.npy", mode="w+", dtype=numpy.uint8,
+    """Writes the files; their content is in the page cache then."""
+    data = Data(rows, str(folder / "flat-*.rows"), folder / "images.npy")
+    images = numpy.lib.format.open_memmap(data.images, mode="w+", dtype=numpy.uint8,
                                           shape=(rows, *SHAPE))
-    numpy.save(folder / "labels.npy", numpy.arange(rows, dtype=numpy.int64))
     dtype = numpy.dtype([("label", "<i8"), ("image", "u1", SHAPE)])
-    assert dtype.itemsize == ROW_BYTES
-    weights = checksum_weights()
-    sums = numpy.empty(rows, dtype=numpy.int64)
-
-    def make_file(number: int) -> None:
-        random = numpy.random.default_rng((SEED, number))
-        first, end = rows * number // FILES, rows * (number + 1) // FILES
+    random = numpy.random.default_rng(SEED)
+    for number, labels in enumerate(numpy.array_split(numpy.arange(rows), FILES)):
         with open(folder / f"flat-{number}.rows", "wb") as file:
-            for begin in range(first, end, 2048):
-                stop = min(end, begin + 2048)
-                words = random.integers(-(1 << 63), (1 << 63) - 1, dtype=numpy.int64,
-                                        size=(stop - begin, PIXELS // 8))
-                content = numpy.empty(stop - begin, dtype)
-                content["label"] = numpy.arange(begin, stop)
-                content["image"] = words.view(numpy.uint8).reshape(-1, *SHAPE)
+            for part in numpy.array_split(labels, max(1, len(labels) // 2048)):
+                content = numpy.empty(len(part), dtype)
+                content["label"] = part
+                content["image"] = numpy.frombuffer(
+                    random.bytes(len(part) * PIXELS), numpy.uint8).reshape(-1, *SHAPE)
+                images[part] = content["image"]
                 file.write(memoryview(content.view(numpy.uint8)))
-                images[begin:stop] = content["image"]
-                numpy.multiply(words, weights, out=words)
-                words.sum(axis=1, out=sums[begin:stop])
-
-    with concurrent.futures.ThreadPoolExecutor(min(FILES, os.cpu_count() or 1)) as pool:
-        list(pool.map(make_file, range(FILES)))
-    return Data(rows, str(folder / "flat-*.rows"), folder / "images.npy", folder / "labels.npy",
-                sums)
+    return data
 
 
 def cpu_seconds() -> float:
@@ -119,13 +122,13 @@ def cpu_seconds() -> float:
 class Training:
     """The model and its step."""
 
-    def __init__(self, torch: Any, device: Any, hidden: int) -> None:
+    def __init__(self, torch: Any, device: Any) -> None:
         self.torch = torch
         self.device = device
         torch.manual_seed(SEED)
         nn = torch.nn
-        self.model = nn.Sequential(nn.Linear(PIXELS, hidden), nn.ReLU(),
-                                   nn.Linear(hidden, CLASSES)).to(device, torch.bfloat16)
+        self.model = nn.Sequential(nn.Linear(PIXELS, HIDDEN), nn.ReLU(),
+                                   nn.Linear(HIDDEN, CLASSES)).to(device, torch.bfloat16)
         options = {"fused": True} if device.type == "cuda" else {}
         self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01, momentum=0.9, **options)
         self.loss = nn.CrossEntropyLoss()
@@ -149,57 +152,38 @@ class Fetch:
     """A data set of Torch's whose item is a batch: the rows of an array of numbers."""
 
     def __init__(self, data: Data) -> None:
-        self._data = data
-        self._arrays: Any = None
-
-    def __len__(self) -> int:
-        return self._data.rows
+        self._path = data.images
+        self._images: Any = None
 
     def __getitem__(self, rows: Any) -> Tuple[Any, Any]:
         import torch
 
-        if self._arrays is None:  # in the process that reads
-            self._arrays = (numpy.load(self._data.images, mmap_mode="r"),
-                            numpy.load(self._data.labels, mmap_mode="r"))
-        images, labels = self._arrays
-        return torch.from_numpy(images[rows]), torch.from_numpy(labels[rows])
+        if self._images is None:  # in the process that reads
+            self._images = numpy.load(self._path, mmap_mode="r")
+        return torch.from_numpy(self._images[rows]), torch.from_numpy(rows)
 
 
-class ShuffledBatches:
-    """A sampler whose samples are a batch's row numbers, of a permutation of all rows."""
-
-    def __init__(self, rows: int, batch: int) -> None:
-        self._rows, self._batch = rows, batch
-        self._random = numpy.random.default_rng(SEED)
-
-    def __len__(self) -> int:
-        return self._rows // self._batch
-
-    def __iter__(self) -> Iterator[Any]:
-        order = self._random.permutation(self._rows)
-        for number in range(len(self)):
-            yield order[number * self._batch:(number + 1) * self._batch]
+# Batches, and a function that ends them and says what is to be noted.
+Feed = Tuple[Batches, Callable[[], Any]]
 
 
 class Feeds:
-    """Where batches come from. Each makes an endless iterator, and a function that ends it and
-    says what is to be noted."""
+    """Where batches come from."""
 
-    def __init__(self, torch: Any, device: Any, data: Data, batch: int, devices: str) -> None:
+    def __init__(self, torch: Any, device: Any, data: Data, devices: str) -> None:
         self.torch = torch
         self.device = device
         self.data = data
-        self.batch = batch
         self.devices = devices
 
     def ringfeed_loader(self, passes: int, stream: Optional[int] = None) -> ringfeed.Loader:
         """A Loader onto the device."""
-        plan = ringfeed.devices.DevicePlan(self.devices, slots=SLOTS, stream=stream)
+        plan = ringfeed.devices.DevicePlan(self.devices, slots=4, stream=stream)
         return ringfeed.Loader(
             self.data.flat,
             format=f"rows:{ROW_BYTES}",
             parse=ringfeed.rows(FIELDS),
-            batch=self.batch,
+            batch=BATCH,
             shuffle="global",
             seed=SEED,
             passes=passes,
@@ -208,7 +192,7 @@ class Feeds:
             devices=plan,
         )
 
-    def ringfeed(self, in_order: bool) -> Tuple[Batches, Callable[[], Any]]:
+    def ringfeed(self, in_order: bool) -> Feed:
         """Of ringfeed's device feed."""
         tensors = importlib.import_module("ringfeed.torch").tensors
         stream = None
@@ -232,15 +216,16 @@ class Feeds:
 
         return batches(), end
 
-    def torch_loader(self, workers: int) -> Tuple[Batches, Callable[[], Any]]:
+    def torch_loader(self, workers: int) -> Feed:
         """Of Torch's DataLoader."""
         on_gpu = self.device.type == "cuda"
         options: Dict[str, Any] = {}
         if workers:
-            options = {"prefetch_factor": PREFETCH, "persistent_workers": True}
+            options = {"prefetch_factor": 4, "persistent_workers": True}
+        shuffled = numpy.random.default_rng(SEED).permutation(self.data.rows)
         loader = self.torch.utils.data.DataLoader(
             Fetch(self.data),
-            sampler=ShuffledBatches(self.data.rows, self.batch),
+            sampler=shuffled[:self.data.rows // BATCH * BATCH].reshape(-1, BATCH),
             batch_size=None,
             num_workers=workers,
             pin_memory=on_gpu,
@@ -280,9 +265,9 @@ class Feeds:
             ahead = copy()
             yield now[0], now[1]
 
-    def fixed(self) -> Tuple[Batches, Callable[[], Any]]:
+    def fixed(self) -> Feed:
         """The same batch again and again."""
-        images, labels = Fetch(self.data)[numpy.arange(self.batch)]
+        images, labels = Fetch(self.data)[numpy.arange(BATCH)]
         images, labels = images.to(self.device), labels.to(self.device)
 
         def batches() -> Batches:
@@ -292,87 +277,64 @@ class Feeds:
         return batches(), lambda: None
 
 
-def measure(training: Training, feed: Callable[[], Tuple[Batches, Callable[[], Any]]], batch: int,
-            seconds: float) -> Dict[str, Any]:
-    """Trains for so long behind a warm-up; what it took."""
-    cpu_begin = cpu_seconds()
-    start = time.monotonic()
+def measure(training: Training, feed: Callable[[], Feed], seconds: float) -> Dict[str, Any]:
+    """Trains for so long after a warm-up; what it took."""
+    cpu_begin, start = cpu_seconds(), time.monotonic()
     batches, end = feed()
-    first_loss = loss = None
-    images = labels = None
+    loss = None
     steps = all_steps = 0
-    waited = 0.0
-    begin = first_batch_s = 0.0
-    warm = True
+    waited = begin = 0.0
     try:
-        while True:
+        while not begin or time.monotonic() - begin < seconds:
             before = time.monotonic()
             images, labels = next(batches)
-            now = time.monotonic()
-            waited += now - before
+            waited += time.monotonic() - before
             loss = training.step(images, labels)
             del images, labels
             all_steps += 1
             steps += 1
-            if all_steps == 1:
+            if not begin and all_steps >= 5 and time.monotonic() - start > 0.15 * seconds:
                 training.synchronize()
-                first_batch_s = time.monotonic() - start
-                first_loss = float(loss)
-            if warm and all_steps >= 5 and time.monotonic() - start > 0.15 * seconds:
-                training.synchronize()
-                warm, steps, waited, begin = False, 0, 0.0, time.monotonic()
-            elif not warm and now - begin > seconds:
-                break
+                steps, waited, begin = 0, 0.0, time.monotonic()
         training.synchronize()
         wall = time.monotonic() - begin
         last_loss = float(loss)
     finally:
         notes = end()
     cpu = cpu_seconds() - cpu_begin
-    all_gb = all_steps * batch * ROW_BYTES / 1e9
     return {
         "steps": steps,
         "wall_s": round(wall, 3),
         "steps_per_s": steps / wall,
-        "samples_per_s": steps * batch / wall,
-        "GB_per_s": steps * batch * ROW_BYTES / wall / 1e9,
-        "cpu_s_per_GB": cpu / all_gb,
-        "cpu_s": round(cpu, 3),
+        "samples_per_s": steps * BATCH / wall,
+        "GB_per_s": steps * BATCH * ROW_BYTES / wall / 1e9,
+        "cpu_s_per_GB": cpu / (all_steps * BATCH * ROW_BYTES / 1e9),
         "waited_for_batches_s": round(waited, 3),
-        "first_step_s": round(first_batch_s, 3),
-        "first_loss": first_loss,
         "last_loss": last_loss,
         "notes": notes,
     }
 
 
-def check_epoch(feeds: Feeds, orders: List[Any]) -> Dict[str, Any]:
-    """Two epochs: each row once, with its bytes; another order each."""
-    torch, data = feeds.torch, feeds.data
+def check_epoch(feeds: Feeds) -> Dict[str, Any]:
+    """Each row once, with its bytes, in another order than the files'."""
     tensors = importlib.import_module("ringfeed.torch").tensors
-    weights = torch.from_numpy(checksum_weights()).to(feeds.device)
-    begin = time.monotonic()
+    images = numpy.load(feeds.data.images, mmap_mode="r")
+    order: List[int] = []
     with feeds.ringfeed_loader(1) as loader:
-        labels, sums = [], []
         for batch in loader:
             taken = tensors(batch)
             del batch
-            words = taken["image"].flatten(1).view(torch.int64)
-            sums.append((words * weights).sum(dim=1))
-            labels.append(taken["label"].clone())
-            del taken, words
-        order = torch.cat(labels).cpu().numpy()
-        found = torch.cat(sums).cpu().numpy()
-    if len(order) != data.rows or not numpy.array_equal(numpy.sort(order), numpy.arange(data.rows)):
-        raise Failed(f"{len(order)} rows came, {len(numpy.unique(order))} different ones, of "
-                     f"{data.rows}")
-    wrong = int((found != data.sums[order]).sum())
-    if wrong:
-        raise Failed(f"{wrong} rows of {data.rows} have wrong bytes")
-    orders.append(order)
-    if numpy.array_equal(order, numpy.arange(data.rows)):
-        raise Failed("the rows came in the file's order")
-    return {"rows": data.rows, "seconds": round(time.monotonic() - begin, 3)}
+            labels = taken["label"].cpu().numpy()
+            if not numpy.array_equal(taken["image"].cpu().numpy(), images[labels]):
+                raise ValueError(f"rows of {labels} have wrong bytes")
+            order += labels.tolist()
+            del taken
+    if sorted(order) != list(range(feeds.data.rows)):
+        raise ValueError(f"{len(order)} rows came, {len(set(order))} different ones, of "
+                         f"{feeds.data.rows}")
+    if order == sorted(order):
+        raise ValueError("the rows came in the files' order")
+    return {"rows": feeds.data.rows}
 
 
 def summary(runs: Dict[str, List[Dict[str, Any]]]) -> Dict[str, Any]:
@@ -391,66 +353,43 @@ def summary(runs: Dict[str, List[Dict[str, Any]]]) -> Dict[str, Any]:
     return found
 
 
-def run(options: argparse.Namespace, checks: Checks, folder: pathlib.Path, begin: float) -> None:
+def run(options: argparse.Namespace, report: Report, folder: pathlib.Path, begin: float) -> None:
     """All checks and measurements."""
     torch = importlib.import_module("torch")
     importlib.import_module("torch.utils.data")
-    on_gpu = options.devices.startswith("cuda")
-    device = torch.device("cuda", 0) if on_gpu else torch.device("cpu")
-    if on_gpu:
+    device = torch.device("cuda", 0) if options.devices.startswith("cuda") else torch.device("cpu")
+    if device.type == "cuda":
         torch.cuda.init()
-        checks.extra["device"] = torch.cuda.get_device_name(0)
-    checks.extra["versions"] = {"python": sys.version.split()[0], "torch": torch.__version__,
-                                "numpy": numpy.__version__}
-    checks.extra["cpus"] = os.cpu_count()
-    rows = options.bytes // ROW_BYTES
-    say(f"training_loop: Torch is there after {time.monotonic() - begin:.1f} s; {rows} rows")
-    made: List[Data] = []
-    checks.run("make_data", lambda: made.append(make_data(folder, rows)))
-    if not made:
-        return
-    feeds = Feeds(torch, device, made[0], options.batch, options.devices)
-    orders: List[Any] = []
-    checks.run("epoch_exactly_once", check_epoch, feeds, orders)
-    training = Training(torch, device, options.hidden)
-    variants: Dict[str, Callable[[], Tuple[Batches, Callable[[], Any]]]] = {
+        report.fields["device"] = torch.cuda.get_device_name(0)
+    report.fields["versions"] = {"python": sys.version.split()[0], "torch": torch.__version__,
+                                 "numpy": numpy.__version__}
+    data = make_data(folder, options.bytes // ROW_BYTES)
+    feeds = Feeds(torch, device, data, options.devices)
+    report.run("epoch_exactly_once", check_epoch, feeds)
+    training = Training(torch, device)
+    variants: Dict[str, Callable[[], Feed]] = {
         "step_alone": feeds.fixed,
         "ringfeed": lambda: feeds.ringfeed(False),
         "ringfeed_stream": lambda: feeds.ringfeed(True),
     }
     for workers in WORKERS:
         variants[f"torch_w{workers}"] = lambda count=workers: feeds.torch_loader(count)
-    rounds = 2
     left = max(0.0, options.budget - (time.monotonic() - begin))
     # Half a second around each, and the step alone takes half as long.
-    seconds = left / rounds / (len(variants) - 0.5) - 0.6
-    seconds = options.seconds or min(6.0, max(1.5, seconds))
-    checks.extra.update(batch=options.batch, batch_bytes=options.batch * ROW_BYTES, rows=rows,
-                        seconds_each=round(seconds, 2), hidden=options.hidden)
-    say(f"training_loop: {seconds:.1f} s each")
+    seconds = min(6.0, max(1.5, left / ROUNDS / (len(variants) - 0.5) - 0.6))
     runs: Dict[str, List[Dict[str, Any]]] = {name: [] for name in variants}
-    checks.extra["runs"] = runs
+    report.fields.update(cpus=os.cpu_count(), batch=BATCH, rows=data.rows,
+                         seconds_each=round(seconds, 2), hidden=HIDDEN, runs=runs)
 
     def measured(name: str) -> Dict[str, Any]:
         length = seconds / 2 if name == "step_alone" else seconds
-        result = measure(training, variants[name], options.batch, length)
-        runs[name].append(result)
-        return {"GB_per_s": round(result["GB_per_s"], 3),
-                "steps_per_s": round(result["steps_per_s"], 1)}
+        runs[name].append(measure(training, variants[name], length))
+        return {key: round(runs[name][-1][key], 3) for key in ("GB_per_s", "steps_per_s")}
 
-    for number in range(rounds):
+    for number in range(ROUNDS):
         for name in variants:
-            detail = checks.run(f"{name}.{number}", measured, name)
-            say(f"training_loop: {name}: {detail}")
-    checks.extra["summary"] = summary(runs)
-    checks.write()
-
-
-def _bytes(text: str) -> int:
-    for unit, factor in UNITS.items():
-        if text.endswith(unit):
-            return int(float(text[:-len(unit)]) * factor)
-    return int(text)
+            report.run(f"{name}.{number}", measured, name)
+    report.fields["summary"] = summary(runs)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -459,22 +398,14 @@ def main(arguments: Optional[List[str]] = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--out", type=pathlib.Path, required=True, help="the report, JSON")
     parser.add_argument("--devices", default="cuda", help='"cuda", or "emu:1" for a trial')
-    parser.add_argument("--bytes", type=_bytes, default=1 << 30, help="of the data, such as 1GiB")
-    parser.add_argument("--batch", type=int, default=512, help="rows")
-    parser.add_argument("--hidden", type=int, default=256, help="width of the model")
+    parser.add_argument("--bytes", type=int, default=1 << 30, help="of the data")
     parser.add_argument("--budget", type=float, default=52.0, help="seconds for all of it")
-    parser.add_argument("--seconds", type=float, default=0.0,
-                        help="for each variant; 0: what the budget gives, 1.5 to 6")
     options = parser.parse_args(arguments)
-    why = why_no_devices(options.devices)
-    if why:
-        return skip_all(options.out, why)
-    checks = Checks(options.out, "training_loop")
-    checks.extra["devices"] = options.devices
+    report = Report(options.out)
+    report.fields["devices"] = options.devices
     with tempfile.TemporaryDirectory(prefix="ringfeed-training-") as folder:
-        checks.run("all", run, options, checks, pathlib.Path(folder), begin)
-    say(f"training_loop: {checks.extra.get('summary')}")
-    return checks.status() if checks.results else FAILED
+        report.run("all", run, options, report, pathlib.Path(folder), begin)
+    return 0 if all(check["ok"] for check in report.fields["checks"]) else 1
 
 
 if __name__ == "__main__":
