@@ -8,26 +8,24 @@ namespace {
 constexpr std::size_t kFloats = 13;
 constexpr std::size_t kInts = 26;
 
-// Calls take(payload, bytes) for every record of the files.
+// Calls take(payload, bytes) for every whole record at the front of `bytes`; how many these were.
 template <typename Take>
-void ForEachRecord(const Paths& files, LoopResult* result, Take take) {
-  ForEachBlock(files, [&](std::span<const std::byte> block) {
-    return TakeTfRecords(block, [&](const std::byte* payload, std::size_t bytes) {
-      take(payload, bytes);
-      ++result->records;
-      result->bytes += bytes;
-    });
+std::size_t TakeCounted(std::span<const std::byte> bytes, LoopResult* result, const Take& take) {
+  return TakeTfRecords(bytes, [&](const std::byte* payload, std::size_t size) {
+    take(payload, size);
+    ++result->records;
+    result->bytes += size;
   });
 }
+
+// The same for every record of the files.
 template <typename Take>
-void ForEachRecord(const MappedFiles& mapped, LoopResult* result, Take take) {
-  for (const std::span<const std::byte> file : mapped.files()) {
-    TakeTfRecords(file, [&](const std::byte* payload, std::size_t bytes) {
-      take(payload, bytes);
-      ++result->records;
-      result->bytes += bytes;
-    });
-  }
+void ForEachRecord(const Paths& files, LoopResult* result, const Take& take) {
+  ForEachBlock(files, [&](auto block) { return TakeCounted(block, result, take); });
+}
+template <typename Take>
+void ForEachRecord(const MappedFiles& mapped, LoopResult* result, const Take& take) {
+  for (const std::span<const std::byte> file : mapped.files()) TakeCounted(file, result, take);
 }
 
 // --- tf.Example --------------------------------------------------------------------------------
@@ -83,54 +81,32 @@ void WriteInts(std::span<const std::byte> run, std::size_t count, std::byte* to)
   if (at != end) Die("too many integers");
 }
 
-// A batch of images, and their labels.
-class ImageBatches {
- public:
-  explicit ImageBatches(const LoopOptions& options)
-      : options_(options), images_(options), labels_(options.batch_rows) {}
-
-  void Add(std::span<const std::byte> image, std::int64_t label) {
-    labels_[images_.rows()] = label;
-    images_.Add(image);
-    if (images_.full()) Finish();
-  }
-  void Finish() {
-    const std::size_t rows = images_.rows();
-    images_.Finish(&digest_);
-    if (options_.digest && rows != 0) digest_.Add(std::as_bytes(std::span(labels_).first(rows)));
-  }
-  std::uint64_t digest() const { return digest_.value(); }
-
- private:
-  const LoopOptions options_;
-  ByteBatches images_;
-  std::vector<std::int64_t> labels_;
-  BatchDigest digest_;
-};
-
 // Of files by their names, or mapped.
 template <typename Files>
 LoopResult ImageLoop(const Files& files, const LoopOptions& options) {
-  ImageBatches batches(options);
-  LoopResult result;
-  const Timer timer;
-  ForEachRecord(files, &result, [&](const std::byte* record, std::size_t bytes) {
-    std::span<const std::byte> image;
-    std::int64_t label = 0;
-    ForEachFeature(record, bytes, [&](std::string_view key, std::span<const std::byte> run) {
-      if (key == "image") {
-        image = run;
-      } else if (key == "label") {
-        const std::byte* at = run.data();
-        label = static_cast<std::int64_t>(Varint(&at, at + run.size()));
-      }
+  ByteBatches images(options);
+  std::vector<std::int64_t> labels(options.batch_rows);
+  return Timed([&](LoopResult* result, BatchDigest* digest) {
+    const auto finish = [&] {
+      const std::size_t rows = images.rows();
+      images.Finish(digest);
+      if (options.digest && rows != 0) digest->Add(std::as_bytes(std::span(labels).first(rows)));
+    };
+    ForEachRecord(files, result, [&](const std::byte* record, std::size_t bytes) {
+      std::span<const std::byte> image;
+      ForEachFeature(record, bytes, [&](std::string_view key, std::span<const std::byte> run) {
+        if (key == "label") {
+          const std::byte* at = run.data();
+          labels[images.rows()] = static_cast<std::int64_t>(Varint(&at, at + run.size()));
+        } else if (key == "image") {
+          image = run;
+        }
+      });
+      images.Add(image);
+      if (images.full()) finish();
     });
-    batches.Add(image, label);
+    finish();
   });
-  batches.Finish();
-  timer.Stop(&result);
-  result.digest = batches.digest();
-  return result;
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ inline void WriteRow(const std::byte* row, const FixedBatches& batches) {
 /// by libsnappy. Records are looked at, not copied.
 LoopResult BareChunkLoop(const Paths& files, const LoopOptions& options);
 
-/// A gzip file of TFRecord: zlib's inflate in pieces, framing and both CRCs.
+/// A gzip file of TFRecord: zlib's gzread, framing and both CRCs.
 LoopResult BareZlibLoop(const Paths& files, const LoopOptions& options);
 
 /// Lines by memchr; nothing is copied.

@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <random>
 #include <span>
@@ -229,20 +228,18 @@ BenchFiles TarSamples(std::uint64_t total_bytes, std::size_t files) {
 }
 
 BenchFiles Rows160(std::uint64_t records, std::size_t files) {
+  struct PackedRow {
+    std::array<float, kFloats> floats;
+    std::array<std::int32_t, kInts + 1> ints;
+  } row;
   return MakeFiles("rows", "rows:160", records, files,
-                   [](std::mt19937_64* random, std::vector<std::byte>* row) {
-                     row->resize(160);
+                   [&](std::mt19937_64* random, std::vector<std::byte>*) {
                      const ClickRow drawn = DrawRow(random);
-                     std::array<std::int32_t, kInts + 1> ints;
-                     for (std::size_t i = 0; i < kInts; ++i) {
-                       ints[i] = static_cast<std::int32_t>(drawn.ints[i]);
-                     }
-                     ints[kInts] = static_cast<std::int32_t>(drawn.label);
-                     const auto floats = std::as_bytes(std::span(drawn.floats));
-                     std::copy(floats.begin(), floats.end(), row->begin());
-                     const auto rest = std::as_bytes(std::span(ints));
-                     std::copy(rest.begin(), rest.end(), row->begin() + 52);
-                     return std::span<const std::byte>(*row);
+                     row.floats = drawn.floats;
+                     for (std::size_t i = 0; i < kInts; ++i)
+                       row.ints[i] = static_cast<std::int32_t>(drawn.ints[i]);
+                     row.ints[kInts] = static_cast<std::int32_t>(drawn.label);
+                     return std::as_bytes(std::span(&row, 1));
                    });
 }
 
@@ -252,26 +249,6 @@ BenchFiles RandomRows(const std::string& kind, const std::string& format, std::s
                    [row_bytes](std::mt19937_64* random, std::vector<std::byte>* row) {
                      return DrawBytes(row_bytes, random, row);
                    });
-}
-
-std::string IoFile(std::uint64_t bytes) {
-  const fs::path folder = DataFolder();
-  fs::create_directories(folder);
-  const fs::path path = folder / ("random-v1-" + std::to_string(bytes) + ".bin");
-  if (fs::exists(path)) return path.string();
-  const fs::path unfinished = path.string() + ".part";
-  std::ofstream out(unfinished, std::ios::binary);
-  std::mt19937_64 random(bytes);
-  std::vector<std::uint64_t> block(65536);
-  for (std::uint64_t written = 0; written < bytes;) {
-    for (std::uint64_t& word : block) word = random();
-    const std::uint64_t count = std::min<std::uint64_t>(bytes - written, block.size() * 8);
-    out.write(reinterpret_cast<const char*>(block.data()), static_cast<std::streamsize>(count));
-    written += count;
-  }
-  out.close();
-  fs::rename(unfinished, path);
-  return path.string();
 }
 
 }  // namespace ringfeed::bench

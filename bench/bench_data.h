@@ -52,7 +52,4 @@ BenchFiles Rows160(std::uint64_t records, std::size_t files);
 BenchFiles RandomRows(const std::string& kind, const std::string& format, std::size_t row_bytes,
                       std::uint64_t records, std::size_t files);
 
-/// A file of `bytes` random bytes.
-std::string IoFile(std::uint64_t bytes);
-
 }  // namespace ringfeed::bench

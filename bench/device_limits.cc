@@ -1,8 +1,8 @@
 // What one device and its link can do at best, by the calls that ringfeed makes of them: what
 // registering memory costs, how fast copies and kernels are by their size, and what the host pays
-// for each call. All that is copied or computed is compared with the host's.
+// for their calls. All that is copied or computed is compared with the host's.
 //
-//   device_limits_bench [--devices cuda|emu] [--seconds S] [--only SECTION] [--json]
+//   device_limits_bench [--devices cuda|emu] [--seconds S] [--json]
 //
 // A measurement takes about S seconds (0.3). Each row is a line of JSON on standard error when it
 // is measured, so that a device that hangs leaves those before; --json writes all of them as one
@@ -39,11 +39,11 @@ double LimitsRun::MsSince(std::int64_t begin_ns) const {
   return static_cast<double>(backend().NowNanos() - begin_ns) / 1e6;
 }
 
-void LimitsRun::Section(const std::string& name, const std::function<void()>& measure) {
+void LimitsRun::Section(const std::string& name, void (*measure)(LimitsRun*)) {
   section_ = name;
   sections_[name] = Json::array();
   try {
-    measure();
+    measure(this);
   } catch (const std::exception& error) {
     const std::string what = error.what();
     Row("set_up", [&what](Json*) { throw std::runtime_error(what); });
@@ -170,27 +170,18 @@ void MeasureRegistration(LimitsRun* run) {
   row("huge_pages", Pages::kHuge, true);
   row("small_not_populated", Pages::kSmall, false);
   row("huge_not_populated", Pages::kHuge, false);
+  run->Row("alloc_free_4_mib", [run](Json* json) {
+    std::vector<double> us;
+    while (us.size() < 64) {
+      const std::int64_t begin_ns = run->backend().NowNanos();
+      { const OwnedMemory memory(run->device(), 4 * kMiB); }
+      us.push_back(1e3 * run->MsSince(begin_ns));
+    }
+    (*json)["median_us"] = QuantileOf(us, 0.5);
+  });
 }
 
 // --- link --------------------------------------------------------------------------------------
-
-// An event as the feed has them, without a time.
-class PlainEvent {
- public:
-  explicit PlainEvent(const LimitsRun& run) : backend_(run.backend()) {
-    Require(backend_.CreateEvent(run.device().number, EventKind::kPlain, &event_));
-  }
-  ~PlainEvent() { (void)backend_.DestroyEvent(event_); }
-  PlainEvent(const PlainEvent&) = delete;
-  PlainEvent& operator=(const PlainEvent&) = delete;
-
-  DeviceEvent get() const { return event_; }
-  void Record(const OwnedStream& stream) const { Require(backend_.Record(event_, stream.get())); }
-
- private:
-  DeviceBackend& backend_;
-  DeviceEvent event_;
-};
 
 // Copies between one host memory and one of the device, each piece between the same places of
 // both: however often they are made, the one is what the other is in the end.
@@ -212,11 +203,12 @@ class Link {
 
   void Measure(LimitsRun* run) {
     for (std::size_t bytes = 4 * kKiB; bytes <= kLargest; bytes *= 4) {
-      run->Row("to_device", [this, bytes](Json* row) { Single(bytes, row); });
+      run->Row("to_device", [this, bytes](Json* row) { Single(host_, bytes, row); });
       run->Row("batch_to_device", [this, bytes](Json* row) { Batch(host_, bytes, row); });
     }
     for (const std::size_t bytes : {kMiB, 16 * kMiB, 64 * kMiB}) {
-      run->Row("unregistered_to_device", [this, bytes](Json* row) { Unregistered(bytes, row); });
+      run->Row("unregistered_to_device",
+               [=, this](Json* row) { Single(unregistered_, bytes, row); });
     }
     run->Row("unregistered_batch_to_device",
              [this](Json* row) { Batch(unregistered_, kMiB, row); });
@@ -252,17 +244,24 @@ class Link {
     (*row)["cpu_us_per_call"] = time.cpu_s * 1e6;
   }
 
-  void Single(std::size_t bytes, Json* row) const {
-    WorkPlan plan{.in_row = std::min(kMembers, host_.bytes() / bytes), .queued = false};
-    const auto copy = [this, bytes](std::size_t i) { Copy(stream_, i, bytes); };
+  // From memory that is not registered the call blocks, so that holding the stream back would be
+  // measured as the call's.
+  void Single(const HostMemory& from, std::size_t bytes, Json* row) const {
+    WorkPlan plan{.in_row = std::min(kMembers, from.bytes() / bytes), .queued = false};
+    const auto copy = [&](std::size_t i) {
+      const std::size_t at = i * bytes;
+      Require(
+          run_.backend().CopyToDevice(stream_.get(), device_.data() + at, from.data() + at, bytes));
+    };
     Spoil(plan.in_row * bytes);
     const WorkTime loop = Time(plan, copy);
-    plan.queued = true;
-    const WorkTime queued = Time(plan, copy);
     Tell(bytes, bytes, loop, row);
     (*row)["copies_in_row"] = loop.in_row;
-    (*row)["queued_gb_per_s"] = GbPerS(bytes, queued.device_s);
-    Verify(std::max(loop.in_row, queued.in_row) * bytes, row);
+    if (&from != &unregistered_) {
+      plan.queued = true;
+      (*row)["queued_gb_per_s"] = GbPerS(bytes, Time(plan, copy).device_s);
+    }
+    Verify(loop.in_row * bytes, row);
   }
 
   void Batch(const HostMemory& from, std::size_t bytes, Json* row) const {
@@ -284,39 +283,27 @@ class Link {
     Verify(total, row);
   }
 
-  // The call blocks, so that holding the stream back would be measured as the call's.
-  void Unregistered(std::size_t bytes, Json* row) const {
-    Spoil(bytes);
-    const WorkTime time = Time({.in_row = 4, .queued = false}, [this, bytes](std::size_t) {
-      Require(
-          run_.backend().CopyToDevice(stream_.get(), device_.data(), unregistered_.data(), bytes));
-    });
-    Tell(bytes, bytes, time, row);
-    Verify(bytes, row);
+  // By the clock: all copies enqueued, then both streams waited for.
+  double ByTheClock(const OwnedStream& second) const {
+    const std::size_t copies = host_.bytes() / kMiddle;
+    std::vector<double> seconds;
+    const std::int64_t start_ns = run_.backend().NowNanos();
+    while (seconds.size() < 3 || run_.MsSince(start_ns) < 500 * run_.seconds()) {
+      const std::int64_t begin_ns = run_.backend().NowNanos();
+      for (std::size_t i = 0; i < copies; ++i) Copy(i % 2 == 0 ? stream_ : second, i, kMiddle);
+      stream_.Sync();
+      second.Sync();
+      seconds.push_back(run_.MsSince(begin_ns) / 1e3);
+    }
+    return GbPerS(copies * kMiddle, QuantileOf(seconds, 0.5));
   }
 
-  // The other stream's copies lie between two points of the first one's: its events time both.
   void TwoStreams(Json* row) const {
-    const PlainEvent fork(run_);
-    const PlainEvent join(run_);
-    constexpr std::size_t kTotal = 4 * kMiddle;
-    Spoil(kTotal);
-    const WorkTime two = Time({.in_row = 2}, [&](std::size_t) {
-      fork.Record(stream_);
-      Require(run_.backend().StreamWait(other_stream_.get(), fork.get()));
-      for (std::size_t i = 0; i < 4; ++i) Copy(i % 2 == 0 ? stream_ : other_stream_, i, kMiddle);
-      join.Record(other_stream_);
-      Require(run_.backend().StreamWait(stream_.get(), join.get()));
-    });
-    Verify(kTotal, row);
-    Spoil(kTotal);
-    const WorkTime one = Time({.in_row = 2}, [this](std::size_t) {
-      for (std::size_t i = 0; i < 4; ++i) Copy(stream_, i, kMiddle);
-    });
-    Verify(kTotal, row);
     (*row)["bytes"] = kMiddle;
-    (*row)["gb_per_s"] = GbPerS(kTotal, two.device_s);
-    (*row)["one_stream_gb_per_s"] = GbPerS(kTotal, one.device_s);
+    Spoil(host_.bytes());
+    (*row)["gb_per_s"] = ByTheClock(other_stream_);
+    Verify(host_.bytes(), row);
+    (*row)["one_stream_gb_per_s"] = ByTheClock(stream_);
   }
 
   const LimitsRun& run_;
@@ -330,49 +317,6 @@ class Link {
 
 void MeasureLink(LimitsRun* run) { Link(run).Measure(run); }
 
-// --- calls -------------------------------------------------------------------------------------
-
-// What the host pays for a call: the time until it returns. What the calls enqueue is waited for in
-// between, after fewer of them than a stream takes before enqueueing waits for room in it.
-void MeasureCalls(LimitsRun* run) {
-  constexpr std::size_t kAtATime = 128;
-  constexpr std::size_t kBytes = 4 * kKiB;
-  DeviceBackend& backend = run->backend();
-  const HostMemory host(kBytes, Pages::kSmall);
-  host.FillRandom(3);
-  const OwnedMemory device(run->device(), kBytes);
-  const OwnedMemory sum(run->device(), sizeof(std::uint64_t));
-  const OwnedStream stream(run->device());
-  const Registered registered(*run, host);
-  const auto row = [&](const char* name, const std::function<void()>& call) {
-    run->Row(name, [&](Json* json) {
-      const std::size_t most = run->emulated() ? 1000 : 20'000;
-      const std::int64_t begin_ns = backend.NowNanos();
-      std::vector<double> us;
-      while (us.size() < kAtATime ||
-             (us.size() < most && run->MsSince(begin_ns) < run->seconds() * 1e3)) {
-        for (std::size_t i = 0; i < kAtATime; ++i) {
-          const std::int64_t call_ns = backend.NowNanos();
-          call();
-          us.push_back(static_cast<double>(backend.NowNanos() - call_ns) / 1e3);
-        }
-        stream.Sync();
-      }
-      (*json)["median_us"] = QuantileOf(us, 0.5);
-      (*json)["p99_us"] = QuantileOf(us, 0.99);
-      (*json)["samples"] = us.size();
-    });
-  };
-  auto* const place = reinterpret_cast<std::uint64_t*>(sum.data());
-  row("copy_to_device_4_kib",
-      [&] { Require(backend.CopyToDevice(stream.get(), device.data(), host.data(), kBytes)); });
-  row("launch_checksum", [&] {
-    Require(backend.Launch(stream.get(), Checksum{device.data(), kBytes, place}));
-  });
-  row("alloc_free_4_mib", [&] { const OwnedMemory made(run->device(), 4 * kMiB); });
-  RequireSame(*run, stream, device.data(), host.data(), kBytes);
-}
-
 // --- the program -------------------------------------------------------------------------------
 
 constexpr int kExitFailed = 1;
@@ -382,17 +326,8 @@ constexpr int kExitSkipped = 77;
 struct Options {
   std::string devices = "cuda";
   double seconds = 0.3;
-  std::string only;  ///< empty: all sections
   bool json = false;
 };
-
-struct Section {
-  const char* name = nullptr;
-  void (*measure)(LimitsRun*) = nullptr;
-};
-constexpr std::array kSections = {Section{"registration", MeasureRegistration},
-                                  Section{"link", MeasureLink}, Section{"kernels", MeasureKernels},
-                                  Section{"calls", MeasureCalls}};
 
 bool ParseOptions(int argc, char** argv, Options* options) {
   for (int i = 1; i < argc; ++i) {
@@ -404,34 +339,13 @@ bool ParseOptions(int argc, char** argv, Options* options) {
     if (++i == argc) return false;
     if (option == "--devices") {
       options->devices = argv[i];
-    } else if (option == "--only") {
-      options->only = argv[i];
     } else if (option == "--seconds") {
       options->seconds = std::atof(argv[i]);
     } else {
       return false;
     }
   }
-  const auto is_only = [options](const Section& one) { return options->only == one.name; };
-  return options->seconds > 0 && (options->only.empty() || std::ranges::any_of(kSections, is_only));
-}
-
-Json Describe(const OwnedDevice& device) {
-  DeviceInfo info;
-  Require(device.backend->Info(device.number, &info));
-  // "NVRM version: …" of the driver that is loaded; empty if there is none.
-  std::ifstream version("/proc/driver/nvidia/version");
-  std::string driver;
-  std::getline(version, driver);
-  return {{"kind", device.backend->name()},
-          {"name", info.name},
-          {"pci_address", info.pci_address},
-          {"numa_node", info.numa_node},
-          {"memory_bytes", info.memory_bytes},
-          {"free_bytes", info.free_bytes},
-          {"copy_engines", info.copy_engines},
-          {"registers_host_memory", info.registers_host_memory},
-          {"driver", driver}};
+  return options->seconds > 0;
 }
 
 int Run(const Options& options) {
@@ -440,17 +354,18 @@ int Run(const Options& options) {
   try {
     device.backend = OpenDevices(options.devices);
     Require(device.backend->BindThread(device.number));
-    document["device"] = Describe(device);
+    DeviceInfo info;
+    Require(device.backend->Info(device.number, &info));
+    document["device"] = {{"kind", device.backend->name()}, {"name", info.name}};
   } catch (const Error& error) {
     std::printf("skipped: %s\n", error.status().ToString().c_str());
     return kExitSkipped;
   }
   LimitsRun run(device, options.seconds);
   const std::int64_t begin_ns = device.backend->NowNanos();
-  for (const Section& section : kSections) {
-    if (!options.only.empty() && options.only != section.name) continue;
-    run.Section(section.name, [&] { section.measure(&run); });
-  }
+  run.Section("registration", MeasureRegistration);
+  run.Section("link", MeasureLink);
+  run.Section("kernels", MeasureKernels);
   document["seconds"] = options.seconds;
   document["wall_s"] = run.MsSince(begin_ns) / 1e3;
   document["failures"] = run.failures();
@@ -468,8 +383,7 @@ int main(int argc, char** argv) {
 #endif
   ringfeed::bench::Options options;
   if (!ringfeed::bench::ParseOptions(argc, argv, &options)) {
-    std::fputs("device_limits_bench [--devices cuda|emu] [--seconds S] [--only SECTION] [--json]\n",
-               stderr);
+    std::fputs("device_limits_bench [--devices cuda|emu] [--seconds S] [--json]\n", stderr);
     return ringfeed::bench::kExitUsage;
   }
   return ringfeed::bench::Run(options);

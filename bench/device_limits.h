@@ -32,7 +32,7 @@ class LimitsRun {
   double MsSince(std::int64_t begin_ns) const;
 
   /// Rows that stand together. If their set-up fails, that becomes a row.
-  void Section(const std::string& name, const std::function<void()>& measure);
+  void Section(const std::string& name, void (*measure)(LimitsRun*));
   /// One measurement of the section, which fills its row. If it throws, that is its "failed".
   void Row(const std::string& name, const std::function<void(Json*)>& measure);
 

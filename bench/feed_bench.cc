@@ -26,8 +26,6 @@
 namespace ringfeed::bench {
 namespace {
 
-using Chain = std::function<Reader(const BenchFiles& files, const ChainOrder& order)>;
-
 BenchFiles ImageFiles() { return ImageExamples(std::uint64_t{2} << 30, 8); }
 BenchFiles SmallFiles() { return SmallExamples(Sized(4'000'000, 20'000), 8); }
 BenchFiles RowFiles() { return Rows160(Sized(8'000'000, 200'000), 8); }
@@ -42,36 +40,6 @@ std::shared_ptr<const Parser> SmallParser() {
 }
 std::shared_ptr<const Parser> RowParser() {
   return RowsParser({{"dense", kFloat32, {13}}, {"sparse", kInt32, {26}}, {"label", kInt32, {}}});
-}
-
-// How files are opened; the format is that of their names if it is empty.
-struct Source {
-  IoPath path = IoPath::kAuto;
-  std::string format{};
-};
-
-Reader Open(const Source& source, const BenchFiles& files, const ChainOrder& order) {
-  OpenOptions options;
-  options.cycle = order.cycle;
-  options.threads = order.threads;
-  options.io.path = source.path;
-  options.format = source.format;
-  return OpenFiles(files.paths, options);
-}
-
-// Records as they are.
-Chain Blocks() {
-  return [](const BenchFiles& files, const ChainOrder& order) {
-    return MultiPass(Open({}, files, order), 0);
-  };
-}
-
-Chain Batches(std::shared_ptr<const Parser> parser, std::size_t rows, const Source& source = {}) {
-  return [=](const BenchFiles& files, const ChainOrder& order) {
-    Reader chain = Parse(Open(source, files, order), parser);
-    if (order.window > 0) chain = Shuffle(chain, {.window = order.window, .block = 0, .seed = 7});
-    return MultiPass(Batch(chain, {.size = rows}), 0);
-  };
 }
 
 BareLoop MappedImages(const std::vector<std::string>& files) {

@@ -48,6 +48,15 @@ void AddColumns(const Instance& batch, BatchDigest* digest) {
   throw Error(Status(StatusCode::kInternal, "in a pass of a chain: " + why));
 }
 
+Reader Open(const Source& source, const BenchFiles& files, const ChainOrder& order) {
+  OpenOptions options;
+  options.cycle = order.cycle;
+  options.threads = order.threads;
+  options.io.path = source.path;
+  options.format = source.format;
+  return OpenFiles(files.paths, options);
+}
+
 // Loops side by side, each over its share of the files on a thread of its own: what n threads of a
 // chain are held against.
 class SideBySide {
@@ -73,12 +82,12 @@ class SideBySide {
       results[0] = loops_[0](options);
     }
     LoopResult sum;
+    double slowest_s = 0;
     for (const LoopResult& result : results) {
-      sum.cpu_s += result.cpu_s;
-      sum.wall_s = std::max(sum.wall_s, result.wall_s);
-      sum.records += result.records;
-      sum.bytes += result.bytes;
+      sum += result;
+      slowest_s = std::max(slowest_s, result.wall_s);
     }
+    sum.wall_s = slowest_s;
     return sum;
   }
 
@@ -178,6 +187,23 @@ LoopResult FeedChain::DigestPass(std::uint64_t* row_sum) {
       });
   result.digest = digest.value();
   return result;
+}
+
+Chain Blocks() {
+  return [](const BenchFiles& files, const ChainOrder& order) {
+    return MultiPass(Open({}, files, order), 0);
+  };
+}
+
+Chain Batches(std::shared_ptr<const Parser> parser, std::size_t rows, const Source& source) {
+  return [=](const BenchFiles& files, const ChainOrder& order) {
+    Reader chain = Parse(Open(source, files, order), parser);
+    if (order.window > 0) chain = Shuffle(chain, {.window = order.window, .block = 0, .seed = 7});
+    if (source.global_seed > 0) {
+      chain = Shuffle(chain, {.seed = source.global_seed, .mode = ShuffleMode::kGlobal});
+    }
+    return MultiPass(Batch(chain, {.size = rows}), 0);
+  };
 }
 
 Pair FeedPair(const FeedWork& work) {

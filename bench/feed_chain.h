@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,20 @@ struct ChainOrder {
   int threads = 1;         ///< that read, frame and write, and bare loops side by side
 };
 
+/// A chain over files, endless.
+using Chain = std::function<Reader(const BenchFiles& files, const ChainOrder& order)>;
+
+/// How a chain's files are opened.
+struct Source {
+  IoPath path = IoPath::kAuto;
+  std::string format{};           ///< empty: that of their names
+  std::uint64_t global_seed = 0;  ///< of a global shuffle; 0: none
+};
+/// Records as they are, in blocks.
+Chain Blocks();
+/// Batches of what the parser makes of them.
+Chain Batches(std::shared_ptr<const Parser> parser, std::size_t rows, const Source& source = {});
+
 /// One kind of work over one set of files: a chain of ringfeed's beside bare loops.
 struct FeedWork {
   std::string name;
@@ -51,8 +66,7 @@ struct FeedWork {
   std::size_t batch_rows = 0;
   bool blocks = false;  ///< delivers blocks of records, not batches
   ChainOrder order;     ///< of the timed chain
-  /// The chain over these files, endless.
-  std::function<Reader(const BenchFiles& files, const ChainOrder& order)> chain;
+  Chain chain;
   BareLoopMaker bare;
   std::uint32_t verified_passes = 1;
 };

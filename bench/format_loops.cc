@@ -86,49 +86,24 @@ std::span<const std::byte> Uncompress(std::span<const std::byte> stored,
 
 // --- gzip --------------------------------------------------------------------------------------
 
-// The content of a gzip file in pieces; what was not used of one stands before the next.
+// The content of a gzip file, in order.
 class InflatedFile {
  public:
-  explicit InflatedFile(const std::string& path) : reader_(path), content_(2 * kPieceBytes) {
-    if (inflateInit2(&zlib_, 15 + 16) != Z_OK) Die("no memory for zlib");
+  explicit InflatedFile(const std::string& path) : file_(gzopen(path.c_str(), "rb")) {
+    if (file_ == nullptr || gzbuffer(file_, kReadBytes) != 0) Die("open failed");
   }
-  ~InflatedFile() { inflateEnd(&zlib_); }
+  ~InflatedFile() { gzclose(file_); }
   InflatedFile(const InflatedFile&) = delete;
   InflatedFile& operator=(const InflatedFile&) = delete;
 
-  bool Next(std::size_t used, std::span<const std::byte>* bytes) {
-    std::memmove(content_.data(), content_.data() + used, have_ - used);
-    have_ -= used;
-    if (content_.size() < have_ + kPieceBytes) content_.resize(have_ + kPieceBytes);
-    zlib_.next_out = reinterpret_cast<Bytef*>(content_.data() + have_);
-    zlib_.avail_out = kPieceBytes;
-    while (!ended_ && zlib_.avail_out > 0) {
-      std::span<const std::byte> block;
-      if (zlib_.avail_in == 0) {
-        if (!reader_.Next(block_bytes_, &block)) Die("cut gzip file");
-        block_bytes_ = block.size();
-        zlib_.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(block.data()));
-        zlib_.avail_in = static_cast<uInt>(block.size());
-      }
-      const int code = inflate(&zlib_, Z_NO_FLUSH);
-      if (code != Z_OK && code != Z_STREAM_END) Die("bad gzip file");
-      ended_ = code == Z_STREAM_END;
-    }
-    const std::size_t more = kPieceBytes - zlib_.avail_out;
-    have_ += more;
-    *bytes = {content_.data(), have_};
-    return more > 0;
+  std::size_t Read(std::byte* to, std::size_t bytes, std::uint64_t /*offset*/) const {
+    const int got = gzread(file_, to, static_cast<unsigned>(bytes));
+    if (got < 0) Die("bad gzip file");
+    return static_cast<std::size_t>(got);
   }
 
  private:
-  static constexpr uInt kPieceBytes = 256 * 1024;
-
-  BlockReader reader_;
-  std::size_t block_bytes_ = 0;
-  z_stream zlib_{};
-  std::vector<std::byte> content_;
-  std::size_t have_ = 0;
-  bool ended_ = false;
+  gzFile const file_;
 };
 
 // --- OFRecord ----------------------------------------------------------------------------------

@@ -90,12 +90,8 @@ BareLoopMaker Reads(std::size_t row_bytes) {
     const auto opened = std::make_shared<std::vector<OpenedFile>>(files.begin(), files.end());
     return [=](const Places& places, std::size_t number, const FixedBatches& batches) {
       const RowPlace place = places[number];
-      for (std::size_t have = 0; have < row_bytes;) {
-        const std::size_t got =
-            (*opened)[place.file].Read(batches.at(0) + have, row_bytes - have, place.offset + have);
-        if (got == 0) Die("a row is cut");
-        have += got;
-      }
+      const OpenedFile& file = (*opened)[place.file];
+      if (file.Read(batches.at(0), row_bytes, place.offset) != row_bytes) Die("a row is cut");
     };
   });
 }
@@ -129,25 +125,11 @@ BareLoopMaker FetchedRows() {
   });
 }
 
-// How rows are delivered.
-struct Source {
-  std::string format;
-  std::shared_ptr<const Parser> parser;
-  IoPath path = IoPath::kAuto;
-};
-
 // Verified in the first pass and in the second one, which may come from memory another way.
 Work GatherWork(const char* row, const Measure& measure, std::function<BenchFiles()> files,
-                std::size_t batch_rows, const Source& source, BareLoopMaker bare) {
-  const auto chain = [=](const BenchFiles& data, const ChainOrder&) {
-    OpenOptions options;
-    options.format = source.format;
-    options.threads = 1;
-    options.io.path = source.path;
-    Reader rows = Parse(OpenFiles(data.paths, options), source.parser);
-    rows = Shuffle(rows, {.seed = kSeed, .mode = ShuffleMode::kGlobal});
-    return MultiPass(Batch(rows, {.size = batch_rows}), 0);
-  };
+                std::size_t batch_rows, std::shared_ptr<const Parser> parser, const Source& source,
+                BareLoopMaker bare) {
+  const auto chain = Batches(std::move(parser), batch_rows, source);
   const FeedWork work{row, std::move(files), batch_rows, false, {}, chain, std::move(bare), 2};
   return {{{row, measure}}, [work] { return FeedPair(work); }};
 }
@@ -166,14 +148,14 @@ std::vector<Work> GatherWorks() {
   const auto table =
       RowsParser({{"dense", kFloat32, {13}}, {"sparse", kInt32, {26}}, {"label", kInt32, {}}});
   const auto tokens = TokensParser({.dtype = kUInt16, .shape = {kWindowTokens}});
-  return {GatherWork("order.global_samples_pread", kGbPerCpuS, samples, 64,
-                     {"rows:110000", flat, IoPath::kPread}, Reads(kSampleBytes)),
-          GatherWork("order.global_samples_mapped", kGbPerCpuS, samples, 64, {"rows:110000", flat},
-                     Copies(kSampleBytes)),
-          GatherWork("order.global_rows_160b", kMillionsPerCpuS, rows, 16'384, {"rows:160", table},
-                     FetchedRows()),
-          GatherWork("order.token_windows", kTokensPerCpuS, windows, 64,
-                     {"tokens:u2,block=1024", tokens}, Copies(kWindowTokens * 2))};
+  return {GatherWork("order.global_samples_pread", kGbPerCpuS, samples, 64, flat,
+                     {IoPath::kPread, "rows:110000", kSeed}, Reads(kSampleBytes)),
+          GatherWork("order.global_samples_mapped", kGbPerCpuS, samples, 64, flat,
+                     {IoPath::kAuto, "rows:110000", kSeed}, Copies(kSampleBytes)),
+          GatherWork("order.global_rows_160b", kMillionsPerCpuS, rows, 16'384, table,
+                     {IoPath::kAuto, "rows:160", kSeed}, FetchedRows()),
+          GatherWork("order.token_windows", kTokensPerCpuS, windows, 64, tokens,
+                     {IoPath::kAuto, "tokens:u2,block=1024", kSeed}, Copies(kWindowTokens * 2))};
 }
 
 }  // namespace ringfeed::bench

@@ -17,6 +17,15 @@ struct LoopResult {
   std::string failure{};     ///< what went wrong, or "skipped: why"; empty if nothing did
 };
 
+/// Adds what another took and moved.
+inline LoopResult& operator+=(LoopResult& sum, const LoopResult& other) {
+  sum.cpu_s += other.cpu_s;
+  sum.wall_s += other.wall_s;
+  sum.records += other.records;
+  sum.bytes += other.bytes;
+  return sum;
+}
+
 /// What is compared of two results.
 struct Measure {
   const char* unit = nullptr;

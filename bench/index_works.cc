@@ -39,7 +39,7 @@ void ReadPlainly(const std::string& path) {
 // Where each record begins, by the bare loop's framing.
 std::vector<std::uint64_t> Offsets(const std::string& path) {
   std::vector<std::uint64_t> offsets;
-  BlockReader reader(path);
+  BlockReader<> reader(path);
   std::span<const std::byte> bytes;
   for (std::size_t used = 0; reader.Next(used, &bytes);) {
     used = TakeTfRecords(bytes, [&](const std::byte* payload, std::size_t) {

@@ -30,7 +30,9 @@ constexpr Measure kCpuPerGiB{"CPU s/GiB", [](const LoopResult& r) {
                                return r.cpu_s / (static_cast<double>(r.bytes) / kGiB);
                              }};
 
-std::string ColdFile() { return IoFile(Sized(std::uint64_t{1} << 30, std::uint64_t{16} << 20)); }
+std::string ColdFile() {
+  return RandomRows("random-4096", "rows:4096", 4096, Sized(262'144, 4'096), 1).paths[0];
+}
 
 // One block's part of a digest that is a sum over blocks.
 std::uint64_t BlockDigest(std::uint64_t offset, std::span<const std::byte> bytes) {

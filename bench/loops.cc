@@ -77,17 +77,6 @@ std::size_t OpenedFile::Read(std::byte* to, std::size_t bytes, std::uint64_t off
   return static_cast<std::size_t>(got);
 }
 
-bool BlockReader::Next(std::size_t used, std::span<const std::byte>* bytes) {
-  std::memmove(buffer_.data(), buffer_.data() + used, have_ - used);
-  have_ -= used;
-  offset_ += used;
-  if (buffer_.size() < have_ + kReadBytes) buffer_.resize(have_ + kReadBytes);
-  const std::size_t got = file_.Read(buffer_.data() + have_, kReadBytes, offset_ + have_);
-  have_ += got;
-  *bytes = {buffer_.data(), have_};
-  return got > 0;
-}
-
 MappedFiles::MappedFiles(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const OpenedFile file(path);

@@ -91,18 +91,28 @@ class OpenedFile {
   int descriptor_;
 };
 
-/// Reads one file from its start in blocks of kReadBytes with pread; what the caller has not used
-/// of a block moves in front of the next.
+/// Reads one file from its start in blocks of kReadBytes; what the caller has not used of a block
+/// moves in front of the next.
+template <typename File = OpenedFile>
 class BlockReader {
  public:
   explicit BlockReader(const std::string& path) : file_(path), buffer_(2 * kReadBytes) {}
 
   /// The unused bytes and one more block; false at the end. `used` of the bytes before are done.
-  bool Next(std::size_t used, std::span<const std::byte>* bytes);
+  bool Next(std::size_t used, std::span<const std::byte>* bytes) {
+    std::memmove(buffer_.data(), buffer_.data() + used, have_ - used);
+    have_ -= used;
+    offset_ += used;
+    if (buffer_.size() < have_ + kReadBytes) buffer_.resize(have_ + kReadBytes);
+    const std::size_t got = file_.Read(buffer_.data() + have_, kReadBytes, offset_ + have_);
+    have_ += got;
+    *bytes = {buffer_.data(), have_};
+    return got > 0;
+  }
   std::uint64_t offset() const { return offset_; }  ///< of the first of the bytes
 
  private:
-  const OpenedFile file_;
+  const File file_;
   std::uint64_t offset_ = 0;
   std::size_t have_ = 0;
   std::vector<std::byte> buffer_;
@@ -125,10 +135,10 @@ class MappedFiles {
 
 /// Calls use(bytes) for one block after another of the files; it says how many bytes are done, the
 /// others stand in front of the next block.
-template <typename Source = BlockReader, typename Use>
+template <typename File = OpenedFile, typename Use>
 void ForEachBlock(const std::vector<std::string>& files, Use use) {
   for (const std::string& path : files) {
-    Source reader(path);
+    BlockReader<File> reader(path);
     std::span<const std::byte> bytes;
     for (std::size_t used = 0; reader.Next(used, &bytes);) used = use(bytes);
   }

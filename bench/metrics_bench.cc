@@ -51,36 +51,20 @@ std::string Look(const std::string& path) {
   return answer;
 }
 
-/// Looks at a job every second until it goes.
-class Looker {
- public:
-  explicit Looker(std::string path)
-      : path_(std::move(path)), thread_([this](const std::stop_token& stop) { Run(stop); }) {}
-  /// CPU seconds of the thread that shows the job, as of the last look.
-  double Stop() {
-    thread_.request_stop();
-    thread_.join();
-    return cpu_s_;
+// Looks at a job every second until it is asked to stop. *cpu_s: of the thread that shows the job,
+// as of the last look.
+void LookAgain(const std::stop_token& stop, const std::string& path, double* cpu_s) {
+  const std::chrono::milliseconds every(Sized(1000, 20));
+  std::mutex mutex;
+  std::condition_variable_any waits;
+  std::unique_lock lock(mutex);
+  while (!stop.stop_requested()) {
+    const std::string answer = Look(path);
+    const std::size_t at = answer.find(kCpuMetric);
+    if (at != std::string::npos) *cpu_s = std::atof(answer.c_str() + at + sizeof(kCpuMetric) - 1);
+    (void)waits.wait_for(lock, stop, every, [] { return false; });
   }
-
- private:
-  void Run(const std::stop_token& stop) {
-    const std::chrono::milliseconds every(SmokeRun() ? 20 : 1000);
-    std::unique_lock lock(mutex_);
-    while (!stop.stop_requested()) {
-      const std::string answer = Look(path_);
-      const std::size_t at = answer.find(kCpuMetric);
-      if (at != std::string::npos) cpu_s_ = std::atof(answer.c_str() + at + sizeof(kCpuMetric) - 1);
-      (void)waits_.wait_for(lock, stop, every, [] { return false; });
-    }
-  }
-
-  const std::string path_;
-  std::mutex mutex_;
-  std::condition_variable_any waits_;
-  double cpu_s_ = 0;
-  std::jthread thread_;
-};
+}
 
 // The command's feed. CPU seconds are those of the whole process, or of the thread that shows it.
 enum class Shown { kNo, kYes, kShowingAlone };
@@ -103,9 +87,11 @@ LoopResult RunJob(const BenchFiles& files, Shown shown, bool digest) {
       "example: dense=f4[13] sparse=i8[26] label=i8[1]"};
   if (!digest) words.emplace_back("--no-digest");
   words.insert(words.end(), files.paths.begin(), files.paths.end());
-  Looker looker(socket);
+  double showing_s = 0;
+  std::jthread looker(LookAgain, socket, &showing_s);
   LoopResult result = RunChild(words, output);
-  const double showing_s = looker.Stop();
+  looker.request_stop();
+  looker.join();
   // A smoke run and a digest's one pass may be over before the first look.
   if (shown != Shown::kNo && !digest && !SmokeRun() && showing_s <= 0) {
     result.failure = "the job was not shown";

@@ -180,7 +180,7 @@ Pair ColdPasses() {
 // by O_DIRECT is the row. fio reads the same places, each of them once. (Rows of a part of a chunk
 // that happen to be less than 16 KiB apart come by one read: one in a hundred.)
 struct RandomReads {
-  std::uint64_t rows_per_file = 0;
+  std::uint64_t rows = 0;
   std::size_t row_bytes = 0;
   std::size_t batch_rows = 0;
   int threads = 1;
@@ -199,18 +199,6 @@ std::size_t ReadsInFlight(const RandomReads& work) {
          std::min(kRingReads, IoOptions().in_flight_bytes / work.row_bytes);
 }
 
-// A file of random bytes is known by its size: each has a row more than the one before.
-BenchFiles FilesOf(const RandomReads& work) {
-  BenchFiles files;
-  for (std::size_t i = 0; i < kFiles; ++i) {
-    const std::uint64_t rows = work.rows_per_file + i;
-    files.paths.push_back(IoFile(rows * work.row_bytes));
-    files.records += rows;
-    files.bytes += rows * work.row_bytes;
-  }
-  return files;
-}
-
 // Whether the pass before was by O_DIRECT, which leaves no pages behind but those that were looked
 // at beforehand. (Of few rows the engine reads neighbours through the page cache.)
 bool PastTheCache(const BenchFiles& files) {
@@ -219,11 +207,14 @@ bool PastTheCache(const BenchFiles& files) {
 }
 
 Pair BesideFio(const RandomReads& work) {
-  const BenchFiles files = FilesOf(work);
-  const Open open = [work](const BenchFiles& opened, ShuffleMode mode) {
+  const std::string bytes_text = std::to_string(work.row_bytes);
+  const std::string format = "rows:" + bytes_text;
+  const BenchFiles files =
+      RandomRows("random-" + bytes_text, format, work.row_bytes, work.rows, kFiles);
+  const Open open = [=](const BenchFiles& opened, ShuffleMode mode) {
     OpenOptions options;
     options.threads = work.threads;
-    options.format = "rows:" + std::to_string(work.row_bytes);
+    options.format = format;
     const auto bytes = static_cast<std::int64_t>(work.row_bytes);
     return Shuffled(opened, options, RowsParser({{"row", kUInt8, {bytes}}}), mode, work.batch_rows);
   };
@@ -255,7 +246,7 @@ Pair BesideFio(const RandomReads& work) {
 // Reads of a page: what a read costs the processor. 1 GiB is 2.6 s of 100,000 reads a second. fio
 // submits as many at a time as a worker takes from its engine (WorkerIo::ReapFrom).
 Pair Pages() {
-  return BesideFio({.rows_per_file = Sized(32'768, 320),
+  return BesideFio({.rows = kFiles * Sized(32'768, 320),
                     .row_bytes = 4096,
                     .batch_rows = 256,
                     .threads = 1,
@@ -267,7 +258,7 @@ Pair Pages() {
 // other bytes at other places. As many threads as there are cores, each with its ring; fio's one
 // job has as many reads in flight as all of them.
 Pair Samples() {
-  return BesideFio({.rows_per_file = Sized(2'400, 12),
+  return BesideFio({.rows = kFiles * Sized(2'400, 12),
                     .row_bytes = 27 * 4096,
                     .batch_rows = kBatchRows,
                     .threads = kAllCores});

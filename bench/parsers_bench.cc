@@ -94,13 +94,8 @@ BareLoopMaker ByProtobuf(std::vector<std::size_t> columns, Frame frame,
 
 Work ParserWork(const char* row, std::function<BenchFiles()> files,
                 const std::shared_ptr<const Parser>& parser, BareLoopMaker bare) {
-  const auto chain = [parser](const BenchFiles& data, const ChainOrder& order) {
-    OpenOptions options;
-    options.cycle = order.cycle;
-    options.threads = order.threads;
-    return MultiPass(Batch(Parse(OpenFiles(data.paths, options), parser), {.size = kBatchRows}), 0);
-  };
-  const FeedWork work{row, std::move(files), kBatchRows, false, {}, chain, std::move(bare)};
+  const FeedWork work{
+      row, std::move(files), kBatchRows, false, {}, Batches(parser, kBatchRows), std::move(bare)};
   return {{{row, kRecordsPerCpuS}}, [work] { return FeedPair(work); }};
 }
 

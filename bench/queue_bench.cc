@@ -43,17 +43,19 @@ constexpr Measure kMPerS{
     "M/s", [](const LoopResult& r) { return static_cast<double>(r.records) / 1e6 / r.wall_s; }};
 
 // The library's ring as such a queue.
-class Ring {
+template <typename Item>
+class RingOf {
  public:
-  explicit Ring(std::size_t capacity) : ring_(capacity) {}
-  bool Push(std::uint64_t item) { return ring_.Push(std::move(item)) == QueueResult::kOk; }
-  bool Pop(std::uint64_t& item) { return ring_.Pop(item) == QueueResult::kOk; }
+  explicit RingOf(std::size_t capacity) : ring_(capacity) {}
+  bool Push(Item item) { return ring_.Push(std::move(item)) == QueueResult::kOk; }
+  bool Pop(Item& item) { return ring_.Pop(item) == QueueResult::kOk; }
   void Close() { ring_.Close(); }
 
  private:
-  MpmcRing<std::uint64_t> ring_;
+  MpmcRing<Item> ring_;
 };
 
+using Ring = RingOf<std::uint64_t>;
 using MutexNumbers = MutexQueue<std::uint64_t>;
 
 // What queues of others lack: an end, and, if they do not wait themselves, waiting. They are
@@ -317,9 +319,6 @@ LoopResult IdleConsumer(std::uint64_t items) {
   return Moved(items, sum == items * (items - 1) / 2, all);
 }
 
-bool Took(bool popped) { return popped; }
-bool Took(QueueResult result) { return result == QueueResult::kOk; }
-
 std::int64_t NowNanos() { return QueueClock::now().time_since_epoch().count(); }
 
 // What 99 of 100 items of one producer, 10,000 a second, take at most to a consumer, while another
@@ -330,7 +329,7 @@ LoopResult StoppedProducer(std::uint64_t items) {
   std::vector<std::int64_t> waits_ns;
   std::thread consumer([&] {
     Stamped item;
-    while (Took(queue.Pop(item))) {
+    while (queue.Pop(item)) {
       if (item.pushed_ns != 0) waits_ns.push_back(NowNanos() - item.pushed_ns);
     }
   });
@@ -427,7 +426,7 @@ std::vector<Work> Works(int /*threads*/) {
           "idle_consumer_20k", kPercentOfACore, [=] { return IdleConsumer<Ring>(idle); },
           [=] { return IdleConsumer<MutexNumbers>(idle); }),
       QueueWork(
-          "stopped_producer_p99", kMs, [=] { return StoppedProducer<MpmcRing<Stamped>>(stopped); },
+          "stopped_producer_p99", kMs, [=] { return StoppedProducer<RingOf<Stamped>>(stopped); },
           [=] { return StoppedProducer<MutexQueue<Stamped>>(stopped); })};
 #ifdef RINGFEED_WITH_MOODYCAMEL
   AddBeside<EndedQueue<MoodycamelQueue>>("moodycamel", &works);

@@ -19,6 +19,7 @@ Exit status: 0 all passed, 1 some failed. With --devices emu:1 it all runs on th
 
 import argparse
 import importlib
+import itertools
 import json
 import os
 import pathlib
@@ -163,12 +164,8 @@ class Fetch:
         return torch.from_numpy(self._images[rows]), torch.from_numpy(rows)
 
 
-# Batches, and a function that ends them and says what is to be noted.
-Feed = Tuple[Batches, Callable[[], Any]]
-
-
 class Feeds:
-    """Where batches come from."""
+    """Where batches come from: generators without end. When one is closed, all of it has ended."""
 
     def __init__(self, torch: Any, device: Any, data: Data, devices: str) -> None:
         self.torch = torch
@@ -192,31 +189,20 @@ class Feeds:
             devices=plan,
         )
 
-    def ringfeed(self, in_order: bool) -> Feed:
+    def ringfeed(self, in_order: bool) -> Batches:
         """Of ringfeed's device feed."""
         tensors = importlib.import_module("ringfeed.torch").tensors
         stream = None
         if in_order and self.device.type == "cuda":
             stream = self.torch.cuda.current_stream().cuda_stream or 1  # 1: the legacy stream
-        loader = self.ringfeed_loader(0, stream)
-
-        def batches() -> Batches:
+        with self.ringfeed_loader(0, stream) as loader:
             for batch in loader:
                 taken = tensors(batch)
                 del batch
                 yield taken["image"], taken["label"]
                 del taken
 
-        def end() -> Any:
-            stats = loader.stats()
-            loader.close()
-            notes = {key: stats.get(key) for key in ("bottleneck", "pinning", "devices", "pages",
-                                                     "stages")}
-            return {**notes, "io": (stats.get("io") or [None])[0]}
-
-        return batches(), end
-
-    def torch_loader(self, workers: int) -> Feed:
+    def torch_loader(self, workers: int) -> Batches:
         """Of Torch's DataLoader."""
         on_gpu = self.device.type == "cuda"
         options: Dict[str, Any] = {}
@@ -231,20 +217,13 @@ class Feeds:
             pin_memory=on_gpu,
             **options,
         )
-
-        def host() -> Iterator[Any]:
-            while True:
-                yield from loader
-
-        batches = self._copied_ahead(host()) if on_gpu else host()
-
-        def end() -> Any:
+        host = itertools.chain.from_iterable(itertools.repeat(loader))
+        try:
+            yield from self._copied_ahead(host) if on_gpu else host
+        finally:
             iterator = getattr(loader, "_iterator", None)
             if iterator is not None:
                 iterator._shutdown_workers()  # so that their CPU seconds are counted
-            return None
-
-        return batches, end
 
     def _copied_ahead(self, host: Iterator[Any]) -> Batches:
         """Copies each batch on a stream of its own while the one before is worked on."""
@@ -265,22 +244,16 @@ class Feeds:
             ahead = copy()
             yield now[0], now[1]
 
-    def fixed(self) -> Feed:
+    def fixed(self) -> Batches:
         """The same batch again and again."""
-        images, labels = Fetch(self.data)[numpy.arange(BATCH)]
-        images, labels = images.to(self.device), labels.to(self.device)
-
-        def batches() -> Batches:
-            while True:
-                yield images, labels
-
-        return batches(), lambda: None
+        batch = tuple(part.to(self.device) for part in Fetch(self.data)[numpy.arange(BATCH)])
+        while True:
+            yield batch
 
 
-def measure(training: Training, feed: Callable[[], Feed], seconds: float) -> Dict[str, Any]:
+def measure(training: Training, batches: Any, seconds: float) -> Dict[str, Any]:
     """Trains for so long after a warm-up; what it took."""
     cpu_begin, start = cpu_seconds(), time.monotonic()
-    batches, end = feed()
     loss = None
     steps = all_steps = 0
     waited = begin = 0.0
@@ -300,7 +273,7 @@ def measure(training: Training, feed: Callable[[], Feed], seconds: float) -> Dic
         wall = time.monotonic() - begin
         last_loss = float(loss)
     finally:
-        notes = end()
+        batches.close()
     cpu = cpu_seconds() - cpu_begin
     return {
         "steps": steps,
@@ -311,7 +284,6 @@ def measure(training: Training, feed: Callable[[], Feed], seconds: float) -> Dic
         "cpu_s_per_GB": cpu / (all_steps * BATCH * ROW_BYTES / 1e9),
         "waited_for_batches_s": round(waited, 3),
         "last_loss": last_loss,
-        "notes": notes,
     }
 
 
@@ -367,7 +339,7 @@ def run(options: argparse.Namespace, report: Report, folder: pathlib.Path, begin
     feeds = Feeds(torch, device, data, options.devices)
     report.run("epoch_exactly_once", check_epoch, feeds)
     training = Training(torch, device)
-    variants: Dict[str, Callable[[], Feed]] = {
+    variants: Dict[str, Callable[[], Batches]] = {
         "step_alone": feeds.fixed,
         "ringfeed": lambda: feeds.ringfeed(False),
         "ringfeed_stream": lambda: feeds.ringfeed(True),
@@ -383,7 +355,7 @@ def run(options: argparse.Namespace, report: Report, folder: pathlib.Path, begin
 
     def measured(name: str) -> Dict[str, Any]:
         length = seconds / 2 if name == "step_alone" else seconds
-        runs[name].append(measure(training, variants[name], length))
+        runs[name].append(measure(training, variants[name](), length))
         return {key: round(runs[name][-1][key], 3) for key in ("GB_per_s", "steps_per_s")}
 
     for number in range(ROUNDS):

@@ -23,17 +23,79 @@ import tempfile
 from typing import Any, Dict, List, Optional, Tuple
 
 import data_sets
-from environment import ROOT, Environment
 from rows import CONTESTANTS, ROWS, Row, markdown, summarised
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "bench"))
 from results_text import machine, write_results  # noqa: E402
 
+REQUIREMENTS = pathlib.Path(__file__).with_name("requirements.txt")
+# Of these pip is not to look at what they ask for: the file says why.
+ALONE = pathlib.Path(__file__).with_name("requirements_without_dependencies.txt")
 NOT_INSTALLED = 3
 TIME_LIMIT_S = 600
 
 # A contestant at a work.
 Entry = Tuple[str, str]
+
+
+class Environment:
+    """A virtual environment with the peers and ringfeed, or this Python if there is none.
+
+    Args:
+        folder: of the virtual environment.
+        command: the path of `ringfeed`, if it is not the environment's.
+    """
+
+    def __init__(self, folder: pathlib.Path, command: Optional[str] = None) -> None:
+        self._folder = folder
+        self._command = command
+
+    @property
+    def python(self) -> str:
+        """The interpreter that the contestants are run by."""
+        own = self._folder / "bin" / "python"
+        return str(own) if own.exists() else sys.executable
+
+    @property
+    def command(self) -> str:
+        """The command `ringfeed`, of the same build as the package if it is the package's."""
+        own = pathlib.Path(self.python).with_name("ringfeed")
+        return self._command or (str(own) if own.exists() else "ringfeed")
+
+    def install(self) -> None:
+        """Makes the environment: the peers as requirements*.txt name them, and the package built
+        from this tree. It is a download of several GB.
+
+        Raises:
+            subprocess.CalledProcessError: pip failed; it has said why.
+        """
+        if not (self._folder / "bin" / "python").exists():
+            subprocess.run([sys.executable, "-m", "venv", str(self._folder)], check=True)
+        pip = [self.python, "-m", "pip", "install"]
+        subprocess.run([*pip, "-r", str(REQUIREMENTS)], check=True, stdout=sys.stderr)
+        subprocess.run([*pip, str(ROOT / "python")], check=True, stdout=sys.stderr)
+        # At the end: pip complains of them whenever it installs something else.
+        subprocess.run([*pip, "--no-deps", "-r", str(ALONE)], check=True, stdout=sys.stderr)
+
+    def variables(self) -> Dict[str, str]:
+        """Environment variables of the contestants."""
+        return {"RINGFEED_COMMAND": self.command, "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+    def versions(self) -> Dict[str, str]:
+        """Versions of Python and of what the requirements name."""
+        named = [line.split("==")[0] for path in (REQUIREMENTS, ALONE)
+                 for line in path.read_text("utf-8").splitlines() if "==" in line]
+        script = ("import json, platform, sys; from importlib import metadata as m\n"
+                  "have = {d.metadata['Name'].lower().replace('_', '-'): d.version"
+                  " for d in m.distributions()}\n"
+                  "asked = [name.lower().replace('_', '-') for name in sys.argv[1:]]\n"
+                  "print(json.dumps({'python': platform.python_version(),"
+                  " **{name: have[name] for name in asked if name in have}}))")
+        done = subprocess.run([self.python, "-c", script, *named, "ringfeed"], check=True,
+                              stdout=subprocess.PIPE)
+        return json.loads(done.stdout)
+
 
 
 class Run:
