@@ -146,7 +146,7 @@ LoopResult Digest(const Paths& files, bool digest) {
   return result;
 }
 
-// One file's records, both checksums taken: every payload hashed by itself, and all of them behind
+// One file's records, both checksums taken: every payload hashed by itself, and all of them after
 // their lengths.
 void DigestFile(const std::string& file, LoopResult* result, BatchDigest* digest) {
   Sha256 sequence;

@@ -70,7 +70,7 @@ class EndedQueue {
   }
   bool Pop(std::uint64_t& item) {
     for (int failed = 0; !queue_.TryPop(item); ++failed) {
-      // In this order: what was pushed before the end is seen by who sees the end.
+      // In this order: the end is seen after what was pushed before it.
       if (closed_.stop_requested() && queue_.Empty()) return false;
       Rest(failed);
     }
@@ -90,7 +90,7 @@ class EndedQueue {
 };
 
 #ifdef RINGFEED_WITH_MOODYCAMEL
-// Unbounded: who pushes never waits. Items of several producers come in no order.
+// Unbounded: a push never waits. Items of several producers come in no order.
 class MoodycamelQueue {
  public:
   explicit MoodycamelQueue(std::size_t capacity) : queue_(capacity) {}

@@ -31,7 +31,7 @@ MIDDLE = 0.5
 WALL_LIMIT = 8
 
 Batch = Mapping[str, Any]
-# Batches of the files: without end, or of one pass where each row comes once.
+# Batches of the files: without end, or of one pass in which each row comes once.
 Stream = Callable[[Work, pathlib.Path, bool], Iterator[Batch]]
 
 

@@ -26,7 +26,7 @@ FEATURES = {
 
 def index_files(files: List[str]) -> List[str]:
     """The text index that the reader asks for beside each file: a line `offset size` a record,
-    framing included. Made where it is missing."""
+    framing included. Made if it is missing."""
     return [str(made(path.parent / f"dali-{path.name}.idx", partial(_write_index, path)))
             for path in map(pathlib.Path, files)]
 

@@ -1,5 +1,5 @@
-"""What the contestants do: the data sets, made by the command `ringfeed` and kept, their shapes, and
-how much of them makes a batch."""
+"""What the contestants do: the data sets, made by the command `ringfeed` and kept, their shapes,
+and how much of them makes a batch."""
 
 import json
 import pathlib

@@ -14,7 +14,7 @@ from data_sets import SAMPLE_BYTES, SAMPLES, Work, made
 
 
 def array_records(files: List[str]) -> List[str]:
-    """The same samples as ArrayRecord, one to a chunk, for access by number. Made where they are
+    """The same samples as ArrayRecord, one to a chunk, for access by number. Made if they are
     missing."""
     def write(path: pathlib.Path, own: pathlib.Path) -> None:
         writer = ArrayRecordWriter(str(own), "group_size:1,uncompressed")

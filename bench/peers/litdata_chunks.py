@@ -17,7 +17,7 @@ CHUNK_BYTES = "64MB"
 
 
 def chunks(work: Work, data: pathlib.Path) -> pathlib.Path:
-    """The rows of a work in chunks of LitData. Made where they are missing."""
+    """The rows of a work in chunks of LitData. Made if they are missing."""
     def write(folder: pathlib.Path) -> None:
         writer = BinaryWriter(str(folder), chunk_bytes=CHUNK_BYTES)
         for number, record in enumerate(records(work, data)):

@@ -24,7 +24,7 @@ COLUMNS = {"images": {"image": SAMPLE, "label": "int"}, "samples": {"value": SAM
 
 
 def shards(work: Work, data: pathlib.Path) -> pathlib.Path:
-    """The rows of a work in shards of 64 MiB, which is the writer's default. Made where they are
+    """The rows of a work in shards of 64 MiB, which is the writer's default. Made if they are
     missing."""
     def write(folder: pathlib.Path) -> None:
         with MDSWriter(out=str(folder), columns=COLUMNS[work.name]) as writer:

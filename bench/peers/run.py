@@ -201,7 +201,7 @@ def _take_turns(run: Run, rows: List[Row], rounds: int) -> None:
             run.prepare(entry)
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)
-        # Every other round the other way round: none always comes behind the same neighbour.
+        # Every other round the other way round: none always comes after the same neighbour.
         for entry in list(run.results)[::-1 if number % 2 else 1]:
             run.measure(entry)
 

@@ -19,7 +19,7 @@ SHUFFLE_BUFFER = 1000
 
 def shards(work: Work, data: pathlib.Path) -> pathlib.Path:
     """The rows of a work in tar files of 197 MB, FILES of them: a worker reads whole ones. A column
-    is a member of the file. Made where they are missing."""
+    is a member of the file. Made if they are missing."""
     def write(folder: pathlib.Path) -> None:
         folder.mkdir()
         sizes = [pathlib.Path(name).stat().st_size for name in SAMPLES.files(data)]
