@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <numeric>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,7 @@ struct RowPlace {
   std::uint64_t offset = 0;
 };
 using Places = std::vector<RowPlace>;
+using Rows = std::span<const RowPlace>;
 
 void Fetch(const std::byte* row, std::size_t bytes) {
   constexpr std::size_t kLineBytes = 64;
@@ -60,7 +62,7 @@ const std::byte* RowAt(const MappedFiles& files, RowPlace place) {
 }
 
 // Bare loops over rows at places that are known beforehand: one thread, no engine around it.
-// `make(files)` opens or maps, which is no part of the time, and returns take(places, number,
+// `make(files)` opens or maps, which is no part of the time, and returns take(rows, number,
 // batches), which writes one row.
 template <typename Make>
 BareLoopMaker GatherLoop(const std::vector<std::size_t>& columns, const Make& make) {
@@ -73,12 +75,13 @@ BareLoopMaker GatherLoop(const std::vector<std::size_t>& columns, const Make& ma
               ? first
               : std::make_shared<const Places>(GlobalPlaces(files, row_bytes, options.pass));
       return FillColumns(columns, options, [&](LoopResult* result, FixedBatches* batches) {
-        for (std::size_t number = 0; number < places->size(); ++number) {
-          take(*places, number, *batches);
+        const Rows rows = *places;
+        for (std::size_t number = 0; number < rows.size(); ++number) {
+          take(rows, number, *batches);
           batches->NextRow();
         }
-        result->records = places->size();
-        result->bytes = places->size() * row_bytes;
+        result->records = rows.size();
+        result->bytes = rows.size() * row_bytes;
       });
     };
   };
@@ -88,8 +91,8 @@ BareLoopMaker GatherLoop(const std::vector<std::size_t>& columns, const Make& ma
 BareLoopMaker Reads(std::size_t row_bytes) {
   return GatherLoop({row_bytes}, [row_bytes](const Paths& files) {
     const auto opened = std::make_shared<std::vector<OpenedFile>>(files.begin(), files.end());
-    return [=](const Places& places, std::size_t number, const FixedBatches& batches) {
-      const RowPlace place = places[number];
+    return [=](Rows rows, std::size_t number, const FixedBatches& batches) {
+      const RowPlace place = rows[number];
       const OpenedFile& file = (*opened)[place.file];
       if (file.Read(batches.at(0), row_bytes, place.offset) != row_bytes) Die("a row is cut");
     };
@@ -101,11 +104,11 @@ BareLoopMaker Reads(std::size_t row_bytes) {
 BareLoopMaker Copies(std::size_t row_bytes) {
   return GatherLoop({row_bytes}, [row_bytes](const Paths& files) {
     const auto mapped = std::make_shared<const MappedFiles>(files);
-    return [=](const Places& places, std::size_t number, const FixedBatches& batches) {
+    return [=](Rows rows, std::size_t number, const FixedBatches& batches) {
       // What the processor fetches by itself takes so long to begin.
       constexpr std::size_t kFetchBytes = 512;
-      if (number + 1 < places.size()) Fetch(RowAt(*mapped, places[number + 1]), kFetchBytes);
-      StreamLarge(batches.at(0), RowAt(*mapped, places[number]), row_bytes);
+      if (number + 1 < rows.size()) Fetch(RowAt(*mapped, rows[number + 1]), kFetchBytes);
+      StreamLarge(batches.at(0), RowAt(*mapped, rows[number]), row_bytes);
     };
   });
 }
@@ -114,13 +117,13 @@ BareLoopMaker Copies(std::size_t row_bytes) {
 BareLoopMaker FetchedRows() {
   return GatherLoop({std::begin(kRowColumns), std::end(kRowColumns)}, [](const Paths& files) {
     const auto mapped = std::make_shared<const MappedFiles>(files);
-    return [=](const Places& places, std::size_t number, const FixedBatches& batches) {
+    return [=](Rows rows, std::size_t number, const FixedBatches& batches) {
       // A row comes from memory in about the time that so many others take.
       constexpr std::size_t kFetchRows = 16;
-      if (number + kFetchRows < places.size()) {
-        Fetch(RowAt(*mapped, places[number + kFetchRows]), kRowBytes);
+      if (number + kFetchRows < rows.size()) {
+        Fetch(RowAt(*mapped, rows[number + kFetchRows]), kRowBytes);
       }
-      WriteRow(RowAt(*mapped, places[number]), batches);
+      WriteRow(RowAt(*mapped, rows[number]), batches);
     };
   });
 }
