@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "readers/chain/live_chains.h"
+#include "readers/engine/blocks/ledger.h"
 #include "readers/engine/plan/execution_plan.h"
-#include "readers/engine/plan/ledger.h"
 #include "readers/engine/run.h"
 #include "ringfeed/stats.h"
 

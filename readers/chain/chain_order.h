@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "readers/chain/position_book.h"
+#include "readers/engine/blocks/ledger.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
-#include "readers/engine/plan/ledger.h"
 #include "readers/order/position.h"
 
 namespace ringfeed {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/live/live_list.h"
-#include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/blocks/ledger.h"
+#include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/run.h"
 #include "ringfeed/stats.h"
 

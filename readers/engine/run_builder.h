@@ -41,7 +41,7 @@ class RunBuilder {
   std::size_t AheadBytes() const;
   /// What a worker may frame before its turn in file order comes.
   std::size_t FramedAheadBytes() const;
-  /// Tells the ledger and the mappings that the chain keeps. Does not need the run.
+  /// Tells the ledger and the mappings that the chain keeps. It outlives the run.
   FileNews News() const;
   /// Of a run of so many passes, those before its start too.
   FileRereads Rereads(std::uint64_t passes) const;

@@ -55,7 +55,7 @@ struct RunHooks {
   std::function<bool()> leaves_out_wake{};
   /// Called by workers at these points; may throw, as a lack of memory does.
   std::function<void(RunPoint)> at{};
-  /// Payloads of so many bytes or more are checked as they are written; see leaves_sums_.
+  /// Payloads of so many bytes or more are checked as they are written: see LateSums.
   std::size_t long_payload_bytes = 8192;
   /// They are framed alike, but checked at once.
   bool takes_sums_at_once = false;
@@ -76,7 +76,7 @@ struct ChainKeeps {
 
 /// What a run is asked for.
 struct RunInput {
-  ExecutionPlan plan;
+  const ExecutionPlan& plan;
   RewindInput rewind_input;
   std::shared_ptr<Arena> arena;
   RunHooks hooks;

@@ -87,10 +87,10 @@ class RunWorker {
 
   const std::size_t number_;
   RunParts& parts_;
-  std::vector<OwnLane> lanes_;
   LaneContext context_;
   std::unique_ptr<WorkerIo> io_;
-  std::mutex io_mutex_;  ///< guards io_ against WakeIo while it is made and destroyed
+  std::vector<OwnLane> lanes_;  ///< after these: lanes that go use them
+  std::mutex io_mutex_;         ///< guards io_ against WakeIo while it is made and destroyed
   WriterScratch scratch_;
   std::unique_ptr<Parser::Scratch> locate_scratch_;
   StageClocks clocks_;

@@ -104,10 +104,6 @@ class BatchSink final : public PlanSink {
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const {
     finisher_.LosePayloads(sums, slot);
   }
-  /// What came to the end of the plan so far. With no planner at work.
-  PlannedSums sums() const {
-    return {tally_.delivered + tally_.dropped, tally_.delivered_bytes, tally_.dropped};
-  }
   static bool Claim(BatchBuffer* slot) { return BatchPool::Claim(slot); }
   void Release(BatchBuffer* slot) { pool_.Release(slot); }
   /// Only consumers are at work any more: as BatchPool::LetGo.
@@ -174,6 +170,10 @@ class BatchSink final : public PlanSink {
     std::optional<std::uint64_t> dropped_rows;
   };
 
+  /// What came to the end of the plan so far.
+  PlannedSums sums() const {
+    return {tally_.delivered + tally_.dropped, tally_.delivered_bytes, tally_.dropped};
+  }
   /// Whether a batch has rows, and may get more.
   bool is_begun() const { return !planned_.empty() && !planned_.back().closed; }
   /// The batch that the block's next row goes to.

@@ -1,6 +1,6 @@
 // The thread that has the plan's turn calls this, one at a time: a worker that published a block,
-// or one that was asked to look. That thread owns all members except passes_ended_ while it has the
-// turn, and PlanTurn hands them over in order. Nothing here waits, allocates slabs or touches a
+// or one that was asked to look. That thread owns all members except the atomic ones while it has
+// the turn, and PlanTurn hands them over in order. Nothing here waits, allocates slabs or touches a
 // record's bytes: stages get references.
 
 #include "readers/engine/plan/planner.h"

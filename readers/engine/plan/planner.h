@@ -1,10 +1,10 @@
 // The plan of a run: which block is next, and at which point the run ends.
 //
 // The run makes it before its threads start, and calls GoOn when there may be something to plan:
-// on the worker that finds that, never on two at once. Other threads may ask for passes_ended and
-// fails_in_order. What holds: GoOn does not wait. When it returns, there is nothing to plan, or
-// something must come back first, and the thread that brings it asks for the plan again. The
-// planner touches no record's bytes and knows no thread.
+// on the worker that finds that, never on two at once. Other threads may ask for what is marked so.
+// What holds: GoOn does not wait. When it returns, there is nothing to plan, or something must come
+// back first, and the thread that brings it asks for the plan again. The planner touches no
+// record's bytes.
 
 #pragma once
 
@@ -101,7 +101,7 @@ class PlanStages {
 
 /// Decides which block is next, and hands its rows to the stages: takes turns with the lanes, ends
 /// passes, counts what it sees, and finds out when the run ends and why. It owns the stages and the
-/// account of the pass, and knows neither threads nor memory.
+/// account of the pass, and touches no record's memory.
 ///
 /// A thread that finds something to plan calls it, one at a time (PlanTurn): a worker that
 /// published a block, or one that was asked because a slot, memory or room for a delivery came

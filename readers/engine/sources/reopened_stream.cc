@@ -25,6 +25,7 @@ void Pause(const std::stop_token& stop) {
 ReopenedStream::ReopenedStream(const StreamInput& input, std::stop_token stop)
     : stream_(input.stream.get()),
       name_(input.stream->name()),
+      reopens_(input.reopens()),
       limit_(input.reopen_limit),
       until_(input.reopen_until),
       stop_(std::move(stop)) {}

@@ -23,7 +23,7 @@ class ReopenedStream {
 
   const std::string& name() const { return name_; }
   /// Whether it may be opened again at all.
-  bool reopens() const { return limit_ > 0 || until_ > 0; }
+  bool reopens() const { return reopens_; }
 
   /// As StreamSource::Read. If no writer comes in time, that is the stream's end: *got is 0, and
   /// the status OK.
@@ -34,6 +34,7 @@ class ReopenedStream {
  private:
   StreamSource* const stream_;
   const std::string name_;
+  const bool reopens_;
   const std::uint64_t limit_;
   const double until_;  ///< seconds without a byte; in place of the limit, if not 0
   const std::stop_token stop_;

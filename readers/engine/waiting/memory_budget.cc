@@ -145,12 +145,12 @@ bool MemoryBudget::Cover(std::size_t held_limit, std::size_t batches) {
   if (held_limit > MostHeld()) return false;
   const std::size_t wanted = std::min(reading_ + held_limit + batches, limit_);
   // What is kept comes back by itself: if the arena has no more, it is used until then.
-  const std::size_t with_kept = wanted + kept_.load(std::memory_order_relaxed);
+  const std::size_t with_kept = wanted + keep_limit_.kept();
   const bool covered = with_kept <= reserved_ || (with_kept <= limit_ && Hold(with_kept));
   if (!covered && wanted > reserved_ && !Hold(wanted)) return false;
   held_limit_ = held_limit;
   batches_ = batches;
-  most_kept_.store(std::min(wanted_kept_, RestForKept()), std::memory_order_relaxed);
+  keep_limit_.set_bytes(std::min(wanted_kept_, RestForKept()));
   return true;
 }
 
@@ -161,29 +161,24 @@ std::size_t MemoryBudget::RestForKept() const {
 
 void MemoryBudget::AllowKept(std::size_t bytes) {
   wanted_kept_ = std::min(bytes, (limit_ - reading_) / 4);
-  most_kept_.store(std::min(wanted_kept_, RestForKept()), std::memory_order_relaxed);
+  keep_limit_.set_bytes(std::min(wanted_kept_, RestForKept()));
 }
 
 void MemoryBudget::GrowKept() {
   if (!kept_refused_.exchange(false, std::memory_order_relaxed)) return;
-  const std::size_t most = most_kept_.load(std::memory_order_relaxed);
+  const std::size_t most = keep_limit_.bytes();
   if (most >= wanted_kept_) return;
   // Other pipelines may need the unreserved memory: takes a part of it at a time.
   const std::size_t more = std::min(wanted_kept_ - most, arena_->unreserved_bytes() / 4);
   const std::size_t needed = reading_ + held_limit_ + batches_ + most + more;
   if (needed > limit_ || (needed > reserved_ && !Hold(needed))) return;
-  most_kept_.store(most + more, std::memory_order_relaxed);
+  keep_limit_.set_bytes(most + more);
 }
 
 bool MemoryBudget::Keep(std::size_t bytes) {
-  std::size_t kept = kept_.load(std::memory_order_relaxed);
-  do {
-    if (kept + bytes > most_kept_.load(std::memory_order_relaxed)) {
-      kept_refused_.store(true, std::memory_order_relaxed);
-      return false;
-    }
-  } while (!kept_.compare_exchange_weak(kept, kept + bytes, std::memory_order_relaxed));
-  return true;
+  if (keep_limit_.Keep(bytes)) return true;
+  kept_refused_.store(true, std::memory_order_relaxed);
+  return false;
 }
 
 bool MemoryBudget::GrowHeld(std::size_t needed) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/memory/arena.h"
+#include "readers/engine/waiting/keep_limit.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -65,7 +66,7 @@ class MemoryBudget {
   void GrowKept();
   /// Whether batches may keep so many bytes more; then they do, until LetGo.
   bool Keep(std::size_t bytes);
-  void LetGo(std::size_t bytes) { kept_.fetch_sub(bytes, std::memory_order_relaxed); }
+  void LetGo(std::size_t bytes) { keep_limit_.LetGo(bytes); }
 
  private:
   std::size_t MostHeld() const { return (limit_ - reading_) * 3 / 4; }
@@ -91,10 +92,8 @@ class MemoryBudget {
   std::size_t batches_ = 0;
   std::size_t wanted_kept_ = 0;
   std::atomic<std::size_t> held_{0};  ///< by blocks that were taken and are not free again
-  // Relaxed: they are counts. The blocks' own counters order what is in the memory.
-  std::atomic<std::size_t> kept_{0};
-  std::atomic<std::size_t> most_kept_{0};
-  std::atomic<bool> kept_refused_{false};  ///< since GrowKept
+  KeepLimit keep_limit_;
+  std::atomic<bool> kept_refused_{false};  ///< since GrowKept; a hint
 };
 
 }  // namespace ringfeed
