@@ -372,17 +372,27 @@ void SlotCopies::RecordHalfFilled() {
   }
 }
 
+bool SlotCopies::AwaitStream(DeviceStream stream, DeviceEvent event, std::int64_t until_ns) {
+  Status status = backend_->Record(event, stream);
+  if (status.ok()) return AwaitEvent(backend_.get(), event, until_ns);
+  // If no event can be had, there is a call that blocks.
+  if (status.code() != StatusCode::kDeviceLost) status = backend_->SyncStream(stream);
+  return status.ok() || status.code() == StatusCode::kDeviceLost;
+}
+
 Status SlotCopies::Drain(std::int64_t until_ns) {
   RecordHalfFilled();
   AwaitAll(until_ns);
-  if (any()) return StillAtWork(device_, "a copy");
+  if (any()) {
+    bool is_copied = false;
+    (void)backend_->Query(under_way_.front()->copied, &is_copied);
+    return StillAtWork(device_, is_copied ? "a transform" : "a copy");
+  }
   for (DeviceSlot& slot : slots_) {
     if (slot.copying) {
-      // If no event can be had, there is a call that blocks.
-      Status status = backend_->SyncStream(copy_stream_);
-      if (status.ok() && transform_stream_) status = backend_->SyncStream(transform_stream_);
-      if (!status.ok() && status.code() != StatusCode::kDeviceLost) {
-        return StillAtWork(device_, "a copy");
+      if (!AwaitStream(copy_stream_, slot.copied, until_ns)) return StillAtWork(device_, "a copy");
+      if (transform_stream_ && !AwaitStream(transform_stream_, slot.transformed, until_ns)) {
+        return StillAtWork(device_, "a transform");
       }
       LetGo(&slot);
     }

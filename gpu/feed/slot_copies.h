@@ -94,6 +94,9 @@ class SlotCopies {
   void AddTo(DeviceFeedStats* stats) const;
 
  private:
+  /// Waits until all that was enqueued on the stream is done; false if the time came first, or if
+  /// that cannot be known. A device that is lost does nothing any more.
+  bool AwaitStream(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
   /// Whether the device has kernels to run for every batch.
   bool makes_something() const { return !options_.transforms.empty() || with_mask(); }
   /// Whether the valid rows of each batch have a mask.

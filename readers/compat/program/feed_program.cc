@@ -158,7 +158,7 @@ class MainRun {
     } else if (step.operation == "if_else") {
       Run(Holds(step) ? step.body : step.other);
     } else {
-      At(step.place, [&] { (this->*kOperations.at(step.operation))(step); });
+      At(step.place, [&] { (this->*Operations().at(step.operation))(step); });
     }
   }
   bool Holds(const Step& step) const {
@@ -166,7 +166,8 @@ class MainRun {
   }
 
   // What does one step; loops and branches aside.
-  static const std::map<std::string_view, void (MainRun::*)(const Step&)> kOperations;
+  using Operation = void (MainRun::*)(const Step&);
+  static const std::map<std::string_view, Operation>& Operations();
 
   void Read(const Step& step) {
     Instance instance;
@@ -273,13 +274,16 @@ class MainRun {
   std::vector<PipelineStats>* const closed_;
 };
 
-const std::map<std::string_view, void (MainRun::*)(const Step&)> MainRun::kOperations = {
-    {"read", &MainRun::Read},          {"has_next", &MainRun::FindNext},
-    {"reset", &MainRun::Reset},        {"fill_constant", &MainRun::Fill},
-    {"increase", &MainRun::Increase},  {"less_than", &MainRun::Compare},
-    {"call", &MainRun::Call},          {"read_recordio", &MainRun::ReadSome},
-    {"close_reader", &MainRun::Close},
-};
+const std::map<std::string_view, MainRun::Operation>& MainRun::Operations() {
+  static const std::map<std::string_view, Operation> all = {
+      {"read", &MainRun::Read},          {"has_next", &MainRun::FindNext},
+      {"reset", &MainRun::Reset},        {"fill_constant", &MainRun::Fill},
+      {"increase", &MainRun::Increase},  {"less_than", &MainRun::Compare},
+      {"call", &MainRun::Call},          {"read_recordio", &MainRun::ReadSome},
+      {"close_reader", &MainRun::Close},
+  };
+  return all;
+}
 
 std::string TextOfFile(const std::string& path) {
   constexpr std::size_t kMostText = std::size_t{1} << 20;

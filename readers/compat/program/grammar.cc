@@ -71,6 +71,12 @@ class FirstError : public google::protobuf::DescriptorPool::ErrorCollector {
   std::string text_;
 };
 
+/// protoc notes how each field is called in JSON, which is no part of the language.
+void ForgetJsonNames(DescriptorProto* message) {
+  for (auto& field : *message->mutable_field()) field.clear_json_name();
+  for (auto& nested : *message->mutable_nested_type()) ForgetJsonNames(&nested);
+}
+
 }  // namespace
 
 Grammar::Grammar() {
@@ -81,6 +87,7 @@ Grammar::Grammar() {
     return &*std::find_if(file.mutable_message_type()->begin(), file.mutable_message_type()->end(),
                           [&](const DescriptorProto& each) { return each.name() == name; });
   };
+  for (DescriptorProto& each : *file.mutable_message_type()) ForgetJsonNames(&each);
   DescriptorProto* const creation = message("Creation");
   creation->add_oneof_decl()->set_name("kind");
   for (const ReaderKind& kind : RegisteredReaders()) AddReader(kind, creation, message("Reader"));

@@ -169,12 +169,16 @@ struct Node {
   std::string place;     ///< "FILE:LINE:COLUMN: NAME"
 };
 
-/// Every name that an operation must have is there.
+/// Every name that an operation must have is there, and none that is set is empty.
 void CheckNames(const Node& node) {
   const auto* type = node.kind->GetDescriptor();
+  const Reflection& reflection = *node.kind->GetReflection();
   for (int i = 0; i < type->field_count(); ++i) {
     const FieldDescriptor* field = type->field(i);
-    if (field->is_required() && node.kind->GetReflection()->GetString(*node.kind, field).empty()) {
+    const bool is_chosen = field->containing_oneof() != nullptr &&
+                           field->cpp_type() == FieldDescriptor::CPPTYPE_STRING &&
+                           reflection.HasField(*node.kind, field);
+    if ((field->is_required() || is_chosen) && reflection.GetString(*node.kind, field).empty()) {
       Refuse(node.place + ": " + field->name() + " is missing or empty, expected a name");
     }
   }
@@ -197,7 +201,6 @@ std::vector<Node> OpsOf(const Message& block, const Places& places, const NamedT
     const Places& inner = *places.GetTreeForNested(ops, i);
     nodes.push_back({&reflection.GetMessage(op, set), inner.GetTreeForNested(set, -1), set->name(),
                      text.PlaceOf(inner.GetLocation(set, -1)) + set->name()});
-    CheckNames(nodes.back());
   }
   return nodes;
 }
@@ -249,6 +252,7 @@ std::vector<Creation> CreationsOf(const Message& startup, const Places& places,
   std::vector<Creation> creations;
   std::map<std::string, std::string> names;  // and their places
   for (const Node& node : OpsOf(startup, places, text)) {
+    CheckNames(node);
     creations.push_back(CreationOf(node));
     const auto [first, is_new] = names.emplace(creations.back().name, node.place);
     if (is_new) continue;
@@ -287,8 +291,6 @@ std::vector<Step> StepsOf(const Message& block, const Places& places, const Name
     step.place = node.place;
     step.operation = node.name;
     for (int i = 0; i < type->field_count(); ++i) Take(kind, *type->field(i), &step);
-    step.body = inner(step.operation == "while" ? "body" : "then");
-    step.other = inner("else");
     if (step.operation == "read_recordio" && step.number < 1) {
       Refuse(step.place + ": count must be at least 1, not " + std::to_string(step.number));
     }
@@ -296,6 +298,9 @@ std::vector<Step> StepsOf(const Message& block, const Places& places, const Name
         kind.GetReflection()->GetOneofFieldDescriptor(kind, type->oneof_decl(0)) == nullptr) {
       Refuse(step.place + ": expected one of y and value");
     }
+    CheckNames(node);
+    step.body = inner(step.operation == "while" ? "body" : "then");
+    step.other = inner("else");
   }
   return steps;
 }

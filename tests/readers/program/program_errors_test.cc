@@ -184,6 +184,12 @@ TEST_F(ProgramErrorsTest, MainIsCheckedBeforeItRuns) {
               "p:2:7: call: no function \"none\" is registered");
   ExpectStart("main {\n op { less_than { x: 'n' output: 'b' } } }",
               "p:2:7: less_than: expected one of y and value");
+  ExpectStart("main {\n op { less_than { x: 'n' y: '' output: 'b' } } }",
+              "p:2:7: less_than: y is missing or empty");
+  ExpectStart(
+      "main {\n op { while { condition: 'n' body {\n op { read { output: 'x' } } } } }\n"
+      " op { reset { } } }",
+      "p:3:7: read: reader is missing or empty");
   ExpectStart("main {\n op { fill_constant { output: 'n' } }\n op { increase { x: 'm' } } }",
               "p:3:7: increase: x: the variable \"m\" is not set");
   EXPECT_FALSE(scope_.Has("n"));

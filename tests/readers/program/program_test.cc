@@ -341,6 +341,7 @@ TEST_F(ProgramTest, AUsersReaderIsAnOperationLikeTheOthers) {
       "main { op { read { reader: 'halves' output: 'bytes' } } }");
   EXPECT_EQ(scope_.Get<Tensor>("bytes").lod.at(0).size(), 51U);
   EXPECT_NE(FeedProgram::Grammar().find("message program_test_halves {"), std::string::npos);
+  EXPECT_EQ(FeedProgram::Grammar().find("json_name"), std::string::npos) << "no word of ours";
 }
 
 TEST_F(ProgramTest, AUsersFunctionGetsTheNamesAndItsExceptionsPass) {
