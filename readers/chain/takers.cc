@@ -43,12 +43,21 @@ void Takers::FailInstead(Status failure) {
 }
 
 void Takers::Recover() {
-  if (!turn_.failed()) failure_ = Status();
+  if (turn_.failed()) return;
+  failure_ = Status();
+  told_ = {};
+}
+
+void Takers::TellHolder(Status why) {
+  const std::lock_guard lock(mutex_);
+  failure_ = std::move(why);
+  told_ = std::this_thread::get_id();
 }
 
 void Takers::BeginAgain() {
   turn_.BeginAgain();
   failure_ = Status();
+  told_ = {};
 }
 
 void Takers::ForgetSeen() {
@@ -60,10 +69,9 @@ bool Takers::HoldsAllSlots(const Run& run) {
   const std::size_t most = run.most_batches();
   if (most == 0 || run.holders().HeldBy(std::this_thread::get_id()) < most) return false;
   // Not final: after it releases a batch the thread may read on from here.
-  const std::lock_guard lock(mutex_);
-  failure_ =
-      Status(StatusCode::kResourceExhausted, "this thread holds all " + std::to_string(most) +
-                                                 " batches of the reader; " + kMakeRoom);
+  TellHolder(Status(
+      StatusCode::kResourceExhausted,
+      "this thread holds all " + std::to_string(most) + " batches of the reader; " + kMakeRoom));
   return true;
 }
 
@@ -106,8 +114,7 @@ void Takers::FailBecauseHeld(const Run& run) {
           : run.delivers_batches()
               ? std::string("; ") + kMakeRoom
               : "; let some RecordBlocks go, or raise the arena (RINGFEED_ARENA_BYTES)";
-  const std::lock_guard lock(mutex_);
-  failure_ = Status(StatusCode::kResourceExhausted, text);
+  TellHolder(Status(StatusCode::kResourceExhausted, text));
 }
 
 bool Takers::WaitHeld(Run& run, const ReadLimits& limits, Delivery* delivery, QueueResult* result) {
@@ -210,7 +217,8 @@ std::optional<ReadResult> Takers::WaitFor(const StartedRun& of, const ReadLimits
     {
       const std::lock_guard lock(mutex_);
       if (book_.IsOf(of.start)) {
-        Recover();  // of a thread that held everything, and let go
+        // What another thread was told of is still to be read by it.
+        if (told_ == std::thread::id() || told_ == std::this_thread::get_id()) Recover();
         starved_.Forget();
         return ReadResult::kRecord;
       }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <thread>
 #include <stop_token>
 
 #include "readers/chain/chain_counters.h"
@@ -92,6 +93,8 @@ class Takers {
   /// Why this run delivers nothing.
   std::optional<Starvation> StarvedNow(const Run& run) const;
   void FailBecauseHeld(const Run& run);
+  /// This thread fails, until it or the end of the data shows that enough was let go.
+  void TellHolder(Status why);
   /// Whether a delivery holds nothing to show to the user.
   bool IsHidden(const Delivery& delivery) const;
   void PassOver(const StartedRun& run, Delivery delivery);
@@ -105,6 +108,7 @@ class Takers {
   /// records alone, which ReadNext passes over, do not show.
   ReadingTurn turn_;
   Status failure_;
+  std::thread::id told_;  ///< the thread that was told what it holds, by failure_; else none
   StarvedSince starved_;
   bool given_up_ = false;
 };

@@ -175,5 +175,30 @@ TEST_F(TakersTest, NothingStaysHereAfterItIsGivenUp) {
   EXPECT_EQ(takers_.Shown(), nullptr);
 }
 
+TEST_F(TakersTest, WhatAThreadIsToldOfWhatItHoldsStaysUntilItReadsAgain) {
+  Start(2);
+  std::vector<Taken> held(2);
+  std::vector<std::shared_ptr<const void>> leases;
+  for (Taken& taken : held) {
+    ASSERT_EQ(Take(&taken), ReadResult::kRecord);
+    leases.push_back(taken.of.run->Lease(std::move(taken.delivery)));
+  }
+  Taken taken;
+  ASSERT_EQ(Take(&taken), ReadResult::kFailed);
+  leases.clear();
+  std::thread([this] {
+    EXPECT_EQ(Look(), ReadResult::kRecord);
+    Taken other;
+    ASSERT_EQ(Take(&other), ReadResult::kRecord);
+    NumberOf(std::move(other));
+    ASSERT_EQ(Take(&other), ReadResult::kRecord);
+    NumberOf(std::move(other));
+  }).join();
+  EXPECT_EQ(FailureCode(), StatusCode::kResourceExhausted);
+  ASSERT_EQ(Take(&taken), ReadResult::kRecord);
+  EXPECT_EQ(FailureCode(), StatusCode::kOk);
+  NumberOf(std::move(taken));
+}
+
 }  // namespace
 }  // namespace ringfeed
