@@ -6,8 +6,8 @@
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <thread>
 #include <stop_token>
+#include <thread>
 
 #include "readers/chain/chain_counters.h"
 #include "readers/chain/position_book.h"

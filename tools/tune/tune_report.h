@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tools/report.h"
 #include "tools/bench/machine_limits.h"
+#include "tools/report.h"
 #include "tools/tune/tune_search.h"
 
 namespace ringfeed::tools {
