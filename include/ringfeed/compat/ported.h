@@ -27,8 +27,10 @@ class Ported : public Base, private detail::PaddleSourceOverrides {
 /// The same of a reader of a file.
 template <>
 class Ported<FileReader> : public FileReader, private detail::PaddleFileOverrides {
+  using Base = FileReader;
+
  public:
-  using FileReader::FileReader;
+  using Base::Base;
 
  protected:
   bool ReadNextImpl(Instance* instance) override = 0;

@@ -172,7 +172,7 @@ TEST_F(TaskRouterTest, ATaskGoesToTheWorkerThatFramedItsRowsIfThatWrites) {
     workers.Add(writes);
     lanes.AddWorker();
   }
-  for (const std::size_t worker : {1, 2}) lanes.AddLane(worker, 1);
+  for (const std::size_t worker : {std::size_t{1}, std::size_t{2}}) lanes.AddLane(worker, 1);
   TaskRouter tasks(&workers, &lanes);
   WriteTask task;
   WriteTask* taken = nullptr;
