@@ -205,9 +205,9 @@ bool RunWorker::ReadLane() {
 }
 
 bool RunWorker::MayLeaveSums(const Block& block, std::uint64_t pass) const {
-  // What the run leaves out has nobody who would take them.
-  const bool is_taken = parts_.start.mark.outputs == 0 || parts_.planner->sink().left_out();
-  return parts_.sums.MayLeave(block, pass) && !parts_.deliveries.judge().open() && is_taken;
+  // What the run leaves out has nobody who would take them; to ask for that takes a lock.
+  return parts_.sums.MayLeave(block, pass) && !parts_.deliveries.judge().open() &&
+         (parts_.start.mark.outputs == 0 || parts_.planner->sink().left_out());
 }
 
 void RunWorker::LocateFields(Block* block) {

@@ -35,9 +35,7 @@ class SourceLimit {
   void NotePlanned(const TakenAhead::Planned& planned, std::size_t worker) {
     if (!ahead_.limited()) return;
     ahead_.NotePlanned(std::exchange(entered_, {}), planned);
-    for (std::size_t i = workers_->writers(); i < workers_->size(); ++i) {
-      if (i != worker) workers_->Wake(i);  // it looks again before it rests
-    }
+    WakeReaders(worker);  // which looks again before it rests
   }
   /// A consumer took a delivery of so much.
   void NoteTaken(const Amount& amount) {
@@ -50,8 +48,12 @@ class SourceLimit {
   }
 
  private:
-  void WakeReaders() {
-    for (std::size_t i = workers_->writers(); i < workers_->size(); ++i) workers_->Wake(i);
+  static constexpr std::size_t kNobody = ~std::size_t{0};
+
+  void WakeReaders(std::size_t except = kNobody) {
+    for (std::size_t i = workers_->writers(); i < workers_->size(); ++i) {
+      if (i != except) workers_->Wake(i);
+    }
   }
 
   Workers* const workers_;
