@@ -16,6 +16,7 @@ enum class DrawPurpose : std::uint32_t {
   kRandomData = 5,
   kBlockOrder = 6,
   kGlobalOrder = 7,
+  kRowNumbers = 8,
 };
 
 /// Four 32-bit draws as a pure function of key and counter: Philox4x32-10 of Salmon, Moraes, Dror

@@ -25,14 +25,20 @@ const Status& MadeBefore() {
 }
 [[maybe_unused]] const Status& made_at_start = MadeBefore();
 
-Status Told(std::string_view what, StatusCode code, bool keeps_status) {
+// What is kept of an Error's Status.
+bool Keeps(ThrownError kind, const Status& status) {
+  if (kind == ThrownError::kKeepsDamage) return status.code() == StatusCode::kDamaged;
+  return kind == ThrownError::kKeepsStatus && !status.ok();
+}
+
+Status Told(std::string_view what, StatusCode code, ThrownError kind) {
   const std::string begin(what);
   try {
     throw;
   } catch (const std::bad_alloc&) {
     return Status(StatusCode::kResourceExhausted, begin + ": " + kNoMemory);
   } catch (const Error& error) {
-    if (keeps_status && !error.status().ok()) return error.status();
+    if (Keeps(kind, error.status())) return error.status();
     return Status(code, begin + ": " + error.what());
   } catch (const std::exception& error) {
     return Status(code, begin + ": " + WordsOf(error));
@@ -47,7 +53,8 @@ Status NoMemory() noexcept { return MadeBefore(); }
 
 Status StatusOfThrown(std::string_view what, StatusCode code) noexcept {
   try {
-    return Told(what, code, code != StatusCode::kUserError);
+    const bool users = code == StatusCode::kUserError;
+    return Told(what, code, users ? ThrownError::kUsersOwn : ThrownError::kKeepsStatus);
   } catch (...) {
     return NoMemory();
   }
@@ -55,8 +62,7 @@ Status StatusOfThrown(std::string_view what, StatusCode code) noexcept {
 
 Status StatusOfUsers(std::string_view who, ThrownError kind) noexcept {
   try {
-    return Told(std::string(who) + " threw", StatusCode::kUserError,
-                kind == ThrownError::kKeepsStatus);
+    return Told(std::string(who) + " threw", StatusCode::kUserError, kind);
   } catch (...) {
     return NoMemory();
   }

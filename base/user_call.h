@@ -15,6 +15,7 @@ Status NoMemory() noexcept;
 /// What is made of an Error that user code throws.
 enum class ThrownError : std::uint8_t {
   kUsersOwn,     ///< kUserError, as of all that users throw
+  kKeepsDamage,  ///< its Status if that is kDamaged: the user's function refuses its data
   kKeepsStatus,  ///< its Status: a source may know that its data are damaged, or read another chain
 };
 

@@ -14,7 +14,12 @@ mark_as_advanced(RINGFEED_PRECOMPILE)
 option(RINGFEED_WERROR "Take warnings for errors" ${PROJECT_IS_TOP_LEVEL})
 mark_as_advanced(RINGFEED_WERROR)
 add_library(ringfeed_warnings INTERFACE)
-target_compile_options(ringfeed_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow)
+# Who has ringfeed as a part of a project compiles it by another compiler, and can mend nothing here.
+if(PROJECT_IS_TOP_LEVEL OR RINGFEED_WERROR)
+  target_compile_options(ringfeed_warnings INTERFACE -Wall -Wextra -Wconversion -Wshadow)
+else()
+  target_compile_options(ringfeed_warnings INTERFACE -w)
+endif()
 if(RINGFEED_WERROR)
   # With -O3, g++ 12 warns of overlap in its own std::string (GCC bug 105651): shown, no error.
   target_compile_options(ringfeed_warnings INTERFACE -Werror
@@ -68,7 +73,8 @@ endif()
 # What a compiler reads of a source is mostly headers. Sources that go well together, by
 # source_groups.py, are compiled as one: the library and its command in a third of the time. A missing
 # include is an error where they are compiled for aarch64, each by itself.
-option(RINGFEED_UNITY "Compile several sources as one" OFF)
+find_package(Python3 QUIET COMPONENTS Interpreter)
+option(RINGFEED_UNITY "Compile several sources as one" ${Python3_Interpreter_FOUND})
 mark_as_advanced(RINGFEED_UNITY)
 
 # ringfeed_unity(TARGET): at the end of the configuration its sources are compiled in groups.

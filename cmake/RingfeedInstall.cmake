@@ -59,28 +59,17 @@ install(FILES proto/ringfeed/instance.proto
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed.pc"
   DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
 
-# ringfeed_install_component(NAME EXPORT): ringfeed::NAME with its pkg-config file and the targets that
-# ringfeedConfig includes where somebody asks for the component.
-function(ringfeed_install_component name export)
+# Each component with its pkg-config file and the targets that ringfeedConfig includes where somebody asks
+# for it: nobody needs Protobuf, a toolkit, libjpeg, prometheus-cpp or mimalloc who does not.
+foreach(name IN LISTS RINGFEED_COMPONENTS)
+  if(NOT TARGET ringfeed_${name})
+    continue()
+  endif()
   configure_file(cmake/ringfeed-${name}.pc.in ringfeed-${name}.pc @ONLY)
-  install(TARGETS ringfeed_${name} EXPORT ${export}
+  install(TARGETS ringfeed_${name} EXPORT ringfeed-${name}
     ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}" COMPONENT library
     FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" COMPONENT library)
-  install(EXPORT ${export} NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}" COMPONENT library)
+  install(EXPORT ringfeed-${name} NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAKE_DIR}" COMPONENT library)
   install(FILES "${CMAKE_CURRENT_BINARY_DIR}/ringfeed-${name}.pc"
     DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig" COMPONENT library)
-endfunction()
-
-# Nobody needs Protobuf, a toolkit, prometheus-cpp or mimalloc who does not ask for them.
-if(RINGFEED_WITH_COMPAT)
-  ringfeed_install_component(compat ringfeedCompatTargets)
-endif()
-if(RINGFEED_WITH_CUDA)
-  ringfeed_install_component(cuda ringfeedCudaTargets)
-endif()
-if(RINGFEED_WITH_METRICS)
-  ringfeed_install_component(metrics ringfeedMetricsTargets)
-endif()
-if(RINGFEED_WITH_MALLOC)
-  ringfeed_install_component(malloc ringfeedMallocTargets)
-endif()
+endforeach()

@@ -20,16 +20,11 @@ set(CPACK_COMPONENTS_ALL library library_documents)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libringfeed-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_RECOMMENDS "pkg-config")
-set(suggested "")  # each is a component's own
-if(RINGFEED_WITH_COMPAT)
-  list(APPEND suggested libprotobuf-dev)
-endif()
-if(RINGFEED_WITH_METRICS)
-  list(APPEND suggested prometheus-cpp-dev)
-endif()
-if(RINGFEED_WITH_MALLOC)
-  list(APPEND suggested libmimalloc-dev)
-endif()
+set(suggested "")
+foreach(component IN LISTS RINGFEED_COMPONENTS)
+  string(TOUPPER ${component} component)
+  list(APPEND suggested ${RINGFEED_${component}_PACKAGE})
+endforeach()
 list(JOIN suggested ", " CPACK_DEBIAN_LIBRARY_PACKAGE_SUGGESTS)
 set(CPACK_COMPONENT_LIBRARY_DESCRIPTION
 "ringfeed reads record files and hands a training loop shuffled batches in
@@ -104,10 +99,8 @@ install(CODE "file(GLOB_RECURSE archives \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX
   COMPONENT library_documents EXCLUDE_FROM_ALL)
 if(RINGFEED_BUILD_TOOLS)
   ringfeed_documents(command_documents ringfeed)
-  install(CODE "execute_process(COMMAND_ERROR_IS_FATAL ANY COMMAND \"${CMAKE_COMMAND}\"
-    -D \"COMMAND=$<TARGET_FILE:ringfeed_command>\" -D \"SUMMARY=${PROJECT_DESCRIPTION}\"
-    -D \"FOLDER=\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1\"
-    -P \"${PROJECT_SOURCE_DIR}/cmake/debian/manual_pages.cmake\")"
+  install(CODE "file(GLOB pages \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1/*.1\")
+    execute_process(COMMAND \"${GZIP_PROGRAM}\" -9nf \${pages} COMMAND_ERROR_IS_FATAL ANY)"
     COMPONENT command_documents EXCLUDE_FROM_ALL)
 endif()
 

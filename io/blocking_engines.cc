@@ -20,7 +20,6 @@
 #include <exception>
 #include <limits>
 #include <mutex>
-#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -53,28 +52,28 @@ class InlineEngine final : public ReadEngine {
 
   std::string name() const override { return "inline"; }
 
-  std::size_t Submit(std::span<const ReadRequest> requests) override {
-    if (finished_ || requests.empty()) return 0;
-    finished_ = ReadRequestBlocking(requests.front(), retries_, &stats_);
+  std::size_t Submit(std::span<ReadRequest* const> requests) override {
+    if (finished_ != nullptr || requests.empty()) return 0;
+    finished_ = requests.front();
+    ReadRequestBlocking(finished_, retries_, &stats_);
     return 1;
   }
-  std::size_t room() const override { return finished_ ? 0 : 1; }
+  std::size_t room() const override { return 1 - in_flight(); }
 
-  std::size_t Reap(std::span<ReadCompletion> completions,
+  std::size_t Reap(std::span<ReadRequest*> finished,
                    std::chrono::steady_clock::time_point /*deadline*/) override {
-    if (!finished_ || completions.empty()) return 0;
-    completions.front() = *std::move(finished_);
-    finished_.reset();
+    if (finished_ == nullptr || finished.empty()) return 0;
+    finished.front() = std::exchange(finished_, nullptr);
     return 1;
   }
 
   void Wake() override {}  // Reap never waits
-  std::size_t in_flight() const override { return finished_ ? 1 : 0; }
+  std::size_t in_flight() const override { return finished_ != nullptr ? 1 : 0; }
   ReadEngineStats stats() const override { return stats_; }
 
  private:
   const int retries_;
-  std::optional<ReadCompletion> finished_;
+  ReadRequest* finished_ = nullptr;
   ReadEngineStats stats_;
 };
 
@@ -82,11 +81,6 @@ class InlineEngine final : public ReadEngine {
 /// for a thread, none after some idle seconds.
 class ReadPool {
  public:
-  struct Finished {
-    ReadCompletion completion;
-    std::uint32_t asked = 0;  ///< bytes of the request
-  };
-
   /// One engine's side of the pool. The pool's mutex guards all of it, except `retries` and
   /// `serve`, which do not change.
   struct Client {
@@ -95,7 +89,7 @@ class ReadPool {
     std::size_t queued = 0;   ///< in the pool's queue
     std::size_t running = 0;  ///< a thread writes to its buffer
     bool woken = false;
-    std::vector<Finished> finished;
+    std::vector<ReadRequest*> finished;
     ReadEngineStats stats;
     std::condition_variable wake;
   };
@@ -104,7 +98,7 @@ class ReadPool {
   /// The process's pool; a child of fork gets its own. The threads are detached.
   static ReadPool& Get();
 
-  void Enqueue(Client* client, std::span<const ReadRequest> requests);
+  void Enqueue(Client* client, std::span<ReadRequest* const> requests);
   /// Drops the reads that no thread has begun and waits for the rest.
   void Leave(Client* client);
   std::mutex& mutex() { return mutex_; }
@@ -114,7 +108,7 @@ class ReadPool {
   using Clock = std::chrono::steady_clock;
   struct Job {
     Client* client = nullptr;
-    ReadRequest request;
+    ReadRequest* request = nullptr;
     Clock::time_point since;
   };
 
@@ -147,7 +141,7 @@ std::size_t ReadPool::threads() const {
   return threads_;
 }
 
-void ReadPool::Enqueue(Client* client, std::span<const ReadRequest> requests) {
+void ReadPool::Enqueue(Client* client, std::span<ReadRequest* const> requests) {
   const std::lock_guard lock(mutex_);
   // Before anything is queued: without a thread, nothing would take it out again.
   if (threads_ == 0 && !StartThread()) {
@@ -155,7 +149,7 @@ void ReadPool::Enqueue(Client* client, std::span<const ReadRequest> requests) {
            "no thread to be had for reading; raise the limit (ulimit -u)");
   }
   const Clock::time_point now = Clock::now();
-  for (const ReadRequest& request : requests) queue_.push_back({client, request, now});
+  for (ReadRequest* const request : requests) queue_.push_back({client, request, now});
   client->queued += requests.size();
   // If the system has no more threads, those that run do the work.
   while (threads_ < kFirstThreads && idle_ < queue_.size() && StartThread()) {
@@ -213,7 +207,7 @@ void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
   lock->unlock();
   ReadEngineStats stats;
   // Both belong to the client and do not change after its construction.
-  ReadCompletion completion = client->serve(job.request, client->retries, &stats);
+  client->serve(job.request, client->retries, &stats);
   lock->lock();
   client->stats.reads += stats.reads;
   client->stats.bytes += stats.bytes;
@@ -221,7 +215,7 @@ void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
   client->stats.short_reads += stats.short_reads;
   client->stats.retries += stats.retries;
   client->stats.failures += stats.failures;
-  client->finished.push_back({std::move(completion), job.request.bytes});
+  client->finished.push_back(job.request);
   --client->running;
   // Under the lock: the client may be destroyed as soon as the mutex is free.
   client->wake.notify_one();
@@ -241,12 +235,12 @@ class PoolEngine final : public ReadEngine {
     return std::to_string(pool_.threads()) + " reading threads";
   }
 
-  std::size_t Submit(std::span<const ReadRequest> requests) override {
+  std::size_t Submit(std::span<ReadRequest* const> requests) override {
     std::size_t taken = 0;
     std::size_t bytes = in_flight_bytes_;
     while (taken < requests.size() &&
-           HasRoomFor(in_flight_ + taken, bytes + requests[taken].bytes)) {
-      bytes += requests[taken++].bytes;
+           HasRoomFor(in_flight_ + taken, bytes + requests[taken]->bytes)) {
+      bytes += requests[taken++]->bytes;
     }
     if (taken == 0) return 0;
     pool_.Enqueue(&client_, requests.first(taken));
@@ -256,7 +250,7 @@ class PoolEngine final : public ReadEngine {
   }
   std::size_t room() const override { return std::numeric_limits<std::size_t>::max(); }
 
-  std::size_t Reap(std::span<ReadCompletion> completions,
+  std::size_t Reap(std::span<ReadRequest*> finished,
                    std::chrono::steady_clock::time_point deadline) override;
 
   void Wake() override {
@@ -283,19 +277,19 @@ class PoolEngine final : public ReadEngine {
   std::size_t in_flight_bytes_ = 0;
 };
 
-std::size_t PoolEngine::Reap(std::span<ReadCompletion> completions,
+std::size_t PoolEngine::Reap(std::span<ReadRequest*> finished,
                              std::chrono::steady_clock::time_point deadline) {
-  if (in_flight_ == 0 || completions.empty()) return 0;
+  if (in_flight_ == 0 || finished.empty()) return 0;
   std::unique_lock lock(pool_.mutex());
   const auto ready = [this] { return !client_.finished.empty() || client_.woken; };
   if (!ready() && deadline > std::chrono::steady_clock::now()) {
     client_.wake.wait_until(lock, deadline, ready);
   }
   client_.woken = false;
-  const std::size_t count = std::min(completions.size(), client_.finished.size());
+  const std::size_t count = std::min(finished.size(), client_.finished.size());
   for (std::size_t index = 0; index < count; ++index) {
-    in_flight_bytes_ -= client_.finished[index].asked;
-    completions[index] = std::move(client_.finished[index].completion);
+    finished[index] = client_.finished[index];
+    in_flight_bytes_ -= finished[index]->bytes;
   }
   client_.finished.erase(client_.finished.begin(),
                          client_.finished.begin() + static_cast<std::ptrdiff_t>(count));

@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 
 namespace ringfeed {
@@ -65,6 +67,26 @@ Status OpenDataFile(const std::string& name, int* descriptor, struct stat* facts
   }
   if (opened >= 0) close(opened);
   return status.WithPlace({name, -1, -1});
+}
+
+Status RefuseAddress(const std::string& name) {
+  const std::size_t colon = name.find(":/");  // Python's pathlib takes a slash out of "://"
+  if (colon == std::string::npos || colon < 2) return {};
+  const auto of_scheme = [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '+' || c == '-' || c == '.';
+  };
+  struct stat facts {};
+  if (!std::ranges::all_of(name.substr(0, colon), of_scheme)) return {};
+  if (stat(name.substr(0, colon + 1).c_str(), &facts) == 0) return {};
+  std::string path = name.substr(colon + 1);
+  if (path.starts_with("//")) path.erase(0, 2);
+  const std::string remedy =
+      name.starts_with("file:")
+          ? "give the path alone, " + path
+          : "copy the files to this machine, mount their store as a folder, or read them by a "
+            "Source of your own (OpenSources; in Python Source.of an fsspec file)";
+  return Status(StatusCode::kUnsupported,
+                "\"" + name + "\" is an address, and ringfeed opens paths: " + remedy);
 }
 
 Status ReadWhole(int descriptor, std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {

@@ -17,6 +17,10 @@ namespace ringfeed {
 /// no descriptor left. Never waits for a FIFO's writer.
 Status OpenDataFile(const std::string& name, int* descriptor, struct stat* facts);
 
+/// kUnsupported, with what to do, if `name` is an address ("s3://…", "https://…", of any scheme),
+/// which nothing here opens. OK for all other names, and if there is a folder "s3:", as for a path.
+Status RefuseAddress(const std::string& name);
+
 /// Reads all of `to`, from `offset` of the file on, or up to the file's end. Goes on after
 /// interrupted and short reads. Sets *got to the number of bytes read, also after a failure.
 /// Blocks.

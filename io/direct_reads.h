@@ -33,7 +33,7 @@ class DirectReads : public FarMemory {
   /// Call once for a file, before any read of it, in the thread that opened it.
   virtual void Open(InputFile* file) = 0;
   /// Reads into memory of such an arena, in the caller's thread. As ReadRequestBlocking.
-  virtual ReadCompletion Read(const ReadRequest& request, int retries, ReadEngineStats* stats) = 0;
+  virtual void Read(ReadRequest* request, int retries, ReadEngineStats* stats) = 0;
 };
 
 }  // namespace ringfeed

@@ -14,6 +14,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/refusal.h"
 #include "io/data_file.h"
 #include "io/file_mapping.h"
@@ -121,11 +122,12 @@ Status DescriptorInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer
   *bytes_read = 0;
   while (!buffer.empty()) {
     const std::size_t bytes = std::min(buffer.size(), kMostAtOnce);
-    ReadProgress progress(this, offset, buffer.data(), static_cast<std::uint32_t>(bytes), retries_);
+    ReadRequest request{this, offset, buffer.data(), static_cast<std::uint32_t>(bytes)};
+    ReadProgress progress(&request, retries_);
     ReadBlocking(&progress);
-    *bytes_read += progress.done();
-    if (!progress.status().ok()) return progress.status();
-    if (progress.done() < bytes) break;
+    *bytes_read += request.got;
+    if (!request.status.ok()) return request.status;
+    if (request.got < bytes) break;
     offset += bytes;
     buffer = buffer.subspan(bytes);
   }
@@ -350,6 +352,9 @@ OpenInputResult Opening::ChooseAuto(const OpenRules& rules) {
   if (rules.may_load && rules.may_load(size())) return Loaded();
   const UringProbe probe = ProbeUring();
   if (probe.available) return Cold(IoPath::kUring, "cold: io_uring");
+  Tell(LogLevel::kWarn, "io_uring",
+       "cold files are read by a pool of threads, which takes more CPU time than io_uring: " +
+           probe.reason);
   return Cold(IoPath::kPread, "cold: a pool of reading threads, because " + probe.reason);
 }
 
@@ -420,38 +425,35 @@ OpenInputResult Opening::Cold(IoPath path, std::string reason) {
   return {{}, std::move(file)};
 }
 
+// Opens the file and has `choose` make an input of it.
+template <typename Choose>
+OpenInputResult OpenedBy(const std::string& name, const IoOptions& options, const Choose& choose) {
+  Opening opening(name, options);
+  Status status = opening.Open();
+  if (!status.ok()) return {std::move(status), nullptr};
+  return choose(&opening);
+}
+
 }  // namespace
 
 OpenInputResult OpenInput(const std::string& name, const IoOptions& options,
                           const OpenRules& rules) {
-  Opening opening(name, options);
-  const Status status = opening.Open();
-  if (!status.ok()) return {status, nullptr};
-  return opening.Choose(rules);
+  return OpenedBy(name, options, [&](Opening* opening) { return opening->Choose(rules); });
 }
 
 OpenInputResult OpenSequentialInput(const std::string& name, const IoOptions& options,
                                     const std::string& reason) {
-  Opening opening(name, options);
-  const Status status = opening.Open();
-  if (!status.ok()) return {status, nullptr};
-  return opening.Sequential(reason);
+  return OpenedBy(name, options, [&](Opening* opening) { return opening->Sequential(reason); });
 }
 
 OpenInputResult OpenDirectInput(const std::string& name, const IoOptions& options,
                                 const std::string& reason) {
-  Opening opening(name, options);
-  const Status status = opening.Open();
-  if (!status.ok()) return {status, nullptr};
-  return opening.Direct(reason);
+  return OpenedBy(name, options, [&](Opening* opening) { return opening->Direct(reason); });
 }
 
 OpenInputResult OpenCachedInput(const std::string& name, const IoOptions& options,
                                 std::uint64_t* loads) {
-  Opening opening(name, options);
-  const Status status = opening.Open();
-  if (!status.ok()) return {status, nullptr};
-  return opening.Cached(loads);
+  return OpenedBy(name, options, [&](Opening* opening) { return opening->Cached(loads); });
 }
 
 OpenInputResult OpenInput(std::shared_ptr<Source> source) {

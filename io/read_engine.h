@@ -14,22 +14,19 @@
 
 namespace ringfeed {
 
-/// One read that an engine is asked for. File and buffer must live until its completion.
+/// One read that an engine is asked for, and what came of it. It stays where it is until Reap
+/// returns it or the engine is destroyed, and so do its file and its buffer.
 struct ReadRequest {
   InputFile* file = nullptr;
   std::uint64_t offset = 0;  ///< a multiple of file->alignment()
   std::byte* buffer =
       nullptr;              ///< aligned as the file asks; bytes past the result may be overwritten
   std::uint32_t bytes = 0;  ///< a multiple of file->alignment(); may reach past the end of the file
-  std::uint64_t tag = 0;    ///< comes back with the completion
-};
-
-/// The end of one read: all of its bytes, fewer only if the file ended, or a final failure after
-/// retries. A file shorter than its size() gives the bytes that there are and kTruncated.
-struct ReadCompletion {
-  std::uint64_t tag = 0;
-  std::uint32_t bytes = 0;
-  Status status;
+  /// Once Reap has returned it: how many bytes came. All, fewer only if the file ended, or those
+  /// before a final failure after retries. A file shorter than its size() gives the bytes that
+  /// there are and kTruncated.
+  std::uint32_t got = 0;
+  Status status{};
 };
 
 /// Counters since construction.
@@ -42,8 +39,8 @@ struct ReadEngineStats {
   std::uint64_t failures = 0;
 };
 
-/// Asynchronous reads for one thread: created, used and destroyed by the same thread. Completions
-/// come in any order. The destructor cancels what can be cancelled and waits until no buffer is
+/// Asynchronous reads for one thread: created, used and destroyed by the same thread. Reads end in
+/// any order. The destructor cancels what can be cancelled and waits until no buffer is
 /// written to.
 class ReadEngine {
  public:
@@ -54,13 +51,13 @@ class ReadEngine {
   virtual std::string Describe() const { return {}; }
   /// Takes requests from the front of `requests`; returns how many were taken (fewer if the engine
   /// is full). Never blocks on the medium, except the inline engine, which reads here.
-  virtual std::size_t Submit(std::span<const ReadRequest> requests) = 0;
+  virtual std::size_t Submit(std::span<ReadRequest* const> requests) = 0;
   /// Submit takes no more requests than this before the next Reap.
   virtual std::size_t room() const = 0;
-  /// Moves up to completions.size() finished reads out. Waits until at least one is there, the
+  /// Returns up to finished.size() reads that have ended. Waits until at least one is there, the
   /// deadline passes or Wake is called; with a deadline in the past it only looks. Returns how
   /// many; 0 at once if nothing is in flight.
-  virtual std::size_t Reap(std::span<ReadCompletion> completions,
+  virtual std::size_t Reap(std::span<ReadRequest*> finished,
                            std::chrono::steady_clock::time_point deadline) = 0;
   /// Ends a Reap that waits, from any thread; sticky until the next Reap returns.
   virtual void Wake() = 0;
@@ -89,7 +86,7 @@ Status MakeUringEngine(const IoOptions& options, std::byte* arena_data, std::siz
 std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options);
 /// Serves one request in a thread of the pool, which blocks meanwhile, with so many retries. Adds
 /// to the counters.
-using ServeRead = std::function<ReadCompletion(const ReadRequest&, int, ReadEngineStats*)>;
+using ServeRead = std::function<void(ReadRequest*, int, ReadEngineStats*)>;
 /// The same with another function for reading, which must outlive the engine's reads.
 std::unique_ptr<ReadEngine> MakePoolEngine(const IoOptions& options, ServeRead serve);
 /// Reads in Submit, in the caller's thread.

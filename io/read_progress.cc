@@ -32,16 +32,18 @@ ReadFaultHook* GetReadFaultHook() {
   return fault_hook.load(std::memory_order_acquire);
 }
 
-ReadProgress::ReadProgress(InputFile* file, std::uint64_t offset, std::byte* buffer,
-                           std::uint32_t bytes, int retries)
-    : file_(file), offset_(offset), buffer_(buffer), bytes_(bytes), retry_limit_(retries) {
-  const std::uint64_t left = file->size() > offset ? file->size() - offset : 0;
-  expected_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes, left));
+ReadProgress::ReadProgress(ReadRequest* request, int retries)
+    : request_(request), retry_limit_(retries) {
+  request->got = 0;
+  request->status = Status();
+  const std::uint64_t size = request->file->size();
+  const std::uint64_t left = size - std::min(size, request->offset);
+  expected_ = static_cast<std::uint32_t>(std::min<std::uint64_t>(request->bytes, left));
 }
 
 ReadProgress::Next ReadProgress::OnResult(std::int64_t result) {
   if (ReadFaultHook* const hook = GetReadFaultHook(); hook != nullptr) {
-    result = hook->OnResult(*file_, offset(), bytes(), result);
+    result = hook->OnResult(*request_->file, offset(), bytes(), result);
   }
   if (result < 0) return OnError(static_cast<int>(-result));
   if (result == 0) return Truncated();
@@ -49,13 +51,13 @@ ReadProgress::Next ReadProgress::OnResult(std::int64_t result) {
 }
 
 ReadProgress::Next ReadProgress::OnBytes(std::uint32_t bytes) {
-  done_ += bytes;
-  if (done_ >= expected_) {
-    done_ = expected_;  // even if the file has grown since
+  request_->got += bytes;
+  if (request_->got >= expected_) {
+    request_->got = expected_;  // even if the file has grown since
     return Next::kDone;
   }
   ++short_reads_;
-  const std::uint32_t beyond = done_ % file_->alignment();
+  const std::uint32_t beyond = request_->got % request_->file->alignment();
   if (beyond == 0) {
     medium_tries_ = transient_tries_ = 0;
     return Next::kReadOn;
@@ -63,12 +65,12 @@ ReadProgress::Next ReadProgress::OnBytes(std::uint32_t bytes) {
   // A direct read ends off the grid only at the file's end, unless something cut it short: then the
   // read goes on from the last aligned place.
   struct stat stat {};
-  if (fstat(file_->descriptor(), &stat) == 0 &&
+  if (fstat(request_->file->descriptor(), &stat) == 0 &&
       static_cast<std::uint64_t>(stat.st_size) <= offset()) {
     return Truncated();
   }
   const bool moved = bytes > beyond;
-  done_ -= beyond;
+  request_->got -= beyond;
   if (!moved) return TryAgain(EIO, retry_limit_, &medium_tries_);
   medium_tries_ = transient_tries_ = 0;
   return Next::kReadOn;
@@ -92,8 +94,8 @@ ReadProgress::Next ReadProgress::OnError(int error_number) {
     case EINVAL:
       // The file system refuses this direct read; another read of the file may have met the refusal
       // first.
-      if (!file_->choice().direct || tried_buffered_) return Failed(error_number);
-      file_->LeaveDirect();
+      if (!request_->file->choice().direct || tried_buffered_) return Failed(error_number);
+      request_->file->LeaveDirect();
       tried_buffered_ = true;
       ++retried_;
       return Next::kReadOn;
@@ -103,10 +105,10 @@ ReadProgress::Next ReadProgress::OnError(int error_number) {
 }
 
 void ReadProgress::Refuse(int error_number) {
-  status_ = Status(StatusCode::kResourceExhausted,
-                   "the kernel takes no more reads: " +
-                       StatusFromErrno(error_number, "io_uring_enter").message(),
-                   {file_->name(), static_cast<std::int64_t>(offset()), -1});
+  request_->status = Status(StatusCode::kResourceExhausted,
+                            "the kernel takes no more reads: " +
+                                StatusFromErrno(error_number, "io_uring_enter").message(),
+                            {request_->file->name(), static_cast<std::int64_t>(offset()), -1});
 }
 
 ReadProgress::Next ReadProgress::TryAgain(int error_number, int limit, int* tries) {
@@ -117,21 +119,22 @@ ReadProgress::Next ReadProgress::TryAgain(int error_number, int limit, int* trie
 }
 
 ReadProgress::Next ReadProgress::Truncated() {
-  status_ = Status(StatusCode::kTruncated,
-                   "the file had " + std::to_string(file_->size()) +
-                       " bytes when it was opened and has ended here since",
-                   {file_->name(), static_cast<std::int64_t>(offset()), -1});
+  request_->status = Status(StatusCode::kTruncated,
+                            "the file had " + std::to_string(request_->file->size()) +
+                                " bytes when it was opened and has ended here since",
+                            {request_->file->name(), static_cast<std::int64_t>(offset()), -1});
   return Next::kDone;
 }
 
 ReadProgress::Next ReadProgress::Failed(int error_number) {
-  status_ = StatusFromErrno(error_number, "reading " + std::to_string(bytes()) + " bytes")
-                .WithPlace({file_->name(), static_cast<std::int64_t>(offset()), -1});
+  request_->status =
+      StatusFromErrno(error_number, "reading " + std::to_string(bytes()) + " bytes")
+          .WithPlace({request_->file->name(), static_cast<std::int64_t>(offset()), -1});
   return Next::kDone;
 }
 
-std::chrono::microseconds ReadProgress::back_off() const {
-  const int doublings = std::clamp(medium_tries_ + transient_tries_ - 1, 0, 16);
+std::chrono::microseconds BackOff(int tries) {
+  const int doublings = std::clamp(tries - 1, 0, 16);
   return std::min(kFirstBackOff * (1 << doublings), kLongestBackOff);
 }
 
@@ -139,35 +142,32 @@ void ReadBlocking(ReadProgress* progress) {
   ReadProgress::Next next = progress->Begin();
   while (next != ReadProgress::Next::kDone) {
     if (next == ReadProgress::Next::kBackOff) std::this_thread::sleep_for(progress->back_off());
-    const ssize_t result = pread(progress->file()->descriptor(), progress->buffer(),
+    const ssize_t result = pread(progress->request()->file->descriptor(), progress->buffer(),
                                  progress->bytes(), static_cast<off_t>(progress->offset()));
     next = progress->OnResult(result < 0 ? -errno : result);
   }
 }
 
-ReadCompletion FinishRead(std::uint64_t tag, const ReadProgress& progress, ReadEngineStats* stats) {
+void ReadProgress::AddTo(ReadEngineStats* stats) const {
   ++stats->reads;
-  stats->bytes += progress.done();
-  stats->short_reads += progress.short_reads();
-  stats->retries += progress.retries();
-  if (!progress.status().ok()) ++stats->failures;
-  return {tag, progress.done(), progress.status()};
+  stats->bytes += request_->got;
+  stats->short_reads += short_reads_;
+  stats->retries += retried_;
+  if (!request_->status.ok()) ++stats->failures;
 }
 
-ReadCompletion ReadRequestBlocking(const ReadRequest& request, int retries,
-                                   ReadEngineStats* stats) {
-  if (request.file->descriptor() >= 0) {
-    ReadProgress progress(request.file, request.offset, request.buffer, request.bytes, retries);
+void ReadRequestBlocking(ReadRequest* request, int retries, ReadEngineStats* stats) {
+  ReadProgress progress(request, retries);
+  if (request->file->descriptor() >= 0) {
     ReadBlocking(&progress);
-    stats->enters += 1 + progress.short_reads() + progress.retries();
-    return FinishRead(request.tag, progress, stats);
+    stats->enters += progress.calls();
+  } else {
+    std::size_t bytes = 0;
+    request->status =
+        request->file->ReadAt(request->offset, {request->buffer, request->bytes}, &bytes);
+    request->got = static_cast<std::uint32_t>(bytes);
   }
-  std::size_t bytes = 0;
-  Status status = request.file->ReadAt(request.offset, {request.buffer, request.bytes}, &bytes);
-  ++stats->reads;
-  stats->bytes += bytes;
-  if (!status.ok()) ++stats->failures;
-  return {request.tag, static_cast<std::uint32_t>(bytes), std::move(status)};
+  progress.AddTo(stats);
 }
 
 }  // namespace ringfeed

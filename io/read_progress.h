@@ -23,20 +23,23 @@ class ReadFaultHook {
 void SetReadFaultHook(ReadFaultHook* hook);
 ReadFaultHook* GetReadFaultHook();
 
+/// The pause before a read is tried again, after so many tries.
+std::chrono::microseconds BackOff(int tries);
+
 /// One read of a file, through short results and errors: what to ask the system for next, and how
 /// to treat its answer. The same for every engine.
 class ReadProgress {
  public:
   enum class Next : std::uint8_t {
-    kDone,     ///< done() bytes and status() are final
+    kDone,     ///< what the request tells is final
     kReadOn,   ///< read bytes() at offset() into buffer()
     kBackOff,  ///< the same, after back_off()
   };
 
   ReadProgress() = default;
-  /// `retries` counts errors of the medium; transient errors have a limit of their own.
-  ReadProgress(InputFile* file, std::uint64_t offset, std::byte* buffer, std::uint32_t bytes,
-               int retries);
+  /// `retries` counts errors of the medium; transient errors have a limit of their own. What comes
+  /// of the read goes into `request`.
+  ReadProgress(ReadRequest* request, int retries);
 
   /// What to do first: kDone at once if there is nothing to read.
   Next Begin() const { return expected_ == 0 ? Next::kDone : Next::kReadOn; }
@@ -49,16 +52,16 @@ class ReadProgress {
   /// nothing about the file.
   void Refuse(int error_number);
 
-  InputFile* file() const { return file_; }
-  std::uint64_t offset() const { return offset_ + done_; }
-  std::byte* buffer() const { return buffer_ + done_; }
-  std::uint32_t bytes() const { return bytes_ - done_; }
-  std::chrono::microseconds back_off() const;
+  ReadRequest* request() const { return request_; }
+  std::uint64_t offset() const { return request_->offset + request_->got; }
+  std::byte* buffer() const { return request_->buffer + request_->got; }
+  std::uint32_t bytes() const { return request_->bytes - request_->got; }
+  std::chrono::microseconds back_off() const { return BackOff(medium_tries_ + transient_tries_); }
 
-  std::uint32_t done() const { return done_; }
-  const Status& status() const { return status_; }
-  std::uint32_t short_reads() const { return short_reads_; }
-  std::uint32_t retries() const { return retried_; }
+  /// Once the read has ended: counts it.
+  void AddTo(ReadEngineStats* stats) const;
+  /// System calls of a read that blocks.
+  std::uint32_t calls() const { return 1 + short_reads_ + retried_; }
 
  private:
   Next OnBytes(std::uint32_t bytes);
@@ -67,19 +70,14 @@ class ReadProgress {
   Next Truncated();
   Next Failed(int error_number);
 
-  InputFile* file_ = nullptr;
-  std::uint64_t offset_ = 0;
-  std::byte* buffer_ = nullptr;
-  std::uint32_t bytes_ = 0;
-  std::uint32_t expected_ = 0;  // those of bytes_ before the end of the file
-  std::uint32_t done_ = 0;
+  ReadRequest* request_ = nullptr;
+  std::uint32_t expected_ = 0;  // of its bytes, those before the end of the file
   int retry_limit_ = 0;
   int medium_tries_ = 0;  // failed ones since the last byte
   int transient_tries_ = 0;
   std::uint32_t short_reads_ = 0;
   std::uint32_t retried_ = 0;
   bool tried_buffered_ = false;
-  Status status_;
 };
 
 /// Runs a read to its end in the caller's thread, by pread.
@@ -87,9 +85,6 @@ void ReadBlocking(ReadProgress* progress);
 
 /// Serves one request in the caller's thread, for files and user's sources alike, and adds to
 /// `stats`.
-ReadCompletion ReadRequestBlocking(const ReadRequest& request, int retries, ReadEngineStats* stats);
-
-/// Adds a read that has ended to `stats`; returns its completion.
-ReadCompletion FinishRead(std::uint64_t tag, const ReadProgress& progress, ReadEngineStats* stats);
+void ReadRequestBlocking(ReadRequest* request, int retries, ReadEngineStats* stats);
 
 }  // namespace ringfeed

@@ -47,9 +47,9 @@ class UringEngine final : public ReadEngine {
   std::string Describe() const override {
     return ring_.FlagNames() + ", " + buffers_->description();
   }
-  std::size_t Submit(std::span<const ReadRequest> requests) override;
+  std::size_t Submit(std::span<ReadRequest* const> requests) override;
   std::size_t room() const override { return free_slots_.size(); }
-  std::size_t Reap(std::span<ReadCompletion> completions, Clock::time_point deadline) override;
+  std::size_t Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) override;
   void Wake() override;
   std::size_t in_flight() const override { return in_flight_; }
   ReadEngineStats stats() const override { return stats_; }
@@ -58,8 +58,6 @@ class UringEngine final : public ReadEngine {
   /// One request from Submit to Reap.
   struct Slot {
     ReadProgress progress;
-    std::uint64_t tag = 0;
-    std::uint32_t asked = 0;
     Clock::time_point not_before;  // while it stands in delayed_
   };
 
@@ -67,7 +65,7 @@ class UringEngine final : public ReadEngine {
     return !free_slots_.empty() &&
            (in_flight_ == 0 || in_flight_bytes_ + bytes <= most_in_flight_bytes_);
   }
-  void Take(const ReadRequest& request);
+  void Take(ReadRequest* request);
   void Continue(unsigned slot, ReadProgress::Next next);
   void Prepare(unsigned slot);
   void End(unsigned slot, int error_number);
@@ -79,7 +77,7 @@ class UringEngine final : public ReadEngine {
   void Flush();
   void GiveUp(int error_number);
   void DiscardUnsubmitted(int error_number);
-  std::size_t TakeFinished(std::span<ReadCompletion> completions);
+  std::size_t TakeFinished(std::span<ReadRequest*> finished);
   void TakeCompletions();
   void TakeCompletion(const io_uring_cqe& cqe);
   void WaitUntil(Clock::time_point deadline);
@@ -155,25 +153,22 @@ UringEngine::~UringEngine() {
   close(wake_descriptor_);
 }
 
-std::size_t UringEngine::Submit(std::span<const ReadRequest> requests) {
+std::size_t UringEngine::Submit(std::span<ReadRequest* const> requests) {
   std::size_t taken = 0;
-  while (taken < requests.size() && HasRoomFor(requests[taken].bytes)) Take(requests[taken++]);
+  while (taken < requests.size() && HasRoomFor(requests[taken]->bytes)) Take(requests[taken++]);
   Flush();
   return taken;
 }
 
-void UringEngine::Take(const ReadRequest& request) {
+void UringEngine::Take(ReadRequest* request) {
   const unsigned index = free_slots_.back();
   free_slots_.pop_back();
   ++in_flight_;
-  in_flight_bytes_ += request.bytes;
-  Slot& slot = slots_[index];
-  slot.tag = request.tag;
-  slot.asked = request.bytes;
-  slot.progress =
-      ReadProgress(request.file, request.offset, request.buffer, request.bytes, retries_);
-  if (request.file->descriptor() < 0) return End(index, EBADF);
-  Continue(index, slot.progress.Begin());
+  in_flight_bytes_ += request->bytes;
+  ReadProgress& progress = slots_[index].progress;
+  progress = ReadProgress(request, retries_);
+  if (request->file->descriptor() < 0) return End(index, EBADF);
+  Continue(index, progress.Begin());
 }
 
 void UringEngine::Continue(unsigned slot, ReadProgress::Next next) {
@@ -197,13 +192,13 @@ void UringEngine::Prepare(unsigned slot) {
   if (sqe == nullptr && fatal_error_ != 0) return Refuse(slot, fatal_error_);
   if (sqe == nullptr) return Delay(slot, kSubmitBackOff);
   const ReadProgress& progress = slots_[slot].progress;
+  const int descriptor = progress.request()->file->descriptor();
   const int index = buffers_->IndexFor(progress.buffer(), progress.bytes());
   if (index >= 0) {
-    io_uring_prep_read_fixed(sqe, progress.file()->descriptor(), progress.buffer(),
-                             progress.bytes(), progress.offset(), index);
+    io_uring_prep_read_fixed(sqe, descriptor, progress.buffer(), progress.bytes(),
+                             progress.offset(), index);
   } else {
-    io_uring_prep_read(sqe, progress.file()->descriptor(), progress.buffer(), progress.bytes(),
-                       progress.offset());
+    io_uring_prep_read(sqe, descriptor, progress.buffer(), progress.bytes(), progress.offset());
   }
   io_uring_sqe_set_data64(sqe, slot);
 }
@@ -290,13 +285,13 @@ void UringEngine::DiscardUnsubmitted(int error_number) {
   }
 }
 
-std::size_t UringEngine::TakeFinished(std::span<ReadCompletion> completions) {
-  const std::size_t count = std::min(completions.size(), finished_.size());
+std::size_t UringEngine::TakeFinished(std::span<ReadRequest*> finished) {
+  const std::size_t count = std::min(finished.size(), finished_.size());
   for (std::size_t number = 0; number < count; ++number) {
-    Slot& slot = slots_[finished_[number]];
-    completions[number] = FinishRead(slot.tag, slot.progress, &stats_);
-    slot.progress = {};
-    in_flight_bytes_ -= slot.asked;
+    const ReadProgress& progress = slots_[finished_[number]].progress;
+    progress.AddTo(&stats_);
+    finished[number] = progress.request();
+    in_flight_bytes_ -= progress.request()->bytes;
     free_slots_.push_back(finished_[number]);
   }
   in_flight_ -= count;
@@ -357,15 +352,15 @@ void UringEngine::WaitUntil(Clock::time_point deadline) {
   io_uring_wait_cqes(ring_.get(), &cqe, 1, &timeout, nullptr);
 }
 
-std::size_t UringEngine::Reap(std::span<ReadCompletion> completions, Clock::time_point deadline) {
-  if (in_flight_ == 0 || completions.empty()) return 0;
+std::size_t UringEngine::Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) {
+  if (in_flight_ == 0 || finished.empty()) return 0;
   std::size_t count = 0;
   while (true) {
     TakeCompletions();
     ResumeDelayed();
     if (!wake_armed_) ArmWake();
     Flush();
-    count = TakeFinished(completions);
+    count = TakeFinished(finished);
     // Acquire: pairs with the release in Wake, for what its caller did before.
     if (count > 0 || woken_.load(std::memory_order_acquire)) break;
     if (Clock::now() >= deadline) break;

@@ -108,6 +108,27 @@ std::string MetricsAddress::ToString() const {
   return path;
 }
 
+SocketName::SocketName(const MetricsAddress& address) {
+  auto* const v4 = reinterpret_cast<sockaddr_in*>(&storage);
+  auto* const v6 = reinterpret_cast<sockaddr_in6*>(&storage);
+  if (address.kind == MetricsAddress::Kind::kUnix) {
+    auto* const name = reinterpret_cast<sockaddr_un*>(&storage);
+    name->sun_family = AF_UNIX;
+    std::copy_n(address.path.data(), std::min(address.path.size(), sizeof(name->sun_path) - 1),
+                name->sun_path);
+    bytes = sizeof(*name);
+  } else if (inet_pton(AF_INET, address.host.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(address.port);
+    bytes = sizeof(*v4);
+  } else {
+    (void)inet_pton(AF_INET6, address.host.c_str(), &v6->sin6_addr);
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(address.port);
+    bytes = sizeof(*v6);
+  }
+}
+
 AddressContext OwnAddressContext() {
   AddressContext context;
   context.pid = getpid();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -17,6 +19,17 @@ struct MetricsAddress {
 
   /// In the notation of RINGFEED_METRICS.
   std::string ToString() const;
+};
+
+/// The name of a socket at an address of kUnix or kTcp, as the system takes it.
+struct SocketName {
+  explicit SocketName(const MetricsAddress& address);
+
+  int family() const { return storage.ss_family; }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&storage); }
+
+  sockaddr_storage storage{};
+  socklen_t bytes = 0;
 };
 
 /// The values that an address may depend on.

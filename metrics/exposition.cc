@@ -34,27 +34,23 @@ void AppendNumber(double value, std::string* to) {
   to->append(digits, end);
 }
 
-void AppendHead(const MetricInfo& info, std::string_view family, std::string* to) {
-  const bool counts = info.type == prometheus::MetricType::Counter;
-  *to += "# TYPE ";
-  *to += family;
-  *to += counts ? " counter\n" : " gauge\n";
-  if (!info.unit().empty()) {
-    *to += "# UNIT ";
-    *to += family;
-    *to += ' ';
-    *to += info.unit();
-    *to += '\n';
-  }
-  *to += "# HELP ";
-  *to += family;
-  *to += ' ';
-  AppendEscaped(info.help, to);
+bool Counts(const prometheus::MetricFamily& family) {
+  return family.type == prometheus::MetricType::Counter;
+}
+
+void AppendHead(const prometheus::MetricFamily& family, std::string* to) {
+  const std::string name(BaseNameOf(family.name));
+  const std::string unit(UnitOf(family.name));
+  *to += "# TYPE " + name + (Counts(family) ? " counter\n" : " gauge\n");
+  if (!unit.empty()) *to += "# UNIT " + name + " " + unit + "\n";
+  *to += "# HELP " + name + " ";
+  AppendEscaped(family.help, to);
   *to += '\n';
 }
 
-void AppendSample(const MetricInfo& info, const prometheus::ClientMetric& metric, std::string* to) {
-  *to += info.name;
+void AppendSample(const prometheus::MetricFamily& family, const prometheus::ClientMetric& metric,
+                  std::string* to) {
+  *to += family.name;
   char separator = '{';
   for (const prometheus::ClientMetric::Label& label : metric.label) {
     *to += separator;
@@ -66,8 +62,7 @@ void AppendSample(const MetricInfo& info, const prometheus::ClientMetric& metric
   }
   if (!metric.label.empty()) *to += '}';
   *to += ' ';
-  const bool counts = info.type == prometheus::MetricType::Counter;
-  AppendNumber(counts ? metric.counter.value : metric.gauge.value, to);
+  AppendNumber(Counts(family) ? metric.counter.value : metric.gauge.value, to);
   *to += '\n';
 }
 
@@ -76,10 +71,10 @@ void AppendSample(const MetricInfo& info, const prometheus::ClientMetric& metric
 std::string OpenMetricsText(const std::vector<prometheus::MetricFamily>& families) {
   std::string text;
   for (const prometheus::MetricFamily& family : families) {
-    const MetricInfo* const info = FindMetric(family.name);
-    if (info == nullptr) continue;
-    AppendHead(*info, info->family(), &text);
-    for (const prometheus::ClientMetric& metric : family.metric) AppendSample(*info, metric, &text);
+    AppendHead(family, &text);
+    for (const prometheus::ClientMetric& metric : family.metric) {
+      AppendSample(family, metric, &text);
+    }
   }
   return text + "# EOF\n";
 }

@@ -4,29 +4,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string_view>
 #include <vector>
 
 namespace ringfeed {
 
-/// A metric in the list of docs/METRICS.md.
-struct MetricInfo {
-  std::string_view name;  ///< a counter's ends in _total, after its unit, if any
-  prometheus::MetricType type = prometheus::MetricType::Gauge;
-  std::string_view labels;  ///< "chain stage": their names
-  std::string_view help;
-
-  /// "seconds", "bytes"; "" without one.
-  std::string_view unit() const;
-  /// Without _total: OpenMetrics' name of its family.
-  std::string_view family() const;
-};
-
-/// All metrics.
-std::span<const MetricInfo> AllMetrics();
-/// Null if there is none of that name.
-const MetricInfo* FindMetric(std::string_view name);
+/// "seconds", "bytes"; "" for a metric without a unit. A counter's name ends in _total, after its
+/// unit.
+std::string_view UnitOf(std::string_view name);
+/// Without _total: OpenMetrics' name of the metric's family.
+std::string_view BaseNameOf(std::string_view name);
 
 /// Counts about the showing itself.
 struct ShowingCounts {

@@ -55,11 +55,14 @@ std::string_view Reason(int status) {
 }  // namespace
 
 std::optional<std::size_t> EndOfHead(std::string_view text) {
+  // The first of both: what has come so far decides, however much comes at once.
+  std::optional<std::size_t> first;
   for (const std::string_view end : {"\r\n\r\n", "\n\n"}) {
     const std::size_t at = text.find(end);
-    if (at != std::string_view::npos) return at + end.size();
+    if (at != std::string_view::npos)
+      first = std::min(first.value_or(text.size()), at + end.size());
   }
-  return std::nullopt;
+  return first;
 }
 
 std::optional<HttpRequest> ParseRequest(std::string_view head) {

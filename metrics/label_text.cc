@@ -1,27 +1,26 @@
 #include "metrics/label_text.h"
 
+#include <algorithm>
+#include <cctype>
+
+#include "base/utf8.h"
+
 namespace ringfeed {
 namespace {
-
-constexpr unsigned char kFirstNoControl = 0x20;
-constexpr unsigned char kDelete = 0x7f;
 
 bool IsContinuation(char c) { return (static_cast<unsigned char>(c) & 0xc0U) == 0x80U; }
 
 // Bytes of the character that begins there; 0 if it may not stay.
 std::size_t LengthOf(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text.front());
-  if (first < kDelete) return first >= kFirstNoControl ? 1 : 0;
-  const std::size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if (!IsContinuation(text[i])) return 0;
+  constexpr std::size_t kLongest = 4;
+  for (std::size_t length = 1; length <= std::min(text.size(), kLongest); ++length) {
+    const std::string_view character = text.substr(0, length);
+    if (!IsUtf8(character)) continue;
+    const bool control = length == 1 ? std::iscntrl(static_cast<unsigned char>(text[0])) != 0
+                                     : character < "\xc2\xa0";  // an 8-bit one of a terminal
+    return control ? 0 : length;
   }
-  const auto second = static_cast<unsigned char>(text[1]);
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool beyond = (first == 0xed && second > 0x9f) || (first == 0xf4 && second > 0x8f);
-  const bool control = first == 0xc2 && second < 0xa0;  // an 8-bit control character of a terminal
-  return overlong || beyond || control ? 0 : length;
+  return 0;
 }
 
 }  // namespace

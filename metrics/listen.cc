@@ -1,6 +1,5 @@
 // A socket that listens at an address of RINGFEED_METRICS.
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/file.h>
@@ -9,12 +8,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "metrics/http_server.h"
 
@@ -58,43 +57,29 @@ OwnDescriptor NewSocket(int family) {
       [family] { return socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
 }
 
-sockaddr_un UnixName(const std::string& path) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  std::copy_n(path.data(), std::min(path.size(), sizeof(name.sun_path) - 1), name.sun_path);
-  return name;
-}
-
-template <typename Name>
-const sockaddr* Generic(const Name& name) {
-  return reinterpret_cast<const sockaddr*>(&name);
-}
-
 // Whether there is a socket of this user's that no process serves.
-bool IsLeftOver(const sockaddr_un& name) {
+bool IsLeftOver(const std::string& path, const SocketName& name) {
   struct stat found {};
-  if (lstat(name.sun_path, &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
+  if (lstat(path.c_str(), &found) != 0 || !S_ISSOCK(found.st_mode)) return false;
   if (found.st_uid != geteuid()) return false;
   const OwnDescriptor probe = NewSocket(AF_UNIX);
-  return probe && connect(probe.get(), Generic(name), sizeof(name)) != 0 && errno == ECONNREFUSED;
+  return probe && connect(probe.get(), name.get(), name.bytes) != 0 && errno == ECONNREFUSED;
 }
 
-Status ListenAtPath(const MetricsAddress& address, OwnDescriptor* listener) {
+Status ListenAtPath(const MetricsAddress& address, int listener) {
   if (address.path.size() >= sizeof(sockaddr_un::sun_path)) {
     return Failed(address, "a socket's path has at most " +
                                std::to_string(sizeof(sockaddr_un::sun_path) - 1) +
                                " characters, with the folder that a short one stands in");
   }
-  const sockaddr_un name = UnixName(address.path);
+  const SocketName name(address);
   const FolderLock lock(address.path);
-  *listener = NewSocket(AF_UNIX);
-  if (!*listener) return Failed(address, std::strerror(errno));
   // On Linux the file gets these rights, less the mask.
-  (void)fchmod(listener->get(), S_IRUSR | S_IWUSR);
-  int failed = bind(listener->get(), Generic(name), sizeof(name));
-  if (failed != 0 && errno == EADDRINUSE && IsLeftOver(name)) {
-    (void)unlink(name.sun_path);
-    failed = bind(listener->get(), Generic(name), sizeof(name));
+  (void)fchmod(listener, S_IRUSR | S_IWUSR);
+  int failed = bind(listener, name.get(), name.bytes);
+  if (failed != 0 && errno == EADDRINUSE && IsLeftOver(address.path, name)) {
+    (void)unlink(address.path.c_str());
+    failed = bind(listener, name.get(), name.bytes);
   }
   if (failed != 0) {
     const bool taken = errno == EADDRINUSE;
@@ -102,52 +87,40 @@ Status ListenAtPath(const MetricsAddress& address, OwnDescriptor* listener) {
                                    "user's; %p in the path stands for the process's number"
                                  : std::strerror(errno));
   }
-  if (listen(listener->get(), kBacklog) == 0) return {};
+  if (listen(listener, kBacklog) == 0) return {};
   const int why = errno;
-  (void)unlink(name.sun_path);
+  (void)unlink(address.path.c_str());
   return Failed(address, std::strerror(why));
 }
 
-template <typename Name>
-Status ListenAtPort(MetricsAddress* address, const Name& name, OwnDescriptor* listener) {
-  *listener = NewSocket(Generic(name)->sa_family);
-  if (!*listener) return Failed(*address, std::strerror(errno));
+Status ListenAtPort(MetricsAddress* address, int listener) {
+  SocketName name(*address);
   const int yes = 1;  // ignores connections that an ended process left
-  (void)setsockopt(listener->get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
-  socklen_t bytes = sizeof(name);
-  if (bind(listener->get(), Generic(name), bytes) != 0 || listen(listener->get(), kBacklog) != 0) {
+  (void)setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+  if (bind(listener, name.get(), name.bytes) != 0 || listen(listener, kBacklog) != 0) {
     const bool taken = errno == EADDRINUSE;
     return Failed(*address, taken ? "another process listens there; port 0 takes one that is free, "
                                     "and %r stands for the rank, as in 127.0.0.1:940%r"
                                   : std::strerror(errno));
   }
-  Name bound{};
-  if (getsockname(listener->get(), reinterpret_cast<sockaddr*>(&bound), &bytes) != 0) {
+  if (getsockname(listener, reinterpret_cast<sockaddr*>(&name.storage), &name.bytes) != 0) {
     return Failed(*address, std::strerror(errno));
   }
-  if constexpr (sizeof(Name) == sizeof(sockaddr_in6)) {
-    address->port = ntohs(bound.sin6_port);
-  } else {
-    address->port = ntohs(bound.sin_port);
-  }
+  address->port = ntohs(name.family() == AF_INET
+                            ? reinterpret_cast<const sockaddr_in*>(name.get())->sin_port
+                            : reinterpret_cast<const sockaddr_in6*>(name.get())->sin6_port);
   return {};
 }
 
 }  // namespace
 
 Status ListenAt(MetricsAddress* address, OwnDescriptor* listener) {
-  if (address->kind == MetricsAddress::Kind::kUnix) return ListenAtPath(*address, listener);
-  sockaddr_in v4{};
-  if (inet_pton(AF_INET, address->host.c_str(), &v4.sin_addr) == 1) {
-    v4.sin_family = AF_INET;
-    v4.sin_port = htons(address->port);
-    return ListenAtPort(address, v4, listener);
-  }
-  sockaddr_in6 v6{};
-  (void)inet_pton(AF_INET6, address->host.c_str(), &v6.sin6_addr);
-  v6.sin6_family = AF_INET6;
-  v6.sin6_port = htons(address->port);
-  return ListenAtPort(address, v6, listener);
+  OwnDescriptor made = NewSocket(SocketName(*address).family());
+  if (!made) return Failed(*address, std::strerror(errno));
+  const bool is_path = address->kind == MetricsAddress::Kind::kUnix;
+  Status status = is_path ? ListenAtPath(*address, made.get()) : ListenAtPort(address, made.get());
+  if (status.ok()) *listener = std::move(made);
+  return status;
 }
 
 }  // namespace ringfeed

@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
@@ -23,6 +22,7 @@
 #include <vector>
 
 #include "base/live/watching.h"
+#include "base/log.h"
 #include "base/machine/signals_blocked.h"
 #include "base/machine/thread_name.h"
 #include "base/per_process.h"
@@ -37,8 +37,8 @@ namespace {
 constexpr std::chrono::milliseconds kCountsStand{200};
 constexpr int kFileEveryMs = 5000;
 
-void Tell(const Status& status) {
-  std::fprintf(stderr, "ringfeed: no metrics are shown: %s\n", status.message().c_str());
+void TellNotShown(const Status& status) {
+  Tell(LogLevel::kWarn, "metrics", "no metrics are shown: " + status.message());
 }
 
 std::uint64_t InodeOf(const std::string& path) {
@@ -110,8 +110,8 @@ Status Watcher::Start(MetricsAddress address, std::unique_ptr<Watcher>* watcher)
   status = LeaveJobNote(made->address_.ToString());
   made->noted_ = status.ok();
   if (!status.ok()) {
-    std::fprintf(stderr, "ringfeed: `ringfeed top` will not find this job by itself: %s\n",
-                 status.message().c_str());
+    Tell(LogLevel::kWarn, "job note",
+         "`ringfeed top` will not find this job by itself: " + status.message());
   }
   *watcher = std::move(made);
   return {};
@@ -157,7 +157,7 @@ void Watcher::Run(const std::stop_token& stop) {
     }
   } catch (const std::exception& error) {
     // Without memory for a text the job may still go on.
-    Tell(Status(StatusCode::kResourceExhausted, error.what()));
+    TellNotShown(Status(StatusCode::kResourceExhausted, error.what()));
   }
 }
 
@@ -171,7 +171,7 @@ void Watcher::WriteUntil(const std::stop_token& stop) {
 
 void Watcher::WriteFile() {
   const Status status = file_->Write(text_.Prometheus());
-  if (!status.ok() && !std::exchange(told_, true)) Tell(status);
+  if (!status.ok() && !std::exchange(told_, true)) TellNotShown(status);
 }
 
 void Watcher::Stop() {
@@ -217,7 +217,7 @@ void StartForThisProcess(const std::string& where) {
   const Status status = Watcher::Start(std::move(address), &shown.watcher);
   if (!status.ok()) {
     // This must not end a run of days.
-    Tell(status);
+    TellNotShown(status);
     return;
   }
   static const bool at_exit = std::atexit(StopAtExit) == 0;

@@ -3,7 +3,9 @@
 #include <openssl/evp.h>
 
 #include <cstdio>
+#include <cstring>
 
+#include "base/little_endian.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed::tools {
@@ -58,9 +60,7 @@ std::string HexText(std::span<const std::byte> bytes) {
 
 void MultisetSum::Add(const Sha256Value& hash) {
   MultisetSum number;
-  for (std::size_t i = 0; i < hash.size(); ++i) {
-    number.words_[i / 8] |= std::to_integer<std::uint64_t>(hash[i]) << (8 * (i % 8));
-  }
+  std::memcpy(number.words_.data(), hash.data(), hash.size());
   Add(number);
 }
 
@@ -86,9 +86,7 @@ std::string MultisetSum::Hex() const {
 
 void RecordDigest::Add(std::span<const std::byte> payload) {
   std::array<std::byte, 8> length;
-  for (std::size_t i = 0; i < length.size(); ++i) {
-    length[i] = static_cast<std::byte>(static_cast<std::uint64_t>(payload.size()) >> (8 * i));
-  }
+  StoreLe<std::uint64_t>(length.data(), payload.size());
   sequence_.Append(length);
   sequence_.Append(payload);
   multiset_.Add(single_.Of(payload));

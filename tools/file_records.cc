@@ -12,14 +12,9 @@
 namespace ringfeed::tools {
 namespace {
 
-OpenOptions OneFileOptions(const std::string& format, OnDamage on_damage, const FileSpeed& speed) {
-  OpenOptions options;
+OpenOptions OneFileOptions(OpenOptions options) {
   options.cycle = 1;
   options.threads = 1;
-  options.format = format;
-  options.on_damage = on_damage;
-  options.arena_bytes = speed.arena_bytes;
-  options.io.path = speed.path;
   return options;
 }
 
@@ -44,15 +39,12 @@ void AddFailure(const Status& failure, const std::string& file, MetDamage* damag
   damage->ranges.push_back({file, begin, end, failure.message()});
 }
 
-FileRecords::FileRecords(std::string file, const std::string& format, OnDamage on_damage,
-                         const FileSpeed& speed)
-    : file_(std::move(file)),
-      reader_(OpenFiles({file_}, OneFileOptions(format, on_damage, speed))) {}
+FileRecords::FileRecords(std::string file, const OpenOptions& options)
+    : file_(std::move(file)), reader_(OpenFiles({file_}, OneFileOptions(options))) {}
 
-FileRecords::FileRecords(std::unique_ptr<StreamSource> stream, const std::string& format,
-                         OnDamage on_damage)
+FileRecords::FileRecords(std::unique_ptr<StreamSource> stream, const OpenOptions& options)
     : file_(stream->name()),
-      reader_(OpenStreamSource(std::move(stream), OneFileOptions(format, on_damage, {}))) {}
+      reader_(OpenStreamSource(std::move(stream), OneFileOptions(options))) {}
 
 ReadResult FileRecords::Next(std::span<const RecordSpan>* records) {
   return Next(records, kNoDeadline);
@@ -73,11 +65,10 @@ ReadResult FileRecords::Next(std::span<const RecordSpan>* records, Deadline dead
 
 MetDamage FileRecords::Damage() const { return DamageOf(reader_, file_); }
 
-FileRows::FileRows(std::string file, const std::string& format, OnDamage on_damage,
+FileRows::FileRows(std::string file, const OpenOptions& options,
                    std::shared_ptr<const Parser> parser)
     : file_(std::move(file)),
-      reader_(Parse(OpenFiles({file_}, OneFileOptions(format, on_damage, {})), std::move(parser))) {
-}
+      reader_(Parse(OpenFiles({file_}, OneFileOptions(options)), std::move(parser))) {}
 
 MetDamage FileRows::Damage() const { return DamageOf(reader_, file_); }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ringfeed/io_options.h"
+#include "ringfeed/open_options.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
@@ -16,12 +16,6 @@
 #include "ringfeed/tensor.h"
 
 namespace ringfeed::tools {
-
-/// How a file is read; never changes what is found in it.
-struct FileSpeed {
-  std::size_t arena_bytes = 0;  ///< of the pinned memory
-  IoPath path = IoPath::kAuto;
-};
 
 /// What was skipped, or the failure of reading: under kFail nothing after it is delivered.
 struct MetDamage {
@@ -37,12 +31,11 @@ void AddFailure(const Status& failure, const std::string& file, MetDamage* damag
 /// one: a chain of OpenFiles alone, on one reader thread.
 class FileRecords {
  public:
-  /// `format` and `speed` as in OpenOptions. Throws Error if the set-up does not work.
-  FileRecords(std::string file, const std::string& format, OnDamage on_damage,
-              const FileSpeed& speed = {});
+  /// Takes all of `options` but the order. Throws Error if the set-up does not work.
+  FileRecords(std::string file, const OpenOptions& options);
 
   /// The same for a stream. Throws Error as above.
-  FileRecords(std::unique_ptr<StreamSource> stream, const std::string& format, OnDamage on_damage);
+  FileRecords(std::unique_ptr<StreamSource> stream, const OpenOptions& options);
 
   /// Some next records, valid until the next call; a damaged one may be a null span.
   ReadResult Next(std::span<const RecordSpan>* records);
@@ -66,8 +59,7 @@ class FileRecords {
 class FileRows {
  public:
   /// Throws Error if the set-up does not work.
-  FileRows(std::string file, const std::string& format, OnDamage on_damage,
-           std::shared_ptr<const Parser> parser);
+  FileRows(std::string file, const OpenOptions& options, std::shared_ptr<const Parser> parser);
 
   ReadResult Next(Instance* row) { return reader_.TryReadNext(row); }
   std::vector<FieldSpec> fields() const { return reader_.fields(); }

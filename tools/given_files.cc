@@ -4,7 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
@@ -12,20 +14,23 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include "base/balanced_split.h"
 #include "base/machine/cpu_count.h"
 #include "base/machine/thread_start.h"
 #include "base/memory/arena.h"
 #include "readers/chain/file_pattern.h"
+#include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "ringfeed/ranks.h"
 #include "ringfeed/source.h"
-#include "ringfeed/status.h"
 #include "tools/command.h"
-#include "tools/record_walk.h"
+#include "tools/progress_bar.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -59,6 +64,42 @@ std::vector<std::string> NamedFiles(const std::vector<std::string>& names,
   return files;
 }
 
+void AddPartOption(CLI::App* app, FilesPart* part) {
+  const auto take = [part](const std::string& word) {
+    if (word == "launcher") {
+      const Rank rank = FindRank();
+      *part = {static_cast<std::uint64_t>(rank.rank), static_cast<std::uint64_t>(rank.world_size)};
+      return;
+    }
+    const std::size_t slash = std::min(word.find('/'), word.size());
+    const auto number = [](std::string_view digits, std::uint64_t* value) {
+      const auto [end, error] =
+          std::from_chars(digits.data(), digits.data() + digits.size(), *value);
+      return error == std::errc() && end == digits.data() + digits.size();
+    };
+    const std::string_view text(word);
+    if (!number(text.substr(0, slash), &part->part) ||
+        !number(text.substr(std::min(slash + 1, text.size())), &part->parts) ||
+        part->part >= part->parts) {
+      throw CLI::ValidationError(
+          "--part",
+          "\"" + word + "\" is no part: 0/4 is the first of four, launcher asks for the rank");
+    }
+  };
+  app->add_option_function<std::string>(
+         "--part", take,
+         "I/N: only the I-th, from 0, of N parts of the files; launcher: by its rank, so that the "
+         "processes of a job share the work")
+      ->type_name("I/N");
+}
+
+std::vector<std::string> TakePart(std::vector<std::string> files, const FilesPart& part) {
+  const NumberRange range = BalancedRange(files.size(), part.parts, part.part);
+  files.erase(files.begin() + static_cast<std::ptrdiff_t>(range.end), files.end());
+  files.erase(files.begin(), files.begin() + static_cast<std::ptrdiff_t>(range.begin));
+  return files;
+}
+
 bool IsRegularFile(const std::string& file) {
   if (IsStreamName(file)) return false;
   struct stat facts {};
@@ -69,7 +110,9 @@ bool IsRegularFile(const std::string& file) {
 
 std::string FormatNameOf(const std::string& file, const std::string& asked) {
   if (!IsRegularFile(file)) return asked;
-  return std::string(RecordWalk(file, asked, OnDamage::kFail).format().name());
+  OpenOptions options;
+  options.format = asked;
+  return std::string(RecordWalk(file, options).format().name());
 }
 
 void CheckFormat(const std::string& format) {
@@ -160,8 +203,6 @@ FileShare ShareOut(const std::vector<std::string>& files) {
   return share;
 }
 
-std::size_t ArenaBesideShares() { return Arena::Default()->unreserved_bytes(); }
-
 void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs) {
   std::mutex mutex;  // guards the next two
   std::size_t next = 0;
@@ -196,6 +237,32 @@ void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs) {
     lock.unlock();
     jobs.done(i);
   }
+}
+
+void ProcessFiles(const FilesWork& work) {
+  const FileShare share = work.together ? FileShare() : ShareOut(work.files);
+  const std::size_t count = work.together ? 1 : work.files.size();
+  std::vector<StatusCode> ends(count);
+  std::atomic<std::uint64_t> bytes{0};  // for the bar alone
+  const ByteProgress progress = [&](std::uint64_t more) {
+    bytes.fetch_add(more, std::memory_order_relaxed);
+  };
+  ProgressBar bar(work.label, BytesOfFiles(work.files));
+  const auto tick = [&] {
+    const std::uint64_t so_far = bytes.load(std::memory_order_relaxed);
+    bar.Update(so_far, so_far);
+  };
+  const auto job = [&](std::size_t i) {
+    ends[i] = work.job(i, share.arena_bytes, progress).code();
+  };
+  const auto done = [&](std::size_t i) {
+    if (ends[i] == StatusCode::kResourceExhausted && share.arena_bytes > 0) {
+      (void)work.job(i, Arena::Default()->unreserved_bytes(), progress);
+    }
+    bar.Clear();
+    work.done(i);
+  };
+  RunInOrder(count, share.threads, {job, done, tick});
 }
 
 }  // namespace ringfeed::tools

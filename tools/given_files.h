@@ -1,10 +1,13 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
+
+#include "ringfeed/status.h"
 
 namespace ringfeed::tools {
 
@@ -17,6 +20,17 @@ std::vector<std::string> ExpandNames(const std::vector<std::string>& names);
 /// both files of one data set are among them, which would be read twice.
 std::vector<std::string> NamedFiles(const std::vector<std::string>& names,
                                     const std::string& format);
+
+/// One of several parts of a list, by which several processes share a command's work.
+struct FilesPart {
+  std::uint64_t part = 0;
+  std::uint64_t parts = 1;
+  bool is_all() const { return parts == 1; }
+};
+/// Declares --part, which fills `part`: "I/N", or "launcher" for the rank that one says.
+void AddPartOption(CLI::App* app, FilesPart* part);
+/// The files of that part: ranges of the list whose lengths differ by at most one.
+std::vector<std::string> TakePart(std::vector<std::string> files, const FilesPart& part);
 
 /// Whether `file` can be examined before it is read: no stream, no device. Throws Error if there is
 /// none of that name, or a folder.
@@ -62,10 +76,6 @@ struct FileShare {
 /// second time with more memory.
 FileShare ShareOut(const std::vector<std::string>& files);
 
-/// The pinned memory left while ShareOut's shares are taken: for a file with records larger than a
-/// share.
-std::size_t ArenaBesideShares();
-
 /// The functions that RunInOrder calls. `job` runs on several threads at a time and does not throw;
 /// the others run on the caller's.
 struct FileJobs {
@@ -75,5 +85,21 @@ struct FileJobs {
 };
 /// Runs the job for each number below `count`, `threads` at a time. Returns after the last one.
 void RunInOrder(std::size_t count, std::size_t threads, const FileJobs& jobs);
+
+/// Gets the payload bytes of every block; may be called on any thread.
+using ByteProgress = std::function<void(std::uint64_t)>;
+
+/// Work on several files that shows a progress bar.
+struct FilesWork {
+  std::string label;  ///< of the bar
+  std::vector<std::string> files;
+  bool together = false;  ///< one job for all of them
+  /// As FileJobs has it, with `arena_bytes` of the pinned memory (FileShare). If it returns
+  /// kResourceExhausted for lack of a larger share, it is called once more with all that is left
+  /// beside the shares.
+  std::function<Status(std::size_t, std::size_t arena_bytes, const ByteProgress&)> job{};
+  std::function<void(std::size_t)> done{};  ///< as FileJobs has it; the bar is off the terminal
+};
+void ProcessFiles(const FilesWork& work);
 
 }  // namespace ringfeed::tools

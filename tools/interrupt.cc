@@ -56,7 +56,11 @@ Interrupt::~Interrupt() {
   pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
-bool Interrupt::requested() const { return signalled_.load(std::memory_order_relaxed); }
+int Interrupt::ExitStatus(int exit_status) const {
+  constexpr int kEndedBySignal = 128;  // as a shell has it
+  const int signal = signal_.load(std::memory_order_relaxed);
+  return signal == SIGTERM || signal == SIGHUP ? kEndedBySignal + signal : exit_status;
+}
 
 void Interrupt::Watch() {
   NameThisThread("ringfeed-signal");
@@ -67,7 +71,7 @@ void Interrupt::Watch() {
   if (ready[0].revents == 0) return;
   signalfd_siginfo taken{};
   [[maybe_unused]] const ssize_t got = read(signals_, &taken, sizeof taken);  // it was ready
-  signalled_.store(true, std::memory_order_relaxed);
+  signal_.store(static_cast<int>(taken.ssi_signo), std::memory_order_relaxed);
   // From now on there is a thread that takes them as usual.
   const sigset_t signals = Signals();
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);

@@ -22,16 +22,19 @@ class Interrupt {
   Interrupt& operator=(const Interrupt&) = delete;
 
   /// True after the first signal has come.
-  bool requested() const;
+  bool requested() const { return signal_.load(std::memory_order_relaxed) != 0; }
+  /// The exit status of a run that reports what it did so far: 128 + the signal after SIGTERM and
+  /// SIGHUP, which no user at the terminal sent, else `exit_status`.
+  int ExitStatus(int exit_status) const;
 
  private:
   void Watch();
 
   const std::function<void()> stop_;
-  int signals_ = -1;                    ///< a signalfd
-  int ended_ = -1;                      ///< an eventfd: the destructor waits for the watcher
-  sigset_t mask_before_ = {};           ///< of the thread that made this
-  std::atomic<bool> signalled_{false};  ///< a flag alone: relaxed on both sides
+  int signals_ = -1;            ///< a signalfd
+  int ended_ = -1;              ///< an eventfd: the destructor waits for the watcher
+  sigset_t mask_before_ = {};   ///< of the thread that made this
+  std::atomic<int> signal_{0};  ///< the first one; a value alone: relaxed on both sides
   std::jthread watcher_;
 };
 

@@ -3,11 +3,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -25,54 +27,11 @@
 #include "ringfeed/metrics.h"
 #endif
 #include "tools/command.h"
-#include "tools/option_numbers.h"
+#include "tools/command_line.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
-
-constexpr char kMainHelp[] =
-    "Record files in, shuffled batches in pinned memory out.\n\n"
-    "  ringfeed make data --kind image --bytes 1GiB    something to try things out on\n"
-    "  ringfeed info data/*                            what files are, and what this machine can "
-    "do\n"
-    "  ringfeed devices data/*                         which devices there are, and "
-    "what is near\n"
-    "  ringfeed feed data/* --batch 64 --shuffle 2000  feed them; where did the time go?\n"
-    "  ringfeed audit journal-*                        was every record delivered exactly once?\n"
-    "  ringfeed run train.program                      readers and loops as a text says\n"
-    "  ringfeed top                                    what do running jobs do?\n"
-    "  ringfeed tune data/*                            which options suit them, and this machine\n"
-    "  ringfeed bench data/*                           each way to read them, and how fast it is\n"
-    "  ringfeed verify data/*                          is every record intact?\n"
-    "  ringfeed index data/*                           number their records, for orders by number\n"
-    "  ringfeed convert data/* copy/ --to recordio     the same records in another format\n\n"
-    "`ringfeed COMMAND --help` says more. Exit status: 0 fine; 1 damage was met, the data failed, "
-    "or "
-    "the\noutput could not be written; 2 an option, a name or the system does not allow it.";
-
-std::vector<std::unique_ptr<Command>> AllCommands() {
-  std::vector<std::unique_ptr<Command>> commands;
-  commands.push_back(NewMakeCommand());
-  commands.push_back(NewInfoCommand());
-  commands.push_back(NewDevicesCommand());
-  commands.push_back(NewVerifyCommand());
-  commands.push_back(NewIndexCommand());
-  commands.push_back(NewDigestCommand());
-  commands.push_back(NewCatCommand());
-  commands.push_back(NewConvertCommand());
-  commands.push_back(NewEncodeCommand());
-  commands.push_back(NewDecodeCommand());
-  commands.push_back(NewFeedCommand());
-  commands.push_back(NewAuditCommand());
-  commands.push_back(NewRunCommand());
-  commands.push_back(NewTopCommand());
-  commands.push_back(NewTuneCommand());
-  commands.push_back(NewBenchCommand());
-  commands.push_back(NewShuffleQualityCommand());
-  commands.push_back(NewTraceCommand());
-  return commands;
-}
 
 int RunCommand(Command* command) {
   try {
@@ -187,6 +146,61 @@ std::string UsageText(const CLI::App* app, const CLI::Error& error) {
   return "there is no option " + name + DidYouMean(name, OptionNames(command)) + kMore;
 }
 
+// Parses all of the text.
+template <typename Number>
+bool Parse(std::string_view text, Number* number) {
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, *number);
+  return result.ec == std::errc() && result.ptr == end;
+}
+
+// The option's own conversion, which follows, would read it as octal.
+bool HasNeedlessZero(std::string_view text) {
+  if (text.starts_with('-')) text.remove_prefix(1);
+  return text.size() > 1 && text[0] == '0' && text[1] >= '0' && text[1] <= '9';
+}
+
+std::string NotUnsigned(const std::string& text) {
+  std::uint64_t number = 0;
+  if (Parse(text, &number) && !HasNeedlessZero(text)) return {};
+  return "\"" + text +
+         "\" is no number from 0 to 18446744073709551615 in decimal digits without zeros in front";
+}
+
+std::string NotSigned(const std::string& text) {
+  std::int64_t number = 0;
+  if (Parse(text, &number) && !HasNeedlessZero(text)) return {};
+  return "\"" + text + "\" is no whole number in decimal digits without zeros in front";
+}
+
+std::string NotFraction(const std::string& text) {
+  double number = 0;
+  if (Parse(text, &number) && std::isfinite(number)) return {};
+  return "\"" + text + "\" is no number in decimal digits";
+}
+
+void Take(CLI::Option* option) {
+  const std::string type = option->get_type_name();
+  if (type.starts_with("UINT")) {
+    option->check(CLI::Validator(NotUnsigned, ""));
+  } else if (type.starts_with("INT")) {
+    option->check(CLI::Validator(NotSigned, ""));
+  } else if (type.starts_with("FLOAT")) {
+    option->check(CLI::Validator(NotFraction, ""));
+  }
+}
+
+// Makes every option of a number take it as written in decimal digits, or refuse it: without this
+// "010" would be eight, and "-1" the largest number of an option that has no sign.
+void TakeNumbersAsWritten(CLI::App* app) {
+  for (CLI::Option* option : app->get_options([](const CLI::Option*) { return true; })) {
+    Take(option);
+  }
+  for (CLI::App* command : app->get_subcommands([](const CLI::App*) { return true; })) {
+    TakeNumbersAsWritten(command);
+  }
+}
+
 int RunMain(int argc, char** argv) {
 #if RINGFEED_WITH_CUDA
   UseCuda();
@@ -194,16 +208,9 @@ int RunMain(int argc, char** argv) {
 #if RINGFEED_WITH_METRICS
   UseMetrics();
 #endif
-  CLI::App app(kMainHelp, "ringfeed");
-  app.require_subcommand(1);
-  app.set_version_flag("--version", RINGFEED_VERSION);
-  app.get_formatter()->column_width(34);
+  CLI::App app("", "ringfeed");
   app.failure_message(UsageText);
-  std::vector<std::pair<CLI::App*, std::unique_ptr<Command>>> commands;
-  for (auto& command : AllCommands()) {
-    CLI::App* sub = command->Declare(&app);
-    commands.emplace_back(sub, std::move(command));
-  }
+  const std::vector<DeclaredCommand> commands = DeclareCommands(&app);
   TakeNumbersAsWritten(&app);
   try {
     const std::vector<const char*> words = Words(argc, argv);
@@ -211,7 +218,7 @@ int RunMain(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitFine : kExitUsage;
   }
-  for (auto& [sub, command] : commands) {
+  for (const auto& [sub, command] : commands) {
     if (sub->parsed()) return RunCommand(command.get());
   }
   return kExitUsage;

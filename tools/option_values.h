@@ -6,29 +6,22 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "base/byte_size.h"
 #include "base/edit_distance.h"
+#include "readers/formats/format.h"
+#include "readers/parsers/parser.h"
+#include "ringfeed/open_options.h"
 #include "ringfeed/record.h"
 
 namespace ringfeed::tools {
 
 /// The values of an option --format.
-inline constexpr char kFormatText[] =
-    "tfrecord, recordio, ofrecord, tar, npy, tokens, megatron, lines, jsonl, csv, tsv, rows:BYTES "
-    "or raw, "
-    "some with parameters after a colon, or +gzip, +zlib, +zstd; default: found by content or "
-    "name";
-
+inline std::string FormatText() { return KnownFormats() + "; default: found by content or name"; }
 /// The values of an option --parse.
-inline constexpr char kParseText[] =
-    "records into fields: raw | 'rows: f4[13] i4' | 'example: image=u1[] label=i8[1]' | "
-    "'sequence: id=i8 | tokens=i8[]' | "
-    "'ofrecord: encoded=u1[] class/label=i4' | 'jsonl: id=i8 text=u1[]' | "
-    "'lod: image=f4[,784] words=i8[,1]/1' | 'instance: image=f4[,784] words=i8[,1]/1' | 'tokens: "
-    "u2[1024] as i8' | 'tar: jpg=u1[] cls=i8' | "
-    "'csv: -header=id,x x=f8'";
+inline std::string ParseText() { return "records into fields: " + ParserExamples(); }
 
 /// Takes "4096", "512KiB", "2G", … for an option of bytes; all units are powers of 1024.
 inline CLI::Validator SizeValue() {
@@ -78,6 +71,31 @@ CLI::Validator NamedValue(const std::map<std::string, Value>& names) {
   return CLI::Validator(take, "");
 }
 
+/// Adds an option of bytes.
+template <typename Bytes>
+CLI::Option* AddSize(CLI::App* app, const std::string& name, Bytes* bytes,
+                     const std::string& what) {
+  return app->add_option(name, *bytes, what)->transform(SizeValue())->type_name("SIZE");
+}
+
+/// Adds an option of one of these values, by name; its present value, if it has a name, is the
+/// default.
+template <typename Value>
+CLI::Option* AddChoice(CLI::App* app, const std::string& name, Value* value,
+                       const std::vector<std::pair<std::string, Value>>& choices,
+                       const std::string& what) {
+  std::string names;
+  std::string preset;
+  for (const auto& [word, choice] : choices) {
+    names += (names.empty() ? "" : "|") + word;
+    if (choice == *value) preset = word;
+  }
+  return app->add_option(name, *value, what)
+      ->transform(NamedValue(std::map<std::string, Value>(choices.begin(), choices.end())))
+      ->type_name(names)
+      ->default_str(preset);
+}
+
 inline constexpr char kOnDamageText[] =
     "fail: stop at the first damage, after all records before it; skip: note its bytes and go on "
     "at the next intact record";
@@ -88,12 +106,15 @@ inline constexpr char kStrictText[] =
 /// Adds --on-damage=fail|skip, described by `what`; its present value is the default.
 inline void AddDamageOption(CLI::App* app, OnDamage* on_damage,
                             const std::string& what = kOnDamageText) {
-  static const std::map<std::string, OnDamage> kPolicies = {{"fail", OnDamage::kFail},
-                                                            {"skip", OnDamage::kSkip}};
-  app->add_option("--on-damage", *on_damage, what)
-      ->transform(NamedValue(kPolicies))
-      ->type_name("fail|skip")
-      ->default_str(*on_damage == OnDamage::kFail ? "fail" : "skip");
+  AddChoice(app, "--on-damage", on_damage, {{"fail", OnDamage::kFail}, {"skip", OnDamage::kSkip}},
+            what);
+}
+
+/// Adds --on-damage and --max-record-bytes; the present values are the defaults.
+inline void AddRecordOptions(CLI::App* app, OpenOptions* open) {
+  AddDamageOption(app, &open->on_damage);
+  AddSize(app, "--max-record-bytes", &open->max_record_bytes, "a larger record is a failure")
+      ->capture_default_str();
 }
 
 }  // namespace ringfeed::tools

@@ -56,7 +56,10 @@ std::string IoPathText(const IoChoice& choice) {
   return std::string(IoPathName(choice.path)) + (choice.direct ? ", O_DIRECT" : "");
 }
 
-void PrintJson(const Json& json) {
+void PrintJson(const char* command, const Json& fields) {
+  constexpr int kVersion = 1;
+  Json json = {{"version", kVersion}, {"command", command}};
+  json.update(fields);
   const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace);
   std::puts(text.c_str());
   (void)FlushOutput();  // main() reports its failure

@@ -23,8 +23,9 @@ Json WarningsJson(const std::vector<DataWarning>& warnings);
 /// "uring, O_DIRECT".
 std::string IoPathText(const IoChoice& choice);
 
-/// To stdout, indented. Bytes of names that are no UTF-8 are replaced.
-void PrintJson(const Json& json);
+/// The fields of a command's report to stdout, indented, after the version of their meaning and the
+/// command's name; docs/JSON.md has all of them. Bytes of names that are no UTF-8 are replaced.
+void PrintJson(const char* command, const Json& fields);
 
 /// "1.50" for (1.5, 2).
 std::string FixedText(double value, int decimals);

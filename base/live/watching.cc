@@ -1,11 +1,12 @@
 #include "base/live/watching.h"
 
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
+#include <string>
 
+#include "base/log.h"
 #include "base/per_process.h"
 #include "ringfeed/status.h"
 
@@ -34,11 +35,11 @@ bool Start(const std::string& where) {
     start(where);
     return true;
   }
-  std::fprintf(stderr,
-               "ringfeed: %s is set, but this program has nothing that shows metrics: it needs "
-               "ringfeed::metrics, and to call ringfeed::UseMetrics() (a ringfeed that was built "
-               "without prometheus-cpp has neither). It goes on without.\n",
-               kMetricsVariable);
+  Tell(LogLevel::kWarn, kMetricsVariable,
+       std::string(kMetricsVariable) +
+           " is set, but this program has nothing that shows metrics: it needs "
+           "ringfeed::metrics, and to call ringfeed::UseMetrics() (a ringfeed that was built "
+           "without prometheus-cpp has neither). It goes on without.");
   return false;
 }
 

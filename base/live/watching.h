@@ -9,7 +9,7 @@ namespace ringfeed {
 inline constexpr const char* kMetricsVariable = "RINGFEED_METRICS";
 
 /// Makes this process show itself at that place. Throws Error for a place that makes no sense. If a
-/// sensible place cannot be used, it says so on stderr.
+/// sensible place cannot be used, it says so by Tell (base/log.h).
 using StartWatching = void (*)(const std::string& where);
 
 /// A part that can show processes registers itself here, once, before the first reader. Thread
@@ -18,7 +18,7 @@ void OfferWatching(StartWatching start);
 
 /// Whether this process is observed, so that what lives in it enters its LiveList. The first call
 /// in a process reads RINGFEED_METRICS and starts what shows the process. If nothing can show it,
-/// the call says so on stderr, once. A child of fork decides for itself. Throws Error at every call
+/// the call says so by Tell, once. A child of fork decides for itself. Throws Error at every call
 /// if the value makes no sense. Thread safe.
 bool IsWatched();
 

@@ -24,12 +24,13 @@ struct Launcher {
 };
 
 constexpr const char* kTorchrun = "torchrun";
+constexpr const char* kIndexedJob = "Kubernetes";
 constexpr const char* kSlurmStep = "SLURM_STEP_ID";
 constexpr const char* kSlurmStepTasks = "SLURM_STEP_NUM_TASKS";
 constexpr const char* kSlurmTasks = "SLURM_NTASKS";
 constexpr const char* kSlurmTasksPerNode = "SLURM_STEP_TASKS_PER_NODE";
 
-constexpr std::array<Launcher, 6> kLaunchers = {{
+constexpr std::array<Launcher, 8> kLaunchers = {{
     {kTorchrun, "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
      "OMPI_COMM_WORLD_LOCAL_SIZE"},
@@ -37,6 +38,8 @@ constexpr std::array<Launcher, 6> kLaunchers = {{
     {"MPICH", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {"MVAPICH2", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK",
      "MV2_COMM_WORLD_LOCAL_SIZE"},
+    {"JAX", "JAX_PROCESS_ID", "JAX_NUM_PROCESSES", nullptr, nullptr},
+    {kIndexedJob, "JOB_COMPLETION_INDEX", "WORLD_SIZE", nullptr, nullptr},
     // Knows no more than this: never whole, but it shows that there are others.
     {"PMIx", "PMIX_RANK", nullptr, nullptr, nullptr},
 }};
@@ -89,6 +92,14 @@ Set SetOf(const Launcher& launcher, const EnvironmentLookup& lookup) {
   // DeepSpeed calls it so.
   if (set.name == kTorchrun && !set.local_world_size.present()) {
     set.local_world_size = Look(lookup, "LOCAL_SIZE");
+  }
+  // Kubernetes tells a pod its index alone. Kubeflow's jobs, which are of this kind, say how many.
+  if (set.name == kIndexedJob) {
+    for (const char* variable : {"PET_NNODES", "JAX_NUM_PROCESSES"}) {
+      if (!set.world_size.present() && lookup(variable) != nullptr) {
+        set.world_size = Look(lookup, variable);
+      }
+    }
   }
   if (launcher.world_size == kSlurmStepTasks) {
     if (!set.world_size.present()) set.world_size = Look(lookup, kSlurmTasks);
@@ -161,6 +172,8 @@ Rank RankOf(const Set& set, const EnvironmentLookup& lookup) {
 
 // A variable of a broken set that shows that there are several processes.
 const Found* SignOfOthers(const Set& set) {
+  // The first pod of a job would read everything, and the others would be refused.
+  if (set.name == kIndexedJob && set.rank.present() && !set.world_size.present()) return &set.rank;
   for (const Found* rank : {&set.rank, &set.local_rank}) {
     if (rank->present() && NumberOf(rank->text).value_or(0) > 0) return rank;
   }
@@ -179,8 +192,9 @@ void RefuseBroken(const Set& set) {
     missing += (missing.empty() ? "" : ", ") + std::string(found->variable);
   }
   Refuse(sign->Quoted() + " says that there are several processes, but " +
-         (missing.empty() ? "nothing says how many" : missing + " is missing") +
-         ": set RANK and WORLD_SIZE, or unset " + sign->variable);
+         (missing.empty() ? "nothing says how many" : missing + " is missing") + ": set " +
+         (set.name == kIndexedJob ? "WORLD_SIZE to the Job's completions" : "RANK and WORLD_SIZE") +
+         ", or unset " + sign->variable);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/byte_size.h"
+#include "base/log.h"
 #include "base/memory/huge_pages.h"
 #include "base/memory/memory_limit.h"
 #include "base/memory/shadow_memory.h"
@@ -84,6 +85,11 @@ std::byte* ReserveRange(std::size_t bytes, bool huge_pages) {
   // A child of fork must not share pages that a device or the kernel writes to.
   madvise(data, bytes, MADV_DONTFORK);
   return data;
+}
+
+void TellSmallPages(const std::string& why) {
+  Tell(LogLevel::kWarn, "small pages",
+       "the pinned memory is in pages of 4 KiB, which cost time: " + why);
 }
 
 /// The arenas of the process, by their start.
@@ -179,6 +185,8 @@ Arena::~Arena() {
 
 std::shared_ptr<Arena> Arena::Create(const ArenaOptions& options) {
   std::shared_ptr<Arena> arena(new Arena(options));
+  const std::string why = options.huge_pages ? WhyNoHugePages() : "";
+  if (!why.empty()) TellSmallPages(why);
   Registry& registry = AllArenas();
   const std::lock_guard lock(registry.mutex);
   std::erase_if(registry.arenas, [](const auto& entry) { return entry.second.expired(); });
@@ -325,8 +333,13 @@ ArenaReport Arena::Report() const {
   } else if (!impl_->options.huge_pages) {
     report.pages = "4 KiB: huge pages were not asked for";
   } else {
-    report.pages = "4 KiB: " + WhyNoHugePages() + "; " + std::to_string(report.huge_bytes >> 20) +
-                   " of " + std::to_string(report.populated_bytes >> 20) + " MiB are huge";
+    std::string why = WhyNoHugePages();
+    if (why.empty()) {
+      why = "the kernel found no free huge pages (fragmented memory or a cgroup limit)";
+      TellSmallPages(why);
+    }
+    report.pages = "4 KiB: " + why + "; " + std::to_string(report.huge_bytes >> 20) + " of " +
+                   std::to_string(report.populated_bytes >> 20) + " MiB are huge";
   }
   return report;
 }

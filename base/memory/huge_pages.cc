@@ -74,7 +74,7 @@ std::string WhyNoHugePages() {
   if (mode->find("[never]") != std::string::npos) {
     return "transparent_hugepage/enabled is \"never\"";
   }
-  return "the kernel found no free huge pages (fragmented memory or a cgroup limit)";
+  return {};
 }
 
 PagePopulator::PagePopulator(std::byte* data, std::size_t bytes)

@@ -17,7 +17,7 @@ inline constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 /// bytes).
 std::size_t HugeBytesIn(const void* data, std::size_t bytes);
 
-/// Why transparent huge pages may be missing, in a few words.
+/// Why the kernel gives no transparent huge pages at all, in a few words; "" if it may give some.
 std::string WhyNoHugePages();
 
 /// Faults an anonymous range in, by pieces of 2 MiB: at once if a piece is required, and in a

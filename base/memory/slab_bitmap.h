@@ -22,7 +22,6 @@ class SlabBitmap {
   bool Give(std::size_t first, std::size_t count);
 
   std::size_t taken() const { return taken_; }
-  std::size_t slabs() const { return slabs_; }
 
  private:
   std::size_t NextFree(std::size_t from) const;

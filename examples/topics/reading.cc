@@ -7,11 +7,13 @@
 //   the end is no failure: 1
 //   a.tfrecord by mmap: 4 records
 //   time at work is known: 1
+//   half of the steps waited no longer than the slowest: 1
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
+#include "ringfeed/log.h"
 #include "ringfeed/ringfeed.h"
 
 namespace rf = ringfeed;
@@ -90,9 +92,21 @@ void Report() {
   double busy_s = 0;
   for (const rf::StageStats& stage : stats.stages) busy_s += stage.busy_s;
   std::cout << "time at work is known: " << (busy_s > 0) << "\n";
+  const rf::StepWaits& waits = stats.step_waits;
+  std::cout << "half of the steps waited no longer than the slowest: "
+            << (waits.p50_s <= waits.max_s) << "\n";
+}
+
+/// Set-backs that cost time go to the program's log.
+void TakeLog() {
+  rf::SetLog([](rf::LogLevel level, const std::string& text) noexcept {
+    if (level == rf::LogLevel::kWarn)
+      std::clog << "ringfeed is slower than need be: " << text << "\n";
+  });
 }
 
 int main() try {
+  TakeLog();
   WriteRecords("a.tfrecord", 4);
   WriteRecords("b.tfrecord", 4);
   Origins();

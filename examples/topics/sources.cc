@@ -23,6 +23,8 @@ class StoredText final : public rf::Source {
  public:
   std::string name() const override { return "store:lines.txt"; }
   std::uint64_t Size() const override { return text_.size(); }
+  // Its index may be kept as long as this stays the same (OpenOptions::index_folder).
+  std::string Version() const override { return "1"; }
   rf::Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                     std::size_t* bytes_read) override {
     *bytes_read = std::min<std::uint64_t>(buffer.size(), text_.size() - offset);

@@ -8,6 +8,8 @@
 //   tar: key 7, members jpg
 //   sequence: words int64 [-1]
 //   bytes as they are: 5
+//   inferred: jsonl, values float64 [2], kind 0 of letters
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -23,7 +25,7 @@ rf::Instance ReadOne(rf::Reader records, std::shared_ptr<const rf::Parser> parse
   return rf::Parse(std::move(records), std::move(parser)).ReadNext();
 }
 
-/// The first row names the columns, and must be the same in all files.
+/// The first row of each file names its columns.
 void Csv() {
   std::ofstream("points.csv") << "x,name\n0.5,first\n";
   const rf::CsvColumns columns = rf::ReadCsvColumns({"points.csv"});
@@ -95,6 +97,23 @@ void Sequences() {
             << rf::ShapeToString(words.shape) << "\n";
 }
 
+/// Files that say what their records hold: the parser is made of that. The folder is the label.
+void Inferred() {
+  std::filesystem::create_directory("letters");
+  std::ofstream("letters/a.jsonl") << R"({"values": [1, 2.5]})"
+                                   << "\n";
+  const std::vector<std::string> files = {"letters"};
+  const rf::InferredParser inferred = rf::InferParser(files);
+  const rf::FeatureSpec& values = inferred.fields.front();
+  const std::vector<std::string> folders = rf::FindFolders(files);
+  const rf::Instance row = ReadOne(rf::OpenFiles(files, {.format = inferred.format}),
+                                   rf::FolderLabelParser(inferred.parser, folders, "kind"));
+  const auto kind = static_cast<std::size_t>(row["kind"].Values<std::int64_t>()[0]);
+  std::cout << "inferred: " << inferred.name << ", " << values.name << " "
+            << rf::DTypeName(values.dtype) << " " << rf::ShapeToString(values.shape) << ", kind "
+            << kind << " of " << folders[kind] << "\n";
+}
+
 int main() try {
   Csv();
   JsonLines();
@@ -105,6 +124,7 @@ int main() try {
   std::ofstream("plain.txt") << "hello\n";
   const rf::Instance line = ReadOne(rf::OpenFiles({"plain.txt"}), rf::RawParser());
   std::cout << "bytes as they are: " << line["bytes"].bytes << "\n";
+  Inferred();
 } catch (const std::exception& error) {
   std::cerr << "text_and_tar: " << error.what() << "\n";
   return 1;

@@ -28,6 +28,11 @@ IDS = 8
 BUCKETS = 16
 BATCH = 32
 SEED = 7
+FEATURES = {
+    "numbers": ("float32", [NUMBERS]),
+    "ids": ("int64", [IDS]),
+    "answer": ("float32", [1]),
+}
 
 
 def table() -> tuple[numpy.ndarray[Any, Any], numpy.ndarray[Any, Any], numpy.ndarray[Any, Any]]:
@@ -54,13 +59,14 @@ def write_examples(folder: Path) -> None:
                     writer.write(ringfeed.build_example(features))
 
 
-def open_loader(folder: Path, features: dict[str, Any]) -> ringfeed.Loader:
+def open_loader(folder: Path, features: dict[str, Any], **options: Any) -> ringfeed.Loader:
     return ringfeed.Loader(
         folder / "clicks-*.tfrecord",
         parse=ringfeed.example(features),
         batch=BATCH,
         shuffle="global",
         seed=SEED,
+        **options,
     )
 
 
@@ -90,16 +96,11 @@ def main() -> None:
         write_examples(folder)
     loss_of = torch.nn.functional.binary_cross_entropy_with_logits
 
-    features = {
-        "numbers": ("float32", [NUMBERS]),
-        "ids": ("int64", [IDS]),
-        "answer": ("float32", [1]),
-    }
-    with open_loader(folder, features) as loader:
+    with open_loader(folder, FEATURES) as loader:
 
         def ours(epoch: int) -> Iterator[Batch]:
             for batch in loader:
-                tensors = [torch.from_dlpack(batch[name]) for name in features]
+                tensors = [torch.from_dlpack(batch[name]) for name in FEATURES]
                 yield (tensors[0], tensors[1]), tensors[2]
 
         by_ringfeed = fit(Clicks(), loss_of, epochs, ours)

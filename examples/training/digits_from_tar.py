@@ -62,7 +62,7 @@ def mixed(value: int) -> int:
 
 
 def decode(jpeg: Any, number: int) -> Any:
-    """The pixels, [SIDE, SIDE]."""
+    """The pixels, [SIDE, SIDE], for Torch's DataLoader."""
     image = Image.open(io.BytesIO(jpeg))
     if (image.size, image.mode) != ((SIDE, SIDE), "L"):  # no pixel is decoded yet
         raise ValueError(f"sample {number} is no gray image of {SIDE} by {SIDE} pixels")
@@ -77,21 +77,9 @@ def place(number: int, epoch: int) -> tuple[int, int, int]:
     return drawn % places, drawn // places % places, drawn >> 63
 
 
-class DecodeSample(ringfeed.Parser):
-    """The Loader's `parse`, called by its threads: a sample of the tar to a whole image and the
-    place that its epoch's crop has."""
-
-    fields = {"image": ("uint8", [SIDE, SIDE, 1]), "place": ("int32", [3]), "cls": ("int64", [])}
-
-    def __init__(self, epoch: int) -> None:
-        self._epoch = epoch
-
-    def parse(self, sample: bytes) -> dict[str, Any]:
-        with tarfile.open(fileobj=io.BytesIO(sample)) as tar:
-            jpg, cls = (tar.extractfile(member).read() for member in tar)  # type: ignore[union-attr]
-            number = int(tar.getnames()[0].split(".")[0])
-        image = decode(jpg, number)[:, :, None]
-        return {"image": image, "place": place(number, self._epoch), "cls": int(cls)}
+def draw_place(sample: dict[str, Any], row: ringfeed.Row) -> dict[str, Any]:
+    """The place that a sample's crop has in its epoch, called by the Loader's threads."""
+    return {"place": place(int(sample["__key__"].tobytes()), row.epoch)}
 
 
 def cropped(pixels: Any, number: int, epoch: int) -> torch.Tensor:
@@ -128,8 +116,11 @@ def open_loader(folder: Path, parse: Any, **options: Any) -> ringfeed.Loader:
 
 def train_batches(folder: Path, epoch: int) -> Iterator[Batch]:
     """An epoch: its images are cropped, flipped and normalised on the device, behind the copy."""
+    samples = {"jpg": ("uint8", [-1]), "cls": ("int64", []), "__key__": ("uint8", [-1])}
+    images = ringfeed.jpeg.decode(ringfeed.tar(samples), "jpg", SIDE, SIDE, channels=1)
+    places = ringfeed.MapRows(draw_place, {"place": ("int32", [3])}, keep=["jpg", "cls"])
     normalize = Normalize(
-        "image",
+        "jpg",
         mean=[float(MEAN)],
         scale=[float(SCALE)],
         channels_first=True,
@@ -137,9 +128,9 @@ def train_batches(folder: Path, epoch: int) -> Iterator[Batch]:
         crops="place",
     )
     options = {"first_epoch": epoch, "devices": DEVICES, "transforms": [normalize]}
-    with open_loader(folder, DecodeSample(epoch), **options) as loader:
+    with open_loader(folder, images, map=places, **options) as loader:
         for batch in loader:
-            yield (torch.from_dlpack(batch["image"]),), torch.from_dlpack(batch["cls"])
+            yield (torch.from_dlpack(batch["jpg"]),), torch.from_dlpack(batch["cls"])
 
 
 class TarImages(Dataset[tuple[torch.Tensor, int]]):

@@ -1,5 +1,5 @@
 // The net of digits_from_tar.py in C++, by LibTorch, on the same shards in the same order:
-// libjpeg-turbo decodes in Map, and the device crops, flips and normalises.
+// ringfeed::jpeg decodes, and the device crops, flips and normalises.
 //
 //   python digits_from_tar.py data/digits 5 && digits_with_libtorch data/digits 5 [emu:1|cuda:0]
 //
@@ -18,8 +18,8 @@
 #include <system_error>
 #include <vector>
 
-#include "examples/training/gray_jpeg.h"
 #include "ringfeed/export/torch_blob.h"  // needs Torch before it
+#include "ringfeed/jpeg.h"
 #include "ringfeed/ringfeed.h"
 #if RINGFEED_WITH_CUDA
 #include "ringfeed/devices/cuda_devices.h"
@@ -43,22 +43,19 @@ std::uint64_t Mixed(std::uint64_t value) {
 // What Map calls, by several threads at once. Where the crop stands and whether it is flipped is
 // drawn by the sample's number and the epoch: what a sample becomes must not depend on who reads
 // it, and when.
-void DecodeSample(std::uint32_t epoch, const rf::Instance& sample, rf::RowWriter& row) {
-  const auto key = sample["__key__"].Values<char>();
+void PlaceSample(const rf::MapInput& input, rf::RowWriter& row) {
+  const auto key = (*input.fields)["__key__"].Values<char>();
   std::uint64_t number = 0;
   const char* const end = key.data() + key.size();
   const auto [stopped, error] = std::from_chars(key.data(), end, number);
   if (error != std::errc() || stopped != end) throw std::runtime_error("its key is no number");
-  auto* const pixels = reinterpret_cast<std::uint8_t*>(row.Fixed(0).data());
-  GrayJpeg().Decode(sample["jpg"].Values<std::uint8_t>(), kSide, kSide, pixels);
 
   constexpr std::size_t kPlaces = kSide - kCrop + 1;
-  const std::uint64_t drawn = Mixed(Mixed(Mixed(kSeed) ^ epoch) ^ number);
+  const std::uint64_t drawn = Mixed(Mixed(Mixed(kSeed) ^ input.epoch) ^ number);
   const std::array<std::int32_t, 3> place = {static_cast<std::int32_t>(drawn % kPlaces),
                                              static_cast<std::int32_t>(drawn / kPlaces % kPlaces),
                                              static_cast<std::int32_t>(drawn >> 63)};
-  std::memcpy(row.Fixed(1).data(), place.data(), sizeof(place));
-  std::memcpy(row.Fixed(2).data(), sample["cls"].data, sizeof(std::int64_t));
+  std::memcpy(row.Fixed(0).data(), place.data(), sizeof(place));
 }
 
 rf::Reader OpenBatches(const std::string& folder, std::uint32_t epoch) {
@@ -67,13 +64,10 @@ rf::Reader OpenBatches(const std::string& folder, std::uint32_t epoch) {
   auto samples = rf::Parse(shuffled, rf::TarParser({{"jpg", rf::kUInt8, {-1}},
                                                     {"cls", rf::kInt64, {}},
                                                     {"__key__", rf::kUInt8, {-1}}}));
-  auto images =
-      rf::Map(samples,
-              {{"image", rf::kUInt8, {kSide, kSide, 1}},
-               {"place", rf::kInt32, {3}},
-               {"cls", rf::kInt64, {}}},
-              [epoch](const auto& input, auto& row) { DecodeSample(epoch, *input.fields, row); });
-  return rf::Batch(images, {.size = 64});
+  auto images = rf::jpeg::Decode(samples, {.height = kSide, .width = kSide, .channels = 1});
+  auto placed =
+      rf::Map(images, {{"place", rf::kInt32, {3}}}, PlaceSample, {.keep = {"jpg", "cls"}});
+  return rf::Batch(placed, {.size = 64});
 }
 
 torch::nn::Sequential MakeNet() {
@@ -90,12 +84,13 @@ void Train(const std::string& folder, std::uint32_t epochs, const std::string& d
   // What an emulated device has is host memory to Torch.
   const torch::Device device(is_cuda ? device_name : "cpu");
   const std::vector<int> numbers = {std::max<int>(device.index(), 0)};
-  const rf::NormalizeField normalize = {.mean = {75},
+  const rf::NormalizeField normalize = {.field = 1,  // "jpg"
+                                        .mean = {75},
                                         .scale = {1 / 85.0F},
                                         .channels_first = true,
                                         .crop_height = kCrop,
                                         .crop_width = kCrop,
-                                        .crops = 1};  // the field "place"
+                                        .crops = 0};  // "place"
   torch::set_num_threads(1);
   torch::nn::Sequential net = MakeNet();
   net->to(device);
@@ -112,7 +107,7 @@ void Train(const std::string& folder, std::uint32_t epochs, const std::string& d
     while (auto batch = feed.Next()) {
       const auto tensors = batch->WaitHost();
       const torch::Tensor labels = rf::TorchBlob(tensors[2]);
-      const torch::Tensor logits = net->forward(rf::TorchBlob(tensors[0]));
+      const torch::Tensor logits = net->forward(rf::TorchBlob(tensors[1]));
       const torch::Tensor step = torch::nn::functional::cross_entropy(logits, labels);
       optimizer.zero_grad();
       step.backward();

@@ -348,23 +348,24 @@ std::int64_t CuFileReads::ReadSome(const ReadRequest& request, std::uint64_t off
   return by_host;
 }
 
-ReadCompletion CuFileReads::Read(const ReadRequest& request, int retries, ReadEngineStats* stats) {
-  ReadProgress progress(request.file, request.offset, request.buffer, request.bytes, retries);
+void CuFileReads::Read(ReadRequest* request, int retries, ReadEngineStats* stats) {
+  ReadProgress progress(request, retries);
   ReadProgress::Next next = progress.Begin();
   Status failure = backend_->BindThread(device_);
   while (failure.ok() && next != ReadProgress::Next::kDone) {
     if (next == ReadProgress::Next::kBackOff) std::this_thread::sleep_for(progress.back_off());
     const std::int64_t result =
-        ReadSome(request, progress.offset(), progress.buffer(), progress.bytes(), &failure);
+        ReadSome(*request, progress.offset(), progress.buffer(), progress.bytes(), &failure);
     ++stats->enters;
     if (failure.ok()) next = progress.OnResult(result);
   }
-  if (failure.ok()) return FinishRead(request.tag, progress, stats);
+  if (failure.ok()) return progress.AddTo(stats);
   ++stats->failures;
   // This is no fault of the data, so nothing may be skipped because of it.
-  return {request.tag, 0,
-          Status(StatusCode::kResourceExhausted,
-                 "device " + std::to_string(device_) + " takes no reads: " + failure.ToString())};
+  request->got = 0;
+  request->status =
+      Status(StatusCode::kResourceExhausted,
+             "device " + std::to_string(device_) + " takes no reads: " + failure.ToString());
 }
 
 // Uses memory of its own: a feed may have registered a part of the batch, and no copy may cross the

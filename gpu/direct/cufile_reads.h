@@ -45,7 +45,7 @@ class CuFileReads final : public DirectReads {
   std::shared_ptr<Arena> Begin(const DirectNeed& need) override;
   void NoteUnfit(const std::string& why) override;
   void Open(InputFile* file) override;
-  ReadCompletion Read(const ReadRequest& request, int retries, ReadEngineStats* stats) override;
+  void Read(ReadRequest* request, int retries, ReadEngineStats* stats) override;
   Status CopyToHost(std::byte* to, const std::byte* from, std::size_t bytes) override;
 
   /// No run begins after it. Frees memory that no run uses.

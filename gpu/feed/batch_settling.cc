@@ -62,13 +62,13 @@ bool BatchSettling::MustWait(DeviceSlot* slot) {
 std::vector<std::uint32_t> BatchSettling::BadSums(const DeviceSlot& slot) {
   const std::span<const PendingSum> sums = slot.item.unsettled->sums();
   const CopyPlan& plan = slot.plan;
-  if (plan.taken_sums().empty()) return MismatchesByCpu(sums);
-  const std::byte* const taken = slot.staging.data + plan.sums_staging_at();
-  backend_->NoteHostRead(taken, plan.sums_bytes(), "sums");
+  if (plan.rows().taken_sums().empty()) return MismatchesByCpu(sums);
+  const std::byte* const taken = slot.staging.data + plan.rows().sums_staging_at();
+  backend_->NoteHostRead(taken, plan.rows().sums_bytes(), "sums");
   for (const PendingSum& sum : sums) {
     summed_bytes_.fetch_add(sum.bytes, std::memory_order_relaxed);
   }
-  return MismatchesOf(sums, plan.taken_sums(), taken);
+  return MismatchesOf(sums, plan.rows().taken_sums(), taken);
 }
 
 BatchSettling::Settled BatchSettling::Settle(DeviceSlot* slot) {

@@ -14,10 +14,8 @@ namespace {
 
 class ReaderSupply final : public BatchSupply {
  public:
-  ReaderSupply(Reader reader, std::string why_sums_are_early, std::shared_ptr<CuFileReads> direct)
-      : reader_(std::move(reader)),
-        why_sums_are_early_(std::move(why_sums_are_early)),
-        direct_(std::move(direct)) {
+  ReaderSupply(Reader reader, std::shared_ptr<CuFileReads> direct)
+      : reader_(std::move(reader)), direct_(std::move(direct)) {
     ReaderAccess::SessionOf(reader_)->BeginReading();
   }
   ~ReaderSupply() override {
@@ -42,25 +40,18 @@ class ReaderSupply final : public BatchSupply {
   }
 
   void ReInit() override { reader_.ReInit(); }
-  void CheckReInit() override { ReaderAccess::NodeOf(reader_)->CheckReInit(); }
   void Close() override {
     if (!std::exchange(closed_, true)) ReaderAccess::SessionOf(reader_)->EndReading();
   }
-  std::int64_t RowsBefore() const override {
-    return ReaderAccess::SessionOf(reader_)->RowsBefore();
+  Rows rows() const override {
+    const auto session = ReaderAccess::SessionOf(reader_);
+    return {session->RowsBefore(), session->WholeRows(), session->UsualRows()};
   }
-  std::int64_t WholeRows() const override { return ReaderAccess::SessionOf(reader_)->WholeRows(); }
-  std::int64_t UsualRows() const override { return ReaderAccess::SessionOf(reader_)->UsualRows(); }
   Reader reader() const override { return reader_; }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
-  std::string WhySumsAreEarly() const override {
-    return !why_sums_are_early_.empty() ? why_sums_are_early_
-                                        : ReaderAccess::SessionOf(reader_)->WhySumsAreEarly();
-  }
 
  private:
   Reader reader_;
-  const std::string why_sums_are_early_;  ///< as the feed's options say
   const std::shared_ptr<CuFileReads> direct_;
   bool closed_ = false;
 };
@@ -115,14 +106,12 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
   reader.ReserveBatches(Distributor::HeldBatches(options.devices.size(), options.last_step));
   LeftFieldRules rules =
       TransferPlanner(options.costs).RulesFor(options.transfer, options.least_left_bytes);
-  std::string why_sums_are_early = WhySumsAreEarly(options);
   // Also with TransferPlan::kDirect: a run that reads directly leaves none anyway (Run).
-  rules.leaves_sums = rules.any() && why_sums_are_early.empty();
+  rules.leaves_sums = rules.any() && WhySumsAreEarly(options).empty();
   ReaderAccess::SessionOf(reader)->LeaveFields(rules);
   std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
   if (direct != nullptr) ReaderAccess::SessionOf(reader)->ReadDirectly(direct);
-  return std::make_unique<ReaderSupply>(std::move(reader), std::move(why_sums_are_early),
-                                        std::move(direct));
+  return std::make_unique<ReaderSupply>(std::move(reader), std::move(direct));
 }
 
 // A damaged batch is made anew before it is handed out, and so is everything that depends on its

@@ -34,24 +34,20 @@ class BatchSupply {
   virtual std::int64_t ReadyAt() const { return std::numeric_limits<std::int64_t>::max(); }
   /// Starts again. Throws Error if it cannot.
   virtual void ReInit() = 0;
-  /// Throws Error as ReInit would, if that is known, before anything is lost.
-  virtual void CheckReInit() {}
   /// Nothing more is taken.
   virtual void Close() {}
-  /// Rows of the whole batches before the first one, if the supply goes on in the middle of a pass;
-  /// else 0: the batches tell.
-  virtual std::int64_t RowsBefore() const { return 0; }
-  /// Rows of the largest possible batch; 0: the batches tell.
-  virtual std::int64_t WholeRows() const { return 0; }
-  /// Rows of each batch of a pass but the last, lost rows counted; 0: they differ, or the batches
-  /// tell.
-  virtual std::int64_t UsualRows() const { return 0; }
+  /// What is known of the batches' rows; 0: the batches tell.
+  struct Rows {
+    /// Of the whole batches before the first one, if the supply goes on in the middle of a pass.
+    std::int64_t before = 0;
+    std::int64_t most = 0;   ///< of the largest possible batch
+    std::int64_t usual = 0;  ///< of each batch of a pass but the last, lost rows counted
+  };
+  virtual Rows rows() const { return {}; }
   /// The chain that the batches' origins belong to; empty if they have none.
   virtual Reader reader() const { return {}; }
   /// The object that reads the batches' rows into a device's memory; null if there is none.
   virtual std::shared_ptr<CuFileReads> direct() const { return nullptr; }
-  /// Why the receiver of its batches has no checksums to compute, in a few words; empty if it has.
-  virtual std::string WhySumsAreEarly() const { return "it was not asked"; }
 };
 
 /// Why TransferPlan::kDirect cannot work with the feed's options; empty if it can.

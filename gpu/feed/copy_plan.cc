@@ -84,9 +84,9 @@ void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pe
 }
 
 std::size_t CopyPlan::SlotBytesFor(std::uint64_t most_rows, std::uint64_t rows) const {
-  if (most_rows <= rows) return slot_bytes();
+  if (most_rows <= rows) return layout_.slot_bytes();
   const bool masked = mask_at_ != FieldPlace::kNowhere;
-  return std::max(fields_.BytesFor(most_rows, rows, masked).value_or(0), slot_bytes());
+  return std::max(fields_.BytesFor(most_rows, rows, masked).value_or(0), layout_.slot_bytes());
 }
 
 void CopyPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {

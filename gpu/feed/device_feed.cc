@@ -37,14 +37,6 @@ DeviceFeed::DeviceFeed(Reader reader, const FeedOptions& options) {
 
 DeviceFeed::~DeviceFeed() { core_->Abandon(); }
 
-ReadResult DeviceFeed::TryNext(DeviceLease* lease, Status* status) {
-  return core_->TryNext(lease, status);
-}
-
-ReadResult DeviceFeed::TryNext(std::size_t device_index, DeviceLease* lease, Status* status) {
-  return core_->TryNext(device_index, lease, status);
-}
-
 ReadResult DeviceFeed::TryNext(DeviceLease* lease, Status* status, Deadline deadline) {
   return core_->TryNext(lease, status, deadline);
 }
@@ -214,7 +206,7 @@ std::span<const Tensor> DeviceLease::WaitHost() {
 
 const std::int64_t* DeviceLease::DeviceOffsets(std::size_t field) const {
   const DeviceSlot& slot = SlotOf(*this);
-  return slot.plan.OffsetsIn(slot.memory, field);
+  return slot.plan.fields().OffsetsIn(slot.memory, field);
 }
 
 const std::byte* DeviceLease::DeviceMask() const {

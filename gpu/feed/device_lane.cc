@@ -227,6 +227,7 @@ DeviceFeedStats DeviceLane::Stats() const {
   stats.batches = leases_.taken();
   stats.delivered_bytes = leases_.delivered_bytes();
   stats.wait_s = static_cast<double>(leases_.waited_ns()) / 1e9;
+  stats.step_waits = leases_.step_waits();
   copies_.AddTo(&stats);
   return stats;
 }

@@ -56,7 +56,7 @@ void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool comp
 }
 
 std::uint64_t Distributor::MostRows() const {
-  const auto rows = static_cast<std::uint64_t>(std::max(most_rows_, supply_->WholeRows()));
+  const auto rows = static_cast<std::uint64_t>(std::max(most_rows_, supply_->rows().most));
   return distribution_ == Distribution::kSplit ? (rows + devices_ - 1) / devices_ : rows;
 }
 
@@ -110,10 +110,10 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
 }
 
 void Distributor::LearnRows(const SuppliedBatch& batch) {
-  if (!pass_) most_rows_ = supply_->RowsBefore();
+  if (!pass_) most_rows_ = supply_->rows().before;
   // Then the batch before was whole, even if some of its rows are lost. A run that begins here is
   // told its size.
-  if (pass_ == batch.origin.pass) most_rows_ = std::max(most_rows_, supply_->UsualRows());
+  if (pass_ == batch.origin.pass) most_rows_ = std::max(most_rows_, supply_->rows().usual);
   pass_ = batch.origin.pass;
   most_rows_ = std::max(most_rows_, Rows(batch.tensors));
 }

@@ -20,6 +20,8 @@
 #include "base/refuse.h"
 #include "base/user_call.h"
 #include "queue/lock_until.h"
+#include "readers/chain/reader_access.h"
+#include "readers/chain/session.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/devices/timeline.h"
 
@@ -357,6 +359,7 @@ ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* statu
   }
   if (waited) leases.NoteWait(Now() - begin_ns);
   if (result == QueueResult::kOk) {
+    leases.EndStep();
     *lease = Lease(lane, slot);
     if (waited && options_.timeline != nullptr) {
       options_.timeline->Add({"wait", static_cast<int>(lane), lease->number(), begin_ns, Now()});
@@ -470,7 +473,10 @@ bool FeedCore::IsAtEnd() const {
 }
 
 void FeedCore::ReInit() {
-  StartAgain([this] { supply_->CheckReInit(); }, [this] { supply_->ReInit(); });
+  const auto check = [this] {
+    if (const Reader reader = supply_->reader()) ReaderAccess::NodeOf(reader)->CheckReInit();
+  };
+  StartAgain(check, [this] { supply_->ReInit(); });
 }
 
 void FeedCore::Restore(const std::string& position) {
@@ -581,7 +587,11 @@ std::string FeedCore::ReasonOfSums(const DeviceLane& lane) const {
   if (bytes > 0) {
     return "; the device took the checksums of " + std::to_string(bytes) + " bytes of records";
   }
-  const std::string why = supply_ == nullptr ? "" : supply_->WhySumsAreEarly();
+  std::string why = WhySumsAreEarly(options_);
+  if (why.empty() && supply_ != nullptr) {
+    const Reader reader = supply_->reader();
+    why = reader ? ReaderAccess::SessionOf(reader)->WhySumsAreEarly() : "it was not asked";
+  }
   return why.empty() ? "; no checksum was left to the device"
                      : "; the CPU takes all checksums: " + why;
 }

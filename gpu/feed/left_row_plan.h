@@ -32,16 +32,22 @@ class LeftRowPlan {
   void Make(LeftRows how, const TransferPlanner& planner, std::span<const PendingSum> sums,
             SlotLayout* layout);
 
-  /// Bytes of rows that are copied by themselves, together, or that are in the device's memory.
+  /// Bytes of the tensors that no CPU moved since they were read: of rows that are copied by
+  /// themselves, together, or that are in the device's memory.
   std::size_t each_bytes() const { return each_bytes_; }
   std::size_t together_bytes() const { return together_bytes_; }
   std::size_t direct_bytes() const { return direct_bytes_; }
+  /// Whether rows are copied together: the gaps between them differ from batch to batch.
   bool has_runs() const { return !gathered_.empty(); }
+  /// The sums that a kernel writes to `sums_at` in the slot, u32 each, in this order. They have to
+  /// be copied to `sums_staging_at` in staging memory.
   std::span<const TakenSum> taken_sums() const { return taken_sums_; }
   std::size_t sums_bytes() const { return taken_sums_.size() * sizeof(std::uint32_t); }
   std::size_t sums_at() const { return sums_at_; }
   std::size_t sums_staging_at() const { return sums_staging_at_; }
 
+  /// The kernels that take rows from the device's memory to `slot`. Launch them together with the
+  /// copies; their table is there after the copies.
   void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
 

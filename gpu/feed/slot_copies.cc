@@ -79,7 +79,7 @@ bool SlotCopies::MayWaitForMore(std::size_t ready) const {
   }
   std::size_t in_flight_bytes = 0;
   for (const DeviceSlot& slot : slots_) {
-    if (slot.copying) in_flight_bytes += slot.plan.copied_bytes();
+    if (slot.copying) in_flight_bytes += slot.plan.layout().copied_bytes();
   }
   return in_flight_bytes >= kGroupBytes;
 }
@@ -87,7 +87,7 @@ bool SlotCopies::MayWaitForMore(std::size_t ready) const {
 bool SlotCopies::GroupIsFull() const {
   if (timeline_->is_on()) return !group_.empty();
   std::size_t bytes = 0;
-  for (const DeviceSlot* const slot : group_) bytes += slot->plan.copied_bytes();
+  for (const DeviceSlot* const slot : group_) bytes += slot->plan.layout().copied_bytes();
   return bytes >= kGroupBytes;
 }
 
@@ -139,11 +139,11 @@ Status SlotCopies::Place(DeviceSlot* slot) {
 }
 
 Status SlotCopies::Stage(DeviceSlot* slot) {
-  const std::size_t bytes = slot->plan.staging_bytes();
+  const std::size_t bytes = slot->plan.layout().staging_bytes();
   if (bytes == 0) return {};
   if (Status status = memory_.FitStaging(slot); !status.ok()) return status;
   backend_->NoteHostWrite(slot->staging.data, bytes, "staging");
-  for (const PlannedPiece& piece : slot->plan.pieces()) {
+  for (const PlannedPiece& piece : slot->plan.layout().pieces()) {
     if (!piece.staged) continue;
     std::memcpy(slot->staging.data + piece.staging_at, piece.from, piece.bytes);
     tally_.Add(TransferTally::kPacked, piece.bytes);
@@ -167,11 +167,11 @@ Status SlotCopies::WaitForConsumers(DeviceSlot* slot) {
 
 void SlotCopies::AddToGroup(DeviceSlot* slot) {
   group_.push_back(slot);
-  last_copy_bytes_ = slot->plan.copied_bytes();
-  tally_.Add(TransferTally::kMembers, slot->plan.each_bytes());
-  tally_.Add(TransferTally::kSlabs, slot->plan.together_bytes());
-  tally_.Add(TransferTally::kDirect, slot->plan.direct_bytes());
-  const auto planned = slot->plan.pieces();
+  last_copy_bytes_ = slot->plan.layout().copied_bytes();
+  tally_.Add(TransferTally::kMembers, slot->plan.rows().each_bytes());
+  tally_.Add(TransferTally::kSlabs, slot->plan.rows().together_bytes());
+  tally_.Add(TransferTally::kDirect, slot->plan.rows().direct_bytes());
+  const auto planned = slot->plan.layout().pieces();
   for (std::size_t p = 0; p < planned.size();) {
     const PlannedPiece& first = planned[p++];
     std::size_t end = first.to + first.bytes;
@@ -213,7 +213,7 @@ SlotCopies::Enqueued SlotCopies::Enqueue() {
     if (status.ok()) status = Finish(slot);
     if (!status.ok()) break;
     under_way_.push_back(slot);
-    bytes += slot->plan.copied_bytes();
+    bytes += slot->plan.layout().copied_bytes();
     ++filled;
   }
   if (filled > 0) pace_.NoteEnqueued(enqueued_ns, bytes, filled);
@@ -265,7 +265,7 @@ Status SlotCopies::Copy() {
 Status SlotCopies::TakeDirect() {
   kernels_.clear();
   for (const DeviceSlot* const slot : group_) {
-    slot->plan.AddDirectKernels(slot->memory, &kernels_);
+    slot->plan.rows().AddDirectKernels(slot->memory, &kernels_);
   }
   Status status;
   for (const DeviceKernel& kernel : kernels_) {
@@ -302,17 +302,17 @@ Status SlotCopies::FillMask(const DeviceSlot& slot) {
 }
 
 Status SlotCopies::FetchSums(const DeviceSlot& slot) {
-  const std::size_t bytes = slot.plan.sums_bytes();
+  const std::size_t bytes = slot.plan.rows().sums_bytes();
   if (bytes == 0) return {};
   return CopyBack(pins_.get(), backend_.get(), transform_stream_,
-                  slot.staging.data + slot.plan.sums_staging_at(),
-                  slot.memory + slot.plan.sums_at(), bytes);
+                  slot.staging.data + slot.plan.rows().sums_staging_at(),
+                  slot.memory + slot.plan.rows().sums_at(), bytes);
 }
 
 Status SlotCopies::Finish(DeviceSlot* slot) {
   if (Status status = Transform(slot); !status.ok()) return status;
   slot->used = true;
-  slot->plan.MakeTensors(slot->memory, {backend_->type(), device_}, &slot->tensors);
+  slot->plan.fields().MakeTensors(slot->memory, {backend_->type(), device_}, &slot->tensors);
   // Order: the ready channel publishes this to the thread that takes the slot.
   slot->generation.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -323,7 +323,7 @@ SlotCopies::Look SlotCopies::LookAtOldest() {
   bool done = false;
   Status status = backend_->Query(slot->copied, &done);
   // The sums come to staging memory, whether the slot's lease waits for them or not.
-  if (status.ok() && done && slot->plan.sums_bytes() > 0) {
+  if (status.ok() && done && slot->plan.rows().sums_bytes() > 0) {
     status = backend_->Query(slot->ready, &done);
   }
   if (!done && status.code() != StatusCode::kDeviceLost) return {nullptr, status};
@@ -347,7 +347,7 @@ void SlotCopies::AwaitAll(std::int64_t until_ns) {
   while (!under_way_.empty()) {
     DeviceSlot* const slot = under_way_.front();
     // The device's sums come into the slot's staging memory after the copy.
-    const DeviceEvent last = slot->plan.sums_bytes() > 0 ? slot->ready : slot->copied;
+    const DeviceEvent last = slot->plan.rows().sums_bytes() > 0 ? slot->ready : slot->copied;
     if (!AwaitEvent(backend_.get(), last, until_ns)) return;
     under_way_.pop_front();
     LetGo(slot);

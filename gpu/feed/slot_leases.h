@@ -11,6 +11,7 @@
 #include "gpu/feed/device_slot.h"
 #include "gpu/feed/lane_sleep.h"
 #include "gpu/feed/lane_timeline.h"
+#include "readers/step_waits.h"
 #include "ringfeed/devices/device_backend.h"
 #include "ringfeed/queue/channel.h"
 #include "ringfeed/queue/deadline.h"
@@ -69,7 +70,13 @@ class SlotLeases {
   /// How often a slot was taken, and the bytes that these showed.
   std::uint64_t taken() const { return taken_.load(std::memory_order_relaxed); }
   std::uint64_t delivered_bytes() const { return delivered_bytes_.load(std::memory_order_relaxed); }
-  void NoteWait(std::int64_t wait_ns) { wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed); }
+  void NoteWait(std::int64_t wait_ns) {
+    wait_ns_.fetch_add(wait_ns, std::memory_order_relaxed);
+    step_waits_.NoteWait(wait_ns);
+  }
+  /// The consumer has its batch: what it waited since the last one was this step's.
+  void EndStep() { step_waits_.EndStep(); }
+  StepWaits step_waits() const { return step_waits_.Sum(); }
   std::int64_t waited_ns() const { return wait_ns_.load(std::memory_order_relaxed); }
   /// How long calls in a row waited to their deadlines since the last batch came.
   std::int64_t wait_in_vain_ns() const { return in_vain_ns_.load(std::memory_order_relaxed); }
@@ -131,6 +138,7 @@ class SlotLeases {
   std::atomic<std::uint64_t> taken_{0};
   std::atomic<std::uint64_t> delivered_bytes_{0};
   std::atomic<std::int64_t> wait_ns_{0};
+  StepWaitCounts step_waits_;
   std::atomic<std::int64_t> in_vain_ns_{0};
   std::atomic<bool> end_is_told_{false};  ///< since Reset
 };

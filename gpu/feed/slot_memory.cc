@@ -8,18 +8,18 @@ namespace ringfeed {
 
 std::size_t SlotMemory::CapacityFor(const DeviceSlot& slot) {
   const CopyPlan& plan = slot.plan;
-  if (slot_bytes_ > 0 && plan.slot_bytes() <= slot_bytes_) return slot_bytes_;
+  if (slot_bytes_ > 0 && plan.layout().slot_bytes() <= slot_bytes_) return slot_bytes_;
   // The first batch may be a short one: a fixed slot has to be large enough for later batches, too.
-  const std::size_t bytes =
-      fixed_slots_ ? plan.SlotBytesFor(slot.item.most_rows, slot.item.rows) : plan.slot_bytes();
+  const std::size_t bytes = fixed_slots_ ? plan.SlotBytesFor(slot.item.most_rows, slot.item.rows)
+                                         : plan.layout().slot_bytes();
   // Ragged batches, and the gaps between rows, differ: a quarter more than the largest so far.
-  const bool differs = plan.ragged() || plan.has_runs();
+  const bool differs = plan.fields().ragged() || plan.rows().has_runs();
   learned_bytes_ = std::max(learned_bytes_, differs ? bytes + bytes / 4 : bytes);
   return std::max<std::size_t>(learned_bytes_, 256);
 }
 
 Status SlotMemory::Fit(DeviceSlot* slot) {
-  const std::size_t needed = slot->plan.slot_bytes();
+  const std::size_t needed = slot->plan.layout().slot_bytes();
   if (slot->memory != nullptr && needed <= slot->capacity) return {};
   const bool too_large = slot_bytes_ > 0 && needed > slot_bytes_;
   if (fixed_slots_ && (slot->sized || too_large)) {
@@ -50,7 +50,7 @@ Status SlotMemory::Fit(DeviceSlot* slot) {
 }
 
 Status SlotMemory::FitStaging(DeviceSlot* slot) {
-  const std::size_t bytes = slot->plan.staging_bytes();
+  const std::size_t bytes = slot->plan.layout().staging_bytes();
   if (slot->staging.bytes >= bytes) return {};
   if (staging_arena_ == nullptr) staging_arena_ = Arena::Default();
   FreeStaging(slot);

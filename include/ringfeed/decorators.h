@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -7,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ringfeed/open_options.h"
@@ -15,6 +17,7 @@
 #include "ringfeed/record.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/source.h"
+#include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed {
@@ -23,17 +26,18 @@ class Dataset;
 class Parser;
 
 /// Records of files in the order that docs/ORDER.md defines. Names may be globs ("train-*",
-/// sorted), have braces as in a shell ("train-{000..003}", "{a,b}-*", in that order) or be streams
-/// ("-", FIFOs, "unix:…", "tcp:…"). A file of exactly that name takes precedence over a glob or
-/// braces. Throws Error for an empty list, a glob without a match, more than a million names or an
-/// option that cannot work; a file that turns out missing or unreadable later is a failure of the
+/// sorted), have braces as in a shell ("train-{000..003}", "{a,b}-*", in that order), be folders
+/// (all files below, sorted, but hidden ones) or be streams ("-", FIFOs, "unix:…", "tcp:…"). A file
+/// of exactly that name takes precedence over a glob or braces. Throws Error for an empty list, a
+/// glob or a folder without a file, an address ("s3://…"), more than a million names or an option
+/// that cannot work; a file that turns out missing or unreadable later is a failure of the
 /// data.
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options = {});
 /// What the first row of CSV files says.
 struct CsvColumns {
   std::string header;  ///< the row, for CsvOptions::header
-  /// For OpenOptions::format: the first row of each file is no record and has to be this one. A
-  /// file with another one has other columns: it is damaged as a whole.
+  /// For OpenOptions::format: the first row of each file is no record, and tells where its own
+  /// columns stand. A file that lacks one of these is damaged as a whole.
   std::string format;
 };
 /// Reads the first row of the first of these files that has one; blocks for that. `options` are
@@ -204,24 +208,79 @@ Reader MultiPass(Reader input, std::uint64_t passes);
 class RowWriter {
  public:
   virtual ~RowWriter() = default;
-  /// The row's place of a fixed field, in the batch itself: unit_bytes() bytes, not initialised.
+  /// The row's place of a fixed field: unit_bytes() bytes, not initialised. It is in the batch
+  /// itself if all fields are fixed.
   virtual std::span<std::byte> Fixed(std::size_t field) = 0;
-  /// Sets the values of a ragged field; copied. A multiple of its unit_bytes().
+  /// Sets the values of a ragged field, a multiple of its unit_bytes(). They are copied, unless
+  /// they begin where the field's Reserve does.
   virtual void Ragged(std::size_t field, std::span<const std::byte> values) = 0;
+  /// `bytes` of memory for the values of a ragged field, not initialised. Write them there and call
+  /// Ragged with the part that they take. Valid until the next call for the field, or the end of
+  /// the row.
+  virtual std::span<std::byte> Reserve(std::size_t field, std::size_t bytes) = 0;
+  /// Refuses the row: it is damaged, and the reader's policy decides (OnDamage, max_damaged). No
+  /// field needs to be written. An Error with kDamaged that the function throws does the same.
+  virtual void Skip(std::string_view reason) = 0;
 };
+
+/// The random numbers of a row, for as long as you like.
+class RowDraws {
+ public:
+  /// Draws of a function of no chain: those of record 0 of file 0.
+  explicit RowDraws(std::uint64_t seed = 0, std::uint64_t epoch = 0, std::uint32_t file = 0,
+                    std::uint64_t record = 0);
+  /// Number k: 64 bits. docs/ORDER.md has the formula.
+  std::uint64_t operator()(std::uint64_t k) const;
+
+ private:
+  std::array<std::uint32_t, 4> key_;
+};
+
+class CurrentRows;
 /// The row that a Map function is called with. Valid during the call.
 struct MapInput {
-  RecordSpan record;       ///< the raw record
-  const Instance* fields;  ///< its parsed fields, also by name; null on a chain without Parse
+  RecordSpan record{};               ///< the raw record
+  const Instance* fields = nullptr;  ///< its parsed fields, also by name; null without Parse
+  std::uint64_t pass = 0;            ///< over the data, that the row is of, from 0
+  std::uint64_t epoch = 0;           ///< of the order: OpenOptions::first_epoch + pass
+
+  /// Its file, byte offset and number in the file, as far as they are known. Takes memory for the
+  /// name.
+  DataPlace Place() const;
+  /// Its random numbers. They depend on MapOptions::seed, the epoch, the number of the file in the
+  /// list and that of the record in the file alone. So they are the same on any number of threads
+  /// and ranks, in every order and after Restore, and new in each epoch. A mixture that gives a
+  /// record twice in a pass gives it the same numbers. Records of a Share, whose order depends on
+  /// speed, are numbered as they come.
+  RowDraws Draws() const;
+  std::uint64_t Draw(std::uint64_t k) const { return Draws()(k); }
+
+  std::uint64_t seed = 0;             ///< MapOptions::seed
+  const CurrentRows* rows = nullptr;  ///< ringfeed's own
+  std::size_t row = 0;                ///< of these
 };
 /// The function that Map calls with each row: writes the row's new fields. Called by several
 /// threads at once.
 using MapFunction = std::function<void(const MapInput& input, RowWriter& output)>;
+/// How Map calls a function.
+struct MapOptions {
+  /// Parsed fields that follow the function's own, unchanged. Other parsed fields end here.
+  std::vector<std::string> keep{};
+  std::uint64_t seed = 0;                 ///< of MapInput::Draw
+  std::string name = "the Map function";  ///< as messages call it
+  /// Not 0: a row that takes the function longer fails (kDeadlineExceeded, with file and record),
+  /// or is passed over as damage. The function is called by threads of its own, which costs about
+  /// 10 µs a row. A thread whose call is given up ends when the function returns; what the function
+  /// refers to must live so long. Stats names the slowest rows.
+  std::int64_t row_timeout_ms = 0;
+};
 /// Calls a function of yours with every row, from several threads at once; the results are in
-/// order. `fields` declares what it writes: all of them, in each call. What it throws becomes the
-/// stream's failure at that row, and so does a field that it did not write. Throws Error for an
-/// empty function or no fields.
-Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function);
+/// order. `fields` declares what it writes: all of them, in each call that does not Skip. What it
+/// throws becomes the stream's failure at that row, and so does a field that it did not write.
+/// Throws Error for an empty function, no fields, a field to keep that is not there, or a timeout
+/// below 0.
+Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function,
+           const MapOptions& options = {});
 
 /// Keeps `slots` (at least 2) batches in memory, so that the next is filled while one is used.
 /// Batch does so by itself; this names the number. After instances of a reader of your own that

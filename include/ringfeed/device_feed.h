@@ -16,6 +16,7 @@
 #include "ringfeed/devices/transfer_costs.h"
 #include "ringfeed/queue/deadline.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
@@ -239,6 +240,7 @@ struct DeviceFeedStats {
   std::uint64_t unpinned_bytes = 0;  ///< from memory that could not be registered: copies block
   std::uint64_t grown_slots = 0;
   double wait_s = 0;  ///< in Next
+  StepWaits step_waits;
 };
 /// What a feed did so far.
 struct FeedStats {
@@ -276,16 +278,13 @@ class DeviceFeed {
   /// Next without exceptions for what data and devices can do: fills *lease, or says that the data
   /// are at their end. kFailed puts the reason into *status; after kResourceExhausted (the calling
   /// thread itself holds every slot; for patience_ms if other threads use the leases) and
-  /// kDeadlineExceeded (see patience_ms) a later call may succeed.
-  ReadResult TryNext(DeviceLease* lease, Status* status);
-  ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status);
-  /// TryNext with a deadline: kTimeout if nothing came until then. Nothing is lost, the next call
-  /// goes on, and patience_ms counts over all of them. A batch that is ready is delivered even
-  /// after the deadline. With simulated devices, whose work this call does, it waits for a read
-  /// that has begun.
-  ReadResult TryNext(DeviceLease* lease, Status* status, Deadline deadline);
+  /// kDeadlineExceeded (see patience_ms) a later call may succeed. kTimeout if nothing came until
+  /// the deadline: nothing is lost, the next call goes on, and patience_ms counts over all of them.
+  /// A batch that is ready is delivered even after the deadline. With simulated devices, whose work
+  /// this call does, it waits for a read that has begun.
+  ReadResult TryNext(DeviceLease* lease, Status* status, Deadline deadline = kNoDeadline);
   ReadResult TryNext(std::size_t device_index, DeviceLease* lease, Status* status,
-                     Deadline deadline);
+                     Deadline deadline = kNoDeadline);
 
   /// Starts again at the first batch, with the reader; at the next pass of a data set, also before
   /// a batch was taken. Drops what was prefetched; existing leases do not change. Throws Error if

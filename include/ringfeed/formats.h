@@ -202,4 +202,42 @@ struct TarSample {
 /// piece of a tar file. Does not block; thread safe for different samples.
 Status SplitTarSample(std::span<const std::byte> record, TarSample* sample);
 
+/// What stands at the start of some bytes of a file.
+struct FoundRecord {
+  /// The record is `bytes` bytes from `begin` on; the next one begins at `end`. All count from the
+  /// start of the bytes that were given.
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+  std::size_t end = 0;
+  bool is_record = true;  ///< false: [0, end) is a header or padding
+  /// Not 0: the bytes given are too few to tell; so many are needed, more than were given.
+  std::size_t need_bytes = 0;
+  /// Why these bytes are no record (kDamaged). With `end` this record alone is lost, and keeps its
+  /// number; with end == 0 the rest of the file is.
+  Status status{};
+};
+
+/// A format of your own, by the one thing that ringfeed cannot know: where a record ends. ringfeed
+/// reads the files, frames and numbers the records and indexes them. So every order, position,
+/// rank, policy, parser and compression works as with its own formats. RegisterRecordFormat makes
+/// it known.
+class RecordFormat {
+ public:
+  virtual ~RecordFormat() = default;
+  /// Finds the record at the start of `bytes`, which are at `offset` in the (decompressed) file;
+  /// the first call of a file has offset 0. There is at least one byte. `at_end`: they reach the
+  /// end of the file. The answer must depend on these arguments alone. Called by several threads at
+  /// once. What it throws fails the chain (kUserError), and so does an answer that reaches past the
+  /// bytes or goes nowhere.
+  virtual FoundRecord Find(std::span<const std::byte> bytes, std::uint64_t offset,
+                           bool at_end) const = 0;
+};
+
+/// Makes files of that format readable by OpenFiles and OpenSources: those whose
+/// OpenOptions::format is `tag`, or whose first bytes are `magic` (if that is not empty), or whose
+/// names end in ".tag". Registrations stay for the life of the process. Thread safe. Throws Error
+/// if there is such a tag already, or it is none ([a-z0-9_]+).
+void RegisterRecordFormat(const std::string& tag, std::shared_ptr<const RecordFormat> format,
+                          const std::string& magic = {});
+
 }  // namespace ringfeed

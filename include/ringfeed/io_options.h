@@ -28,6 +28,10 @@ struct IoOptions {
   /// are to read, if half of the memory has room for all of a chain's files.
   bool direct = true;
   int retries = 3;  ///< after transient errors, with growing pauses
+  /// Not 0: a ReadAt of a Source that takes longer is kIoError, and so is tried again. It is called
+  /// by threads of its own, and what it reads is copied. A thread whose call is given up ends when
+  /// ReadAt returns, and holds the Source so long. For files throws Error.
+  std::int64_t read_timeout_ms = 0;
 };
 
 /// The path that serves one file, and why, in words for the report.

@@ -77,8 +77,9 @@ struct OpenOptions {
   /// Number of the first pass: draws of pass p are those of epoch first_epoch + p.
   std::uint32_t first_epoch = 0;
   IndexUse index = IndexUse::kAsNeeded;
-  std::string index_folder{};  ///< "": RINGFEED_INDEX_FOLDER, else beside each file
-  bool note_records = false;   ///< BatchOrigin says which records a batch holds
+  std::string
+      index_folder{};  ///< "": RINGFEED_INDEX_FOLDER, else beside each file (of sources none)
+  bool note_records = false;  ///< BatchOrigin says which records a batch holds
   // Speed.
   static constexpr int kMostThreads = 1024;
   int threads = 0;  ///< 0: one per core that this process may use, at most 16; else to kMostThreads

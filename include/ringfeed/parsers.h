@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "ringfeed/open_options.h"
 #include "ringfeed/slot.h"
 #include "ringfeed/tensor.h"
 
@@ -52,15 +53,17 @@ struct OFRecordFeatureSpec {
   bool truncate = false;                    ///< of a fixed field: clip, or pad with zeros
 };
 
-/// One field of a CSV row: a number (float32, float64, int32, int64, uint8), as many of them in
-/// columns side by side as the shape has elements, or, uint8 of shape [-1], a column's text
-/// without its quotes.
+/// One field of a CSV row: a number (float32, float64, int32, int64, uint8) or a truth value
+/// (bool), as many of them in columns side by side as the shape has elements, or, uint8 of shape
+/// [-1], a column's text without its quotes.
 struct CsvField {
   std::string name;
   DType dtype = DType::kFloat32;
   Shape shape;
   /// What an empty cell gives: a number for each element, or a string. Without it an empty cell is
   /// a failure, but of text an empty string. (An empty text in quotes is always an empty string.)
+  /// "NA", "null" and the other words that pandas.read_csv takes for a missing value (na_values)
+  /// give it too, or, without it, NaN of a floating type. Text stays as it is.
   std::optional<FeatureDefault> missing{};
   /// The (first) column, from 0. Below 0: the one that the header names so, or, without a header,
   /// the one after the field before.
@@ -117,12 +120,15 @@ std::shared_ptr<const Parser> TokensParser(const TokensSpec& spec = {});
 /// after the key's dot, "jpg", "seg.png". "jpg;jpeg;png" is the first of these that the sample has,
 /// "__key__" the key. ".jpg" is taken for "jpg". uint8 of shape [-1] is a member's bytes. float32,
 /// float64, int32, int64 and uint8 of shape {} or [1] are the number that its text is; blanks and
-/// line ends around it are skipped. Other members are skipped too, and of several of one extension
-/// the first counts. A sample that lacks a member without a default, or has no number of that type
-/// there, is damaged: its failure names the sample and the member, and the reader's policy decides.
-/// The parser is immutable, keeps nothing of `members`, never blocks and may be used by any number
-/// of threads. Throws Error(kInvalidArgument) if there is no member, one is named twice or one
-/// cannot be such a field.
+/// line ends around it are skipped. "npy", or a name that ends in ".npy", is an array as NumPy
+/// saves it, of exactly the field's type, which may be any, and shape, of which the first dimension
+/// may be -1. "json/label" is a value in the member "json", which is a JSON object, as
+/// JsonLinesParser finds it by "/label". Other members are skipped, and of several of one extension
+/// the first counts. A sample that lacks a member without a default, or has no such value there, is
+/// damaged: its failure names the sample and the member, and the reader's policy decides. The
+/// parser is immutable, keeps nothing of `members`, never blocks and may be used by any number of
+/// threads. Throws Error(kInvalidArgument) if there is no member, one is named twice or one cannot
+/// be such a field.
 std::shared_ptr<const Parser> TarParser(const std::vector<FeatureSpec>& members);
 
 /// Packed little-endian rows: each field directly after the one before, all of fixed shape.
@@ -193,7 +199,8 @@ std::shared_ptr<const Parser> LoDTensorParser(const std::vector<LoDTensorSpec>& 
 std::shared_ptr<const Parser> InstanceProtoParser(const std::vector<SlotSpec>& slots);
 
 /// CSV rows by their columns, as RFC 4180 has them. Numbers are the nearest that the type has,
-/// "inf" and "nan" too; blanks around them and a plus before them are passed over. A row with
+/// "inf" and "nan" too; blanks around them and a plus before them are passed over. bool and uint8
+/// take true and false in any case, as pandas.read_csv does, bool else 0 and 1. A row with
 /// another number of columns, with a malformed quote or with a cell that is no number of its type
 /// is damaged: its failure names the column, and the reader's policy decides. Bytes that are no
 /// UTF-8 pass as they are. The parser is immutable, keeps nothing of its arguments, never blocks
@@ -201,17 +208,56 @@ std::shared_ptr<const Parser> InstanceProtoParser(const std::vector<SlotSpec>& s
 /// be one, is named twice, or has no column, or two, in the header.
 std::shared_ptr<const Parser> CsvParser(std::vector<CsvField> fields, CsvOptions options = {});
 
-/// One JSON object a record (RFC 8259) by its top-level keys; others are passed over. A key that
-/// is wanted and has two values is damage. float32, float64, int32, int64 and uint8
-/// come from numbers (integers from those without fraction and exponent; true and false count as 1
-/// and 0; a floating field also takes NaN and Infinity, which Python writes), bool from true and
-/// false. A shape takes nested arrays of exactly its dimensions, of which the first may be ragged.
-/// uint8 of shape [-1] takes a string as UTF-8, its escapes resolved; half a surrogate pair becomes
-/// U+FFFD, bytes that are no UTF-8 pass as they are. A key that is missing or null gets its
-/// default. A line that is no such object, or nested deeper than 1,000, is damaged: its failure
-/// names the key or the byte, and the reader's policy decides. The parser is immutable, keeps
-/// nothing of `features`, never blocks and may be used by any number of threads. Throws
-/// Error(kInvalidArgument) if there is no key, one is named twice or cannot be such a field.
+/// One JSON object a record (RFC 8259) by its keys; others are passed over. A name that begins with
+/// a slash is a JSON Pointer (RFC 6901) of a value at any depth, "/user/name", "/choices/0/text";
+/// any other is a top-level key. A key that is wanted and has two values is damage. float32,
+/// float64, int32, int64 and uint8 come from numbers (integers from those without fraction and
+/// exponent; true and false count as 1 and 0; a floating field also takes NaN and Infinity, which
+/// Python writes), bool from true and false. A shape takes nested arrays of exactly its dimensions,
+/// of which the first may be ragged. uint8 of shape [-1] takes a string as UTF-8, its escapes
+/// resolved; half a surrogate pair becomes U+FFFD, bytes that are no UTF-8 pass as they are. uint8
+/// of shape [-1, -1] takes an array of strings, as a feature of several values (FeatureSpec). A key
+/// that is missing or null gets its default. A line that is no such object, or nested deeper than
+/// 1,000, is damaged: its failure names the key or the byte, and the reader's policy decides. The
+/// parser is immutable, keeps nothing of `features`, never blocks and may be used by any number of
+/// threads. Throws Error(kInvalidArgument) if there is no key, one is named twice or within another
+/// one's value, or cannot be such a field.
 std::shared_ptr<const Parser> JsonLinesParser(std::vector<FeatureSpec> features);
+
+/// The names of the folders that files lie in, each once and sorted: their numbers are labels, as
+/// of images in one folder for each class ("train/cat/1.jpg"). `names` are as OpenFiles takes them.
+/// Throws Error as that does, and if a file has no folder in its name.
+std::vector<std::string> FindFolders(const std::vector<std::string>& names);
+/// `parser` with a last field `name`, int64: the number in `folders`, which are sorted first, of
+/// the folder that the record's file lies in. A record of a file in another folder is a failure
+/// (kInvalidArgument). Immutable, may be shared by threads. Throws Error(kInvalidArgument) if
+/// `parser` has a field of that name.
+std::shared_ptr<const Parser> FolderLabelParser(std::shared_ptr<const Parser> parser,
+                                                std::vector<std::string> folders,
+                                                std::string name = "label");
+
+/// A parser that the first records of files tell, and what it was made of.
+struct InferredParser {
+  std::shared_ptr<const Parser> parser;  ///< RawParser() if nothing tells another one
+  /// Its name: "example", "csv", "jsonl", "tar", "rows", "tokens", or "raw".
+  std::string name = "raw";
+  std::vector<FeatureSpec> fields{};  ///< none of "raw"
+  CsvOptions csv{};                   ///< of "csv"
+  /// For OpenOptions::format: of "csv" as ReadCsvColumns gives it, else the one that was asked for.
+  std::string format{};
+  /// Of "raw": which file was looked at, and why it shows no fields. Empty if its records are bytes
+  /// all the same: lines of text, raw files, files of a registered format.
+  std::string why{};
+};
+/// Makes a parser of what the first file that begins with an intact record, of at most 64 MiB, says
+/// of its records: of at most 100 of them, within its first 256 KiB or the first record. So all
+/// processes that name the same files get the same. Of NumPy's arrays, tokens and Megatron's
+/// sequences the type and the shape count, of CSV the header, if names stand above a column of
+/// numbers or the format says so; of tar files the extensions, of lines of JSON the keys, of
+/// TFRecord and RecordIO files the features of tf.Examples. In text whole numbers are int64, others
+/// float64, which are NaN if some are missing, and true and false are bool. A later record that
+/// does not fit is damaged, as with any parser. Blocks for that read; reads nothing of streams.
+/// Throws Error if the file cannot be opened or its format is not known.
+InferredParser InferParser(const std::vector<std::string>& names, const OpenOptions& options = {});
 
 }  // namespace ringfeed

@@ -17,11 +17,12 @@ struct Rank {
 /// An environment variable by its name; null if it is not set.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
-/// The rank that a launcher left in the environment: torchrun (and Ray Train, DeepSpeed), Open MPI,
-/// a Slurm step, MPICH and Intel MPI (Hydra), MVAPICH2. The first in this order with all its
-/// variables set counts, else the first that has a rank and the number of ranks (as "env://" has
-/// it). Of two nested launchers the inner one is the earlier. Without any, this is the only
-/// process.
+/// The rank that a launcher left in the environment: torchrun (and Ray Train, DeepSpeed, Kubeflow),
+/// Open MPI, a Slurm step, MPICH and Intel MPI (Hydra), MVAPICH2, JAX (JAX_PROCESS_ID and
+/// JAX_NUM_PROCESSES), an Indexed Job of Kubernetes (JOB_COMPLETION_INDEX, and WORLD_SIZE, which
+/// you set to its completions). The first in this order with all its variables set counts, else the
+/// first that has a rank and the number of ranks (as "env://" has it). Of two nested launchers the
+/// inner one is the earlier. Without any, this is the only process.
 ///
 /// Throws Error (kInvalidArgument) that names the variable if one is no number, if they
 /// contradict each other, and if some name several processes but none names this one: to go on as

@@ -22,9 +22,14 @@ class Source {
   /// Bytes in all; does not change while it is read.
   virtual std::uint64_t Size() const = 0;
   /// Reads up to buffer.size() bytes at `offset` into `buffer`; *bytes_read falls short of that
-  /// only at the end. A failed Status is permanent for this range.
+  /// only at the end. kIoError is tried again (IoOptions::retries); any other failure is permanent
+  /// for this range. IoOptions::read_timeout_ms is how long a call may take.
   virtual Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                         std::size_t* bytes_read) = 0;
+  /// Names the state of its bytes: an ETag, a generation, a checksum. Sources of one name, size and
+  /// version have the same bytes, so an index of them is kept in OpenOptions::index_folder. Empty:
+  /// the state is not known, and each process makes the index anew. Asked once.
+  virtual std::string Version() const { return {}; }
 };
 
 /// Stands for all that follows.

@@ -19,6 +19,22 @@ struct StageStats {
   std::string waits_for;  ///< "the medium", "a free slot", "a batch"
 };
 
+/// A row that took a user's function long.
+struct SlowRow {
+  std::string file;
+  std::int64_t record = -1;  ///< its number in the file
+  double seconds = 0;
+};
+
+/// How long the steps of a loop waited for their batches, in seconds. A step that found its batch
+/// ready counts with 0.
+struct StepWaits {
+  std::uint64_t steps = 0;
+  double p50_s = 0;  ///< half of the steps waited no longer; right to an eighth
+  double p99_s = 0;  ///< the same of 99 of 100
+  double max_s = 0;
+};
+
 /// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
 /// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
 struct PipelineStats {
@@ -50,6 +66,7 @@ struct PipelineStats {
   double first_batch_s = 0;  ///< from the first read call to the first batch
   double wall_s = 0;         ///< from the first read call to the end, or now
   std::vector<StageStats> stages;
+  StepWaits step_waits;    ///< of reads of batches; if a DeviceFeed reads, of that: see its own
   std::string bottleneck;  ///< the stage that the others waited for, and why in words
   std::string advice;      ///< what that means and what would change it: a sentence
   /// One per file in order of opening, the latest choice; at most 10,000.
@@ -66,7 +83,11 @@ struct PipelineStats {
   std::uint64_t filtered_records = 0;  ///< dropped by Filter
   /// Rows that Truncate or Pack shortened; not counted for Truncate in front of Map.
   std::uint64_t truncated_records = 0;
-  std::uint64_t grown_batches = 0;  ///< batches that outgrew their slot and were moved
+  std::uint64_t given_up_reads = 0;  ///< of a Source, that took longer than read_timeout_ms
+  // Of Map with row_timeout_ms.
+  std::uint64_t given_up_rows = 0;    ///< that took longer
+  std::vector<SlowRow> slowest_rows;  ///< the ten slowest, the slowest first
+  std::uint64_t grown_batches = 0;    ///< batches that outgrew their slot and were moved
   /// How often a thread slept though there was work for it, and a consumer that waited for a second
   /// woke it. Not 0: a defect of ringfeed, please report it.
   std::uint64_t late_wakes = 0;

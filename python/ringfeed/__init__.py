@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import atexit as _atexit
 
-from . import _core, devices, errors, reader
-from ._core import Array, Reader, RecordParser, RecordWriter, Scope
+from . import _core, devices, errors, jpeg, reader
+from ._core import Array, Reader, RecordParser, RecordWriter, Row, Scope
 from .blocking_queue import LoDTensorBlockingQueue
 from .chains import (
     batch,
@@ -35,7 +35,7 @@ from .chains import (
 )
 from .compiled import compiled
 from .dataset import Dataset, Parser, RandomAccessDataset, from_dataset, from_iterable
-from .errors import Error
+from .errors import Damaged, Error
 from .fields import Field
 from .journal import Journal
 from .loader import Loader
@@ -70,9 +70,12 @@ from .record_writer import (
     build_ofrecord,
     open_record_writer,
 )
+from .row_map import MapRows
+from .source import Source
 
 __all__ = [
     "Array",
+    "Damaged",
     "Dataset",
     "Error",
     "FeedProgram",
@@ -80,6 +83,7 @@ __all__ = [
     "Journal",
     "LoDTensorBlockingQueue",
     "Loader",
+    "MapRows",
     "Parser",
     "PyReader",
     "RandomAccessDataset",
@@ -87,8 +91,10 @@ __all__ = [
     "Reader",
     "RecordParser",
     "RecordWriter",
+    "Row",
     "Scope",
     "Shuffle",
+    "Source",
     "__version__",
     "batch",
     "bucket_batch",
@@ -113,6 +119,7 @@ __all__ = [
     "from_iterable",
     "group_batch",
     "instance",
+    "jpeg",
     "jsonl",
     "lod_tensors",
     "map",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -61,3 +64,19 @@ def _integer(value: Any, name: str) -> int:
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name} must be an integer, not {type(value).__name__}") from None
+
+
+def warn_caller(text: str) -> None:
+    """Warns whoever called the package."""
+    warnings.warn(text, RuntimeWarning, stacklevel=_frames_of_package())
+
+
+def _frames_of_package() -> int:
+    """How many calls of this package stand between the caller and who called the package."""
+    package = os.path.dirname(__file__)
+    frames = 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == package:
+        frames += 1
+        frame = frame.f_back
+    return frames

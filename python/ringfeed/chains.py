@@ -4,37 +4,85 @@ from __future__ import annotations
 
 import math
 import os
-from typing import Any, Callable, Iterable, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, Optional, Sequence
+from typing import TypedDict, Union
 
 from . import _core, counterparts
 from .arguments import counted, flag, integers, text
 from .compiled import Compiled
-from .dataset import Parser, parse_samples
+from .dataset import Parser
 from .errors import Unsupported
 from .fields import field_tuples
 from .ranks import Rank, refuse_parts
+from .row_map import MapRows, parse_samples
+from .source import Source
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 PathLike = Union[str, "os.PathLike[str]"]
-
-#: What open_files, and what takes its options, has by name.
-OPEN_OPTIONS = frozenset(
-    "format cycle stripe_bytes skip_damaged max_damaged strict max_record_bytes unordered "
-    "reopen_limit reopen_until ahead ahead_bytes "
-    "first_epoch index index_folder note_records threads arena_bytes shuffle_files seed io "
-    "block_bytes in_flight_bytes direct retries tuned".split()
-)
+#: What open_files reads.
+Files = Union[PathLike, Source, Iterable[Union[PathLike, Source]]]
 
 
-def file_names(files: Union[PathLike, Iterable[PathLike]]) -> list[str]:
-    """One path or many, globs and "~" among them, as open_files takes them."""
+class OpenOptions(TypedDict, total=False):
+    """What a Loader hands on to open_files, by name; None is as if it was left out."""
+
+    format: Optional[str]
+    cycle: Optional[int]
+    stripe_bytes: Optional[int]
+    skip_damaged: Optional[bool]
+    max_damaged: Optional[int]
+    strict: Optional[bool]
+    max_record_bytes: Optional[int]
+    unordered: Optional[bool]
+    reopen_limit: Optional[int]
+    reopen_until: Union[float, Literal["close"], None]
+    ahead: Optional[int]
+    ahead_bytes: Optional[int]
+    first_epoch: Optional[int]
+    index: Optional[bool]
+    index_folder: Optional[PathLike]
+    note_records: Optional[bool]
+    threads: Optional[int]
+    arena_bytes: Optional[int]
+    shuffle_files: Optional[bool]
+    io: Optional[str]
+    block_bytes: Optional[int]
+    in_flight_bytes: Optional[int]
+    direct: Optional[bool]
+    retries: Optional[int]
+    read_timeout_ms: Optional[int]
+    tuned: Optional[PathLike]
+
+
+class SeededOptions(OpenOptions, total=False):
+    """What open_files, and what takes its options, has by name."""
+
+    seed: Optional[int]
+
+
+def file_names(files: Files) -> list[Union[str, Source]]:
+    """One path or many, globs and "~" among them, or Sources, as open_files takes them."""
     if isinstance(files, (str, bytes, os.PathLike)):
         return [file_name(files)]
+    if isinstance(files, Source):
+        return [files]
     if not hasattr(files, "__iter__"):
         raise TypeError(
             f"files are a path, a glob or a list of them, not {files!r}; samples that Python makes "
-            "are read by from_dataset and from_iterable, and Loader.from_reader"
+            "are read by from_dataset and from_iterable, and Loader.from_reader; a file object by "
+            "Source.of"
         )
-    return [file_name(name) for name in files]
+    return [each if isinstance(each, Source) else file_name(each) for each in files]
+
+
+def path_names(names: Iterable[Union[str, Source]]) -> list[str]:
+    """Of names none of which may be a Source: their first row is read as they are opened."""
+    paths = [name for name in names if isinstance(name, str)]
+    if len(paths) < len(list(names)):
+        raise Unsupported("the header of a Source is not read: give csv() the line of names")
+    return paths
 
 
 def file_name(path: Any) -> str:
@@ -51,9 +99,9 @@ def file_name(path: Any) -> str:
     return name
 
 
-def check_open_options(options: dict[str, Any]) -> dict[str, Any]:
+def check_open_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Raises TypeError for a name that is no option of open_files."""
-    counterparts.refuse_unknown(options, OPEN_OPTIONS, counterparts.OPENING)
+    counterparts.refuse_unknown(options, SeededOptions.__annotations__, counterparts.OPENING)
     given = {name: value for name, value in options.items() if value is not None}
     for name in ("index_folder", "tuned"):
         if name in given:
@@ -73,13 +121,14 @@ def reader_of(value: Any) -> _core.Reader:
     raise TypeError(f"a chain stands on a Reader, not on a {type(value).__name__}: {remedy}")
 
 
-@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
-def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _core.Reader:
+@counterparts.hinting(counterparts.OPENING, SeededOptions)
+def open_files(files: Files, **options: Unpack[SeededOptions]) -> _core.Reader:
     """Records of files, in an order that depends on these options alone, never on threads.
 
     Args:
-        files: a path, a glob, braces as in a shell ("train-{000..003}.tar"), a stream ("-", FIFO,
-            "unix:PATH", "tcp:HOST:PORT"), or many.
+        files: a path, a folder (the files in it and in its folders, sorted), a glob, braces as in a
+            shell ("train-{000..003}.tar"), a stream ("-", FIFO, "unix:PATH", "tcp:HOST:PORT"), a
+            Source, or many.
         format: "" (by name or first bytes), "tfrecord", "recordio", "lines", "rows:160", …
         cycle, stripe_bytes: files open at a time, and how much of each in turn.
         skip_damaged, max_damaged: pass over damaged records, and up to how many.
@@ -96,6 +145,7 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
         note_records: stats and journals know which records a batch holds.
         threads: 0: one a core, at most 16.
         io: "auto", "uring", "pread", "mmap"; block_bytes, in_flight_bytes, direct, retries.
+        read_timeout_ms: a read of a Source that takes longer is given up, and is an I/O error.
         arena_bytes: this chain's share of the pinned memory.
         tuned: a file that `ringfeed tune` wrote; options that are given beside it win.
 
@@ -104,14 +154,23 @@ def open_files(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> _c
         InvalidArgument, NotFound: options that cannot work, a glob without a match, a tuning of
             another machine or of another format.
     """
-    return _core.open_files(file_names(files), check_open_options(options))
+    names, opening = file_names(files), check_open_options(options)
+    sources = [name for name in names if isinstance(name, Source)]
+    if not sources:
+        return _core.open_files([name for name in names if isinstance(name, str)], opening)
+    if len(sources) < len(names):
+        raise TypeError("a list has files, or it has Sources: mix() joins a chain of each")
+    given = [(each.name, each.size, each.version, each.read_at) for each in sources]
+    return _core.open_sources(given, opening)
 
 
-@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
-def csv_columns(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> tuple[str, str]:
+@counterparts.hinting(counterparts.OPENING, SeededOptions)
+def csv_columns(
+    files: Union[PathLike, Iterable[PathLike]], **options: Unpack[SeededOptions]
+) -> tuple[str, str]:
     """What the first row of CSV files says, that of the first file which has one: the row, for
     ``csv(header=…)``, and a format to open the files with. By that each file's first row is no
-    record, and has to be the same: a file with another one is damaged as a whole.
+    record, and names its own columns: a file that lacks one of these is damaged as a whole.
 
     Args:
         options: as of open_files; format: "csv", "tsv", "csv:delimiter=;", … or left out.
@@ -123,7 +182,7 @@ def csv_columns(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> t
     Raises:
         Unsupported: the row is UTF-16.
     """
-    names = file_names(files)
+    names = path_names(file_names(files))
     header, format = _core.read_csv_columns(names, check_open_options(options))
     if b"\0" in header:
         more = f" (or a file after it, of {len(names)})" if len(names) > 1 else ""
@@ -134,10 +193,13 @@ def csv_columns(files: Union[PathLike, Iterable[PathLike]], **options: Any) -> t
     return header.decode("utf-8", "surrogateescape"), format
 
 
-def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _core.Reader:
-    """Records into fields; done last, straight into the batch. `parser` may be a Python class's."""
+def parse(
+    records: _core.Reader, parser: Union[_core.RecordParser, Parser], seed: int = 0
+) -> _core.Reader:
+    """Records into fields; done last, straight into the batch. `parser` may be a Python class's;
+    `seed` is that of its draws."""
     if isinstance(parser, Parser):
-        return parse_samples(records, parser)
+        return parse_samples(reader_of(records), parser, counted(seed, "seed"))
     if not isinstance(parser, _core.RecordParser):
         if hasattr(parser, "of_files"):
             raise TypeError(
@@ -149,7 +211,7 @@ def parse(records: _core.Reader, parser: Union[_core.RecordParser, Parser]) -> _
             "a parser is what ringfeed.example, rows, tokens and the others make, or a "
             f"ringfeed.Parser of your own, not {parser!r}"
         )
-    return _core.parse(reader_of(records), parser)
+    return _core.parse(reader_of(records), parser, counted(seed, "seed"))
 
 
 @counterparts.hinting(counterparts.SHUFFLING)
@@ -211,10 +273,10 @@ def share(reader: _core.Reader) -> _core.Reader:
     return _core.share(reader_of(reader))
 
 
-@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
+@counterparts.hinting(counterparts.OPENING, SeededOptions)
 def mix(
     sets: Iterable[Sequence[Any]],
-    **options: Any,
+    **options: Unpack[SeededOptions],
 ) -> _core.Reader:
     """Mixes (reader, weight[, passes[, most_records]]) by exact shares. Options: see open_files."""
     listed: list[Any] = []
@@ -223,8 +285,8 @@ def mix(
     return _core.mix(listed, check_open_options(options))
 
 
-@counterparts.hinting(counterparts.OPENING, OPEN_OPTIONS)
-def multiplex(streams: Iterable[_core.Reader], **options: Any) -> _core.Reader:
+@counterparts.hinting(counterparts.OPENING, SeededOptions)
+def multiplex(streams: Iterable[_core.Reader], **options: Unpack[SeededOptions]) -> _core.Reader:
     """Records of several streams, of whichever has some. Options: see open_files."""
     return _core.multiplex([reader_of(s) for s in streams], check_open_options(options))
 
@@ -241,18 +303,28 @@ def next_pass(reader: _core.Reader) -> Optional[int]:
     return reader_of(reader).next_pass()
 
 
-def map(reader: _core.Reader, function: Compiled) -> _core.Reader:
-    """A compiled function over every record, by several threads at once, in order. After `parse`
-    it gets the fields, else the record; its outputs are the fields from there on.
+def map(
+    reader: _core.Reader, function: Union[Compiled, MapRows], seed: int = 0
+) -> _core.Reader:
+    """A function over every record, by several threads at once, in order. After `parse` it gets
+    the fields, else the record; its outputs, and the fields that it keeps, are the fields from
+    there on. `seed` is that of Row.draw.
 
     Raises:
-        TypeError: the function has no outputs, or is a Python function.
-        ValueError: an output is ragged.
+        TypeError: the function has no outputs, or is a bare Python function.
+        ValueError: an output of a compiled one is ragged.
     """
+    if isinstance(function, MapRows):
+        return function.on(reader_of(reader), counted(seed, "seed"))
     if not isinstance(function, Compiled) or function.outputs is None:
-        raise TypeError("map takes compiled(function, outputs={name: (dtype, shape)})")
+        raise TypeError(
+            "map takes compiled(function, outputs={name: (dtype, shape)}) or MapRows(function, "
+            "outputs)"
+        )
     outputs = field_tuples(function.outputs)
-    return _core.map_compiled(reader_of(reader), function.address, function.owner, outputs)
+    return _core.map_compiled(
+        reader_of(reader), function.address, function.owner, outputs, list(function.keep)
+    )
 
 
 def filter(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple, Optional, Sequence
 
 from .fields import Field, Fields, field_list
 
@@ -17,14 +17,18 @@ class Compiled(NamedTuple):
         address: where its code is.
         owner: what its code belongs to; kept as long as a chain may call it.
         outputs: the fields that it writes; of a predicate or a group None.
+        keep: names of parsed fields that follow unchanged.
     """
 
     address: int
     owner: Any
     outputs: Optional[list[Field]] = None
+    keep: Sequence[str] = ()
 
 
-def compiled(function: Any, outputs: Optional[Fields] = None) -> Compiled:
+def compiled(
+    function: Any, outputs: Optional[Fields] = None, keep: Sequence[str] = ()
+) -> Compiled:
     """A C function for `map`, `filter` and `group_batch`.
 
     As `map`, with `outputs`, called for each record by several threads at once:
@@ -43,11 +47,14 @@ def compiled(function: Any, outputs: Optional[Fields] = None) -> Compiled:
     Args:
         function: an address, a function of ctypes, or what has an `address` (numba.cfunc).
         outputs: fields of fixed shape: {name: (dtype, shape)}.
+        keep: names of parsed fields that follow the outputs unchanged. Others end here.
 
     Raises:
         TypeError: `function` is none of these.
     """
-    return Compiled(_address(function), function, None if outputs is None else field_list(outputs))
+    return Compiled(
+        _address(function), function, None if outputs is None else field_list(outputs), keep
+    )
 
 
 def _address(function: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
-from typing import Any, Callable, Collection, Iterable, Mapping, TypeVar, cast
+from typing import Any, Callable, Collection, Iterable, Mapping, Optional, TypeVar, cast
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -17,7 +17,7 @@ _SEED = "seed="
 _SLOTS = "slots=, the places for batches"
 _WINDOW = "shuffle=, a number is the records of a window"
 _THREADS = "threads= says how many threads read and parse, 0: one a core"
-_RANK = "rank=, which finds torchrun, Open MPI and Slurm by itself"
+_RANK = "rank=, which finds torchrun, Slurm, JAX and others by itself"
 _MAP = "map=, a Python function of a whole batch, or a compiled one of each record"
 _DECOMPRESSED = "leave it out: compressed files are found by their first bytes"
 
@@ -129,19 +129,20 @@ def _with_nearest(names: Iterable[str], options: Collection[str]) -> str:
 
 
 def hinting(
-    counterparts: Mapping[str, str], options: Collection[str] = ()
+    counterparts: Mapping[str, str], options: Optional[type] = None
 ) -> Callable[[_Function], _Function]:
     """Makes a function refuse arguments that it does not have, as refuse_unknown does, before one
-    that is missing is named. `options` are those that it takes by ``**options``."""
+    that is missing is named. `options` is the TypedDict of those that it takes by ``**options``:
+    the function's signature, and so help() and editors, show each of them."""
 
     def decorate(function: _Function) -> _Function:
         kinds = inspect.Parameter
-        known = frozenset(options) | {
-            name
-            for name, parameter in inspect.signature(function).parameters.items()
-            if parameter.kind in (kinds.POSITIONAL_OR_KEYWORD, kinds.KEYWORD_ONLY)
-            and name not in ("self", "cls")
-        }
+        signature = inspect.signature(function)
+        shown = [each for each in signature.parameters.values() if each.kind != kinds.VAR_KEYWORD]
+        for name, kind in getattr(options, "__annotations__", {}).items():
+            annotation = getattr(kind, "__forward_arg__", kind)
+            shown.append(kinds(name, kinds.KEYWORD_ONLY, default=None, annotation=annotation))
+        known = {each.name for each in shown} - {"self", "cls"}
 
         @functools.wraps(function)
         def checked(*arguments: Any, **named: Any) -> Any:
@@ -149,6 +150,7 @@ def hinting(
                 refuse_unknown(named, known, counterparts)
             return function(*arguments, **named)
 
+        checked.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
         return cast(_Function, checked)
 
     return decorate

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Callable, Iterable, Mapping, Optional, Sequence, Union
 
 from . import _core, counterparts
 from .arguments import counted, some_callables
-from .fields import Field, Fields, dtype_name, field_list, field_tuples, slot_tuples
+from .fields import Fields, slot_tuples
 
 __all__ = ["Dataset", "Parser", "RandomAccessDataset", "from_dataset", "from_iterable"]
 
@@ -55,9 +54,11 @@ class Parser:
 
     def parse(self, sample: bytes) -> Union[Mapping[str, Any], Sequence[Any]]:
         """The values of all fields by name, or in their order: bytes as they are to be stored, or
-        what ``numpy.asarray`` takes. What it raises comes out at the loop. There a field without a
-        value, or with None, or with one of another size, is a ValueError, and so is a number that
-        the type of an integer field cannot hold: 300.5, or 300 of uint8."""
+        what ``numpy.asarray`` takes. Declare it as ``parse(self, sample, row)`` to get the Row,
+        which tells file and record and draws random numbers. What it raises comes out at the loop.
+        There a field without a value, or with None, or with one of another size, is a ValueError,
+        and so is a number that the type of an integer field cannot hold: 300.5, or 300 of uint8.
+        ringfeed.Damaged refuses the sample: with skip_damaged it is passed over, and counted."""
         raise NotImplementedError("a Parser has parse()")
 
 
@@ -93,93 +94,3 @@ def from_iterable(
     return _core.from_iterable(
         creator, slot_tuples(slots), counted(ahead, "ahead"), counted(ahead_bytes, "ahead_bytes")
     )
-
-
-def parse_samples(records: _core.Reader, parser: Parser) -> _core.Reader:
-    """Records into the fields of a Parser of the user's."""
-    fields = field_list(parser.fields)
-    names = [field.name for field in fields]
-    who = f"{type(parser).__name__}.parse"
-
-    def row_of(sample: bytes) -> tuple[Any, ...]:
-        values = _values(parser.parse(sample), names, who)
-        return tuple(_buffer(value, place) for value, place in zip(values, places))
-
-    reader = _core.parse_samples(records, row_of, field_tuples(parser.fields))
-    places = [_Place(field, who) for field in fields]  # after the check of the dtypes
-    return reader
-
-
-class _Place:
-    """Where a Parser's values of a field go.
-
-    Attributes:
-        dtype: its name.
-        bytes: of a record's values; of a ragged field those of one unit.
-        name: the Parser's class and the field, as errors begin.
-    """
-
-    def __init__(self, field: Field, who: str) -> None:
-        self.dtype = dtype_name(field.dtype)
-        self._shape = list(field.shape)
-        self._ragged = any(dimension < 0 for dimension in self._shape)
-        self._item_bytes = int("".join(filter(str.isdigit, self.dtype)) or 8) // 8
-        inner = math.prod(dimension for dimension in self._shape if dimension >= 0)
-        self.bytes = self._item_bytes * inner
-        self.name = f'{who}: field "{field.name}"'
-
-    def fits(self, count: int) -> bool:
-        """Whether that many bytes are a row."""
-        return count % self.bytes == 0 if self._ragged and self.bytes else count == self.bytes
-
-    def misfit(self, count: int, shape: str) -> ValueError:
-        """For so many bytes, of an array of that shape if they are one."""
-        unit = "units of " if self._ragged else "of "
-        return ValueError(
-            f"{self.name} has {self.dtype} {self._shape} a record, {unit}{self.bytes} bytes, got "
-            f"{shape}{count} bytes"
-        )
-
-
-def _values(row: Any, names: list[str], who: str) -> list[Any]:
-    """A row's values in the order of the fields; ValueError if one of them is missing."""
-    if isinstance(row, Mapping):
-        values = [row.get(name) for name in names]
-    else:
-        values = [] if row is None else list(row)
-        if len(values) > len(names):
-            raise ValueError(f"{who} gave {len(values)} values, declared are {', '.join(names)}")
-        values += [None] * (len(names) - len(values))
-    for name, value in zip(names, values):
-        if value is None:
-            raise ValueError(
-                f'field "{name}" was not written by {who}: it must give every declared field'
-            )
-    return values
-
-
-def _buffer(value: Any, place: _Place) -> Any:
-    """What is stored of a value; an error of its type or its size names the class and the field."""
-    if isinstance(value, (bytes, bytearray)):
-        if not place.fits(len(value)):
-            raise place.misfit(len(value), "")
-        return value
-    import numpy
-
-    try:
-        given = numpy.asarray(value)
-        is_complex = given.dtype.kind == "c" and numpy.dtype(place.dtype).kind in "iu"
-        with numpy.errstate(invalid="ignore"):  # the comparison below finds what is invalid
-            array = numpy.ascontiguousarray(given.real if is_complex else given, place.dtype)
-        changed = numpy.empty(0)
-        # Objects, too: Decimals and Fractions are cut off as floats are.
-        if given.dtype.kind in "iufcO" and array.dtype.kind in "iu" and given.dtype != array.dtype:
-            changed = numpy.atleast_1d(given)[array != given]
-    except (ArithmeticError, TypeError, ValueError) as error:
-        kind = TypeError if isinstance(error, TypeError) else ValueError
-        raise kind(f"{place.name} is no {place.dtype}: {error}") from error
-    if changed.size:
-        raise ValueError(f"{place.name} is no {place.dtype}: it cannot hold {changed[0]}")
-    if not place.fits(array.nbytes):
-        raise place.misfit(array.nbytes, f"an array {list(given.shape)} of ")
-    return array

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
-import warnings
 from dataclasses import dataclass, replace
 from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _core, counterparts
-from .arguments import at_least, counted
+from .arguments import at_least, counted, warn_caller
 
 
 class Normalize(NamedTuple):
@@ -204,19 +202,7 @@ setattr(DevicePlan, "__init__", counterparts.hinting({})(DevicePlan.__init__))
 def warn_of_choice(reader: Union[_core.Reader, _core.DeviceFeed]) -> None:
     """Warns whoever called the package if "auto" came to emulated devices."""
     if isinstance(reader, _core.DeviceFeed) and reader.kind == "emu" and reader.devices_reason:
-        text = f"devices: {reader.devices_reason}"
-        warnings.warn(text, RuntimeWarning, stacklevel=_frames_of_package())
-
-
-def _frames_of_package() -> int:
-    """How many calls of this package stand between the caller and who called the package."""
-    package = os.path.dirname(__file__)
-    frames = 1
-    frame = sys._getframe(1)
-    while frame.f_back is not None and os.path.dirname(frame.f_code.co_filename) == package:
-        frames += 1
-        frame = frame.f_back
-    return frames
+        warn_caller(f"devices: {reader.devices_reason}")
 
 
 def plan_of(

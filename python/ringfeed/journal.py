@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from types import TracebackType
-from typing import Any, Optional, Type
+from typing import Any, Optional
 
 from . import _core
 from .arguments import text
@@ -100,12 +99,7 @@ class Journal:
     def __enter__(self) -> "Journal":
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
-from types import TracebackType
-from typing import Any, Callable, Iterable, Iterator, NoReturn, Optional, Sequence, Type, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Literal, NoReturn, Optional, Sequence
+from typing import Union
 
-from . import _core, chains, counterparts, ranks
+from . import _core, chains, counterparts, ranks, trainers
 from . import devices as device_plans
 from .arguments import counted, flag
 from .compiled import Compiled
@@ -15,6 +15,10 @@ from .dataset import Parser
 from .errors import Unsupported
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_feed_of
 from .parsers import CsvByHeader
+from .row_map import MapRows
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _STATE_VERSION = 1
 
@@ -27,41 +31,48 @@ class Loader(_core.LoaderNext):
     and counts. Only an epoch of which no batch was taken yet is not started again: so the first
     `iter` after load_state_dict, seek_to, skip_batches or reset begins there. `rest()` gives what
     is left of the epoch, and `next(loader)` its next batch. With passes=0 there is one epoch, which
-    has no end: each `iter` goes on in it. Nothing is read before the first batch. Waits for data,
-    and the making of an index, end on Ctrl-C, and `rest()` goes on. A batch counts, for
-    batch_number and state_dict, when the loop has it: if a signal's handler raises before (Ctrl-C),
-    the next call gives that batch. It cannot be pickled, and a forked child gets an error: no
-    worker process is needed, its threads read and parse.
+    has no end: each `iter` goes on in it. Before the first batch nothing is read, but a first file
+    for parse="auto" and for the header of CSV files. Waits for data, and the making of an index,
+    end on Ctrl-C, and `rest()` goes on. A batch counts, for batch_number and state_dict, when the
+    loop has it: if a signal's handler raises before (Ctrl-C), the next call gives that batch. It
+    cannot be pickled, and a forked child gets an error: no worker process is needed, its threads
+    read and parse.
 
     `len(loader)` is the number of batches of an epoch. It is counted by the index of the files,
     which is made if it is missing; TypeError if the number is not known beforehand: with a
     filter, skip_damaged, streams, passes=0.
 
     Args:
-        files: a path, a glob, a stream, or many (see open_files).
+        files: a path, a glob, a stream, a Source, or many (see open_files).
         parse: a parser (ringfeed.example, rows, tokens, …), or a ringfeed.Parser of your own; None:
-            the records' bytes, as one field "bytes".
+            the records' bytes, as one field "bytes"; "auto": what the first file tells of its
+            records, which repr() shows (docs/PYTHON.md), or None, with a warning, if it tells
+            nothing. With a function of each row in map= "auto" is None.
         batch: rows of a batch, over all ranks.
         shuffle: the records of a window (10_000), a mode's name, True ("global"), a Shuffle, or
             None.
-        seed: of the shuffle.
+        seed: of the shuffle, and of Row.draw.
         passes: over the data in an epoch, joined without a seam; 0: without end.
-        rank: "auto": which process this is in torch.distributed if the program has started that,
-            else of those that a launcher started (find_rank), alone without one; a Rank; or None:
-            alone. Each rank gets its part of every batch.
+        rank: "auto": which process this is in torch.distributed or jax.distributed if the program
+            has started one, else of those that a launcher started (find_rank), alone without one;
+            a Rank; or None: alone. Each rank gets its part of every batch.
         drop_remainder, pad, split_by_files, slots, empty_batches: see `batch` of ringfeed.
         as_tuple: batches are tuples in the order of the fields instead of dicts.
+        label: "folder": a last field "label", int64, has the number of the folder that each
+            record's file lies in, as in "train/cat/1.jpg"; `classes` has their names.
         filter: a predicate by `compiled`, or a Python function of a record's bytes (slow: it is
             called with the interpreter's lock); records that it refuses are left out. A run goes on
             from a state, and ranks share the records, only if it answers the same each time.
         map: a Python function that makes of each batch what the loop gets, called in the loop's
             thread. What it raises stands for its batch; if Ctrl-C breaks it off, the next call
-            calls it with that batch again. Or a function by `compiled`, with outputs, called for
-            each record in parallel.
+            calls it with that batch again. Or one that is called with each row, on the chain's
+            threads: by `compiled`, with outputs, or a Python function by MapRows.
         devices: where the batches lie: a kind of devices ("cuda", "cuda:0,1"; "emu:2" is two in
             host memory,
             for trials; "auto": GPUs if there are some, else emulated ones, with a warning), the
             numbers of GPUs, or a DevicePlan of ringfeed.devices; None: host memory.
+        copy: batches are Arrays of memory of their own, which may be kept as long as one likes and
+            written to: `list(loader)` has them all. It costs a copy in the loop's thread.
         transforms: what is made of fields on the devices (Normalize, Widen, Pad).
         options: see open_files. With `tuned` also slots, and those of devices, are as tuned,
             if they are not given.
@@ -72,12 +83,12 @@ class Loader(_core.LoaderNext):
 
     _map_s: float  # LoaderNext's
 
-    @counterparts.hinting(counterparts.LOADER, chains.OPEN_OPTIONS)
+    @counterparts.hinting(counterparts.LOADER, chains.OpenOptions)
     def __init__(
         self,
-        files: Union[chains.PathLike, Iterable[chains.PathLike]],
+        files: chains.Files,
         *,
-        parse: Union[_core.RecordParser, Parser, CsvByHeader, None] = None,
+        parse: Union[_core.RecordParser, Parser, CsvByHeader, Literal["auto"], None] = "auto",
         batch: int,
         shuffle: Union[Shuffle, str, int, None] = None,
         seed: int = 0,
@@ -89,23 +100,31 @@ class Loader(_core.LoaderNext):
         empty_batches: Optional[bool] = None,
         slots: int = 0,
         as_tuple: bool = False,
+        label: Optional[Literal["folder"]] = None,
         filter: Union[Compiled, Callable[[bytes], Any], None] = None,
-        map: Union[Compiled, Callable[[Any], Any], None] = None,
+        map: Union[Compiled, MapRows, Callable[[Any], Any], None] = None,
         devices: Union[str, Sequence[int], device_plans.DevicePlan, None] = None,
         transforms: Sequence[device_plans.Transform] = (),
-        **options: Any,
+        copy: bool = False,
+        **options: Unpack[chains.OpenOptions],
     ) -> None:
-        per_record, per_batch = (map, None) if isinstance(map, Compiled) else (None, map)
+        per_record = map if isinstance(map, (Compiled, MapRows)) else None
+        per_batch = None if isinstance(map, (Compiled, MapRows)) else map
         if per_batch is not None and not callable(per_batch):
             raise TypeError(f"map takes a function of a batch, or a compiled one, not {map!r}")
         opening = chains.check_open_options(options)
         tuned_slots, device_slots, transfer, tuned_for = tuned_feed_of(opening)
         names = chains.file_names(files)
         if isinstance(parse, CsvByHeader):
-            parse, opening = parse.of_files(names, opening)
+            parse, opening = parse.of_files(chains.path_names(names), opening)
+        auto = isinstance(parse, str)
+        if auto and parse != "auto":
+            raise ValueError(f'parse is a parser, "auto" or None, not {parse!r}')
+        if label not in (None, "folder"):
+            raise ValueError(f'label is "folder" or None, not {label!r}')
         plan = LoaderPlan(
             files=names,
-            parse=parse,
+            parse=None if isinstance(parse, str) else parse,
             batch=counted(batch, "batch"),
             shuffle=shuffle_of(shuffle),
             seed=counted(seed, "seed"),
@@ -123,7 +142,13 @@ class Loader(_core.LoaderNext):
             ),
             empty_batches=None if empty_batches is None else flag(empty_batches, "empty_batches"),
         )
-        self._set_up(plan.build(0), plan, as_tuple, per_batch)
+        if flag(copy, "copy") and devices is not None:
+            raise TypeError("copy=True copies batches in host memory, and devices= has others")
+        if auto and per_record is None:
+            plan = plan.with_parser()
+        if label is not None:
+            plan = plan.with_labels()
+        self._set_up(plan.build(0), plan, as_tuple, per_batch, copy)
 
     @classmethod
     @counterparts.hinting(counterparts.FROM_READER)
@@ -154,6 +179,7 @@ class Loader(_core.LoaderNext):
         plan: Optional[LoaderPlan],
         as_tuple: bool,
         map: Optional[Callable[[Any], Any]],
+        copy: bool = False,
     ) -> None:
         super().__init__()
         device_plans.warn_of_choice(reader)
@@ -161,6 +187,7 @@ class Loader(_core.LoaderNext):
         self._reader = reader
         self._as_tuple = as_tuple
         self._map = map
+        self._copies = bool(copy)
         self._names: Optional[tuple[str, ...]] = None
         self._closed = False
         self._turn = _Turn()
@@ -173,6 +200,7 @@ class Loader(_core.LoaderNext):
         self._first_pass = in_pass
         self._at_end = False
         self._was_restored = False
+        self._held_back: Optional[trainers.HeldBack] = None
         if self._turn.ended:
             self._turn = _Turn()
         self._ended_loops: set[int] = set()
@@ -194,11 +222,12 @@ class Loader(_core.LoaderNext):
     def __iter__(self) -> Iterator[Any]:
         ranks.refuse_alone(self.rank)
         self._start_epoch()
-        return self.rest()
+        return trainers.noted(self, self.rest(), list(ranks.callers()))
 
     def rest(self) -> Iterator[Any]:
         """What is left of this epoch, for a loop that goes on after a `break`, after next(loader)
         or after Ctrl-C. At the end of the epoch that is nothing."""
+        self._held_back = None
         return EpochLoop(self)
 
     def _start_epoch(self) -> None:
@@ -275,6 +304,16 @@ class Loader(_core.LoaderNext):
             raise TypeError("a Loader of a reader has no length")
         return self._plan.count_batches(self._reader)
 
+    def __repr__(self) -> str:
+        """What it reads, the shapes of a batch's fields, and where it stands. Reads nothing."""
+        told = ["a chain of its own"] if self._plan is None else self._plan.described()
+        fields = [
+            f"{name}: {dtype} {list(dims)}{' ragged' if levels else ''}"
+            for name, dtype, dims, levels in self._reader.slots
+        ]
+        told += [f"{{{', '.join(fields)}}}", f"at batch {self.batch_number} of epoch {self._epoch}"]
+        return f"<ringfeed.Loader of {', '.join(told)}>"
+
     def __bool__(self) -> bool:
         return True
 
@@ -291,6 +330,11 @@ class Loader(_core.LoaderNext):
         if self._names is None:
             self._names = tuple(sys.intern(slot[0]) for slot in self._reader.slots)
         return self._names
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The folders' names, sorted, by their number in the field "label"; none without label=."""
+        return () if self._plan is None else self._plan.classes
 
     @property
     def rank(self) -> Optional[ranks.Rank]:
@@ -353,8 +397,14 @@ class Loader(_core.LoaderNext):
     def state_dict(self) -> dict[str, Any]:
         """Where the loop stands: after the last batch that it got, whatever was prefetched.
 
-        A dict of numbers and text below 1 KiB; the same on all ranks.
+        A dict of numbers and text below 1 KiB; the same on all ranks. It does not count what a
+        trainer holds back from its loop (Accelerate, Ray Train, Lightning).
         """
+        held = None if self._held_back is None else self._held_back.state()
+        return held or self._state()
+
+    def _state(self) -> dict[str, Any]:
+        """After the last batch that was asked for."""
         return {
             "version": _STATE_VERSION,
             "epoch": self._epoch,
@@ -407,12 +457,7 @@ class Loader(_core.LoaderNext):
     def __enter__(self) -> "Loader":
         return self
 
-    def __exit__(
-        self,
-        kind: Optional[Type[BaseException]],
-        error: Optional[BaseException],
-        traceback: Optional[TracebackType],
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __reduce__(self) -> NoReturn:

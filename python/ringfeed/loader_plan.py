@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core, chains
-from .arguments import counted
+from .arguments import counted, warn_caller
 from .compiled import Compiled
 from .dataset import Parser
 from .devices import DevicePlan
 from .errors import InvalidArgument, Unsupported
+from .parsers import inferred
 from .ranks import Rank
+from .row_map import MapRows, draws
+from .source import Source
 
 
 class Shuffle(NamedTuple):
@@ -68,7 +71,7 @@ def tuned_feed_of(options: dict[str, Any]) -> tuple[int, int, str, str]:
 class LoaderPlan:
     """A Loader's arguments; builds its chain for any epoch."""
 
-    files: list[str]
+    files: list[Union[str, Source]]
     parse: Union[_core.RecordParser, Parser, None]
     batch: int
     shuffle: Optional[Shuffle]
@@ -80,16 +83,44 @@ class LoaderPlan:
     split_by_files: bool
     slots: int
     filter: Union[Compiled, Callable[[bytes], Any], None]
-    map: Optional[Compiled]
+    map: Union[Compiled, MapRows, None]
     options: dict[str, Any]
     devices: Optional[DevicePlan] = None
     empty_batches: Optional[bool] = None
+    inferred_parse: str = ""
+    classes: tuple[str, ...] = ()
+
+    def with_parser(self) -> "LoaderPlan":
+        """With the parser that the files tell. Warns if they tell none and may have one."""
+        found = inferred(self.files, self.options)
+        if found.why:
+            warn_caller(
+                f"{found.why}: parse=\"auto\" gives the records' bytes; say which fields they "
+                "have (parse=ringfeed.example(…), rows(…), …), or parse=None if bytes are meant"
+            )
+        parse, options = found.parser, found.options
+        return replace(self, parse=parse, options=options, inferred_parse=found.call)
+
+    def with_labels(self) -> "LoaderPlan":
+        """The same with a field "label": the number of each file's folder."""
+        paths = [file for file in self.files if isinstance(file, str)]
+        if isinstance(self.parse, Parser) or len(paths) < len(self.files):
+            raise TypeError(
+                'label="folder" labels what a parser of ringfeed\'s makes of files: a Parser of '
+                "yours, and one of a Source, gives the label itself, by Row.file"
+            )
+        classes = _core.find_folders(paths)
+        parse = _core.folder_label_parser(self.parse or _core.raw_parser(), classes)
+        return replace(self, parse=parse, classes=tuple(classes))
 
     @property
     def drawn_anew(self) -> bool:
-        """Whether each epoch has an order of its own, from sources that can be opened again."""
+        """Whether each epoch has an order or draws of its own, from sources that can be opened
+        again."""
         drawn = self.shuffle is not None or bool(self.options.get("shuffle_files"))
-        return drawn and not any(_core.is_stream_name(name) for name in self.files)
+        drawn = drawn or draws(self.parse, self.map)
+        paths = [name for name in self.files if isinstance(name, str)]
+        return drawn and not any(_core.is_stream_name(path) for path in paths)
 
     def build(self, epoch: int) -> Union[_core.Reader, _core.DeviceFeed]:
         """The chain whose first pass is number `epoch`, on its devices."""
@@ -107,9 +138,9 @@ class LoaderPlan:
         if self.filter is not None:
             reader = chains.filter(reader, self.filter)
         if self.parse is not None or self.map is None:
-            reader = chains.parse(reader, self.parse or _core.raw_parser())
+            reader = chains.parse(reader, self.parse or _core.raw_parser(), self.seed)
         if self.map is not None:
-            reader = chains.map(reader, self.map)
+            reader = chains.map(reader, self.map, self.seed)
         if self.passes != 1:
             reader = chains.multi_pass(reader, self.passes)
         return chains.batch(
@@ -122,6 +153,19 @@ class LoaderPlan:
             self.split_by_files,
             self.empty_batches,
         )
+
+    def described(self) -> list[str]:
+        """What one may want to know of it at a glance."""
+        more = f" and {len(self.files) - 1} more" if len(self.files) > 1 else ""
+        first = [getattr(file, "name", file) for file in self.files[:1]]  # also of a Source
+        told = [f"{first[0]!r}{more}" if first else "no files", f"batch={self.batch}"]
+        if self.inferred_parse:
+            told.append(f"parse={self.inferred_parse}")
+        if self.shuffle is not None:
+            told.append(f"shuffle={self.shuffle.mode!r}, seed={self.seed}")
+        if self.rank is not None and self.rank.world_size > 1:
+            told.append(f"rank {self.rank.rank} of {self.rank.world_size}")
+        return told
 
     @property
     def shows_empty(self) -> bool:

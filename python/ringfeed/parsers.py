@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterable, Literal, Optional, Sequence, Union, overload
+from typing import Any, Iterable, Literal, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
 from .arguments import at_least, flag, text
 from .chains import csv_columns
+from .errors import Error, NotFound
 from .fields import Fields, dimensions, dtype_name, field_list, field_tuples, slot_tuples
+from .source import Source
 
 #: (name, dtype, dims, levels of LoD)
 SlotDeclaration = Sequence[Any]
@@ -37,12 +39,12 @@ def sequence_example(context: Fields, sequences: Fields) -> _core.RecordParser:
 
 def tar(members: Fields) -> _core.RecordParser:
     """Samples of a tar file by their members' extensions ("jpg;jpeg", "cls", "__key__"), which
-    may be written with their dot (".jpg")."""
+    may be written with their dot (".jpg"). "npy" is an array, "json/user/id" a value of JSON."""
     return _core.tar_parser(field_tuples(members))
 
 
 def jsonl(keys: Fields) -> _core.RecordParser:
-    """One JSON object a line by its top-level keys."""
+    """One JSON object a line by its keys, or, with a slash first, by paths ("/user/id")."""
     return _core.json_lines_parser(field_tuples(keys))
 
 
@@ -102,9 +104,9 @@ def csv(
     Args:
         fields: by name, number (Field.column), or one after the other.
         delimiter, quotes: how a row is told apart.
-        header: True: the first row of each file names the columns. A Loader reads that of its first
-            file as it is made, and a file with another one is damaged. Or the line that names them,
-            if it is known; whether the files have one is then said by format="csv:header".
+        header: True: the first row of each file names its columns. A Loader reads that of its first
+            file as it is made, and a file that lacks one of them is damaged. Or the line that names
+            them, if it is known; whether the files have one is then said by format="csv:header".
             False, or "": every row is a record.
         columns: how many a row must have (0: as the header or the fields say, -1: at least those).
     """
@@ -157,3 +159,53 @@ def lod_tensors(slots: Iterable[SlotDeclaration]) -> _core.RecordParser:
 def instance(slots: Iterable[SlotDeclaration]) -> _core.RecordParser:
     """ringfeed's own Instance messages: (name, dtype, dims, levels of LoD) of each slot."""
     return _core.instance_parser(slot_tuples(slots))
+
+
+class Inferred(NamedTuple):
+    """What files tell of their records.
+
+    Attributes:
+        parser: None if they tell nothing.
+        call: what makes the same parser, as one may write it.
+        options: to open the files with.
+        why: nothing is told of records that may have fields; or "".
+    """
+
+    parser: Optional[_core.RecordParser]
+    call: str
+    options: dict[str, Any]
+    why: str
+
+
+def inferred(files: list[Union[str, Source]], options: dict[str, Any]) -> Inferred:
+    """The parser that the first of these files tells."""
+    paths = [file for file in files if isinstance(file, str)]
+    if len(paths) < len(files):
+        told = options.get("format") in ("lines", "raw")
+        return Inferred(None, "None", options, "" if told else "a Source is not looked into")
+    try:
+        name, found, delimiter, header, format, why = _core.infer_parser(paths, options)
+    except Error as error:  # the first read fails, too: that is its place
+        missing = isinstance(error, NotFound)
+        return Inferred(None, "None", options, "" if missing else f"nothing was read ({error})")
+    if name == "raw":
+        return Inferred(None, "None", options, why)
+    fields = {field: (dtype, shape, missing) for field, dtype, shape, missing in found}
+    declared = "{" + ", ".join(map(_declared, fields, fields.values())) + "}"
+    if name == "tokens":
+        dtype, shape, _ = fields["tokens"]
+        return Inferred(tokens(dtype, shape), f"ringfeed.tokens({dtype!r}, {shape})", options, "")
+    if name == "csv":
+        more = "" if delimiter == "," else f", {delimiter!r}"
+        row = header.decode("utf-8", "surrogateescape")
+        parser = csv(fields, delimiter, header=row)
+        call = f"ringfeed.csv({declared}{more}, header=True)"
+        return Inferred(parser, call, {**options, "format": format}, "")
+    make = {"example": example, "jsonl": jsonl, "rows": rows, "tar": tar}[name]
+    return Inferred(make(fields), f"ringfeed.{name}({declared})", options, "")
+
+
+def _declared(name: str, field: tuple[str, list[int], Any]) -> str:
+    dtype, shape, missing = field
+    default = "" if missing is None else f", {missing}" if missing == [] else ', float("nan")'
+    return f"{name!r}: ({dtype!r}, {shape}{default})"

@@ -43,7 +43,7 @@ class Divider(NamedTuple):
 
 
 def find_rank() -> Rank:
-    """The rank that a launcher left in the environment (torchrun, Open MPI, Slurm, …).
+    """The rank that a launcher left in the environment (torchrun, Open MPI, Slurm, Kubernetes, …).
 
     Raises:
         InvalidArgument: if its variables contradict each other; it names them.
@@ -52,8 +52,8 @@ def find_rank() -> Rank:
 
 
 def own_rank() -> Rank:
-    """The rank in torch.distributed if the program has started a process group, else what the
-    launcher left."""
+    """The rank in torch.distributed or jax.distributed if the program has started one, else what
+    the launcher left."""
     group = _process_group()
     if group is None:
         return find_rank()
@@ -62,9 +62,9 @@ def own_rank() -> Rank:
         launched = find_rank()
     except InvalidArgument:
         pass  # the group knows better
-    if launched is not None and launched[:2] == group:
+    if launched is not None and launched[:2] == group[:2]:
         return launched
-    return Rank(*group, local_rank=-1, local_world_size=0, source="torch.distributed")
+    return group
 
 
 def rank_of(rank: Union[Rank, str, None]) -> Optional[Rank]:
@@ -89,27 +89,34 @@ def refuse_parts(rank: Union[Rank, str, None], function: str) -> None:
     )
 
 
-def _process_group() -> Optional[tuple[int, int]]:
-    """Rank and number of processes of torch.distributed; None if it has not begun. Imports
+def _process_group() -> Optional[Rank]:
+    """The rank in torch.distributed, or in jax.distributed; None if neither has begun. Imports
     nothing."""
-    distributed = sys.modules.get("torch.distributed")
-    # A module that is being imported, or was built without it, has no such function.
+    torchs: Any = sys.modules.get("torch.distributed")
+    jax: Any = sys.modules.get("jax")
+    if _has_begun(torchs):
+        return Rank(torchs.get_rank(), torchs.get_world_size(), -1, 0, "torch.distributed")
+    if _has_begun(getattr(jax, "distributed", None)):
+        return Rank(jax.process_index(), jax.process_count(), -1, 0, "jax.distributed")
+    return None
+
+
+def _has_begun(distributed: Any) -> bool:
+    # A module that is being imported, is older, or was built without it, has no such function.
     is_initialized = getattr(distributed, "is_initialized", None)
-    if distributed is None or is_initialized is None or not is_initialized():
-        return None
-    return distributed.get_rank(), distributed.get_world_size()
+    return is_initialized is not None and bool(is_initialized())
 
 
 def refuse_alone(rank: Optional[Rank]) -> None:
-    """Raises InvalidArgument if a Loader found itself alone, and torch.distributed has started
-    several processes since: each would read everything."""
+    """Raises InvalidArgument if a Loader found itself alone, and torch.distributed or
+    jax.distributed has started several processes since: each would read everything."""
     group = _process_group()
     if rank is None or rank.source != "none" or rank.world_size > 1:
         return
-    if group is None or group[1] == 1:
+    if group is None or group.world_size == 1:
         return
     raise InvalidArgument(
-        f"this Loader was made before torch.distributed started its {group[1]} processes, and "
+        f"this Loader was made before {group.source} started its {group.world_size} processes, and "
         "found itself alone: make it after that (with Lightning in train_dataloader()), or say "
         "rank=ringfeed.Rank(…); rank=None: each process reads everything"
     )

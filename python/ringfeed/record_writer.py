@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -38,8 +39,11 @@ def open_record_writer(path: PathLike, format: str) -> _core.RecordWriter:
     if not isinstance(format, str):
         raise TypeError(f'a format is a str, as "tfrecord", not {format!r}')
     name = file_name(path)
-    # The file gets its name later, when the program may stand in another folder.
-    return _core.RecordWriter(os.path.join(os.getcwd(), name), format)
+    # The file gets its name later, when the program may stand in another folder. An address stays
+    # as it is: the message of its refusal names it.
+    if not re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", name):
+        name = os.path.join(os.getcwd(), name)
+    return _core.RecordWriter(name, format)
 
 
 def build_example(features: Mapping[str, Any]) -> bytes:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Iterator, NoReturn
+from typing import Any, Callable, Iterator, NoReturn
 
 import torch
 import torch.distributed
 import torch.utils.data
 import torch.utils.dlpack
 
-from . import ranks
+from . import ranks, trainers
 from ._core import Array
 from .collation import refuse_collation
 from .loader import EpochLoop, Loader
@@ -24,8 +24,8 @@ _ONE_PROCESS = (
 
 
 def find_rank() -> Rank:
-    """The rank in torch.distributed if that is initialised, whatever a launcher left, else what
-    the launcher left. It is what rank="auto" of a Loader finds.
+    """The rank in torch.distributed or jax.distributed if one is initialised, whatever a launcher
+    left, else what the launcher left. It is what rank="auto" of a Loader finds.
 
     Raises:
         InvalidArgument: if nothing is initialised, and a launcher's variables contradict each
@@ -77,6 +77,10 @@ def _known(ragged: str) -> str:
     return ragged
 
 
+class _NoLength(AttributeError, TypeError):
+    """For hasattr(dataset, "__len__"), and for len(dataset)."""
+
+
 class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,unused-ignore]
     """A Loader as a data set of Torch's, whose items are whole batches of tensors.
 
@@ -94,7 +98,8 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
     Raises:
         ValueError: `ragged` is nothing that there is; from the loop: batch_size is not None, and
             there is no collate_fn that takes a list of batches; the Loader gives a rank's part, and
-            Accelerate would divide that again.
+            Accelerate would divide that again; skip_first_batches would leave out others than those
+            that came before a stop.
         RuntimeError: from the loop or by pickling: num_workers is not 0.
     """
 
@@ -114,17 +119,28 @@ class IterableDataset(torch.utils.data.IterableDataset):  # type: ignore[misc,un
         if divider is None:
             ranks.refuse_alone(self.loader.rank)
         self.loader._start_epoch()
-        return self.rest()
+        trainers.refuse_skipping(self.loader, callers)
+        return trainers.noted(self.loader, self.rest(), callers)
 
     def rest(self) -> Iterator[Any]:
         """What is left of the Loader's epoch, see Loader.rest."""
+        self.loader._held_back = None
         return EpochLoop(self.loader, lambda batch: tensors(batch, self.ragged))
 
-    def __len__(self) -> int:
-        return len(self.loader)
+    @property
+    def __len__(self) -> Callable[[], int]:  # type: ignore[override,unused-ignore]
+        """The Loader's length. Without one it is as if there were no such method: Keras looks for
+        the method, and others call it."""
+        try:
+            length = len(self.loader)
+        except TypeError as error:
+            raise _NoLength(str(error)) from error
+        return lambda: length
 
     def state_dict(self) -> dict[str, Any]:
         """The Loader's: after the last batch that the loop got."""
+        if trainers.is_saved_in_time(list(ranks.callers())):
+            return self.loader._state()
         return self.loader.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

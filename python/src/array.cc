@@ -6,10 +6,12 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -265,6 +267,23 @@ nb::ndarray<> InputOf(nb::handle source, bool* writable) {
   return nb::ndarray<>(frozen);
 }
 
+// What Torch's tensors have, and NumPy's arrays do not.
+constexpr std::array<std::string_view, 14> kTorchsNames = {
+    "to",  "cuda",     "cpu",       "float",   "double",     "half",   "long",
+    "int", "backward", "unsqueeze", "permute", "pin_memory", "detach", "is_cuda"};
+
+void RefuseAttribute(const Array& array, const std::string& name) {
+  std::string told = "an Array has no attribute '" + name + "'";
+  if (!name.starts_with('_')) {
+    const bool on_gpu = array.tensor().place.type == DeviceType::kCuda;
+    const bool is_torchs = on_gpu || std::ranges::find(kTorchsNames, name) != kTorchsNames.end();
+    told += ": it is memory for other packages, so convert it, which copies nothing: ";
+    if (!is_torchs) told += "array.numpy()." + name + ", or ";
+    told += "torch.from_dlpack(array)." + name;
+  }
+  throw nb::attribute_error(told.c_str());
+}
+
 // How other libraries take an Array.
 void BindExchange(nb::class_<Array>* array) {
   array
@@ -482,6 +501,9 @@ void BindArray(nb::module_& module) {
           "offsets", &Array::Offsets,
           "lod[0] in the memory that the values lie in: int64 [rows + 1] on the device of a batch "
           "that lies there. None for fields that are not ragged, or were padded.");
+  // Asked only for what there is not.
+  array.def("__getattr__", &RefuseAttribute, nb::arg("name"),
+            nb::sig("def __getattr__(self, name: str, /) -> typing.NoReturn"));
   BindElements(&array);
   BindExchange(&array);
 }

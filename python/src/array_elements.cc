@@ -2,12 +2,9 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
-#include <bit>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,69 +13,13 @@
 #include "array.h"
 #include "field_specs.h"
 #include "gil.h"
+#include "ringfeed/detail/elements.h"
 #include "ringfeed/tensor.h"
 
 namespace nb = nanobind;
 
 namespace ringfeed::python {
 namespace {
-
-template <typename T>
-T Loaded(const std::byte* from) {
-  T value;
-  std::memcpy(&value, from, sizeof(T));
-  return value;
-}
-
-float OfFloat16(std::uint16_t bits) {
-  const int exponent = (bits >> 10) & 0x1F;
-  const int fraction = bits & 0x3FF;
-  float value = std::ldexp(static_cast<float>(fraction + 0x400), exponent - 25);
-  if (exponent == 0) value = std::ldexp(static_cast<float>(fraction), -24);
-  if (exponent == 0x1F) {
-    value = fraction == 0 ? std::numeric_limits<float>::infinity()
-                          : std::numeric_limits<float>::quiet_NaN();
-  }
-  return (bits & 0x8000) != 0 ? -value : value;
-}
-
-float OfBFloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-// Calls `use` with the element at `from`, as a bool, an integer or a floating-point number.
-template <typename Use>
-auto WithElement(DType dtype, const std::byte* from, const Use& use) {
-  switch (dtype) {
-    case DType::kBool:
-      return use(Loaded<std::uint8_t>(from) != 0);
-    case DType::kUInt8:
-      return use(Loaded<std::uint8_t>(from));
-    case DType::kInt8:
-      return use(Loaded<std::int8_t>(from));
-    case DType::kUInt16:
-      return use(Loaded<std::uint16_t>(from));
-    case DType::kInt16:
-      return use(Loaded<std::int16_t>(from));
-    case DType::kUInt32:
-      return use(Loaded<std::uint32_t>(from));
-    case DType::kInt32:
-      return use(Loaded<std::int32_t>(from));
-    case DType::kUInt64:
-      return use(Loaded<std::uint64_t>(from));
-    case DType::kInt64:
-      return use(Loaded<std::int64_t>(from));
-    case DType::kFloat16:
-      return use(OfFloat16(Loaded<std::uint16_t>(from)));
-    case DType::kBFloat16:
-      return use(OfBFloat16(Loaded<std::uint16_t>(from)));
-    case DType::kFloat32:
-      return use(Loaded<float>(from));
-    case DType::kFloat64:
-      return use(Loaded<double>(from));
-  }
-  return use(false);  // there are no others
-}
 
 nb::object ElementAt(DType dtype, const std::byte* from) {
   return WithElement(dtype, from, [](auto value) { return nb::cast(value); });

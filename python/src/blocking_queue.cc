@@ -7,14 +7,16 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <memory>
+#include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "array.h"
-#include "buffer_pool.h"
 #include "exceptions.h"
 #include "field_specs.h"
 #include "fork_guard.h"
@@ -110,6 +112,64 @@ class PassedReader final : public InstanceSource {
   std::shared_ptr<ThrownKeeper> keeper_;
   bool read_ = false;             // since the last ReInit
   std::shared_ptr<Queue> begun_;  // of the last ReInit after a read
+};
+
+/// Reused memory for copies: fresh memory costs several times the copy. A buffer comes back by
+/// itself when its last owner drops it, even after the pool's end. Thread safe.
+class BufferPool : public std::enable_shared_from_this<BufferPool> {
+ public:
+  /// Keeps up to `most_free` unused buffers.
+  explicit BufferPool(std::size_t most_free) : most_free_(most_free) {}
+
+  /// At least `bytes`, aligned to 64; not initialised.
+  std::shared_ptr<std::byte> Take(std::size_t bytes) {
+    Buffer buffer = TakeFree(bytes);
+    if (buffer.data == nullptr) {
+      buffer.bytes = std::max<std::size_t>(bytes, 1);
+      buffer.data.reset(static_cast<std::byte*>(::operator new(buffer.bytes, kAlign)));
+    }
+    std::byte* data = buffer.data.get();
+    auto lent = std::make_shared<Buffer>(std::move(buffer));
+    return std::shared_ptr<std::byte>(data, [lent, pool = weak_from_this()](std::byte*) {
+      if (const std::shared_ptr<BufferPool> home = pool.lock()) home->GiveBack(std::move(*lent));
+    });
+  }
+
+ private:
+  static constexpr std::align_val_t kAlign{64};
+
+  struct FreeAligned {
+    void operator()(std::byte* data) const { ::operator delete(data, kAlign); }
+  };
+  struct Buffer {
+    std::unique_ptr<std::byte, FreeAligned> data;
+    std::size_t bytes = 0;
+  };
+
+  // Never one of more than twice the size: then a few small arrays would hold much memory.
+  Buffer TakeFree(std::size_t bytes) {
+    const std::scoped_lock lock(mutex_);
+    for (std::size_t i = free_.size(); i-- > 0;) {
+      if (free_[i].bytes < bytes || free_[i].bytes / 2 > bytes) continue;
+      Buffer found = std::move(free_[i]);
+      free_.erase(free_.begin() + static_cast<std::ptrdiff_t>(i));
+      return found;
+    }
+    return {};
+  }
+
+  void GiveBack(Buffer buffer) {
+    Buffer dropped;
+    const std::scoped_lock lock(mutex_);
+    free_.push_back(std::move(buffer));
+    if (free_.size() <= most_free_) return;
+    dropped = std::move(free_.front());
+    free_.erase(free_.begin());
+  }
+
+  const std::size_t most_free_;
+  std::mutex mutex_;
+  std::vector<Buffer> free_;  // the last one was used most recently
 };
 
 class QueueHandle {

@@ -3,6 +3,11 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <string>
+
 #include "array.h"
 #include "blocking_queue.h"
 #include "exceptions.h"
@@ -12,6 +17,7 @@
 #include "parsers.h"
 #include "program_scope.h"
 #include "record_writer.h"
+#include "ringfeed/log.h"
 #if defined(RINGFEED_WITH_CUDA)
 #include "ringfeed/devices/cuda_devices.h"
 #endif
@@ -27,6 +33,27 @@ bool ReportsLeaks() {
   return nanobind::cast<bool>(nanobind::module_::import_("sys").attr("flags").attr("dev_mode"));
 }
 
+// Called on the main thread, with the interpreter's lock.
+int WarnOf(void* text) {
+  const std::unique_ptr<const std::string> owned(static_cast<const std::string*>(text));
+  PyObject* const readable = PyUnicode_DecodeUTF8(
+      owned->data(), static_cast<Py_ssize_t>(owned->size()), "backslashreplace");
+  const int failed =
+      readable == nullptr ? -1 : PyErr_WarnFormat(PyExc_RuntimeWarning, 1, "%U", readable);
+  Py_XDECREF(readable);
+  return failed;
+}
+
+// The thread that tells it may have no lock, and may not wait for it.
+void WarnInPython(ringfeed::LogLevel level, const std::string& text) noexcept {
+  auto* const copied = new (std::nothrow) std::string(text);
+  const bool wants =
+      level == ringfeed::LogLevel::kWarn && copied != nullptr && Py_IsInitialized() != 0;
+  if (wants && Py_AddPendingCall(WarnOf, copied) == 0) return;
+  delete copied;
+  std::fprintf(stderr, "ringfeed: %s\n", text.c_str());
+}
+
 }  // namespace
 
 NB_MODULE(_core, module) {
@@ -34,6 +61,7 @@ NB_MODULE(_core, module) {
   nanobind::set_leak_warnings(ReportsLeaks());
   module.attr("version") = RINGFEED_VERSION;
   WatchForks();
+  ringfeed::SetLog(WarnInPython);
 #if defined(RINGFEED_WITH_CUDA)
   ringfeed::UseCuda();
 #endif
@@ -45,6 +73,9 @@ NB_MODULE(_core, module) {
   BindParsers(module);
   BindReaders(module);
   BindDecorators(module);
+#if defined(RINGFEED_WITH_JPEG)
+  BindJpeg(module);
+#endif
   BindDeviceFeed(module);
   BindBlockingQueue(module);
   BindUserSources(module);

@@ -181,6 +181,7 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
     entry["unpinned_bytes"] = device.unpinned_bytes;
     entry["grown_slots"] = device.grown_slots;
     entry["wait_s"] = device.wait_s;
+    entry["step_waits"] = StepWaitsDict(device.step_waits);
     devices.append(entry);
   }
   dict["devices"] = devices;

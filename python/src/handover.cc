@@ -11,6 +11,12 @@ namespace {
 
 bool IsGiven(nb::handle object) { return object.is_valid() && !object.is_none(); }
 
+nb::tuple CopiesOf(const nb::tuple& arrays) {
+  nb::list copies;
+  for (const nb::handle array : arrays) copies.append(array.attr("copy")());
+  return nb::tuple(copies);
+}
+
 nb::object DictOf(const nb::tuple& arrays, const nb::tuple& names) {
   if (names.size() != arrays.size()) throw nb::value_error("one name for each field is needed");
   nb::dict batch;
@@ -50,8 +56,9 @@ class Timed {
 }  // namespace
 
 nb::object BatchForm::Of(const nb::tuple& arrays, bool* in_function) const {
-  nb::object made = arrays;
-  if (IsGiven(names_)) made = DictOf(arrays, nb::cast<nb::tuple>(names_));
+  const nb::tuple given = copies_ ? CopiesOf(arrays) : arrays;
+  nb::object made = given;
+  if (IsGiven(names_)) made = DictOf(given, nb::cast<nb::tuple>(names_));
   *in_function = IsGiven(map_) || IsGiven(convert_);
   if (IsGiven(map_)) {
     const Timed timed(map_ns_);

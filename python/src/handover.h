@@ -20,10 +20,11 @@ class BatchForm {
  public:
   /// `names`: a dict by these, a tuple of one for each field; none or null: the tuple. `map`, and
   /// after it `convert`, are functions that are called with it; none or null: none is called. The
-  /// time of `map` is added to *map_ns, if that is not null.
+  /// time of `map` is added to *map_ns, if that is not null. `copies`: Arrays of their own memory.
   explicit BatchForm(nanobind::handle names = {}, nanobind::handle map = {},
-                     nanobind::handle convert = {}, std::atomic<std::int64_t>* map_ns = nullptr)
-      : names_(names), map_(map), convert_(convert), map_ns_(map_ns) {}
+                     nanobind::handle convert = {}, std::atomic<std::int64_t>* map_ns = nullptr,
+                     bool copies = false)
+      : names_(names), map_(map), convert_(convert), map_ns_(map_ns), copies_(copies) {}
 
   /// Raises what a function raises, and ValueError if there is not one name for each field.
   /// *in_function: whether a function raised.
@@ -34,6 +35,7 @@ class BatchForm {
   nanobind::handle map_;
   nanobind::handle convert_;
   std::atomic<std::int64_t>* map_ns_;
+  bool copies_;
 };
 
 /// If a signal waits for its handler, raises what the handler raises.

@@ -22,6 +22,7 @@ struct Names {
   PyObject* names = Name("_names");
   PyObject* find_names = Name("names");
   PyObject* as_tuple = Name("_as_tuple");
+  PyObject* copies = Name("_copies");
   PyObject* map = Name("_map");
   PyObject* note_end = Name("_note_end");
   PyObject* ended_loops = Name("_ended_loops");
@@ -67,7 +68,8 @@ nb::object NextOf(nb::handle loader, nb::handle index, nb::handle convert) {
   const nb::object source = Get(loader, Known().reader);
   LoaderLoop* loop = nullptr;
   const bool timed = nb::try_cast(loader, loop) && loop != nullptr;
-  const BatchForm form(names, map, convert, timed ? &loop->map_ns : nullptr);
+  const bool copies = Get(loader, Known().copies).is(Py_True);
+  const BatchForm form(names, map, convert, timed ? &loop->map_ns : nullptr, copies);
   nb::object batch;
   if (const ReaderHandle* reader = nullptr; nb::try_cast(source, reader)) {
     batch = reader->NextAs(form);

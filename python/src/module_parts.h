@@ -10,9 +10,11 @@ namespace ringfeed::python {
 void BindReaders(nanobind::module_& module);
 /// Decorators that call the user's functions, and those of ragged fields.
 void BindDecorators(nanobind::module_& module);
+/// `jpeg_parser`, in a build with ringfeed::jpeg; after BindParsers.
+void BindJpeg(nanobind::module_& module);
 /// `DeviceFeed` and `device_feed`, which makes one of a chain of readers; after BindReaders.
 void BindDeviceFeed(nanobind::module_& module);
-/// from_dataset and parse_samples: data sets and parsers that are Python objects.
+/// from_dataset and map_python: data sets and functions of rows that are Python objects.
 void BindUserSources(nanobind::module_& module);
 /// `create_reader`: readers by the names and attributes that programs have for them.
 void BindRegisteredReaders(nanobind::module_& module);

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "field_specs.h"
+#include "gil.h"
 
 namespace nb = nanobind;
 
@@ -56,7 +57,8 @@ void BindParsers(nb::module_& module) {
   const auto fields = nb::arg("fields");
   const auto slots = nb::arg("slots");
   nb::class_<ParserHandle>(module, "RecordParser",
-                           "Turns records into fields; immutable, for any number of chains.");
+                           "Turns records into fields; immutable, for any number of chains.")
+      .def_ro("draws", &ParserHandle::draws, "Whether rows differ from epoch to epoch.");
   module.def("raw_parser", [] { return ParserHandle{RawParser()}; });
   module.def(
       "rows_parser", [](const Fields& f) { return ParserHandle{RowsParser(FieldSpecs(f))}; },
@@ -86,6 +88,19 @@ void BindParsers(nb::module_& module) {
              nb::arg("columns"), "(field, column) each.");
   module.def("ofrecord_parser", &OFRecord, fields, nb::arg("truncate"));
   module.def("lod_tensor_parser", &LoDTensors, slots);
+  module.def(
+      "find_folders",
+      [](const std::vector<std::string>& names) {
+        return Unlocked([&] { return FindFolders(names); });
+      },
+      nb::arg("names"));
+  module.def(
+      "folder_label_parser",
+      [](ParserHandle parser, std::vector<std::string> folders) {
+        parser.parser = FolderLabelParser(std::move(parser.parser), std::move(folders));
+        return parser;
+      },
+      nb::arg("parser"), nb::arg("folders"));
   module.def("tokens_parser", &Tokens, nb::arg("dtype"), nb::arg("shape"),
              nb::arg("as_dtype") = nb::none(), nb::arg("name") = "tokens");
 }

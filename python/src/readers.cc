@@ -8,15 +8,18 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "field_specs.h"
 #include "gil.h"
 #include "instance_arrays.h"
 #include "module_parts.h"
+#include "open_options.h"
 #include "parsers.h"
 #include "reader_handle.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/parsers.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/source.h"
 #include "ringfeed/tuning.h"
@@ -56,7 +59,8 @@ IoPath PathNamed(const std::string& name) {
   throw nb::value_error("io is \"auto\", \"uring\", \"pread\" or \"mmap\"");
 }
 
-// ringfeed/chains.py names the options and rejects others.
+}  // namespace
+
 OpenOptions OpenOptionsOf(const nb::dict& from) {
   OpenOptions options;
   std::string tuned;
@@ -85,6 +89,7 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "in_flight_bytes", &options.io.in_flight_bytes);
   Take(from, "direct", &options.io.direct);
   Take(from, "retries", &options.io.retries);
+  Take(from, "read_timeout_ms", &options.io.read_timeout_ms);
   std::string text;
   Take(from, "io", &text);
   if (!text.empty()) options.io.path = PathNamed(text);
@@ -96,6 +101,8 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   if (!flag) options.index = IndexUse::kNever;
   return options;
 }
+
+namespace {
 
 std::tuple<std::size_t, std::size_t, std::string, std::string> TunedFeed(const std::string& path) {
   const Tuning tuning = Unlocked([&] { return ReadTuning(path); });
@@ -285,10 +292,13 @@ void BindDecoratorsOfReaders(nb::module_& module) {
   const auto input = nb::arg("input");
   module.def(
       "parse",
-      [](const ReaderHandle& from, const ParserHandle& parser) {
-        return from.On(Unlocked([&] { return Parse(from.reader(), parser.parser); }));
+      [](const ReaderHandle& from, const ParserHandle& parser, std::uint64_t seed) {
+        return from.On(Unlocked([&] {
+          Reader rows = Parse(from.reader(), parser.parser);
+          return parser.then ? parser.then(std::move(rows), seed) : rows;
+        }));
       },
-      input, nb::arg("parser"));
+      input, nb::arg("parser"), nb::arg("seed"));
   module.def("shuffle", &ShuffleBy, input, nb::arg("mode"), nb::arg("size"), nb::arg("seed"));
   module.def("batch", &BatchBy, input, nb::arg("size"), nb::arg("drop_remainder"), nb::arg("pad"),
              nb::arg("slots"), nb::arg("rank").none(), nb::arg("split_by_files"),
@@ -315,6 +325,24 @@ void BindDecoratorsOfReaders(nb::module_& module) {
       input);
 }
 
+/// (parser's name, its fields, delimiter, header, format, why there are none).
+nb::tuple Inferred(const std::vector<std::string>& names, const nb::dict& options) {
+  const OpenOptions open = OpenOptionsOf(options);
+  const InferredParser found = Unlocked([&] { return InferParser(names, open); });
+  std::vector<FieldTuple> fields;
+  for (const FeatureSpec& field : found.fields) {
+    nb::object missing = nb::none();
+    if (field.missing) {
+      const double* const number = std::get_if<double>(&*field.missing);
+      missing = number != nullptr ? nb::object(nb::float_(*number)) : nb::object(nb::list());
+    }
+    fields.emplace_back(field.name, DTypeName(field.dtype), field.shape, std::move(missing));
+  }
+  const std::string& header = found.csv.header;
+  return nb::make_tuple(found.name, fields, std::string(1, found.csv.delimiter),
+                        nb::bytes(header.data(), header.size()), found.format, found.why);
+}
+
 }  // namespace
 
 void BindReaders(nb::module_& module) {
@@ -331,6 +359,10 @@ void BindReaders(nb::module_& module) {
       nb::arg("names"), nb::arg("options"),
       nb::sig("def read_csv_columns(names: Sequence[str], options: dict[str, typing.Any]) -> "
               "tuple[bytes, str]"));
+  module.def("infer_parser", &Inferred, nb::arg("names"), nb::arg("options"),
+             nb::sig("def infer_parser(names: Sequence[str], options: dict[str, typing.Any]) -> "
+                     "tuple[str, list[tuple[str, str, list[int], typing.Any]], str, bytes, str, "
+                     "str]"));
   module.def(
       "open_files",
       [](const std::vector<std::string>& names, const nb::dict& options) {

@@ -272,28 +272,27 @@ std::size_t BytesIn(const Instance& instance) {
   return bytes;
 }
 
-// One overload for each kind of list that a record has.
-struct AddToExample {
-  ExampleBuilder* builder;
-  const std::string& name;
-
-  void operator()(const BytesList& list) const { builder->AddBytesList(name, list.values); }
-  void operator()(const std::vector<float>& values) const { builder->AddFloats(name, values); }
-  void operator()(const std::vector<std::int64_t>& values) const { builder->AddInts(name, values); }
-};
-
-struct AddToOFRecord {
-  OFRecordBuilder* builder;
-  const std::string& name;
-
-  void operator()(const BytesList& list) const { builder->AddBytesList(name, list.values); }
-  void operator()(const std::vector<float>& values) const { builder->AddFloats(name, values); }
-  void operator()(const std::vector<double>& values) const { builder->AddDoubles(name, values); }
-  void operator()(const std::vector<std::int32_t>& values) const {
-    builder->AddInt32s(name, values);
-  }
-  void operator()(const std::vector<std::int64_t>& values) const { builder->AddInts(name, values); }
-};
+// One overload for each kind of list; a builder has those of its record.
+template <typename Builder>
+void Add(const std::string& name, const BytesList& list, Builder* to) {
+  to->AddBytesList(name, list.values);
+}
+template <typename Builder>
+void Add(const std::string& name, const std::vector<float>& values, Builder* to) {
+  to->AddFloats(name, values);
+}
+template <typename Builder>
+void Add(const std::string& name, const std::vector<double>& values, Builder* to) {
+  to->AddDoubles(name, values);
+}
+template <typename Builder>
+void Add(const std::string& name, const std::vector<std::int32_t>& values, Builder* to) {
+  to->AddInt32s(name, values);
+}
+template <typename Builder>
+void Add(const std::string& name, const std::vector<std::int64_t>& values, Builder* to) {
+  to->AddInts(name, values);
+}
 
 // The result of build(), a record of about so many bytes.
 template <typename Build>
@@ -302,7 +301,7 @@ nb::bytes Built(std::size_t bytes, Build&& build) {
   return nb::bytes(record.data(), record.size());
 }
 
-template <typename Add, typename Stored, typename Builder>
+template <typename Stored, typename Builder>
 nb::bytes BuiltOf(nb::handle from) {
   const std::vector<Feature<Stored>> features = FeaturesOf<Stored>(from);
   std::size_t bytes = 0;
@@ -311,17 +310,11 @@ nb::bytes BuiltOf(nb::handle from) {
   }
   Builder builder;
   return Built(bytes, [&] {
-    for (const auto& [name, values] : features) std::visit(Add{&builder, name}, values);
+    for (const auto& feature : features) {
+      std::visit([&](const auto& list) { Add(feature.name, list, &builder); }, feature.values);
+    }
     return builder.Finish();
   });
-}
-
-nb::bytes BuildExample(nb::handle features) {
-  return BuiltOf<AddToExample, ExampleValues, ExampleBuilder>(features);
-}
-
-nb::bytes BuildOFRecord(nb::handle features) {
-  return BuiltOf<AddToOFRecord, Values, OFRecordBuilder>(features);
 }
 
 nb::bytes BuildLoDTensors(nb::handle tensors) {
@@ -353,10 +346,10 @@ nb::bytes BuildInstance(nb::handle fields) {
 }  // namespace
 
 void BindRecordBuilders(nb::module_& module) {
-  module.def("build_example", &BuildExample, nb::arg("features"),
+  module.def("build_example", &BuiltOf<ExampleValues, ExampleBuilder>, nb::arg("features"),
              nb::sig("def build_example(features: typing.Mapping[str, typing.Any]) "
                      "-> bytes"));
-  module.def("build_ofrecord", &BuildOFRecord, nb::arg("features"),
+  module.def("build_ofrecord", &BuiltOf<Values, OFRecordBuilder>, nb::arg("features"),
              nb::sig("def build_ofrecord(features: typing.Mapping[str, typing.Any]) "
                      "-> bytes"));
   module.def("build_lod_tensors", &BuildLoDTensors, nb::arg("tensors"),

@@ -25,6 +25,19 @@ nb::list Stages(const PipelineStats& stats) {
   return list;
 }
 
+}  // namespace
+
+nb::dict StepWaitsDict(const StepWaits& waits) {
+  nb::dict dict;
+  dict["steps"] = waits.steps;
+  dict["p50_s"] = waits.p50_s;
+  dict["p99_s"] = waits.p99_s;
+  dict["max_s"] = waits.max_s;
+  return dict;
+}
+
+namespace {
+
 nb::list Damage(const PipelineStats& stats) {
   nb::list list;
   for (const DamagedRange& range : stats.damage) {
@@ -44,6 +57,18 @@ nb::list Warnings(const PipelineStats& stats) {
     nb::dict entry;
     entry["file"] = FileNameText(warning.file);
     entry["text"] = ReadableText(warning.text);
+    list.append(entry);
+  }
+  return list;
+}
+
+nb::list SlowestRows(const PipelineStats& stats) {
+  nb::list list;
+  for (const SlowRow& row : stats.slowest_rows) {
+    nb::dict entry;
+    entry["file"] = FileNameText(row.file);
+    entry["record"] = row.record;
+    entry["seconds"] = row.seconds;
     list.append(entry);
   }
   return list;
@@ -83,6 +108,9 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["dropped_records"] = stats.dropped_records;
   dict["filtered_records"] = stats.filtered_records;
   dict["truncated_records"] = stats.truncated_records;
+  dict["given_up_reads"] = stats.given_up_reads;
+  dict["given_up_rows"] = stats.given_up_rows;
+  dict["slowest_rows"] = SlowestRows(stats);
   dict["grown_batches"] = stats.grown_batches;
   dict["late_wakes"] = stats.late_wakes;
   dict["read_bytes"] = stats.read_bytes;
@@ -90,6 +118,7 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["first_batch_s"] = stats.first_batch_s;
   dict["wall_s"] = stats.wall_s;
   dict["stages"] = Stages(stats);
+  dict["step_waits"] = StepWaitsDict(stats.step_waits);
   dict["bottleneck"] = ReadableText(stats.bottleneck);
   dict["advice"] = ReadableText(stats.advice);
   dict["io"] = Io(stats);

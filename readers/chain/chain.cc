@@ -53,6 +53,9 @@ void RefuseUnused(const OpenOptions& options, SourceKind kind) {
         "ahead_records and ahead_bytes bound what is taken from a generator, a queue or a stream: "
         "here are files, of which arena_bytes bounds what is read ahead");
   }
+  if (kind != SourceKind::kSources && options.io.read_timeout_ms != 0) {
+    Refuse("read_timeout_ms bounds the ReadAt of a Source: here is none");
+  }
   if (kind != SourceKind::kFiles && !options.slots.empty()) {
     Refuse(
         "OpenOptions::slots (in a program shape_concat, ranks, dtypes and lod_levels) are for "
@@ -77,6 +80,9 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
       options.io.block_bytes > (std::size_t{1} << 30)) {
     Refuse("block_bytes must be a multiple of 4096 up to 1 GiB, not " +
            std::to_string(options.io.block_bytes));
+  }
+  if (options.io.read_timeout_ms < 0) {
+    Refuse("read_timeout_ms is a time in milliseconds, or 0 for none");
   }
   if (options.threads < 0) Refuse("threads must not be negative; 0 takes one per core");
   if (options.threads > OpenOptions::kMostThreads) {
@@ -264,7 +270,17 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
   }
   SourceNode node;
   node.options = options;
-  for (auto& source : sources) node.sources.push_back(Guarded(std::move(source)));
+  SourceLimits limits{options.io.retries, options.io.read_timeout_ms};
+  if (limits.read_timeout_ms > 0) {
+    limits.given_up_reads = std::make_shared<std::atomic<std::uint64_t>>();
+    node.given_up_reads = limits.given_up_reads;
+  }
+  for (auto& source : sources) {
+    node.sources.push_back(Guarded(std::move(source), limits));
+    if (options.index_folder.empty() || !node.sources.back()->Version().empty()) continue;
+    Refuse("index_folder keeps an index of a source that tells its Version(), and \"" +
+           node.sources.back()->name() + "\" tells none");
+  }
   return FromSource(std::move(node));
 }
 
@@ -419,22 +435,19 @@ Reader MultiPass(Reader input, std::uint64_t passes) {
   return ReaderAccess::Of(GraphNode::On(input, MultiPassNode{passes}));
 }
 
-Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function) {
-  return MapNamed(input, std::move(fields), std::move(function), "the Map function");
-}
-
-Reader MapNamed(const Reader& input, std::vector<FieldSpec> fields, MapFunction function,
-                std::string function_name) {
+Reader Map(Reader input, std::vector<FieldSpec> fields, MapFunction function,
+           const MapOptions& options) {
   if (!function) Refuse("the Map function is empty");
   if (fields.empty()) Refuse("Map must declare at least one field");
+  if (options.row_timeout_ms < 0) Refuse("row_timeout_ms is a time in milliseconds, or 0 for none");
   constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
   for (const FieldSpec& field : fields) {
     FieldRow row;
     const char* why = SetFieldRow(field, kMostElements, &row);
     if (why != nullptr) Refuse("Map's field \"" + field.name + "\": " + why);
   }
-  return ReaderAccess::Of(GraphNode::On(
-      input, MapNode{std::move(fields), std::move(function), std::move(function_name)}));
+  return ReaderAccess::Of(
+      GraphNode::On(input, MapNode{std::move(fields), std::move(function), options}));
 }
 
 Reader DoubleBuffer(Reader batches, std::size_t slots) {

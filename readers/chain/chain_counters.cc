@@ -59,6 +59,7 @@ std::int64_t ChainCounters::NowNs() {
 
 void ChainCounters::NoteStart() {
   wait_ns_.store(0, std::memory_order_relaxed);
+  step_waits_.Clear();
   first_ns_.store(0, std::memory_order_relaxed);
   end_ns_.store(0, std::memory_order_relaxed);
   start_ns_.store(NowNs(), std::memory_order_relaxed);
@@ -75,6 +76,7 @@ void ChainCounters::FillTotals(const Run* run, PipelineStats* stats) const {
 void ChainCounters::FillDelivered(PipelineStats* stats) const {
   stats->batches = batches_.load(std::memory_order_relaxed);
   stats->batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
+  stats->step_waits = step_waits_.Sum();
   const std::int64_t start = start_ns_.load(std::memory_order_relaxed);
   const std::int64_t first = first_ns_.load(std::memory_order_relaxed);
   if (first > start) stats->first_batch_s = 1e-9 * static_cast<double>(first - start);

@@ -8,6 +8,7 @@
 #include "readers/engine/blocks/ledger.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/run.h"
+#include "readers/step_waits.h"
 #include "ringfeed/stats.h"
 
 namespace ringfeed {
@@ -24,8 +25,12 @@ class ChainCounters {
   void NoteDelivered(std::uint64_t bytes) {
     batches_.fetch_add(1, std::memory_order_relaxed);
     batch_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+    step_waits_.EndStep();
   }
-  void NoteWait(std::int64_t ns) { wait_ns_.fetch_add(ns, std::memory_order_relaxed); }
+  void NoteWait(std::int64_t ns) {
+    wait_ns_.fetch_add(ns, std::memory_order_relaxed);
+    step_waits_.NoteWait(ns);
+  }
   /// A read has a delivery; the first one of a run counts.
   void NoteFirst() { SetOnce(&first_ns_); }
   /// A read has seen the end of the run.
@@ -59,7 +64,8 @@ class ChainCounters {
   const Ledger& ledger_;
   std::atomic<std::uint64_t> batches_{0};
   std::atomic<std::uint64_t> batch_bytes_{0};
-  std::atomic<std::int64_t> wait_ns_{0};   ///< consumers' waiting
+  std::atomic<std::int64_t> wait_ns_{0};  ///< consumers' waiting
+  StepWaitCounts step_waits_;
   std::atomic<std::int64_t> start_ns_{0};  ///< clock at the start of the run
   std::atomic<std::int64_t> first_ns_{0};  ///< clock at its first delivery; 0: not yet
   std::atomic<std::int64_t> end_ns_{0};    ///< clock when its end was seen; 0: not yet

@@ -7,18 +7,53 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <iterator>
 #include <optional>
 #include <string_view>
+#include <system_error>
+
+#include "io/data_file.h"
 
 namespace ringfeed {
 namespace {
 
+namespace fs = std::filesystem;
+
 bool HasWildcard(const std::string& name) { return name.find_first_of("*?[") != std::string::npos; }
 
-bool IsThere(const std::string& name) {
+// The mode of what has that name; 0 if there is nothing.
+mode_t ModeOf(const std::string& name) {
   struct stat info {};
-  return stat(name.c_str(), &info) == 0;
+  return stat(name.c_str(), &info) == 0 ? info.st_mode : 0;
+}
+
+Status TooMany(const std::string& pattern) {
+  return Status(StatusCode::kInvalidArgument, "\"" + pattern + "\" stands for more than " +
+                                                  std::to_string(kMostPatternNames) + " names");
+}
+
+// A loop of links ends with a failure, after as many as the system follows.
+Status AppendFilesIn(const std::string& folder, std::vector<std::string>* names) {
+  std::vector<std::string> files;
+  std::error_code failure;
+  fs::recursive_directory_iterator each(folder, fs::directory_options::follow_directory_symlink,
+                                        failure);
+  while (!failure && each != fs::end(each)) {
+    const bool hidden = each->path().filename().native().starts_with('.');
+    if (hidden) each.disable_recursion_pending();
+    std::error_code of_link;  // one that leads nowhere is a file, which opening it reports
+    if (!hidden && !each->is_directory(of_link)) files.push_back(each->path().string());
+    if (files.size() > kMostPatternNames) return TooMany(folder);
+    each.increment(failure);
+    if (of_link == std::errc::too_many_symbolic_link_levels) failure = of_link;
+  }
+  if (failure) return StatusFromErrno(failure.value(), "read the folder \"" + folder + "\"");
+  if (files.empty()) return Status(StatusCode::kNotFound, "no file is in \"" + folder + "\"");
+  std::ranges::sort(files);
+  names->insert(names->end(), std::make_move_iterator(files.begin()),
+                std::make_move_iterator(files.end()));
+  return {};
 }
 
 // An end of a range: "-08" is -8, written with three characters.
@@ -155,16 +190,16 @@ Status Match(const std::string& pattern, std::vector<std::string>* names) {
 }  // namespace
 
 Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names) {
+  if (Status status = RefuseAddress(pattern); !status.ok()) return status;
   const bool is_name = !HasWildcard(pattern) && pattern.find('{') == std::string::npos;
-  if (is_name || IsThere(pattern)) {
+  const mode_t mode = ModeOf(pattern);
+  if (S_ISDIR(mode)) return AppendFilesIn(pattern, names);
+  if (is_name || mode != 0) {
     names->push_back(pattern);
     return {};
   }
   std::vector<std::string> texts;
-  if (!WriteOut(pattern, 0, &texts)) {
-    return Status(StatusCode::kInvalidArgument, "\"" + pattern + "\" stands for more than " +
-                                                    std::to_string(kMostPatternNames) + " names");
-  }
+  if (!WriteOut(pattern, 0, &texts)) return TooMany(pattern);
   const bool is_plain = texts.size() == 1 && texts.front() == pattern;
   std::vector<std::string> files;
   if (!is_plain && HasWildcard(pattern)) {
@@ -173,7 +208,7 @@ Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names
     if (!files.empty()) texts.clear();
   }
   for (const std::string& text : texts) {
-    if (!HasWildcard(text) || (!is_plain && IsThere(text))) {
+    if (!HasWildcard(text) || (!is_plain && ModeOf(text) != 0)) {
       files.push_back(text);
     } else if (Status status = Match(text, &files); !status.ok()) {
       return status;

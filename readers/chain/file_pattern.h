@@ -13,6 +13,8 @@ inline constexpr std::size_t kMostPatternNames = 1'000'000;
 
 /// Appends the files that `pattern` names:
 ///   - a file of that very name: that alone, whatever is in the name;
+///   - a folder of that very name: all files in it and in the folders in it, sorted, but none that
+///     is hidden, or in a hidden folder (".name"), as an index beside its file is; at least one;
 ///   - "*", "?", "[…]": what matches, sorted; at least one file;
 ///   - "{000..003}", "{0..10..5}", "{a,b}": each of these, in this order, as a shell does: with
 ///     the zeros that one of the ends has, down if the first number is larger, one inside another.
@@ -20,8 +22,9 @@ inline constexpr std::size_t kMostPatternNames = 1'000'000;
 ///     come first, and then alone.
 /// A name without any of these names itself, whether the file exists or not.
 ///
-/// kNotFound: nothing matches. kIoError: a folder cannot be read. kInvalidArgument: more than
-/// kMostPatternNames. Nothing is appended then.
+/// kNotFound: nothing matches. kIoError, kPermissionDenied: a folder cannot be read.
+/// kInvalidArgument: more than kMostPatternNames. kUnsupported: an address (RefuseAddress). Nothing
+/// is appended then.
 Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names);
 
 }  // namespace ringfeed

@@ -1,45 +1,26 @@
 #include "ringfeed/file_reader.h"
 
-#include <algorithm>
-#include <atomic>
 #include <fstream>
 #include <memory>
 #include <string_view>
 #include <utility>
 
+#include "base/lasting_list.h"
 #include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/formats/format.h"
+#include "readers/formats/registered_format.h"
 
 namespace ringfeed {
 namespace {
 
 struct Registration {
-  const std::string tag;
-  const std::string magic;
-  const std::shared_ptr<const FileReaderFactory> factory;
-  const Registration* before = nullptr;
+  std::string tag;
+  std::string magic;
+  std::shared_ptr<const FileReaderFactory> factory;
 };
 
-/// All formats that were registered, the last one first. None ever goes, and no lock is taken: a
-/// child of fork would wait for ever for one that a thread of its parent held.
-constinit std::atomic<const Registration*> last_registration{nullptr};
-
-// The one registered first of those for which `says` is true; null if there is none.
-template <typename Says>
-const Registration* FindRegistration(const Registration* last, Says&& says) {
-  const Registration* found = nullptr;
-  for (const Registration* each = last; each != nullptr; each = each->before) {
-    if (says(*each)) found = each;
-  }
-  return found;
-}
-
-bool IsTag(std::string_view tag) {
-  return !tag.empty() && std::all_of(tag.begin(), tag.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
-}
+constinit LastingList<Registration> registered;
 
 bool NameSays(std::string_view file, const std::string& tag) {
   if (file.ends_with("." + tag)) return true;
@@ -74,28 +55,19 @@ void RegisterFormat(const std::string& tag, FileReaderFactory factory, const std
   const auto refuse = [&](const std::string& why) {
     Refuse("RegisterFormat(\"" + tag + "\"): " + why);
   };
-  if (!IsTag(tag)) refuse("a tag has lower-case letters, digits and _");
+  if (!IsFormatTag(tag)) refuse("a tag has lower-case letters, digits and _");
   if (!factory) refuse("the constructor is empty");
   if (FindFormat(tag).status.ok()) refuse("ringfeed has a format of that name");
-  std::unique_ptr<Registration> made(
-      new Registration{tag, magic, std::make_shared<const FileReaderFactory>(std::move(factory))});
-  // Acquire, here and on failure: as in FindFileReader.
-  made->before = last_registration.load(std::memory_order_acquire);
-  const auto same = [&](const Registration& each) { return each.tag == tag; };
-  do {
-    if (FindRegistration(made->before, same) != nullptr) refuse("it is registered");
-    // Release: pairs with the acquire in FindFileReader, for what was made.
-  } while (!last_registration.compare_exchange_weak(
-      made->before, made.get(), std::memory_order_release, std::memory_order_acquire));
-  (void)made.release();
+  Registration made{tag, magic, std::make_shared<const FileReaderFactory>(std::move(factory))};
+  if (!registered.Add(std::move(made), [&](const auto& other) { return other.tag == tag; })) {
+    refuse("it is registered");
+  }
 }
 
 std::shared_ptr<const FileReaderFactory> FindFileReader(const std::string& tag,
                                                         const std::string& file) {
-  // Acquire: pairs with the release in RegisterFormat.
-  const Registration* const last = last_registration.load(std::memory_order_acquire);
-  const auto find = [&](auto says) -> std::shared_ptr<const FileReaderFactory> {
-    const Registration* const found = FindRegistration(last, says);
+  const auto find = [](auto says) -> std::shared_ptr<const FileReaderFactory> {
+    const Registration* const found = registered.First(says);
     return found == nullptr ? nullptr : found->factory;
   };
   if (!tag.empty()) return find([&](const auto& each) { return each.tag == tag; });

@@ -27,7 +27,7 @@ struct ParseNode {
 struct MapNode {
   std::vector<FieldSpec> fields;
   MapFunction function;
-  std::string function_name;  ///< as messages call it
+  MapOptions options;
 };
 struct FilterNode {
   FilterFunction keep;

@@ -1,12 +1,10 @@
 #include <algorithm>
-#include <cassert>
 #include <string>
 #include <utility>
 
 #include "base/refuse.h"
 #include "readers/chain/graph.h"
 #include "readers/engine/stages/content_steps.h"
-#include "readers/engine/stages/order_stages.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 
@@ -43,7 +41,8 @@ class Lowering {
   void operator()(const MapNode& node) {
     if (plan_->batched) Refuse("Map after Batch: put Map before Batch; it sees one row at a time");
     ParseInstances();
-    plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function, node.function_name);
+    plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function, node.options,
+                                  plan_->source.options.first_epoch);
   }
   void operator()(const ShuffleOptions& options) {
     if (plan_->batched) {
@@ -81,7 +80,7 @@ class Lowering {
     if (plan_->batched) Refuse("Filter after Batch: put Filter before Batch");
     CheckHasBytes("Filter");
     ContentStep step = FilterStep(node.keep);
-    if (plan_->content.empty()) return AddContent(std::move(step), 0);
+    if (plan_->content.empty()) return plan_->content.push_back(std::move(step));
     // If there are several filters, the first one's stage drops the rows of all.
     auto& ask = plan_->content.front().before_locate;
     ask = [first = std::move(ask), second = std::move(step.before_locate)](Block* block) {
@@ -106,12 +105,12 @@ class Lowering {
   void operator()(const GroupBatchOptions& options) {
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
     CheckHasBytes("GroupBatch");
-    AddContent(GroupStep(options), options.segment);
+    plan_->content.push_back(GroupStep(options));
   }
   void operator()(const BucketBatchOptions& options) {
     CheckParsed("BucketBatch");
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
-    AddContent(WithLengths(BucketStep(options, *plan_->parser), options.field), options.segment);
+    plan_->content.push_back(WithLengths(BucketStep(options, *plan_->parser), options.field));
   }
   void operator()(const TokenBatchOptions& options) {
     if (options.tokens != 0) {
@@ -122,26 +121,20 @@ class Lowering {
     (*this)(BatchOptions{options.most_rows, false, options.slots});
     ContentStep step = TokenStep(options, plan_->parser.get());
     if (options.tokens != 0) step = WithLengths(std::move(step), options.field);
-    AddContent(std::move(step), 0);
+    plan_->content.push_back(std::move(step));
   }
   void operator()(const PackOptions& options) {
     CheckParsed("Pack");
-    plan_->packer = std::make_shared<const PackParser>(plan_->parser, options);
-    plan_->parser = plan_->packer;
+    plan_->parser = MakePackParser(plan_->parser, options);
     (*this)(BatchOptions{options.rows, options.drop_remainder, options.slots});
-    AddContent(WithLengths(PackStep(options), options.field), options.segment);
+    plan_->content.push_back(WithLengths(PackStep(options), options.field));
   }
   void operator()(const MultiPassNode& node) {
     if (__builtin_mul_overflow(plan_->passes, node.passes, &plan_->passes)) {
       Refuse("more than 2^64 passes: 0 are without end");
     }
-    if (!plan_->batched) {
-      // In front of Filter, which allows it: so the order's stages follow each other.
-      auto& stages = plan_->stages;
-      const auto content = static_cast<std::ptrdiff_t>(plan_->content.size());
-      stages.insert(stages.end() - content,
-                    {ExecutionPlan::Stage::Kind::kMultiPass, node.passes, 0});
-    }
+    // In front of Filter, which allows it.
+    if (!plan_->batched) plan_->stages.push_back({OrderStage::Kind::kMultiPass, node.passes, 0});
     // After Batch the rest of every pass stays a batch of its own: nothing joins the passes.
   }
   void operator()(const DoubleBufferNode& node) {
@@ -180,10 +173,6 @@ class Lowering {
     step.text = changes + step.text;
     return step;
   }
-  void AddContent(ContentStep step, std::uint64_t held_rows) {
-    plan_->stages.push_back({ExecutionPlan::Stage::Kind::kContent, held_rows, 0});
-    plan_->content.push_back(std::move(step));
-  }
   void CheckHasBytes(const std::string& who) const {
     if (plan_->source.instances == nullptr) return;
     Refuse(who + " looks at the bytes of records: a reader of instances has none");
@@ -220,28 +209,10 @@ void CheckMask(const ExecutionPlan& plan) {
   if (masks > 1) Refuse("padded batches have a field \"mask\" of their own: name yours otherwise");
 }
 
-std::unique_ptr<PlanStage> MakeStage(const OrderStage& stage, std::uint32_t first_epoch) {
-  switch (stage.kind) {
-    case OrderStage::Kind::kWindow:
-      return std::make_unique<WindowShuffleStage>(stage.amount, stage.seed, first_epoch);
-    case OrderStage::Kind::kBlock:
-      return std::make_unique<BlockShuffleStage>(stage.amount, stage.seed, first_epoch);
-    case OrderStage::Kind::kMultiPass:
-      return std::make_unique<MultiPassStage>(stage.amount);
-    case OrderStage::Kind::kContent:
-    case OrderStage::Kind::kStripes:
-    case OrderStage::Kind::kGlobal:
-      break;
-  }
-  assert(false && "a stage of the content, or of the order by index");
-  return nullptr;
-}
-
 }  // namespace
 
 ExecutionPlan LowerChain(const GraphNode& last) {
   ExecutionPlan plan;
-  plan.make_stage = MakeStage;
   const std::vector<const GraphNode*> chain = ChainOf(last);
   Lowering lowering(&plan, chain.front());
   for (const GraphNode* node : chain) std::visit(lowering, node->kind());

@@ -25,8 +25,4 @@ class ReaderAccess {
   static std::shared_ptr<ReaderSession> ReadSessionOf(const Reader& reader);
 };
 
-/// Map, for a function that messages call `function_name`.
-Reader MapNamed(const Reader& input, std::vector<FieldSpec> fields, MapFunction function,
-                std::string function_name);
-
 }  // namespace ringfeed

@@ -50,8 +50,13 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   const bool decorates = plan_.source.instances != nullptr;
   book_.Complete(by_index, decorates ? SourcePass() : book_.start()->source_pass);
   try {
-    auto run = std::make_shared<Run>(plan_, rewind_input_, std::move(arena), hooks_, *book_.start(),
-                                     by_index ? order_.known_index() : nullptr, kept_);
+    auto run = std::make_shared<Run>(RunInput{.plan = plan_,
+                                              .arena = std::move(arena),
+                                              .start = *book_.start(),
+                                              .indexed = by_index ? order_.known_index() : nullptr,
+                                              .rewind_input = rewind_input_,
+                                              .chain = kept_,
+                                              .options = run_options_});
     run->Start();
     kept_.read_before = true;
     return run;
@@ -212,6 +217,8 @@ PipelineStats ReaderSession::Stats() const {
     stats.restored = book_.began().how;
     failed = takers_.failed();
   }
+  if (plan_.parser != nullptr) plan_.parser->AddTo(&stats);
+  stats.given_up_reads = GivenUpReads(plan_.source);
   if (run != nullptr) counters_.Explain(*run, failed, &stats);
   return stats;
 }
@@ -545,7 +552,7 @@ bool ReaderSession::MayBeMistake(const StartedRun& of, const Status& status) {
   const bool comes_again =
       source.streams.empty() && (!source.names.empty() || source.mix != nullptr);
   if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
-      plan_.record_parser == nullptr || !plan_.content.empty() || !comes_again) {
+      plan_.record_parser == nullptr || plan_.looks_into_records() || !comes_again) {
     return false;
   }
   const std::lock_guard lock(mutex_);

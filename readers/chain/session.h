@@ -134,7 +134,7 @@ class ReaderSession {
   bool has_aim() const;
 
   /// For tests: set before the first read.
-  void set_hooks(const RunHooks& hooks) { hooks_ = hooks; }
+  void set_run_options(const RunOptions& options) { run_options_ = options; }
 
  private:
   class Unsettled;
@@ -209,7 +209,7 @@ class ReaderSession {
   const std::shared_ptr<const FieldNames> names_;
   const RewindInput rewind_input_;
   ChainKeeps kept_;  ///< of all runs
-  RunHooks hooks_;
+  RunOptions run_options_;
 
   mutable std::mutex mutex_;
   std::condition_variable_any resumed_;

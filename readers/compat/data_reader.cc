@@ -39,7 +39,7 @@ Reader ParseSamples(Reader samples, std::shared_ptr<const SampleParser> parser) 
     const RecordSpan& record = input.record;
     parser->Parse({reinterpret_cast<const char*>(record.data), record.size}, row);
   };
-  return MapNamed(samples, std::move(fields), std::move(parse), std::move(name));
+  return Map(samples, std::move(fields), std::move(parse), {.name = std::move(name)});
 }
 
 DataReader::DataReader(Reader loader, std::shared_ptr<const SampleParser> parser,

@@ -32,8 +32,7 @@ std::size_t SlotsOf(const ExecutionPlan& plan, std::size_t batch_bytes) {
 
 std::string WhyNotDirect(const ExecutionPlan& plan, const IndexedSource* indexed) {
   if (!plan.batched || plan.parser == nullptr) return "its records are not parsed into batches";
-  if (plan.packer != nullptr || plan.looks_into_records() || !plan.content.empty() ||
-      plan.parser->ReadsBytes()) {
+  if (plan.looks_into_records() || plan.parser->ReadsBytes()) {
     return "the chain looks into its records (their format, a Map, Filter, Pad, Pack or a "
            "conversion does)";
   }

@@ -10,13 +10,6 @@
 
 namespace ringfeed {
 
-Run::Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
-         const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
-         ChainKeeps chain)
-    : parts_({plan, std::move(rewind_input), std::move(arena), hooks, start, std::move(indexed),
-              std::move(chain)},
-             this) {}
-
 Run::~Run() { Stop(); }
 
 void Run::Start() {
@@ -35,18 +28,14 @@ void Run::Stop() {
   // Deliveries that consumers hold live on in the arena. Rows of batches are copies: no consumer
   // sees their blocks, except those that its batch keeps.
   parts_.memory.LetGoOfAll();
-  if (parts_.batch_sink != nullptr) parts_.batch_sink->LetGo();
+  if (parts_.batch_sink != nullptr) parts_.batch_sink->pool().LetGo();
 }
 
 // ---- Consumers ----
 
 bool Run::Claim(const Delivery& delivery) {
-  return delivery.batch != nullptr ? BatchSink::Claim(delivery.batch)
+  return delivery.batch != nullptr ? BatchPool::Claim(delivery.batch)
                                    : parts_.memory.ClaimRecords();
-}
-
-QueueResult Run::Next(Delivery* delivery, const std::stop_token& stop) {
-  return NextUntil(delivery, kNoDeadline, stop);
 }
 
 QueueResult Run::NextUntil(Delivery* delivery, Deadline deadline, const std::stop_token& stop) {
@@ -102,7 +91,7 @@ std::shared_ptr<const void> Run::Lease(Delivery delivery) {
 
 void Run::Release(const Delivery& delivery) {
   if (delivery.batch != nullptr) {
-    parts_.batch_sink->Release(delivery.batch);
+    parts_.batch_sink->pool().Release(delivery.batch);
   } else if (delivery.records != nullptr) {
     const Delivery::Records& records = *delivery.records;
     if (records.block != nullptr) parts_.memory.Drop(records.block, records.rows);
@@ -139,7 +128,7 @@ Ledger::RunTotals Run::Totals() const {
   totals.late_wakes = late_wakes();
   for (const auto& worker : parts_.threads)
     totals.read_bytes += worker->clocks().read_bytes.count();
-  if (parts_.batch_sink != nullptr) totals.grown_batches = parts_.batch_sink->grown();
+  if (parts_.batch_sink != nullptr) totals.grown_batches = parts_.batch_sink->pool().grown();
   return totals;
 }
 

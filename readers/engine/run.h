@@ -17,6 +17,7 @@
 #include <span>
 #include <stop_token>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/memory/arena.h"
@@ -55,10 +56,7 @@ struct RunCounts {
 /// it alive.
 class Run final : public std::enable_shared_from_this<Run> {
  public:
-  /// `rewind_input`: see RewindInput. `indexed`: if not null, records are read by its index.
-  Run(const ExecutionPlan& plan, RewindInput rewind_input, std::shared_ptr<Arena> arena,
-      const RunHooks& hooks, const RunStart& start, std::shared_ptr<IndexedSource> indexed,
-      ChainKeeps chain);
+  explicit Run(RunInput input) : parts_(std::move(input), this) {}
   ~Run();
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -69,20 +67,18 @@ class Run final : public std::enable_shared_from_this<Run> {
   /// worker.
   void Stop();
 
-  /// Waits for the next delivery. kOk, kClosed (the end: see end_status), kStopped: the run was
-  /// stopped, or `stop` was requested.
-  QueueResult Next(Delivery* delivery, const std::stop_token& stop = {});
-  /// The same without waiting: kEmpty.
+  /// The next delivery. kOk, kClosed (the end: see end_status), kEmpty.
   QueueResult TryNext(Delivery* delivery);
-  /// Waits until the deadline: also kTimeout. StarvedBy then tells whether nothing will come before
-  /// some thread lets go of what it holds.
+  /// Waits for it until the deadline. kOk, kClosed, kStopped: the run was stopped, or `stop` was
+  /// requested. kTimeout: StarvedBy then tells whether nothing will come before some thread lets go
+  /// of what it holds.
   QueueResult NextUntil(Delivery* delivery, Deadline deadline, const std::stop_token& stop = {});
   /// Whether deliveries are held and no worker has anything to do. If seen twice with the same
   /// mark, and nothing happened between, that stays so until a delivery is let go.
   std::optional<Starvation> StarvedBy() const;
   /// Whether no worker has anything to do but wait for the user's reader that is read.
   bool WaitsForSource() const { return parts_.stalls.WaitsForSource(); }
-  std::chrono::milliseconds held_silence() const { return parts_.hooks.held_silence; }
+  std::chrono::milliseconds held_silence() const { return parts_.options.held_silence; }
   /// The thread that took this delivery holds it for others: the next one that asks gets it. From
   /// the taking to Lease or this call the taker does not ask, and StarvedBy says nothing.
   void NoteSeen(Delivery* delivery);
@@ -103,18 +99,20 @@ class Run final : public std::enable_shared_from_this<Run> {
     return parts_.batch_sink->MakeInstance(batch, owner);
   }
   /// Copies the fields that were left for the batch's taker; if none were, does nothing.
-  Status CopyPending(BatchBuffer* batch) const { return parts_.batch_sink->CopyPending(batch); }
+  Status CopyPending(BatchBuffer* batch) const {
+    return parts_.batch_sink->finisher().CopyPending(batch);
+  }
   /// Takes the checksums that were left and have these numbers, and loses the rows that do not
-  /// match: see BatchSink::LosePayloads. The batch may get shorter: make tensors after this.
+  /// match: see BatchFinisher::LosePayloads. The batch may get shorter: make tensors after this.
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* batch) const {
-    parts_.batch_sink->LosePayloads(sums, batch);
+    parts_.batch_sink->finisher().LosePayloads(sums, batch);
   }
   /// Whether deliveries are batches, else records. The same for the run's life; any thread.
   bool delivers_batches() const { return parts_.batch_sink != nullptr; }
   /// So many batches exist at most. 0: not known yet, since none was planned; or records are
   /// delivered. Any thread, at any time.
   std::size_t most_batches() const {
-    return parts_.batch_sink != nullptr ? parts_.batch_sink->slot_limit() : 0;
+    return parts_.batch_sink != nullptr ? parts_.batch_sink->pool().slot_limit() : 0;
   }
 
   /// Threads that read and write, and CPUs that this process may use.

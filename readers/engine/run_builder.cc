@@ -59,7 +59,7 @@ RingOptions DeliveryOptions(const ExecutionPlan& plan) {
 /// by record. That takes the order's beginning, all of its rows, and memory to hold a window.
 std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
                           const IndexedSource& indexed, std::size_t memory_bytes) {
-  const std::span<const OrderStage> stages = plan.order_stages();
+  const std::vector<OrderStage>& stages = plan.stages;
   const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kStripes;
   const bool all = start.mark.pass == 0 && start.mark.place == 0;
   if (!from_blocks || !all || plan.batch.rank.world_size > 1) return stages.size();
@@ -115,7 +115,7 @@ int ThreadsFor(const OpenOptions& options, int cpus) {
 
 std::size_t StagesByIndexOf(const RunInput& input, bool is_direct) {
   if (input.indexed == nullptr) return 0;
-  if (is_direct) return input.plan.order_stages().size();
+  if (is_direct) return input.plan.stages.size();
   const std::size_t limit =
       MemoryBudget::LimitOf(input.plan.source.options.arena_bytes, *input.arena);
   return StagesByIndex(input.plan, input.start, *input.indexed, limit);
@@ -130,7 +130,6 @@ RunMemory::Options MemoryOptions(const RunParts& parts, DirectRun* direct) {
   memory.name = NameOf(parts.plan.source);
   memory.holds_blocks = parts.plan.shuffled();
   memory.device_limit = direct->keep_limit();
-  memory.at_growth = [&parts] { parts.At(RunPoint::kNewBlock); };
   if (parts.plan.left_fields.any() && !*direct) {
     // The rows that batches leave may be in blocks that have other rows, too, and each worker
     // frames a turn before any row of it is written: a quarter more, for the bytes between records.
@@ -140,7 +139,8 @@ RunMemory::Options MemoryOptions(const RunParts& parts, DirectRun* direct) {
   return memory;
 }
 
-LateSums::Options SumOptions(const ExecutionPlan& plan, const RunHooks& hooks, bool is_direct) {
+LateSums::Options SumOptions(const ExecutionPlan& plan, std::size_t long_payload_bytes,
+                             bool is_direct) {
   LateSums::Options options;
   // A writer can take no part of the sums of what is in a device's memory.
   options.why_early =
@@ -148,18 +148,8 @@ LateSums::Options SumOptions(const ExecutionPlan& plan, const RunHooks& hooks, b
   options.taker_copies = plan.left_fields.any();
   options.leaves = options.why_early.empty() ||
                    (!is_direct && !options.taker_copies && plan.WhySumsAreFramed().empty());
-  options.least_bytes = hooks.long_payload_bytes;
-  options.takes_at_once = hooks.takes_sums_at_once;
+  options.least_bytes = long_payload_bytes;
   return options;
-}
-
-Workers::Hooks WorkerHooks(const RunParts& parts) {
-  Workers::Hooks hooks;
-  hooks.interrupt = [&parts](std::size_t number) { parts.threads[number]->WakeIo(); };
-  if (parts.hooks.leaves_out_wake) {
-    hooks.leaves_out_wake = [&parts] { return !parts.stopping() && parts.hooks.leaves_out_wake(); };
-  }
-  return hooks;
 }
 
 Deliveries::Options DeliveriesOf(const ExecutionPlan& plan, const PlanPosition& start) {
@@ -195,17 +185,17 @@ RunParts::RunParts(RunInput input, const Run* its_run)
       indexed(std::move(input.indexed)),
       rewind_input(std::move(input.rewind_input)),
       chain(std::move(input.chain)),
-      hooks(std::move(input.hooks)),
+      options(std::move(input.options)),
       unordered(GivesOrderUp(input.plan)),
       arena(std::move(input.arena)),
-      workers(WorkerHooks(*this)),
+      workers([this](std::size_t number) { threads[number]->WakeIo(); }),
       plan_requests(&workers),
       source(&workers),
       tasks(&workers, &read_ahead),
       ready(&workers, &read_ahead),
       memory(MemoryOptions(*this, &direct), &workers, &read_ahead, &plan_requests),
-      sums(SumOptions(plan, hooks, static_cast<bool>(direct))),
-      stalls(&workers, &plan_requests, &read_ahead, unordered, hooks.silence),
+      sums(SumOptions(plan, options.long_payload_bytes, static_cast<bool>(direct))),
+      stalls(&workers, &plan_requests, &read_ahead, unordered, options.silence),
       deliveries(DeliveriesOf(plan, start.mark), {&workers, &plan_requests, &source, &stalls}) {
   RunBuilder(this).Build(input.plan);
 }
@@ -472,7 +462,7 @@ void RunBuilder::CheckTables(const ExecutionPlan& whole) const {
   constexpr std::uint64_t kBytesPerRow = 32;
   if (parts_.indexed == nullptr) return;
   std::uint64_t rows = parts_.indexed->fingerprint().records;
-  for (const ExecutionPlan::Stage& stage : whole.order_stages()) {
+  for (const ExecutionPlan::Stage& stage : whole.stages) {
     if (stage.kind == ExecutionPlan::Stage::Kind::kMultiPass) {
       const bool endless = stage.amount == 0 || __builtin_mul_overflow(rows, stage.amount, &rows);
       if (endless) rows = ~std::uint64_t{0};
@@ -507,7 +497,6 @@ void RunBuilder::BuildPlanner() {
   input.sums = &parts_.sums;
   input.source = &parts_.source;
   input.deliveries = &parts_.deliveries;
-  if (parts_.hooks.at) input.at_block = [&parts = parts_] { parts.At(RunPoint::kPlan); };
   input.stages = std::make_unique<PlanStages>(plan_, parts_.start.mark);
   const bool holds_rows = input.stages->failure_stage() != nullptr;
   input.stages->SetSink(MakeSink(input.stages->clock(), holds_rows));
@@ -548,7 +537,6 @@ std::unique_ptr<PlanSink> RunBuilder::MakeSink(PlanClock* clock, bool holds_rows
   options.refusals = parts_.deliveries.judge().of_batches();
   options.clock = clock;
   ShareBatches(&options);
-  options.packer = plan.packer.get();
   options.left_fields = parts_.direct ? LeftFieldRules{1, 1, false} : plan.left_fields;
   options.left_fields.leaves_sums = parts_.sums.why_early().empty();
   options.late_sums = parts_.sums.leaves();

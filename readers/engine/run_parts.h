@@ -2,12 +2,9 @@
 
 #include <chrono>
 #include <cstddef>
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <string>
 #include <vector>
 
 #include "base/memory/arena.h"
@@ -40,25 +37,11 @@ namespace ringfeed {
 class Run;
 class RunWorker;
 
-/// The points at which a run calls a test's hook.
-enum class RunPoint : std::uint8_t {
-  kSetUp,     ///< a worker makes what it works with
-  kNewBlock,  ///< the pool of blocks grows
-  kPlan,      ///< a block is planned
-};
-
-/// What a test may put in the place of the real thing.
-struct RunHooks {
+/// How a run works, whatever its plan is.
+struct RunOptions {
   EngineFactory engines;
-  /// Called at each wake of a worker, by any thread: whether to leave it out, as a mistake in the
-  /// protocol would.
-  std::function<bool()> leaves_out_wake{};
-  /// Called by workers at these points; may throw, as a lack of memory does.
-  std::function<void(RunPoint)> at{};
   /// Payloads of so many bytes or more are checked as they are written: see LateSums.
   std::size_t long_payload_bytes = 8192;
-  /// They are framed alike, but checked at once.
-  bool takes_sums_at_once = false;
   /// After waiting so long for nothing a consumer has all workers look again.
   std::chrono::milliseconds silence{1000};
   /// If threads that do not ask for more let nothing go for so long, what they hold is taken for
@@ -77,12 +60,12 @@ struct ChainKeeps {
 /// What a run is asked for.
 struct RunInput {
   const ExecutionPlan& plan;
-  RewindInput rewind_input;
   std::shared_ptr<Arena> arena;
-  RunHooks hooks;
-  RunStart start;
-  std::shared_ptr<IndexedSource> indexed;  ///< null: records are read as files come
-  ChainKeeps chain;
+  RunStart start{};
+  std::shared_ptr<IndexedSource> indexed{};  ///< null: records are read as files come
+  RewindInput rewind_input{};
+  ChainKeeps chain{};
+  RunOptions options{};
 };
 
 /// The parts of a run, each with one purpose, in the order in which they know each other.
@@ -95,9 +78,6 @@ struct RunParts {
   RunParts& operator=(const RunParts&) = delete;
 
   bool stopping() const { return stop.stop_requested(); }
-  void At(RunPoint point) const {
-    if (hooks.at) hooks.at(point);
-  }
 
   const Run* const run;
 
@@ -110,7 +90,7 @@ struct RunParts {
   const std::shared_ptr<IndexedSource> indexed;
   const RewindInput rewind_input;
   const ChainKeeps chain;
-  const RunHooks hooks;
+  const RunOptions options;
   const bool unordered;  ///< blocks are planned as they come
   const std::shared_ptr<Arena> arena;
 

@@ -59,12 +59,11 @@ void RunWorker::WakeIo() {
 }
 
 void RunWorker::SetUp() {
-  parts_.At(RunPoint::kSetUp);
   const ExecutionPlan& plan = parts_.plan;
   {
     const std::lock_guard lock(io_mutex_);
     io_ = std::make_unique<WorkerIo>(plan.source.options.io, parts_.memory.block_arena(),
-                                     parts_.hooks.engines, parts_.direct.reads());
+                                     parts_.options.engines, parts_.direct.reads());
   }
   context_.options = &plan.source.options;
   context_.check_elements = ElementCheckOf(plan.parser);
@@ -243,9 +242,10 @@ bool RunWorker::FillBlock(OwnLane& lane) {
   }
   Block* const block = lane.filling;
   AwaitSigbus();
+  const std::uint64_t pass = parts_.start.mark.pass + lane.place.first;
+  block->data_pass = pass;  // if the lane knows no other
   try {
     if (!lane.lane->Fill(block)) return false;
-    const std::uint64_t pass = parts_.start.mark.pass + lane.place.first;
     if (!block->frame.unchecked.empty() && !MayLeaveSums(*block, pass)) {
       const StageTimer timer(clocks_.frame);
       CheckPayloads(parts_.plan.source.options.on_damage, block);

@@ -27,8 +27,8 @@ Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
 }
 
 /// The bytes that tell the format. If they cannot be read, the format is unknown: the file's name
-/// may say less than its bytes do.
-Status ReadHead(const ReadFront& read, std::vector<std::byte>* head) {
+/// may say less than its bytes do. `most`: of them, unless the file is compressed.
+Status ReadHead(const ReadFront& read, std::size_t most, std::vector<std::byte>* head) {
   const auto fill = [&](std::size_t bytes) {
     std::size_t got = 0;
     head->resize(bytes);
@@ -36,9 +36,9 @@ Status ReadHead(const ReadFront& read, std::vector<std::byte>* head) {
     head->resize(status.ok() ? got : 0);
     return status;
   };
-  Status status = fill(kHeadBytes);
+  Status status = fill(most);
   const std::size_t needed = HeadBytesOf(*head);
-  return status.ok() && needed > kHeadBytes ? fill(needed) : status;
+  return status.ok() && needed > most ? fill(needed) : status;
 }
 
 /// Whether the file is what was asked for, whatever its first bytes are.
@@ -49,8 +49,8 @@ bool IsToldWithoutHead(std::string_view asked) {
          !found.format->decompresses();
 }
 
-Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::uint64_t* inode,
-                      std::vector<std::byte>* head, Status* unread) {
+Status ReadHeadOfFile(const std::string& name, std::size_t most, std::uint64_t* bytes,
+                      std::uint64_t* inode, std::vector<std::byte>* head, Status* unread) {
   int descriptor = -1;
   struct stat facts {};
   Status status = OpenDataFile(name, &descriptor, &facts);
@@ -60,7 +60,7 @@ Status ReadHeadOfFile(const std::string& name, std::uint64_t* bytes, std::uint64
   const auto read = [descriptor](std::span<std::byte> to, std::size_t* got) {
     return ReadWhole(descriptor, 0, to, got);
   };
-  *unread = ReadHead(read, head);
+  *unread = ReadHead(read, most, head);
   close(descriptor);
   return {};
 }
@@ -86,7 +86,7 @@ Status ExamineDataFile(ExaminedFile* file) {
   Status status = SizeOfFile(file->name, &file->bytes, &file->inode);
   Status unread;  // matters only if nothing else tells the format
   if (status.ok()) {
-    status = ReadHeadOfFile(file->name, &file->bytes, &file->inode, &head, &unread);
+    status = ReadHeadOfFile(file->name, kHeadBytes, &file->bytes, &file->inode, &head, &unread);
   }
   const MistakenFile mistaken = FindMistake(head);
   const bool refused = status.ok() && mistaken.mistake != Mistake::kNone;
@@ -123,16 +123,19 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   result.name = name;
   std::vector<std::byte> head;
   Status unread;
+  // The name of a format that names the columns (csv:header=HEX) is longer than a row of them.
+  const std::size_t most = std::max(kHeadBytes, asked.size());
   if (source != nullptr) {
     result.bytes = source->Size();
     const auto read = [source](std::span<std::byte> to, std::size_t* got) {
       return ReadSource(source, to, got);
     };
-    unread = ReadHead(read, &head);
+    unread = ReadHead(read, most, &head);
   } else {
     result.status = SizeOfFile(result.name, &result.bytes, &result.inode);
     if (result.status.ok()) {
-      result.status = ReadHeadOfFile(result.name, &result.bytes, &result.inode, &head, &unread);
+      result.status =
+          ReadHeadOfFile(result.name, most, &result.bytes, &result.inode, &head, &unread);
     }
     if (!result.status.ok()) return result;
   }
@@ -151,6 +154,7 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   }
   result.format = std::move(format.format);
   result.compression = format.compression;
+  if (auto own = result.format->OfFile(result.compression, head)) result.format = std::move(own);
   result.stripes = result.compression != Compression::kNone
                        ? kUnknownSize
                        : result.format->Stripes(result.bytes, stripe_bytes);

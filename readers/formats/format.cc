@@ -15,6 +15,7 @@
 #include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/ofrecord/ofrecord.h"
 #include "readers/formats/recordio/recordio.h"
+#include "readers/formats/registered_format.h"
 #include "readers/formats/tar/tar.h"
 #include "readers/formats/text/text_formats.h"
 #include "readers/formats/text/text_start.h"
@@ -188,11 +189,7 @@ constexpr Family kFamilies[] = {
 
 std::string UnknownFormat(std::string_view name) {
   std::vector<std::string> names;
-  std::string known;
-  for (const Family& family : kFamilies) {
-    names.emplace_back(family.name);
-    known += (known.empty() ? "" : ", ") + names.back();
-  }
+  for (const Family& family : kFamilies) names.emplace_back(family.name);
   const std::size_t more = std::min(name.find_first_of(":+"), name.size());
   const std::string_view family = name.substr(0, more);
   const bool known_family = std::find(names.begin(), names.end(), family) != names.end();
@@ -200,8 +197,8 @@ std::string UnknownFormat(std::string_view name) {
       known_family
           ? DidYouMean(name.substr(more), std::array<std::string, 3>{"+gzip", "+zlib", "+zstd"})
           : DidYouMean(family, names);
-  return "format \"" + std::string(name) + "\" is unknown" + meant + "\nthere are: " + known +
-         "; some take more (rows:BYTES), most +gzip, +zlib or +zstd: " + std::string(kFormatsPage);
+  return "format \"" + std::string(name) + "\" is unknown" + meant +
+         "\nthere are: " + KnownFormats();
 }
 
 // The message for a file of a known kind that no format reads.
@@ -252,28 +249,8 @@ FormatResult Failure(StatusCode code, std::string message) {
   return {Status(code, std::move(message)), nullptr};
 }
 
-// The first bytes of a compressed file's content, as far as its own first bytes hold them. *failure
-// gets the reason for the end: usually the end of the head, which reading the file meets again.
-std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head,
-                                     Status* failure) {
-  DecompressedReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
-    *got = std::min(buffer.size(), head.size());
-    std::copy_n(head.begin(), *got, buffer.begin());
-    head = head.subspan(*got);
-    return Status();
-  });
-  std::vector<std::byte> found(kHeadBytes);
-  std::size_t filled = 0;
-  std::size_t got = 1;
-  while (got > 0 && filled < found.size()) {
-    *failure = content.Read(std::span(found).subspan(filled), &got);
-    filled += got;
-  }
-  found.resize(filled);
-  return found;
-}
-
 std::shared_ptr<const Format> FindByBytes(std::span<const std::byte> head) {
+  if (auto registered = FindRegisteredByBytes(head)) return registered;
   const auto& formats = Detectable();
   const auto found = std::find_if(formats.begin(), formats.end(),
                                   [&](const auto& format) { return format->MatchesBytes(head); });
@@ -282,6 +259,7 @@ std::shared_ptr<const Format> FindByBytes(std::span<const std::byte> head) {
 
 std::shared_ptr<const Format> FindByName(std::string_view file_name) {
   TakeCompressedEnding(&file_name);
+  if (auto registered = FindRegisteredByName(file_name)) return registered;
   const auto& formats = Detectable();
   const auto found = std::find_if(formats.begin(), formats.end(), [&](const auto& format) {
     return format->MatchesName(file_name);
@@ -346,6 +324,34 @@ std::size_t HeadBytesOf(std::span<const std::byte> head) {
   return DetectCompression(head) == Compression::kZstd ? kMostZstdBlock + kHeadBytes : kHeadBytes;
 }
 
+std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head,
+                                     std::size_t most, Status* failure) {
+  DecompressedReader content(compression, [&head](std::span<std::byte> buffer, std::size_t* got) {
+    *got = std::min(buffer.size(), head.size());
+    std::copy_n(head.begin(), *got, buffer.begin());
+    head = head.subspan(*got);
+    return Status();
+  });
+  std::vector<std::byte> found(most);
+  std::size_t filled = 0;
+  std::size_t got = 1;
+  while (got > 0 && filled < found.size()) {
+    *failure = content.Read(std::span(found).subspan(filled), &got);
+    filled += got;
+  }
+  found.resize(filled);
+  return found;
+}
+
+std::string KnownFormats() {
+  std::string known;
+  for (const Family& family : kFamilies) {
+    known += (known.empty() ? "" : ", ") + std::string(family.name);
+  }
+  return known +
+         "; some take more (rows:BYTES), most +gzip, +zlib or +zstd: " + std::string(kFormatsPage);
+}
+
 FormatResult FindFormat(std::string_view name) {
   const Compression compression = TakeCompression(&name);
   const std::size_t colon = std::min(name.find(':'), name.size());
@@ -358,6 +364,9 @@ FormatResult FindFormat(std::string_view name) {
     }
     found.compression = compression;
     return found;
+  }
+  if (auto registered = FindRegistered(name)) {
+    return {Status(), std::move(registered), compression};
   }
   return Failure(StatusCode::kInvalidArgument, UnknownFormat(name));
 }
@@ -385,7 +394,7 @@ FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte>
   const Compression compression = plain ? Compression::kNone : DetectCompression(head, file_name);
   if (compression == Compression::kNone) return DetectContent(file_name, head);
   Status failure;
-  const std::vector<std::byte> content = HeadOfContent(compression, head, &failure);
+  const std::vector<std::byte> content = HeadOfContent(compression, head, kHeadBytes, &failure);
   FormatResult found = DetectContent(file_name, content);
   const bool is_cut = failure.code() == StatusCode::kTruncated && head.size() >= kHeadBytes;
   if (!found.status.ok() && content.empty() && !failure.ok() && !is_cut) {
@@ -418,7 +427,7 @@ bool IsFormatTold(std::string_view asked, std::string_view file_name,
     return by_name && !named && !MayBeCompressed(head) && HasLine(head);
   }
   Status failure;
-  const std::vector<std::byte> content = HeadOfContent(compression, head, &failure);
+  const std::vector<std::byte> content = HeadOfContent(compression, head, kHeadBytes, &failure);
   return FindByBytes(content) != nullptr || (by_name && HasLine(content));
 }
 
@@ -499,16 +508,16 @@ void AppendHoles(std::uint32_t records, FrameOutput* output) {
   output->rest_lost = records > kMostListed;
 }
 
-Status LostUnits::Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
-                       FrameOutput* output) const {
+Status UnitFramer::Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
+                        FrameOutput* output) const {
   const std::string reason(problem.empty() ? "it has another number of records than the index says"
                                            : problem);
-  if (on_damage_ == OnDamage::kFail) {
+  if (options_.on_damage == OnDamage::kFail) {
     return Status(StatusCode::kDamaged, reason,
-                  {file_, static_cast<std::int64_t>(unit.offset), -1});
+                  {options_.file, static_cast<std::int64_t>(unit.offset), -1});
   }
   AppendHoles(records, output);
-  output->damage.push_back({file_, unit.offset, unit.offset + unit.bytes.size(), reason});
+  output->damage.push_back({options_.file, unit.offset, unit.offset + unit.bytes.size(), reason});
   return {};
 }
 

@@ -43,6 +43,7 @@ class RecordLimit {
 struct FileElements {
   std::string name;          ///< as the file has it: "<f4", "u2"
   std::vector<DType> types;  ///< that they are, unconverted; none: a parser has no such type
+  Shape shape{};             ///< of a record; {-1}: records have any number of elements
 };
 /// Whether the reader of a file accepts its elements for what they are; else why not.
 using ElementCheck = std::function<Status(const FileElements&)>;
@@ -156,9 +157,6 @@ struct FrameResult {
   Status status;               ///< under kFail, the damage; what precedes it was appended
 };
 
-/// For framers: whether a call of Frame goes on after one of its steps.
-enum class FrameStep : std::uint8_t { kGoOn, kStop };
-
 /// Cuts one file's bytes into records and checks them, from its start to its end, in order. Keeps
 /// what it must remember between calls (ordinals, a resynchronisation in progress). One thread at a
 /// time.
@@ -171,6 +169,7 @@ class Framer {
 /// Reads units that an index lists, in any order. One thread at a time.
 class UnitFramer {
  public:
+  explicit UnitFramer(const FramerOptions& options) : options_(options) {}
   virtual ~UnitFramer() = default;
   /// Checks the unit in unit.bytes, which starts at unit.offset, and appends as many records as the
   /// index counted in it. A damaged record becomes a null span, with its range in output->damage.
@@ -178,6 +177,14 @@ class UnitFramer {
   /// are not used. A unit without bytes, in a format whose records have some, was lost when the
   /// index was made: it gives null spans. If they are very many it gives some (rest_lost).
   virtual Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) = 0;
+
+ protected:
+  /// The unit's records cannot be had: under kSkip, null spans and a range, under kFail a failure.
+  /// `problem` may be empty if only their number is unexpected.
+  Status Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
+              FrameOutput* output) const;
+
+  const FramerOptions options_;
 };
 
 /// Why a unit that has no bytes in the index is lost.
@@ -186,22 +193,6 @@ inline constexpr std::string_view kLostBefore = "it was damaged when the file wa
 /// Under kSkip, appends null spans for a unit of so many lost records. An index may claim very
 /// many: then it appends the first ones, and sets rest_lost for the others.
 void AppendHoles(std::uint32_t records, FrameOutput* output);
-
-/// Handles units whose records cannot be had: under kSkip it appends null spans and a range, under
-/// kFail it returns a failure.
-class LostUnits {
- public:
-  explicit LostUnits(const FramerOptions& options)
-      : file_(options.file), on_damage_(options.on_damage) {}
-
-  /// Loses the unit's records. `problem` may be empty if only their number is unexpected.
-  Status Lose(const FrameInput& unit, std::uint32_t records, std::string_view problem,
-              FrameOutput* output) const;
-
- private:
-  const std::string file_;
-  const OnDamage on_damage_;
-};
 
 class Format;
 
@@ -234,6 +225,12 @@ class Format {
   /// the format says otherwise (a raw file is one).
   virtual std::uint64_t Stripes(std::uint64_t file_bytes, std::uint64_t stripe_bytes) const;
   virtual std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const = 0;
+  /// The format of a file that begins so, if it needs one of its own: its columns stand in another
+  /// order. Null: this one.
+  virtual std::shared_ptr<const Format> OfFile(Compression /*compression*/,
+                                               std::span<const std::byte> /*head*/) const {
+    return nullptr;
+  }
   /// A framer for the bytes from `offset` on, after a loss of unknown length. It finds the next
   /// whole record, which may start in the middle of its input. Null if the format cannot tell a
   /// record from other bytes, so that nothing after a loss can be believed.
@@ -273,6 +270,9 @@ class Format {
   /// Whether the places of units are told by headers alone: a scan then touches few of the file's
   /// pages.
   virtual bool units_by_headers() const { return false; }
+  /// Whether a record's number alone, with the file's head, gives its place: then bytes that cannot
+  /// be read cost only the records that they are part of.
+  virtual bool has_fixed_places() const { return false; }
   /// Whether DALI's tools write indexes for files of this format.
   virtual bool has_dali_index() const { return false; }
   /// Whether a file that begins as that mistake may hold data of this format all the same. `asked`:
@@ -295,6 +295,8 @@ struct FormatResult {
   std::string data_file{};  ///< what is read in place of the named file; empty: that
 };
 FormatResult FindFormat(std::string_view name);
+/// The names that FindFormat knows, for messages and helps: "tfrecord, recordio, …; some take …".
+std::string KnownFormats();
 
 /// Either file of a format of two files names all of the data. kInvalidArgument if a list of files
 /// of the format `asked` names both. (Without a format the data file alone is refused.)
@@ -305,6 +307,11 @@ inline constexpr std::size_t kHeadBytes = 4096;
 /// The same for a file that begins as this head: zstd gives nothing before a block is complete, and
 /// a block may have 128 KiB.
 std::size_t HeadBytesOf(std::span<const std::byte> head);
+/// The first bytes of a compressed file's content, at most `most`, as far as its own first bytes
+/// hold them. *failure gets the reason for the end: usually the end of the head, which reading the
+/// file meets again.
+std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head,
+                                     std::size_t most, Status* failure);
 /// By the file's first bytes (decompressed, if it is compressed), else by its name. The message of
 /// a failure says what was looked for.
 FormatResult DetectFormat(std::string_view file_name, std::span<const std::byte> head);

@@ -11,6 +11,12 @@
 
 namespace ringfeed {
 
+/// A record by its file and its number there.
+struct FileRecord {
+  std::uint32_t file = 0;
+  std::uint64_t record = 0;
+};
+
 /// The bytes that hold a record: it alone, or, in a format of chunks, others too.
 struct RecordUnit {
   std::uint64_t offset = 0;  ///< in the file

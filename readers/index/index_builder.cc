@@ -171,16 +171,15 @@ Status ScanWindow::Slide(std::uint64_t offset, std::size_t bytes, bool* at_end,
 /// fastest way for the medium.
 Status OpenWindow(const IndexedFile& file, std::unique_ptr<InputFile>* input) {
   OpenInputResult opened;
-  if (file.source != nullptr) {
-    opened = OpenInput(file.source);
-  } else {
+  bool mapped = false;
+  if (file.source == nullptr) {
     IoOptions options;
     const bool headers_alone = file.format->units_by_headers() && file.bytes > 0;
     options.path = headers_alone ? IoPath::kMmap : IoPath::kAuto;
     opened = OpenInput(file.name, options, {.may_map = true});
-    const bool mapped = opened.status.ok() && !opened.file->mapping().empty();
-    if (!mapped) opened = OpenSequentialInput(file.name, IoOptions{}, "it is indexed");
+    mapped = opened.status.ok() && !opened.file->mapping().empty();
   }
+  if (!mapped) opened = OpenIndexed(file, "it is indexed");
   *input = std::move(opened.file);
   return opened.status;
 }

@@ -1,8 +1,5 @@
 #include "readers/index/index_cover.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +9,6 @@
 #include <utility>
 #include <vector>
 
-#include "io/data_file.h"
 #include "readers/formats/format.h"
 
 namespace ringfeed {
@@ -54,11 +50,6 @@ std::vector<LeftOut> WithoutDamage(std::vector<LeftOut> pieces,
 class Search {
  public:
   explicit Search(const IndexedFile& file) : file_(file) {}
-  ~Search() {
-    if (descriptor_ >= 0) close(descriptor_);
-  }
-  Search(const Search&) = delete;
-  Search& operator=(const Search&) = delete;
 
   /// Whether a record starts in the piece, as far as the search goes.
   Status Find(const LeftOut& piece, bool* found);
@@ -68,18 +59,20 @@ class Search {
   bool IsUnit(const FrameInput& input);
 
   const IndexedFile& file_;
-  int descriptor_ = -1;
+  std::unique_ptr<InputFile> input_;
   std::vector<std::byte> buffer_;
   HeapFrameMemory memory_;
 };
 
 Status Search::Read(std::uint64_t offset, std::size_t bytes, FrameInput* input) {
-  Status status;
-  struct stat facts {};
-  if (descriptor_ < 0) status = OpenDataFile(file_.name, &descriptor_, &facts);
+  if (input_ == nullptr) {
+    OpenInputResult opened = OpenIndexed(file_, "its index is checked");
+    if (!opened.status.ok()) return opened.status;
+    input_ = std::move(opened.file);
+  }
   buffer_.resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, file_.bytes - offset)));
   std::size_t got = 0;
-  if (status.ok()) status = ReadWhole(descriptor_, offset, buffer_, &got);
+  const Status status = input_->ReadAt(offset, buffer_, &got);
   input->bytes = std::span<const std::byte>(buffer_).first(got);
   input->offset = offset;
   input->at_end = got < bytes || offset + got == file_.bytes;

@@ -211,37 +211,50 @@ Status ReadFile(const std::string& path, StoredIndex* stored, std::int64_t* writ
   return status;
 }
 
+constexpr const char* kEnding = ".rfx";
+
+std::string PathByHash(const std::filesystem::path& file, const std::string& hashed,
+                       const std::string& folder) {
+  std::array<char, 24> hash{};
+  std::snprintf(hash.data(), hash.size(), "-%016llx",
+                static_cast<unsigned long long>(MixedHash().Add(hashed).value()));
+  return (std::filesystem::path(folder) / file.filename()).string() + hash.data() + kEnding;
+}
+
 }  // namespace
 
 std::uint64_t IndexBytes(const IndexHeader& header) {
   return kPage + header.pages * kPage + header.gaps * sizeof(IndexGap) + header.damage_bytes;
 }
 
-std::string IndexPath(const std::string& file, const std::string& folder) {
-  constexpr const char* kEnding = ".rfx";
+IndexPlace PlaceOfIndex(const std::string& file, const std::string& folder) {
   const std::filesystem::path given(file);
+  const std::string name = given.filename().string();
   if (folder.empty()) {  // hidden, so that "data/*" does not take it for data
-    return given.parent_path() / ("." + given.filename().string() + kEnding);
+    return {given.parent_path() / ("." + name + kEnding), given.parent_path() / kEnding, name};
   }
   std::error_code error;
   std::filesystem::path place = std::filesystem::weakly_canonical(given, error);
   if (error) place = std::filesystem::absolute(given, error);
-  std::array<char, 24> hash{};
-  std::snprintf(hash.data(), hash.size(), "-%016llx",
-                static_cast<unsigned long long>(MixedHash().Add(place.string()).value()));
-  return (std::filesystem::path(folder) / given.filename()).string() + hash.data() + kEnding;
+  const std::filesystem::path parent = place.parent_path();
+  return {PathByHash(given, place.string(), folder),
+          PathByHash(parent, "folder " + parent.string(), folder), place.filename().string()};
 }
 
-Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIdentity& identity,
-                 std::shared_ptr<const PagedIndex>* index) {
-  StoredIndex stored;
-  std::int64_t written_ns = 0;
-  Status status = ReadFile(path, &stored, &written_ns);
-  if (!status.ok()) return status;
+IndexPlace PlaceOfSourceIndex(const std::string& name, const std::string& folder) {
+  const std::filesystem::path parent = std::filesystem::path(name).parent_path();
+  return {PathByHash(name, "source " + name, folder),
+          PathByHash(parent, "sources " + parent.string(), folder), name};
+}
+
+namespace {
+
+Status OpenStored(StoredIndex stored, std::int64_t written_ns, const IndexedFile& file,
+                  const FileIdentity& identity, std::shared_ptr<const PagedIndex>* index) {
   const std::span<const std::byte> bytes = stored.bytes();
   IndexHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  status = CheckHeader(header, bytes.size());
+  Status status = CheckHeader(header, bytes.size());
   if (status.ok()) status = CheckPurpose(header, file, identity);
   // A write after the index was made may have left the file with the same time.
   if (status.ok() && identity.changed_ns != 0 && written_ns <= identity.changed_ns) {
@@ -268,6 +281,70 @@ Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIde
   return status;
 }
 
+// The bytes of a page that its entries take.
+std::size_t UsedBytes(const IndexHeader& header) {
+  const std::uint64_t units = header.pages == 0 ? 0 : header.units;
+  return header.pages == 0 ? 0
+                           : IndexLayout::kPageHead +
+                                 static_cast<std::size_t>(units) * header.layout().entry_bytes();
+}
+
+// An index of at most a page as it is among others: without the zeros of its pages.
+std::vector<std::byte> Compact(const IndexImage& image) {
+  std::vector<std::byte> bytes;
+  const auto add = [&](std::span<const std::byte> more) {
+    bytes.insert(bytes.end(), more.begin(), more.end());
+  };
+  add(std::as_bytes(std::span(&image.header, 1)));
+  add(std::span(image.pages).first(UsedBytes(image.header)));
+  add(std::as_bytes(std::span(image.gaps)));
+  add(Encoded(image.damage));
+  return bytes;
+}
+
+// It as it is by itself.
+Status Spread(std::span<const std::byte> bytes, std::vector<std::byte>* spread) {
+  IndexHeader header;
+  if (bytes.size() < sizeof(header)) return Damaged("it is no index of ringfeed's");
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (header.pages > 1 || header.units > header.layout().entries_per_page() ||
+      UsedBytes(header) > bytes.size() - sizeof(header)) {
+    return Damaged("it is not as long as its header says");
+  }
+  const auto pages = bytes.subspan(sizeof(header), UsedBytes(header));
+  const auto lists = bytes.subspan(sizeof(header) + pages.size());
+  spread->resize(kPage + static_cast<std::size_t>(header.pages) * kPage);
+  std::memcpy(spread->data(), &header, sizeof(header));
+  std::ranges::copy(pages, spread->begin() + kPage);
+  spread->insert(spread->end(), lists.begin(), lists.end());
+  return {};
+}
+
+}  // namespace
+
+std::uint64_t KeptBytes(const IndexHeader& header, const IndexPlace& place,
+                        const std::string& path) {
+  if (path != place.shared) return IndexBytes(header);
+  return sizeof(header) + UsedBytes(header) + header.gaps * sizeof(IndexGap) + header.damage_bytes;
+}
+
+Status LoadIndex(const IndexPlace& place, const IndexedFile& file, const FileIdentity& identity,
+                 FolderIndexes* folders, std::string* path,
+                 std::shared_ptr<const PagedIndex>* index) {
+  StoredIndex stored;
+  std::int64_t written_ns = 0;
+  *path = place.own;
+  Status status = ReadFile(place.own, &stored, &written_ns);
+  if (status.code() == StatusCode::kNotFound) {
+    *path = place.shared;
+    FolderIndexes::Entry entry;
+    status = folders->Read(place.shared, place.name, &entry);
+    if (status.ok()) status = Spread(entry.index, &stored.memory);
+    written_ns = entry.written_ns;
+  }
+  return status.ok() ? OpenStored(std::move(stored), written_ns, file, identity, index) : status;
+}
+
 void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage* image) {
   image->header.file = identity;
   image->header.format = FormatField(*file.format);
@@ -278,13 +355,35 @@ void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage
   image->header.checksum = HeaderChecksum(image->header);
 }
 
-Status SaveIndex(const std::string& path, const IndexImage& image) {
+namespace {
+
+Status CanBeKept(const IndexImage& image) {
   if (DamagedAllOver(image.header)) {
     return Status(StatusCode::kUnsupported, "the file is damaged in too many places");
   }
   if (image.unreadable) {
     return Status(StatusCode::kIoError, "a part of the file could not be read");
   }
+  return {};
+}
+
+}  // namespace
+
+Status SaveIndex(const IndexPlace& place, const IndexImage& image, FolderIndexes* folders,
+                 std::string* path) {
+  if (Status status = CanBeKept(image); !status.ok()) return status;
+  *path = place.shared;
+  if (image.header.pages <= 1) {
+    const Status status = folders->Append(place.shared, place.name, Compact(image));
+    if (status.ok()) (void)unlink(place.own.c_str());  // it would be found first
+    if (status.code() != StatusCode::kUnsupported) return status;
+  }
+  *path = place.own;
+  return SaveIndex(place.own, image);
+}
+
+Status SaveIndex(const std::string& path, const IndexImage& image) {
+  if (Status status = CanBeKept(image); !status.ok()) return status;
   OutputFile file(path);
   file.ReplaceLink();
   Status status = file.Open();

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "readers/index/folder_index.h"
 #include "readers/index/index_image.h"
 #include "readers/index/indexed_file.h"
 #include "readers/index/paged_index.h"
@@ -10,20 +11,38 @@
 
 namespace ringfeed {
 
-/// The path of a file's kept index: beside it as .NAME.rfx, or in `folder` under its name and a
-/// hash of its full path.
-std::string IndexPath(const std::string& file, const std::string& folder);
+/// The places of a file's kept index.
+struct IndexPlace {
+  /// Of an index by itself: beside the file as .NAME.rfx, or in a folder of indexes under its name
+  /// and a hash of its full path. Empty: it is not kept.
+  std::string own;
+  /// Of the indexes of small files: beside them as .rfx, or in the folder of indexes under their
+  /// folder's name and hash.
+  std::string shared;
+  std::string name;  ///< in that one
+};
+/// Those of a file, if its index is kept in `folder`; "": beside it.
+IndexPlace PlaceOfIndex(const std::string& file, const std::string& folder);
+/// The same for a store of the user's own: in `folder`, by hashes of its name.
+IndexPlace PlaceOfSourceIndex(const std::string& name, const std::string& folder);
 
-/// Opens the index at `path`, mapped: reads its header and its gaps, and the pages of its first
-/// unit and of some gaps; of the file, what these leave out (CheckCover). Fails if it is not there
-/// (kNotFound), if it is damaged or lacks some of the file's records (kDamaged), or if it is of
-/// another state of the file, not younger than that, or of other options (kInvalidArgument). The
-/// message says why it is not used.
-Status LoadIndex(const std::string& path, const IndexedFile& file, const FileIdentity& identity,
+/// Opens the index of `place` (*path says where it is): one by itself, which is mapped, else that
+/// among others. Reads its header and its gaps, and the pages of its first unit and of some gaps;
+/// of the file, what these leave out (CheckCover). Fails if it is not there (kNotFound), if it is
+/// damaged or lacks some of the file's records (kDamaged), or if it is of another state of the
+/// file, not younger than that, or of other options (kInvalidArgument). The message says why it is
+/// not used.
+Status LoadIndex(const IndexPlace& place, const IndexedFile& file, const FileIdentity& identity,
+                 FolderIndexes* folders, std::string* path,
                  std::shared_ptr<const PagedIndex>* index);
 
-/// Writes it under a name of its own and renames it: others see all of it or nothing. Replaces a
-/// link of that name, and does not follow it. Does not make the folder.
+/// Keeps it: others see all of it or nothing. One of at most a page joins the others of its folder,
+/// and removes what is there of an own one; if the file system has no locks, and if it is larger,
+/// it gets a file by itself. Replaces a link of that name, and does not follow it. Does not make
+/// the folder. *path is where it is.
+Status SaveIndex(const IndexPlace& place, const IndexImage& image, FolderIndexes* folders,
+                 std::string* path);
+/// The same, by itself at `path`.
 Status SaveIndex(const std::string& path, const IndexImage& image);
 
 /// Sets the fields that ScanForIndex leaves open.
@@ -31,5 +50,8 @@ void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage
 
 /// Bytes that the index has, or would have, as a file.
 std::uint64_t IndexBytes(const IndexHeader& header);
+/// Bytes of it at `path`, which is one of the two places.
+std::uint64_t KeptBytes(const IndexHeader& header, const IndexPlace& place,
+                        const std::string& path);
 
 }  // namespace ringfeed

@@ -40,8 +40,9 @@ struct FileIdentity {
   std::int64_t modified_ns = 0;  ///< 0 of a store of the user's own
   std::uint64_t sample = 0;      ///< of its contents
   /// When anything of it was changed last, and its number in the file system: programs that set a
-  /// time of modification do not set these back. 0 if they are not known or not reliable: of a
-  /// store of the user's own, and of file systems that are not local.
+  /// time of modification do not set these back. 0 if they are not known or not reliable, as on
+  /// file systems that are not local. Of a store of the user's own the number is a hash of its
+  /// version.
   std::int64_t changed_ns = 0;
   std::uint64_t inode = 0;
   friend bool operator==(const FileIdentity&, const FileIdentity&) = default;

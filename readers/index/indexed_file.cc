@@ -106,6 +106,11 @@ Status Replaced(StatusCode code, const std::string& why, const std::string& name
 
 }  // namespace
 
+OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason) {
+  if (file.source != nullptr) return OpenInput(file.source);
+  return OpenSequentialInput(file.name, IoOptions{}, reason);
+}
+
 Status IdentifyFile(const IndexedFile& file, KnownFile* known) {
   *known = {};
   Status status;
@@ -113,6 +118,8 @@ Status IdentifyFile(const IndexedFile& file, KnownFile* known) {
     status = LookAt(file.name, kUnknownSize, known);
   } else {
     known->identity.bytes = file.source->Size();
+    const std::string version = file.source->Version();
+    if (!version.empty()) known->identity.inode = MixedHash().Add(version).value() | 1;
     const auto read = [&file](std::uint64_t at, std::span<std::byte> to, std::size_t* got) {
       return file.source->ReadAt(at, to, got);
     };

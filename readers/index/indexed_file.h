@@ -6,6 +6,7 @@
 #include <string>
 
 #include "io/file_state.h"
+#include "io/input_file.h"
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
 #include "readers/index/index_image.h"
@@ -30,6 +31,9 @@ struct KnownFile {
   FileIdentity identity;
   FileState state;  ///< all zeros of a store of the user's own
 };
+
+/// Opens it for ReadAt from its start to its end; `reason` is the choice's.
+OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason);
 
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
 /// file all of it. Blocks for these reads. changed_ns and inode hold on the same machine alone: a

@@ -8,12 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "io/input_file.h"
+#include "base/log.h"
 #include "readers/index/index_builder.h"
 #include "readers/index/index_file.h"
 #include "readers/index/known_scan.h"
 #include "readers/index/paged_index.h"
-#include "ringfeed/io_options.h"
 
 namespace ringfeed {
 namespace {
@@ -92,12 +91,17 @@ std::string Folder(const IndexOptions& options) {
   return folder == nullptr ? "" : folder;
 }
 
+IndexPlace KeptAt(const IndexedFile& file, const IndexOptions& options) {
+  const std::string folder = Folder(options);
+  if (file.source == nullptr) return PlaceOfIndex(file.name, folder);
+  if (folder.empty() || file.source->Version().empty()) return {};
+  return PlaceOfSourceIndex(file.name, folder);
+}
+
 void Say(const std::string& what, std::string* why) { *why += (why->empty() ? "" : "; ") + what; }
 
 Status ReadHead(const IndexedFile& file, std::size_t bytes, std::vector<std::byte>* head) {
-  OpenInputResult opened = file.source != nullptr
-                               ? OpenInput(file.source)
-                               : OpenSequentialInput(file.name, IoOptions{}, "its head is read");
+  OpenInputResult opened = OpenIndexed(file, "its head is read");
   if (!opened.status.ok()) return opened.status;
   head->resize(static_cast<std::size_t>(std::min<std::uint64_t>(bytes, file.bytes)));
   std::size_t got = 0;
@@ -128,7 +132,7 @@ bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
   return true;
 }
 
-void Scan(const IndexedFile& file, const std::string& path, const IndexOptions& options,
+void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& options,
           OpenedIndex* opened) {
   IndexImage image;
   Status lasts;
@@ -136,24 +140,36 @@ void Scan(const IndexedFile& file, const std::string& path, const IndexOptions& 
   if (!opened->status.ok()) return;
   SignIndex(file, opened->known.identity, &image);
   opened->index_bytes = IndexBytes(image.header);
-  if (options.save && file.source == nullptr) {
-    opened->kept = lasts.ok() ? SaveIndex(path, image) : lasts;
-    if (opened->kept.ok()) opened->path = path;
-    if (!opened->kept.ok()) {
+  if (options.save && !place.own.empty()) {
+    std::string path;
+    opened->kept = lasts.ok() ? SaveIndex(place, image, options.folders.get(), &path) : lasts;
+    if (opened->kept.ok()) {
+      opened->path = path;
+      opened->index_bytes = KeptBytes(image.header, place, path);
+      const char* const others = path == place.shared ? ", perhaps of others," : "";
+      Tell(LogLevel::kInfo, path, "the index of " + file.name + others + " was made: " + path);
+    } else {
       Say("it is kept in memory alone: " + opened->kept.ToString(), &opened->why);
+      Tell(LogLevel::kWarn, "index in memory",
+           "the index of " + file.name +
+               ", perhaps of others, is in memory alone, so each process makes it anew: " +
+               opened->kept.ToString() + "; RINGFEED_INDEX_FOLDER names a folder for indexes");
     }
   }
   opened->index = std::make_shared<const PagedIndex>(std::move(image));
 }
 
-bool OpenKept(const IndexedFile& file, const std::string& path, bool save, OpenedIndex* opened) {
+bool OpenKept(const IndexedFile& file, const IndexPlace& place, const IndexOptions& options,
+              OpenedIndex* opened) {
   std::shared_ptr<const PagedIndex> kept;
-  const Status status = LoadIndex(path, file, opened->known.identity, &kept);
+  std::string path;
+  const Status status =
+      LoadIndex(place, file, opened->known.identity, options.folders.get(), &path, &kept);
   if (status.ok()) {
     opened->origin = IndexOrigin::kOpened;
     opened->path = path;
-    opened->index_bytes = IndexBytes(kept->header());
-    const auto build = [file, path, save,
+    opened->index_bytes = KeptBytes(kept->header(), place, path);
+    const auto build = [file, place, folders = options.folders, save = options.save,
                         known = opened->known](std::shared_ptr<const PagedIndex>* made) {
       IndexImage image;
       Status lasts;
@@ -161,7 +177,8 @@ bool OpenKept(const IndexedFile& file, const std::string& path, bool save, Opene
       if (!scanned.ok()) return scanned;
       SignIndex(file, known.identity, &image);
       // If it cannot be kept, the next process that opens it makes it again.
-      if (save && lasts.ok()) (void)SaveIndex(path, image);
+      std::string saved_at;
+      if (save && lasts.ok()) (void)SaveIndex(place, image, folders.get(), &saved_at);
       *made = std::make_shared<const PagedIndex>(std::move(image));
       return Status();
     };
@@ -198,8 +215,9 @@ bool OpenForeign(const IndexedFile& file, const std::stop_token& stop, OpenedInd
   return true;
 }
 
-OpenedIndex Open(const IndexedFile& file, const IndexOptions& options, bool anew) {
+OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
   OpenedIndex opened;
+  if (options.folders == nullptr) options.folders = std::make_shared<FolderIndexes>();
   opened.status = CanBeIndexed(file);
   if (opened.status.ok()) opened.status = IdentifyFile(file, &opened.known);
   if (opened.status.ok() && opened.known.identity.bytes != file.bytes) {
@@ -209,13 +227,13 @@ OpenedIndex Open(const IndexedFile& file, const IndexOptions& options, bool anew
     opened.status = opened.status.WithPlace({file.name, -1, -1});
     return opened;
   }
-  const std::string path = IndexPath(file.name, Folder(options));
+  const IndexPlace place = KeptAt(file, options);
   opened.origin = IndexOrigin::kBuilt;
-  if (file.source == nullptr && !anew) {
-    if (OpenKept(file, path, options.save, &opened)) return opened;
+  if (!place.own.empty() && !anew) {
+    if (OpenKept(file, place, options, &opened)) return opened;
     if (OpenForeign(file, options.stop, &opened)) return opened;
   }
-  Scan(file, path, options, &opened);
+  Scan(file, place, options, &opened);
   if (!opened.status.ok()) opened.origin = IndexOrigin::kNone;
   return opened;
 }
@@ -250,12 +268,14 @@ OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& option
 
 Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
   OpenedIndex computed;
-  const std::string path = IndexPath(file.name, Folder(options));
+  std::string path;
   Status status = CanBeIndexed(file);
   if (status.ok()) status = IdentifyFile(file, &computed.known);
   if (!status.ok() || AskFormat(file, &computed)) return status.ok() ? computed.status : status;
   std::shared_ptr<const PagedIndex> kept;
-  status = LoadIndex(path, file, computed.known.identity, &kept);
+  FolderIndexes folders;
+  status = LoadIndex(PlaceOfIndex(file.name, Folder(options)), file, computed.known.identity,
+                     options.folders != nullptr ? options.folders.get() : &folders, &path, &kept);
   if (status.ok()) status = kept->CheckPages();
   IndexImage image;
   if (status.ok()) status = ScanForIndex(file, &image);
@@ -265,8 +285,8 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
   return status.WithPlace({path, -1, -1});
 }
 
-std::string IndexPathFor(const std::string& file, const IndexOptions& options) {
-  return IndexPath(file, Folder(options));
+IndexPlace IndexPlaceFor(const std::string& file, const IndexOptions& options) {
+  return PlaceOfIndex(file, Folder(options));
 }
 
 }  // namespace ringfeed

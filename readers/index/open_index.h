@@ -6,15 +6,19 @@
 #include <string>
 
 #include "readers/formats/record_index.h"
+#include "readers/index/folder_index.h"
+#include "readers/index/index_file.h"
 #include "readers/index/indexed_file.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
 struct IndexOptions {
-  std::string folder{};    ///< the folder of kept indexes; "": RINGFEED_INDEX_FOLDER, else beside
-                           ///< each file
-  bool save = true;        ///< keeps a new index, if it can be kept
+  std::string folder{};  ///< the folder of kept indexes; "": RINGFEED_INDEX_FOLDER, else beside
+                         ///< each file
+  bool save = true;      ///< keeps a new index, if it can be kept
+  /// What was seen of the files of indexes, for calls that follow; null: of this call alone.
+  std::shared_ptr<FolderIndexes> folders{};
   std::stop_token stop{};  ///< a request ends making it, with kCancelled
 };
 
@@ -37,7 +41,7 @@ struct OpenedIndex {
   KnownFile known;                ///< the file that it is of
   std::string path;               ///< of the index file; empty if it has none
   Status kept;                    ///< why a new index is only in memory
-  std::uint64_t index_bytes = 0;  ///< of that file, or in memory; 0 if it is computed
+  std::uint64_t index_bytes = 0;  ///< of it there, or in memory; 0 if it is computed
   /// Messages: why a kept one was not used, a foreign one not believed, a new one not kept.
   std::string why;
 };
@@ -55,7 +59,7 @@ OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& option
 /// the format needs none. Changes nothing.
 Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
-/// The path at which OpenRecordIndex keeps the index of a file of that name.
-std::string IndexPathFor(const std::string& file, const IndexOptions& options);
+/// The places at which OpenRecordIndex looks for the index of a file of that name.
+IndexPlace IndexPlaceFor(const std::string& file, const IndexOptions& options);
 
 }  // namespace ringfeed

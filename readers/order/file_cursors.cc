@@ -463,9 +463,12 @@ Status GlobalCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
 std::unique_ptr<RowCursor> MakeFileCursor(const RowLayout& layout, const OrderOptions& options,
                                           const OrderStage* first) {
   using Kind = OrderStage::Kind;
-  const Kind kind = first == nullptr ? Kind::kContent : first->kind;
-  if (kind == Kind::kGlobal) return std::make_unique<GlobalCursor>(layout, options, first->seed);
-  if (kind == Kind::kStripes) return std::make_unique<BlocksCursor>(layout, options, first->seed);
+  if (first != nullptr && first->kind == Kind::kGlobal) {
+    return std::make_unique<GlobalCursor>(layout, options, first->seed);
+  }
+  if (first != nullptr && first->kind == Kind::kStripes) {
+    return std::make_unique<BlocksCursor>(layout, options, first->seed);
+  }
   return std::make_unique<InterleaveCursor>(layout, options);
 }
 

@@ -328,8 +328,6 @@ std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
       case Kind::kGlobal:
         assert(false && "stands on files alone");
         break;
-      case Kind::kContent:
-        return cursor;
     }
   }
   return cursor;

@@ -49,7 +49,7 @@ class RowCursor {
 };
 
 /// The order of a chain over files: the source's own, or that of a first stage kStripes or kGlobal,
-/// then the later stages up to the first that looks into records (kContent). Draws of pass p of a
+/// then the later stages. Draws of pass p of a
 /// stage are those of epoch first_epoch + p, p counted after the stages before it; the
 /// permutation of the files too. kStripes with an amount is followed by a window of that amount.
 /// `layout` must outlive the cursor, which has to be sought before it is read.

@@ -37,13 +37,11 @@ struct OrderOptions {
   std::uint32_t first_epoch = 0;
 };
 
-/// A step that orders records without looking into them, or joins passes. After all of these come
-/// those that do look, kContent; the program has what they do.
+/// A step that orders records without looking into them, or joins passes.
 struct OrderStage {
-  enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kContent, kStripes, kGlobal };
+  enum class Kind : std::uint8_t { kWindow, kBlock, kMultiPass, kStripes, kGlobal };
   Kind kind = Kind::kWindow;
-  /// Window, block rows, passes, or rows that content holds back (its segment); else 0.
-  std::uint64_t amount = 0;
+  std::uint64_t amount = 0;  ///< window, block rows or passes; else 0
   std::uint64_t seed = 0;
 };
 

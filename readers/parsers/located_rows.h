@@ -29,6 +29,11 @@ class LocatedStorage {
     left_ -= bytes;
     return std::exchange(next_, next_ + bytes);
   }
+  /// Gives back what follows `end`, which is in the piece that was allocated last.
+  void EndAt(std::byte* end) {
+    left_ += static_cast<std::size_t>(next_ - end);
+    next_ = end;
+  }
   std::shared_ptr<const void> Take() {
     left_ = 0;
     return std::exchange(pieces_, nullptr);

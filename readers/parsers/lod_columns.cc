@@ -40,6 +40,19 @@ bool AppendEnds(const FieldLocation& at, std::int64_t base, std::uint64_t last,
 
 }  // namespace
 
+bool LocateSequences(std::span<const std::byte> values, std::span<const std::uint64_t> ends,
+                     std::size_t unit_bytes, LocatedStorage* storage, FieldLocation* columns) {
+  const std::size_t end_bytes = ends.size_bytes();
+  std::byte* const ends_to = storage->Allocate(end_bytes);
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    StoreLe(ends_to + i * sizeof(std::uint64_t), ends[i] / unit_bytes);
+  }
+  std::byte* const values_to = storage->Allocate(values.size());
+  std::copy(values.begin(), values.end(), values_to);
+  return LocateAt(ends_to, end_bytes, ends.size(), &columns[0]) &&
+         LocateAt(values_to, values.size(), values.size() / unit_bytes, &columns[1]);
+}
+
 LoDScratch::LoDScratch(std::size_t fields) : columns(fields, kStageBytes) {}
 
 std::unique_ptr<Parser::Scratch> LoDColumnsParser::NewScratch() const {
@@ -59,6 +72,23 @@ void LoDColumnsParser::AddColumn(FieldSpec field, FieldRole role) {
   columns_.push_back({field.unit_bytes(), role == FieldRole::kLodLevel});
   roles_.push_back(role);
   fields_.push_back(std::move(field));
+}
+
+bool LoDColumnsParser::AddRows(FieldSpec field, bool nested) {
+  if (nested) {
+    field.shape.erase(field.shape.begin());
+    if (!AddField({field.name + "'s sequences", DType::kInt64, {-1}})) return false;
+    columns_.push_back({sizeof(std::int64_t), true});
+  }
+  columns_.push_back({field.unit_bytes(), false});
+  if (!AddField(std::move(field))) return false;
+  if (nested) {
+    roles_.resize(fields_.size());
+    roles_[fields_.size() - 2] = FieldRole::kLodLevel;
+    roles_.back() = FieldRole::kNestedRows;
+    gives_records_ = true;
+  }
+  return true;
 }
 
 void LoDColumnsParser::SetOffsets(const FieldLocation* locations, std::size_t first,
@@ -99,6 +129,7 @@ void LoDColumnsParser::Write(std::span<const RecordSpan> rows, const FieldLocati
     const std::size_t some = std::min(kChunkRows, rows.size() - first);
     SetOffsets(locations, first, some, targets);
     for (std::size_t column = 0; column < columns_.size(); ++column) {
+      if (targets[column].data == nullptr) continue;
       WriteColumn(locations, first, some, targets, column, &own->columns[column], failures);
     }
   }

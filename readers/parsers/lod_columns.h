@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
 
@@ -16,6 +18,11 @@ struct LoDScratch : Parser::Scratch {
 
   StagedColumns columns;
 };
+
+/// Copies a row of sequences to `storage`: columns[0] gets their ends, which count elements of
+/// `unit_bytes`, columns[1] their values. `ends` are in bytes. False if they are too many.
+bool LocateSequences(std::span<const std::byte> values, std::span<const std::uint64_t> ends,
+                     std::size_t unit_bytes, LocatedStorage* storage, FieldLocation* columns);
 
 /// A parser whose fields are tensors with LoD. Locate, which each kind of record implements, finds
 /// for each tensor its levels, the top one first, and after them its values, as one location each.
@@ -34,6 +41,10 @@ class LoDColumnsParser : public Parser {
   /// are joined along it, else they are stacked.
   void AddTensorColumns(FieldSpec values, std::size_t lod_levels);
   void AddColumn(FieldSpec field, FieldRole role);
+  /// A column of rows of their own or, `nested`, those of a field of sequences of any number and
+  /// length, the shape {-1, -1, …}: their ends, then their values. False if a field of that name
+  /// exists.
+  bool AddRows(FieldSpec field, bool nested);
 
  private:
   void SetOffsets(const FieldLocation* locations, std::size_t first, std::size_t rows,

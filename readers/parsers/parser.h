@@ -12,6 +12,7 @@
 #include "readers/parsers/refusal.h"
 #include "ringfeed/instance.h"
 #include "ringfeed/record.h"
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -121,7 +122,8 @@ class Parser {
   /// Whether Write may copy a field's bytes to their place just as the record has them. Then Locate
   /// finds fields even if two_phase() is false, and Write knows targets without data.
   virtual bool CopiesBytesOf(std::size_t /*field*/) const { return false; }
-  /// The bytes of the record that Write would so copy; none if it would write others.
+  /// The bytes of the record that Write would so copy; none if it would write others. Asked only of
+  /// such fields.
   virtual std::span<const std::byte> BytesOf(std::size_t /*field*/, const RecordSpan& /*record*/,
                                              const FieldLocation& /*location*/) const {
     return {};
@@ -134,6 +136,8 @@ class Parser {
   virtual std::shared_ptr<const void> TakeStorage(Scratch* /*scratch*/) const { return nullptr; }
   /// How many rows Locate cut short since the last call: by Truncate or Pack.
   virtual std::uint32_t TakeTruncated(Scratch* /*scratch*/) const { return 0; }
+  /// Adds what it knows of the rows that were parsed so far. Thread safe.
+  virtual void AddTo(PipelineStats* /*stats*/) const {}
   /// Rows that one Write should get at most: few if a row costs much, so that threads share them.
   virtual std::size_t max_rows_per_write() const { return 1 << 20; }
   /// Second phase, or the only one (`locations` null if two_phase() is false): writes all rows to
@@ -175,27 +179,17 @@ inline ElementCheck ElementCheckOf(const std::shared_ptr<const Parser>& parser) 
 /// mistake in a list of files (kInvalidArgument), and no damage. Null without a parser.
 FormatCheck FormatCheckOf(const std::shared_ptr<const Parser>& parser);
 
-/// The parser that a text describes, as the command takes it:
-///   "raw"                                      one ragged uint8 field "bytes"
-///   "rows: f4[13] i4[26] i4"                   packed little-endian columns, named c0, c1, …;
-///                                              "name:f4[13]"
-///   "example: image=u1[] label=i8[1] x=f4[13]?0"  tf.Example features; [] ragged, ?v a default,
-///                                              u1[,] a list of bytes of any length each
-///   "sequence: id=i8 | tokens=i8[] frames=f4[,128]"  tf.SequenceExample: context | feature lists;
-///                                              i8[,] steps of any length each
-///   "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"  OFRecord features; ~ cut, or filled up
-///   "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"  columns by name or number
-///   "jsonl: id=i8 text=u1[] v=f4[]?"           top-level keys of JSON objects
-///   "lod: image=f4[,784] words=i8[,1]/1"       all tensors of a LoDTensor record; /1 levels of LoD
-///   "instance: image=f4[,784] words=i8[,1]/1"  slots of an Instance by their names
-///   "tokens: u2[1024] as i8"                   arrays of numbers, converted; without [] ragged
-///   "tar: jpg;png=u1[] cls=i8?-1"              members of a WebDataset sample
-/// A failure says what was expected at which place.
+/// The parser that a text describes, as the command takes it: "NAME: FIELDS", or "raw". [] is
+/// ragged, [,4] ragged in its first dimension, ?V a default, of an OFRecord ~ cut or filled up, |
+/// between the context and the feature lists, @0 a column's number, /1 levels of LoD. A failure
+/// says what was expected at which place.
 struct ParserResult {
   Status status;
   std::shared_ptr<const Parser> parser;
 };
 ParserResult ParserFromText(const std::string& text);
+/// Such a text for each parser, for helps: "'raw' | 'rows: f4[13] …' | …".
+std::string ParserExamples();
 
 /// The number of the parser's ragged field of that name. Throws Error, which says that `who` asks,
 /// if there is none, or if levels of LoD join its rows.

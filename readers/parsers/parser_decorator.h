@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,7 @@ struct DecoratorScratch : Parser::Scratch {
       : inner(std::move(inner_scratch)) {}
 
   std::unique_ptr<Parser::Scratch> inner;
+  std::vector<FieldLocation> locations;  ///< of the inner parser's fields alone
 };
 
 /// A parser that does what another one does, the inner parser: it has its fields, and forwards
@@ -59,6 +61,7 @@ class ParserDecorator : public Parser {
   std::uint32_t TakeTruncated(Scratch* scratch) const override {
     return inner_->TakeTruncated(Inner(scratch));
   }
+  void AddTo(PipelineStats* stats) const override { inner_->AddTo(stats); }
   std::size_t max_rows_per_write() const override { return inner_->max_rows_per_write(); }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
@@ -74,6 +77,17 @@ class ParserDecorator : public Parser {
     }
     gives_records_ = inner_->gives_records();
     two_phase_ = inner_->two_phase();
+  }
+  /// Locates the inner parser's fields, of a decorator that has more after them.
+  void LocateInner(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+                   std::vector<RowFailure>* failures) const {
+    auto* own = static_cast<DecoratorScratch*>(scratch);
+    const std::size_t fields = inner_->fields().size();
+    own->locations.assign(rows.size() * fields, {});
+    inner_->Locate(rows, own->locations.data(), own->inner.get(), failures);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      std::copy_n(own->locations.data() + row * fields, fields, locations + row * fields_.size());
+    }
   }
   /// The inner parser's memory in the decorator's.
   static Scratch* Inner(Scratch* scratch) {

@@ -15,56 +15,10 @@
 namespace ringfeed {
 namespace {
 
-// The parsers of one name, and a text that shows what they take.
-struct ParserFamily {
-  std::string_view name;
-  std::string_view example;
-};
-constexpr std::array<ParserFamily, 11> kParserFamilies = {{
-    {"raw", "raw"},
-    {"rows", "rows: f4[13] i4[26] label=i4"},
-    {"example", "example: image=u1[] label=i8[1] x=f4[13]?0"},
-    {"sequence", "sequence: id=i8 | tokens=i8[] frames=f4[,128]"},
-    {"ofrecord", "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0"},
-    {"csv", "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8"},
-    {"jsonl", "jsonl: id=i8 text=u1[] v=f4[]?"},
-    {"lod", "lod: image=f4[,784] words=i8[,1]/1"},
-    {"instance", "instance: image=f4[,784] words=i8[,1]/1"},
-    {"tokens", "tokens: u2[1024] as i8"},
-    {"tar", "tar: jpg;png=u1[] cls=i8?-1"},
-}};
 constexpr std::string_view kTypes =
     "TYPE is b1 u1 u2 u4 u8 i1 i2 i4 i8 f2 bf2 f4 or f8; [] ragged, [3,4] a shape, ?V a default, "
     "/1 "
     "LoD";
-
-std::string_view FamilyName(std::string_view text) { return text.substr(0, text.find(':')); }
-
-// `why`, followed by an example of that parser.
-Status WithExample(std::string_view text, const Status& why) {
-  for (const ParserFamily& family : kParserFamilies) {
-    if (family.name != FamilyName(text)) continue;
-    return Status(why.code(), why.message() + "\nexpected as in \"" + std::string(family.example) +
-                                  "\"\n" + std::string(kTypes));
-  }
-  return why;
-}
-
-std::string UnknownParser(std::string_view text) {
-  std::vector<std::string> names;
-  std::string known;
-  for (const ParserFamily& family : kParserFamilies) {
-    if (text == family.name) {
-      return "parser \"" + std::string(text) +
-             "\" is unknown without its fields\nexpected as in \"" + std::string(family.example) +
-             "\"";
-    }
-    names.emplace_back(family.name);
-    known += (known.empty() ? "\"" : " \"") + names.back() + "\"";
-  }
-  return "parser \"" + std::string(text) + "\" is unknown" + DidYouMean(FamilyName(text), names) +
-         "\nexpected " + known + ", as in \"" + std::string(kParserFamilies[2].example) + "\"";
-}
 
 struct ShortName {
   std::string_view name;
@@ -352,6 +306,10 @@ std::shared_ptr<const Parser> LoDFromText(std::string_view text) {
   return LoDTensorParser(tensors);
 }
 
+std::shared_ptr<const Parser> InstanceFromText(std::string_view text) {
+  return InstanceProtoParser(TensorsFromText(text));
+}
+
 // "u2[1024] as i8". A single number would be no array, so no shape means a ragged one.
 std::shared_ptr<const Parser> TokensFromText(std::string_view text) {
   const std::vector<std::string_view> words = SplitWords(text);
@@ -377,28 +335,76 @@ std::shared_ptr<const Parser> TarFromText(std::string_view text) {
   return TarParser(members);
 }
 
+// A parser's name, a text that shows what it takes, and what makes it of the rest of such a text.
+struct ParserFamily {
+  std::string_view name;
+  std::string_view example;
+  std::shared_ptr<const Parser> (*make)(std::string_view fields);
+};
+constexpr ParserFamily kParserFamilies[] = {
+    {"raw", "raw", nullptr},  // has no fields
+    {"rows", "rows: f4[13] i4[26] label=i4", RowsFromText},
+    {"example", "example: image=u1[] label=i8[1] x=f4[13]?0", ExampleFromText},
+    {"sequence", "sequence: id=i8 | tokens=i8[] frames=f4[,128]", SequenceFromText},
+    {"ofrecord", "ofrecord: encoded=u1[] class/label=i4 x=f4[13]~?0", OFRecordFromText},
+    {"csv", "csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8", CsvFromText},
+    {"jsonl", "jsonl: id=i8 text=u1[] v=f4[]? /user/tags=u1[,]", JsonLinesFromText},
+    {"lod", "lod: image=f4[,784] words=i8[,1]/1", LoDFromText},
+    {"instance", "instance: image=f4[,784] words=i8[,1]/1", InstanceFromText},
+    {"tokens", "tokens: u2[1024] as i8", TokensFromText},
+    {"tar", "tar: jpg;png=u1[] cls=i8?-1 npy=f4[,128] json/user/id=i8", TarFromText},
+};
+
+std::string_view FamilyName(std::string_view text) { return text.substr(0, text.find(':')); }
+
+// `why`, followed by an example of that parser.
+Status WithExample(std::string_view text, const Status& why) {
+  for (const ParserFamily& family : kParserFamilies) {
+    if (family.name != FamilyName(text)) continue;
+    return Status(why.code(), why.message() + "\nexpected as in \"" + std::string(family.example) +
+                                  "\"\n" + std::string(kTypes));
+  }
+  return why;
+}
+
+std::string UnknownParser(std::string_view text) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const ParserFamily& family : kParserFamilies) {
+    if (text == family.name) {
+      return "parser \"" + std::string(text) +
+             "\" is unknown without its fields\nexpected as in \"" + std::string(family.example) +
+             "\"";
+    }
+    names.emplace_back(family.name);
+    known += (known.empty() ? "\"" : " \"") + names.back() + "\"";
+  }
+  return "parser \"" + std::string(text) + "\" is unknown" + DidYouMean(FamilyName(text), names) +
+         "\nexpected " + known + ", as in \"" + std::string(kParserFamilies[2].example) + "\"";
+}
+
 }  // namespace
 
-ParserResult ParserFromText(const std::string& text) {
-  const std::string_view view = text;
-  try {
-    if (text == "raw") return {Status(), RawParser()};
-    if (view.starts_with("rows:")) return {Status(), RowsFromText(view.substr(5))};
-    if (view.starts_with("example:")) return {Status(), ExampleFromText(view.substr(8))};
-    if (view.starts_with("sequence:")) return {Status(), SequenceFromText(view.substr(9))};
-    if (view.starts_with("ofrecord:")) return {Status(), OFRecordFromText(view.substr(9))};
-    if (view.starts_with("csv:")) return {Status(), CsvFromText(view.substr(4))};
-    if (view.starts_with("jsonl:")) return {Status(), JsonLinesFromText(view.substr(6))};
-    if (view.starts_with("lod:")) return {Status(), LoDFromText(view.substr(4))};
-    if (view.starts_with("instance:")) {
-      return {Status(), InstanceProtoParser(TensorsFromText(view.substr(9)))};
-    }
-    if (view.starts_with("tokens:")) return {Status(), TokensFromText(view.substr(7))};
-    if (view.starts_with("tar:")) return {Status(), TarFromText(view.substr(4))};
-  } catch (const Error& error) {
-    return {WithExample(view, error.status()), nullptr};
+std::string ParserExamples() {
+  std::string examples;
+  for (const ParserFamily& family : kParserFamilies) {
+    examples += (examples.empty() ? "'" : " | '") + std::string(family.example) + "'";
   }
-  return {Status(StatusCode::kInvalidArgument, UnknownParser(view)), nullptr};
+  return examples;
+}
+
+ParserResult ParserFromText(const std::string& text) {
+  if (text == "raw") return {Status(), RawParser()};
+  try {
+    for (const ParserFamily& family : kParserFamilies) {
+      const std::string start = std::string(family.name) + ":";
+      if (family.make == nullptr || !text.starts_with(start)) continue;
+      return {Status(), family.make(std::string_view(text).substr(start.size()))};
+    }
+  } catch (const Error& error) {
+    return {WithExample(text, error.status()), nullptr};
+  }
+  return {Status(StatusCode::kInvalidArgument, UnknownParser(text)), nullptr};
 }
 
 }  // namespace ringfeed

@@ -166,6 +166,45 @@ TEST(RanksTest, DeepSpeedsVariablesAreTorchruns) {
              {3, 4, 1, 2, "torchrun"});
 }
 
+TEST(RanksTest, JaxsVariablesSayTheRank) {
+  ExpectRank({{"JAX_PROCESS_ID", "2"}, {"JAX_NUM_PROCESSES", "4"}}, {2, 4, -1, 0, "JAX"});
+  EXPECT_EQ(Complaint({{"JAX_PROCESS_ID", "2"}}),
+            "JAX_PROCESS_ID=\"2\" says that there are several processes, but JAX_NUM_PROCESSES is "
+            "missing: set RANK and WORLD_SIZE, or unset JAX_PROCESS_ID");
+  Environment nested = kTorchrun;
+  nested.insert({{"JAX_PROCESS_ID", "0"}, {"JAX_NUM_PROCESSES", "2"}});
+  EXPECT_EQ(Find(nested).source, "torchrun");
+}
+
+TEST(RanksTest, AnIndexedJobOfKubernetesSaysTheRankIfItsCompletionsAreKnown) {
+  ExpectRank({{"JOB_COMPLETION_INDEX", "3"}, {"WORLD_SIZE", "4"}}, {3, 4, -1, 0, "Kubernetes"});
+  ExpectRank({{"JOB_COMPLETION_INDEX", "0"}, {"WORLD_SIZE", "1"}}, {0, 1, 0, 1, "none"});
+  Environment nested = kTorchrun;
+  nested["JOB_COMPLETION_INDEX"] = "1";
+  EXPECT_EQ(Find(nested).source, "torchrun");
+  EXPECT_EQ(Complaint({{"JOB_COMPLETION_INDEX", "4"}, {"WORLD_SIZE", "4"}}),
+            "JOB_COMPLETION_INDEX=\"4\" contradicts WORLD_SIZE=\"4\": ranks count from 0");
+}
+
+TEST(RanksTest, NoPodOfAnIndexedJobReadsEverythingUnasked) {
+  for (const std::string index : {"0", "1"}) {
+    EXPECT_EQ(Complaint({{"JOB_COMPLETION_INDEX", index}}),
+              "JOB_COMPLETION_INDEX=\"" + index +
+                  "\" says that there are several processes, but WORLD_SIZE is missing: set "
+                  "WORLD_SIZE to the Job's completions, or unset JOB_COMPLETION_INDEX");
+  }
+}
+
+TEST(RanksTest, KubeflowsVariablesSayTheRank) {
+  ExpectRank({{"RANK", "1"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "a"}, {"PET_NNODES", "3"}},
+             {1, 3, -1, 0, "torchrun"});
+  ExpectRank({{"JOB_COMPLETION_INDEX", "1"}, {"PET_NODE_RANK", "1"}, {"PET_NNODES", "2"}},
+             {1, 2, -1, 0, "Kubernetes"});
+  ExpectRank({{"JOB_COMPLETION_INDEX", "1"}, {"JAX_PROCESS_ID", "1"}, {"JAX_NUM_PROCESSES", "2"}},
+             {1, 2, -1, 0, "JAX"});
+  ExpectRank({{"JOB_COMPLETION_INDEX", "0"}, {"PET_NNODES", "1"}}, {0, 1, 0, 1, "none"});
+}
+
 TEST(RanksTest, AWholeSetGoesBeforeARankAndTheirNumberAlone) {
   Environment slurm = kSlurm;  // a script of its own set these for the machines
   slurm["RANK"] = "2";

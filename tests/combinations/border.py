@@ -99,6 +99,28 @@ def swap_file(path, made):
     os.replace(path + ".new", path)
 
 
+def split_indexes(folder):
+    """Gives each small file of a folder an index by itself, in place of that in the folder's .rfx."""
+    path = pathlib.Path(folder) / ".rfx"
+    if not path.exists():
+        return
+    data = path.read_bytes()
+    at, entries = 16, {}
+    while at < len(data):
+        name_bytes, index_bytes = struct.unpack_from("<II", data, at + 4)
+        name = data[at + 28:at + 28 + name_bytes]
+        at += 28 + name_bytes + index_bytes
+        entries[os.fsdecode(name)] = data[at - index_bytes:at]
+    for name, index in entries.items():
+        fields = dict(zip(HEADER_NAMES, HEADER.unpack_from(index)))
+        width = (8 if fields["wide"] else 4) * (2 if fields["chunks"] else 1)
+        end = HEADER.size + (24 + fields["units"] * width if fields["pages"] else 0)
+        page = index[HEADER.size:end].ljust(fields["pages"] * PAGE_BYTES, b"\0")
+        own = pathlib.Path(folder) / f".{name}.rfx"
+        own.write_bytes(index[:HEADER.size].ljust(PAGE_BYTES, b"\0") + page + index[end:])
+    path.unlink()
+
+
 def rewrite_index(path, how):
     """Gives an index that is right another content with right checksums: of half of the records, of none,
     or of more than its file has bytes. Indexes of several pages are left as they are."""
@@ -185,7 +207,9 @@ class BorderRuns:
         # Compressed files are never read by it.
         plain = any(file.compression == "none" for file in self.made)
         forced = fault == "no uring" and self.configuration["io"] == "uring" and plain
-        forced = forced or fault == "no mapping" and self.configuration["io"] == "mmap"
+        # Megatron's list of documents is mapped, whatever the data's path.
+        mapped = self.configuration["io"] == "mmap" or self.configuration["format"] == "megatron"
+        forced = forced or fault == "no mapping" and mapped
         if fault in MENDED + ("no uring",) and not forced and process.returncode != 0:
             self.fault(f"{fault}: can be done another way, but fails", process)
         if forced and fault == "no uring" and process.returncode == 0 and wanted:

@@ -8,6 +8,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -173,13 +175,26 @@ class PassOn final : public DecoratedReader {
   std::size_t held_;  ///< that are still to be told of
 };
 
-/// What others hold is soon taken for held by the program.
-template <typename Hooks>
-void Hasten(Hooks* hooks) {
-  if constexpr (requires { hooks->held_silence; }) {
-    hooks->held_silence = std::chrono::milliseconds(200);
+/// The random numbers of rows, by record and pass: the same in every run, on every rank.
+class SeenDraws {
+ public:
+  void Check(std::int64_t number, const MapInput& input) {
+    const std::uint64_t draw = input.Draw(3);
+    const std::lock_guard lock(mutex_);
+    if (seen_.try_emplace({number, input.pass}, draw).first->second == draw) return;
+    throw std::runtime_error("a row has other draws than before");
   }
-}
+  void Forget() {
+    const std::lock_guard lock(mutex_);
+    seen_.clear();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::pair<std::int64_t, std::uint64_t>, std::uint64_t> seen_;
+};
+
+SeenDraws seen_draws;
 
 /// Puts a chain together.
 class ChainBuilder {
@@ -216,7 +231,7 @@ class ChainBuilder {
     if ((c_.Is(Option::kRead, "stop") && held > 0) || held > 1) {
       for (Reader& each : chain_.readers) each.ReserveBatches(held + 1);
     }
-    SetHooks();
+    SetRunOptions();
     return std::move(chain_);
   }
 
@@ -362,13 +377,21 @@ class ChainBuilder {
     if (c_.Is(Option::kRow, "filter_throws")) {
       return c_.Is(Option::kRead, "blocks") ? reader : Parse(std::move(reader), RawParser());
     }
-    const bool ragged = c_.IsAnyOf(Option::kRow, "map_ragged throw_ragged");
+    const bool ragged = c_.IsAnyOf(Option::kRow, "map_ragged throw_ragged refuse_ragged");
     const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged");
-    const auto function = [thrower = Thrower(), ragged, throws](const MapInput& input,
-                                                                RowWriter& output) {
+    const bool refuses = c_.IsAnyOf(Option::kRow, "refuse refuse_ragged");
+    // A file that changes numbers its records anew, a line that is cut may read as another one, and
+    // records of a shared reader are numbered as they come.
+    const bool checks = c_.Is(Option::kChange, "none") && c_.Is(Option::kDamage, "none") &&
+                        c_.Number(Option::kShare) == 1;
+    const auto function = [thrower = Thrower(), ragged, throws, refuses, checks](
+                              const MapInput& input, RowWriter& output) {
       NoteCall();
-      if (throws && Same(input.record.bytes(), thrower)) throw std::runtime_error("Map throws");
+      const bool is_it = (throws || refuses) && Same(input.record.bytes(), thrower);
+      if (throws && is_it) throw std::runtime_error("Map throws");
+      if (refuses && is_it) return output.Skip("it is refused");
       const std::int64_t number = NumberOfPayload(input.record.bytes());
+      if (checks && number >= 0) seen_draws.Check(number, input);
       // (Of a line that was cut there may be no number.)
       const std::int64_t count = number < 0 ? 1 : 1 + number % 5;
       const std::vector<std::int64_t> values(static_cast<std::size_t>(count), number);
@@ -432,16 +455,16 @@ class ChainBuilder {
     return Batch(reader, batch);
   }
 
-  void SetHooks() {
+  void SetRunOptions() {
     const bool one = chain_.readers.size() == 1;
-    RunHooks hooks;
+    RunOptions run_options;
     // A thread that holds something for longer, being late, is told so once more.
-    if (c_.Is(Option::kHold, "all")) Hasten(&hooks);
-    if (c_.Is(Option::kSums, "all")) hooks.long_payload_bytes = 1;
-    if (c_.Is(Option::kPath, "late") && one) hooks.engines = LateEngines();
-    if (c_.Is(Option::kPath, "gives_up")) hooks.engines = EnginesThatGiveUp();
+    if (c_.Is(Option::kHold, "all")) run_options.held_silence = std::chrono::milliseconds(200);
+    if (c_.Is(Option::kSums, "all")) run_options.long_payload_bytes = 1;
+    if (c_.Is(Option::kPath, "late") && one) run_options.engines = LateEngines();
+    if (c_.Is(Option::kPath, "gives_up")) run_options.engines = EnginesThatGiveUp();
     for (const Reader& each : chain_.readers) {
-      ReaderAccess::NodeOf(each)->Session()->set_hooks(hooks);
+      ReaderAccess::NodeOf(each)->Session()->set_run_options(run_options);
     }
   }
 
@@ -510,6 +533,8 @@ std::shared_ptr<PinnedArena> ArenaShelf::Get(const Configuration& configuration)
   }
   return arena;
 }
+
+void ForgetDraws() { seen_draws.Forget(); }
 
 BuiltChain BuildChain(const Configuration& configuration, const ChainData& data,
                       const std::shared_ptr<PinnedArena>& arena, std::uint64_t rank,

@@ -51,6 +51,9 @@ class HeldUserCalls {
   HeldUserCalls& operator=(const HeldUserCalls&) = delete;
 };
 
+/// Forgets which random numbers rows had: those of one configuration are the same in all its runs.
+void ForgetDraws();
+
 /// The chain that a configuration describes, of one rank of `ranks`. A mixture's second set has
 /// that weight. Throws Error where the library refuses it.
 BuiltChain BuildChain(const Configuration& configuration, const ChainData& data,

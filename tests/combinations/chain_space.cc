@@ -42,8 +42,8 @@ const std::vector<OptionSpec>& ChainSpace() {
       // What becomes of a record: one ragged field, records as they are, a Map function's fields.
       {Option::kRow,
        "row",
-       {"raw", "unparsed", "map", "map_ragged", "throw", "throw_ragged", "filter_throws",
-        "misfit"}},
+       {"raw", "unparsed", "map", "map_ragged", "throw", "throw_ragged", "refuse", "refuse_ragged",
+        "filter_throws", "misfit"}},
       {Option::kGather, "gather", {"batch", "none", "group", "bucket", "token", "pack"}},
       {Option::kSize, "size", {"6", "1", "60", "600", "60000"}},
       {Option::kRest, "rest", {"keep", "drop", "pad"}},
@@ -199,10 +199,10 @@ bool Positions(const Configuration& c) {
 }
 bool HasFeed(const Configuration& c) { return !c.Is(Option::kFeed, "none"); }
 bool Throws(const Configuration& c) {
-  return c.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");
+  return c.IsAnyOf(Option::kRow, "throw throw_ragged refuse refuse_ragged filter_throws");
 }
 bool Maps(const Configuration& c) {
-  return c.IsAnyOf(Option::kRow, "map map_ragged throw throw_ragged");
+  return c.IsAnyOf(Option::kRow, "map map_ragged throw throw_ragged refuse refuse_ragged");
 }
 bool Gathers(const Configuration& c) {
   return c.IsAnyOf(Option::kGather, "group bucket token pack");
@@ -446,7 +446,13 @@ std::vector<Rule> RulesOfChains() {
       {{O::kRow, O::kFilter, O::kRanks, O::kAct},
        [](const Configuration& c) {
          return (c.Number(O::kRanks) > 1 || c.Is(O::kAct, "restore_ranks")) &&
-                c.IsAnyOf(O::kRow, "throw throw_ragged") && !c.Is(O::kFilter, "1");
+                c.IsAnyOf(O::kRow, "throw throw_ragged refuse refuse_ragged") &&
+                !c.Is(O::kFilter, "1");
+       }},
+      // What is written late leaves a batch of groups shorter, what is located early fills it.
+      {{O::kRow, O::kGather},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kRow, "refuse refuse_ragged") && Gathers(c);
        }},
       {{O::kFilters, O::kFilter, O::kPasses},
        [](const Configuration& c) {

@@ -78,6 +78,7 @@ class ChainModel {
       return said_;
     }
     thrower_ = Thrower();
+    refused_ = Refused();
     seed_ = c_.Number(Option::kSeed);
     window_ = c_.Number(Option::kWindow);
     passes_ = c_.Number(Option::kPasses);
@@ -172,10 +173,7 @@ class ChainModel {
 
   bool Refuses() const {
     if (!ByNumber(c_, ranks_)) return false;
-    // What does not even look compressed has numbers, if no records.
-    const bool foreign = c_.Is(Option::kDamage, "foreign") && c_.Is(Option::kFiles, "1");
-    const bool compressed = c_.Is(Option::kSource, "gzip") && !foreign;
-    return compressed || c_.Is(Option::kDamage, "missing") || lost_range_;
+    return c_.Is(Option::kSource, "gzip") || c_.Is(Option::kDamage, "missing") || lost_range_;
   }
 
   void SayWhatIsLoose() {
@@ -192,18 +190,28 @@ class ChainModel {
     const bool small = c_.HasSmallArena() || c_.Is(Option::kWindow, "4000000000");
     said_.may_flush = small && Gathers();
     // Whatever came before the failure.
-    const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");
+    const bool throws = Throws();
     if (!said_.ordered && ((!skips_ && lost_ > 0) || throws)) said_.exact = false;
     if (!said_.exact && throws) said_.fails = said_.fails || Thrower() >= 0;
     said_.may_end = foreign && skips_;
     if (!said_.ordered && c_.Is(Option::kRest, "drop")) said_.exact = false;
-    said_.damage_met = skips_ && !c_.Is(Option::kDamage, "none");
+    said_.damage_met = skips_ && (!c_.Is(Option::kDamage, "none") || Refused() >= 0);
   }
 
   /// The record that a user's function throws at; kHole: none.
-  std::int64_t Thrower() const {
-    const bool throws = c_.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws");
-    const std::int64_t record = throws ? data_.middle_record : kHole;
+  std::int64_t Thrower() const { return Throws() ? MiddleRecord() : kHole; }
+  /// Whether a function throws, or refuses what may not be skipped.
+  bool Throws() const {
+    return c_.IsAnyOf(Option::kRow, "throw throw_ragged filter_throws") ||
+           (c_.IsAnyOf(Option::kRow, "refuse refuse_ragged") && !skips_);
+  }
+  /// The record that a function refuses, and that is passed over; kHole: none.
+  std::int64_t Refused() const {
+    return c_.IsAnyOf(Option::kRow, "refuse refuse_ragged") && skips_ ? MiddleRecord() : kHole;
+  }
+  /// The record that functions look for, if they are asked of it; else kHole.
+  std::int64_t MiddleRecord() const {
+    const std::int64_t record = data_.middle_record;
     const auto holds = [record](const ModelFile& file) {
       return std::find(file.places.begin(), file.places.end(), record) != file.places.end();
     };
@@ -227,6 +235,14 @@ class ChainModel {
     return [stage = std::move(stage), thrower = thrower_](std::uint64_t pass) {
       Places places = stage(pass);
       if (thrower >= 0) std::replace(places.begin(), places.end(), thrower, kFailure);
+      return places;
+    };
+  }
+
+  Stage WithoutRefused(Stage stage) const {
+    return [stage = std::move(stage), refused = refused_](std::uint64_t pass) {
+      Places places = stage(pass);
+      if (refused >= 0) std::replace(places.begin(), places.end(), refused, kHole);
       return places;
     };
   }
@@ -319,6 +335,7 @@ class ChainModel {
     stage = Shuffled(std::move(stage));
     if (c_.Is(Option::kJoin, "shuffled")) stage = ModelPasses(std::move(stage), passes);
     if (meets.thrower == MetAt::kOrder) stage = Marked(std::move(stage));
+    stage = WithoutRefused(std::move(stage));
     stage = ModelFilter(std::move(stage), [this](std::int64_t row) { return Keeps(row); });
     return said_.fails ? ModelUpToFailure(std::move(stage)) : stage;
   }
@@ -414,7 +431,7 @@ class ChainModel {
         std::count_if(kept.begin(), kept.end(), [](std::int64_t row) { return row >= 0; }));
     said_.filtered = (records - left) * passes_;
     if (c_.IsAnyOf(Option::kDamage, "none payload payloads every length")) {
-      said_.damaged = lost_ * passes_;
+      said_.damaged = (lost_ + (refused_ >= 0 ? 1 : 0)) * passes_;
     }
   }
 
@@ -431,6 +448,7 @@ class ChainModel {
   bool lost_range_ = false;
   std::uint64_t lost_ = 0;
   std::int64_t thrower_ = kHole;
+  std::int64_t refused_ = kHole;
   bool met_failure_ = false;
   bool rests_dropped_ = false;
   std::uint64_t seed_ = 0;

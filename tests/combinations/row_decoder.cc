@@ -63,10 +63,10 @@ class Decoder {
     } else if (c_.Is(Option::kSource, "examples")) {
       ForEachRow(first, sizeof(std::int64_t), wrong_,
                  [this](std::span<const std::byte> bytes) { AddExample(bytes); });
-    } else if (HasMap() && c_.IsAnyOf(Option::kRow, "map throw")) {
+    } else if (HasMap() && c_.IsAnyOf(Option::kRow, "map throw refuse")) {
       const std::size_t rows = first.bytes / sizeof(std::int64_t);
       for (std::size_t row = 0; row < rows; ++row) rows_.push_back(ValueAt(BytesOf(first), row));
-    } else if (HasMap() && c_.IsAnyOf(Option::kRow, "map_ragged throw_ragged")) {
+    } else if (HasMap() && c_.IsAnyOf(Option::kRow, "map_ragged throw_ragged refuse_ragged")) {
       ForEachRow(first, sizeof(std::int64_t), wrong_,
                  [this](std::span<const std::byte> bytes) { AddRepeated(bytes); });
     } else {

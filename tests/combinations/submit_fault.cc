@@ -19,7 +19,7 @@ class SubmitFaultEngine final : public ReadEngine {
 
   std::string name() const override { return "refused+" + inner_->name(); }
   std::string Describe() const override { return inner_->Describe(); }
-  std::size_t Submit(std::span<const ReadRequest> requests) override {
+  std::size_t Submit(std::span<ReadRequest* const> requests) override {
     const bool is_due = calls_ == 0 && !refused && !requests.empty();
     if (calls_ > 0) --calls_;
     if (!is_due) return inner_->Submit(requests);
@@ -32,9 +32,9 @@ class SubmitFaultEngine final : public ReadEngine {
     return taken;
   }
   std::size_t room() const override { return inner_->room(); }
-  std::size_t Reap(std::span<ReadCompletion> completions,
+  std::size_t Reap(std::span<ReadRequest*> finished,
                    std::chrono::steady_clock::time_point deadline) override {
-    return inner_->Reap(completions, deadline);
+    return inner_->Reap(finished, deadline);
   }
   void Wake() override { inner_->Wake(); }
   std::size_t in_flight() const override { return inner_->in_flight(); }

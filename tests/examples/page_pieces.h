@@ -22,15 +22,10 @@ double TrainStep(const Parts&...) {
   return ++train_steps;
 }
 
-/// A stream for each device, by its number.
-struct Streams {
-  ringfeed::DeviceStream operator[](int) const { return {}; }
-};
-
 /// The program of docs/PROGRAMS.md.
 extern const char kProgramOfThePage[];
 
-void FeedTwoDevices(const ringfeed::Reader& batches, Streams streams);
+void Train(const ringfeed::Reader& batches, const std::string& kind);
 void TrainFrom(const ringfeed::Reader& records,
                const std::shared_ptr<const ringfeed::Parser>& parser, std::string saved,
                ringfeed::Instance batch);

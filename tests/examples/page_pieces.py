@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Makes one program of the pieces of C++ (```cpp) in the documents: a function of each, in what it takes
-for granted, which page_pieces.h calls.
+"""Makes one program of the pieces of C++ (```cpp) in the documents. A piece with functions of its
+own compiles as it stands; of each other one it makes a function, in what it takes for granted, which
+page_pieces.h calls.
 
 page_pieces.py ROOT OUTPUT   writes the program; status 1 where a piece is not known here
 page_pieces.py ROOT          prints the documents that have pieces
@@ -13,9 +14,9 @@ import sys
 FENCE = re.compile(r"^ *```cpp\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 #: Whole programs, which other tests build: the first of these pages.
 PROGRAMS = {"README.md", "docs/PORTING.md"}
-#: The function of each other piece, by its page and number there.
+#: The function of each other piece, by its page and number there; None: it has its own.
 FUNCTIONS = {
-    ("README.md", 1): "void FeedTwoDevices(const Reader& batches, Streams streams)",
+    ("README.md", 1): None,
     ("README.md", 2): "void TrainFrom(const Reader& records, const std::shared_ptr<const Parser>& parser,\n"
                       "               std::string saved, Instance batch)",
     ("docs/PROGRAMS.md", 0): "void RunProgram()",
@@ -52,9 +53,10 @@ def main():
             print(f"{page}: piece {number} of C++ is on one side alone of the page and {__file__}")
         return 1
     program = PROGRAM_TEXT.search((root / "docs/PROGRAMS.md").read_text(encoding="utf-8"))[1]
-    lines = ['#include "tests/examples/page_pieces.h"', "", "using namespace ringfeed;", "",
-             f'const char kProgramOfThePage[] = R"page({program})page";']
-    lines += [f"{FUNCTIONS[place]} {{\n{text}}}" for place, text in found.items()]
+    lines = [text for place, text in found.items() if FUNCTIONS[place] is None]
+    lines += ['#include "tests/examples/page_pieces.h"', "", "using namespace ringfeed;", "",
+              f'const char kProgramOfThePage[] = R"page({program})page";']
+    lines += [f"{FUNCTIONS[place]} {{\n{text}}}" for place, text in found.items() if FUNCTIONS[place]]
     pathlib.Path(sys.argv[2]).write_text("\n".join(lines) + "\n", encoding="utf-8")
     return 0
 

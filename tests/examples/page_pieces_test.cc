@@ -13,6 +13,13 @@
 
 using namespace ringfeed;
 
+// What README's program asks for.
+void TrainStep(DeviceStream stream, const Tensor& images) {
+  EXPECT_TRUE(stream);
+  EXPECT_EQ(images.shape, Shape({2}));
+  ++train_steps;
+}
+
 namespace {
 
 using BytesMaker = std::function<std::span<const std::byte>()>;
@@ -49,16 +56,22 @@ class PagePiecesTest : public ::testing::Test {
   const TempDir folder_;
 };
 
-TEST_F(PagePiecesTest, AFeedOfTwoDevicesAsksForCudaWhereItIsNotLinked) {
+TEST_F(PagePiecesTest, AFeedOfTwoDevicesAsksForCudaIfItIsNotLinked) {
   WriteExamples("a.tfrecord", 4);
   const Reader batches = Batch(Parse(OpenFiles({"a.tfrecord"}), LabelParser()), {.size = 2});
   try {
-    FeedTwoDevices(batches, {});
+    Train(batches, "cuda");
     FAIL() << "the feed has devices";
   } catch (const Error& error) {
     EXPECT_NE(error.status().message().find("UseCuda"), std::string::npos)
         << error.status().ToString();
   }
+}
+
+TEST_F(PagePiecesTest, AFeedOfTwoEmulatedDevicesTrainsOnEachBatch) {
+  WriteExamples("a.tfrecord", 10);
+  Train(Batch(Parse(OpenFiles({"a.tfrecord"}), LabelParser()), {.size = 2}), "emu:2");
+  EXPECT_EQ(train_steps, 5);
 }
 
 TEST_F(PagePiecesTest, ARanksLoopTrainsOnEachBatch) {

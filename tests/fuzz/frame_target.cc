@@ -146,11 +146,13 @@ FuzzTarget FrameTarget(const char* format) {
   FuzzExpect(found.status.ok(), "there is such a format", [&] { return found.status.ToString(); });
   const bool keeps_neighbours = found.format->name() != "tar";
   const std::string name(found.format->name());
-  const MakeFramer make_framer = [format = found.format](const FramerOptions& options) {
-    return format->NewFramer(options);
-  };
-  return [=, format = found.format](std::span<const std::byte> input) {
+  return [=, asked = found.format](std::span<const std::byte> input) {
     Control control = TakeControl(&input);
+    std::shared_ptr<const Format> own = asked->OfFile(Compression::kNone, input);
+    if (own == nullptr) own = asked;
+    const MakeFramer make_framer = [&own](const FramerOptions& options) {
+      return own->NewFramer(options);
+    };
     // A sample that is too long is passed over to where it says that it ends, unless that is known
     // to be past the end of the file.
     if (name == "tar" && !control.whole.known_size) {
@@ -162,9 +164,9 @@ FuzzTarget FrameTarget(const char* format) {
       RepairChecksums(name, &repaired);
       input = repaired;
     }
-    if (control.gap) return FrameBehindGap(*format, input, control);
+    if (control.gap) return FrameBehindGap(*own, input, control);
     const FrameRun skipped = FrameBoth(make_framer, input, control, keeps_neighbours);
-    if (control.whole.known_size) ExpectSameByIndex(format, input, control.whole, skipped);
+    if (control.whole.known_size) ExpectSameByIndex(own, input, control.whole, skipped);
   };
 }
 

@@ -23,10 +23,19 @@ FuzzTarget MegatronTarget(const char* unused);
 FuzzTarget DetectTarget(const char* unused);
 /// A parser as ParserFromText takes it. The input is RowsOf's.
 FuzzTarget ParseTarget(const char* parser);
+/// The fields that records of "example", "jsonl", "tar" or "csv" show. The input is RowsOf's.
+FuzzTarget InferTarget(const char* kind);
 /// "gzip", "zlib", "zstd": the first byte is the control, the rest the stream.
 FuzzTarget DecompressTarget(const char* compression);
 /// "stream", "official": likewise.
 FuzzTarget SnappyTarget(const char* framing);
+/// ringfeed::jpeg's: a byte for the channels, one for the part, and the image.
+FuzzTarget JpegTarget(const char* unused);
+
+/// What the metrics server reads of a client: a byte says in which piece its text comes first.
+FuzzTarget HttpTarget(const char* unused);
+/// RINGFEED_METRICS; a byte says whether an address may be public.
+FuzzTarget MetricsAddressTarget(const char* unused);
 
 struct NamedFuzzTarget {
   std::string_view name;  ///< also of its folder in corpus/

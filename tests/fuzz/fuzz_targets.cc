@@ -15,6 +15,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"lines", FrameTarget, "lines"},
     {"jsonl", FrameTarget, "jsonl"},
     {"csv", FrameTarget, "csv:header"},
+    {"csv_columns", FrameTarget, "csv:header=69642c61"},
     {"npy", FrameTarget, "npy"},
     {"tokens", FrameTarget, "tokens:block=5"},
     {"rows", FrameTarget, "rows:5,header=3,stride=7"},
@@ -33,13 +34,27 @@ constexpr NamedFuzzTarget kTargets[] = {
      "sequence: id=i8 w=f4[]? tags=u1[,]? | tokens=i8[,] x=f4[,,2]? s=u1[,]?"},
     {"parse_ofrecord", ParseTarget,
      "ofrecord: encoded=u1[] class/label=i4 x=f4[3]~?0 d=f8[]? n=i8[]?"},
-    {"parse_csv", ParseTarget, "csv: -columns=any id=i8 x=f8[2]?-1 note=u1[] f=f4?2.5 n=i4?0"},
+    {"parse_csv", ParseTarget, "csv: -columns=any id=i8 x=f8[2]?-1 note=u1[] f=f4 n=i4?0 b=b1?1"},
     {"parse_lod", ParseTarget, "lod: image=f4[,2] words=i8[,1]/1 nested=i2[]/2 label=u1[2]"},
     {"parse_instance", ParseTarget,
      "instance: image=f4[,2] words=i8[,1]/1 nested=i2[]/2 label=u4[2] ok=b1"},
     {"parse_tokens", ParseTarget, "tokens: u2[] as i8"},
-    {"parse_tar", ParseTarget, "tar: jpg;png=u1[] cls=i8?-1"},
+    {"parse_tar", ParseTarget,
+     "tar: jpg;png=u1[]? cls=i8?-1 npy=f4[,2]? json/a/b=i8?0 json/t=u1[,]?"},
     {"parse_jsonl", ParseTarget, "jsonl: id=i8 text=u1[] v=f4[]? w=f8[2,2]?0 ok=b1?0 n=i4[,2]?"},
+    {"parse_json_paths", ParseTarget,
+     "jsonl: /a/b=i8?0 /a/t=u1[,]? /a/0=u1[]? /x~1y/1/z=f4?0 t=u1[,]?"},
+    {"infer_example", InferTarget, "example"},
+    {"infer_jsonl", InferTarget, "jsonl"},
+    {"infer_tar", InferTarget, "tar"},
+    {"infer_csv", InferTarget, "csv"},
+    {"metrics_address", MetricsAddressTarget, ""},
+#ifdef RINGFEED_FUZZ_HTTP
+    {"http", HttpTarget, ""},
+#endif
+#ifdef RINGFEED_FUZZ_JPEG
+    {"jpeg", JpegTarget, ""},
+#endif
 };
 
 }  // namespace

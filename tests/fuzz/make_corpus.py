@@ -3,7 +3,7 @@
 the bytes that its target takes for itself (fuzz_target.h says which).
 
 make_corpus.py DATA CORPUS: DATA is tests/data, CORPUS the folder of the seeds. What a fuzzer found and
-was kept there (found-*) stays. Run it by hand after a change here: the seeds are committed.
+was kept there (found-*) stays. Run it by hand, with Pillow, after a change here: the seeds are committed.
 """
 
 import gzip
@@ -106,14 +106,15 @@ def ofrecord(*messages):
     return b"".join(struct.pack("<q", len(message)) + message for message in messages)
 
 
-def tar(style=tarfile.USTAR_FORMAT, pax=None, names=("a/0.cls", "a/0.jpg", "b.cls")):
+def tar(style=tarfile.USTAR_FORMAT, pax=None, names=("a/0.cls", "a/0.jpg", "b.cls"), contents=()):
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w", format=style, pax_headers=pax or {}) as archive:
         for i, name in enumerate(names):
             info = tarfile.TarInfo(name.rstrip("/"))
             info.type = tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE
-            info.size = 0 if name.endswith("/") else i + 1
-            archive.addfile(info, io.BytesIO(b"abcdefgh"[: info.size]))
+            content = contents[i] if contents else b"abcdefgh"[: 0 if name.endswith("/") else i + 1]
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
     blocks = out.getvalue().rstrip(b"\0")
     return blocks + bytes(-len(blocks) % 512) + bytes(1024)
 
@@ -225,6 +226,7 @@ def files(data):
                   "wide": "{}\n".encode("utf-16-be")},
         "csv": {"quotes": b'\xef\xbb\xbfid,a\r\n0,"x\n""y"""\r\n\r\n1,plain "not"\n2,"open"x\n3,last',
                 "open": b'id\n1\n"never closed\n2\n'},
+        "csv_columns": {"other": b'\xef\xbb\xbfa,"more",id\r\n1,"x,""y""\n",2\n\n3,4\n5,,6', "lacks": b"a,b\n1,2\n"},
         "npy": {"rows": npy(1, "<i2", "False", "(3, 2)", bytes(range(12))),
                 "fortran": npy(2, ">f4", "True", "(2, 3)", bytes(range(24))),
                 "scalar": read("numpy/scalar.npy"), "empty": npy(3, "|u1", "False", "(0, 7)", b"")},
@@ -238,20 +240,25 @@ def files(data):
 
 def texts():
     line = b'{"id": 7, "text": "a\\u00e9\\n", "v": [1, 2.5], "w": [[1, 2], [3, 4]], "ok": true, "n": [[1, 2]]}'
-    return {
+    made = {
         "parse_raw": [b"abc", b"", b"a longer one"],
         "parse_rows": [struct.pack("<3fqB", 1, 2, 3, -4, 5), struct.pack("<3fqB", 0, 0, 0, 0, 0)],
         "parse_example": [example(), field(1, feature(b"label", 3, varint(2**64 - 5)) + feature(b"image", 1, b""))],
         "parse_sequence": [sequence(), field(1, feature(b"id", 3, varint(1)))],
         "parse_nested": [sequence(), field(1, feature(b"id", 3, varint(1)))],
         "parse_ofrecord": [ofrecord_message(), feature(b"class/label", 5, varint(1)) + feature(b"encoded", 1, b"")],
-        "parse_csv": [b'7,1.5,-2e3,"a ""b"" ,",0.25,9', b"8,,,plain,,", b"+9, 1 ,inf,x,nan,-1"],
+        "parse_csv": [b'7,1.5,-2e3,"a ""b"" ,",0.25,9,True', b"8,,NA,plain,N/A,,", b"+9, 1 ,inf,x,nan,-1,FALSE"],
         "parse_lod": [lod_record(), lod_record()[:-1] + b"M"],
         "parse_instance": [instance_record(), unusual_instance_record()],
         "parse_tokens": [bytes(range(12)), b"\xff\xfe"],
-        "parse_tar": [tar(names=("k.jpg", "k.cls"))[:2048]],
+        "parse_tar": [tar(names=("k.jpg", "k.cls", "k.npy", "k.json"), contents=(
+            b"a", b"7", npy(1, "<f4", "True", "(2, 2)", floats(1, 2, 3, 4)), b'{"a": {"b": 7}, "t": ["a", "bc"]}'))[:4096]],
+        "parse_json_paths": [b'{"a": {"b": 7, "t": ["a", "", "b\\n"]}, "x/y": [0, {"z": 1.5}], "t": []}',
+                             b'{"a": [null, "item"], "x/y": null}', b'{"a": {"b": 1, "b": 1}}'],
         "parse_jsonl": [line, b'{"text": "\\ud83c\\udf89 \\" \\\\", "id": -1, "other": {"a": [null, "]"]}, "v": null}'],
     }
+    inferred = {f"infer_{kind}": made[f"parse_{kind}"] for kind in ("example", "jsonl", "tar")}
+    return {**made, **inferred, "infer_csv": [b'id,"x ""y""",,z', b'1,2.5,"a, b",', b"-7,inf,,4"]}
 
 
 def streams(data):
@@ -275,8 +282,42 @@ def streams(data):
     }
 
 
+def images():
+    """JPEGs of each kind, by Pillow."""
+    from PIL import Image  # the searches, which import this file, do without it
+    picture = Image.frombytes("RGB", (24, 17), bytes(i * i // 7 % 256 for i in range(24 * 17 * 3)))
+    kinds = {
+        "plain": ("RGB", {"subsampling": "4:2:0"}),
+        "whole": ("RGB", {"subsampling": "4:4:4"}),
+        "gray": ("L", {}),
+        "four": ("CMYK", {}),
+        "progressive": ("RGB", {"progressive": True}),
+        "restarts": ("RGB", {"restart_marker_rows": 1}),
+    }
+    for name, (mode, options) in kinds.items():
+        file = io.BytesIO()
+        picture.convert(mode).save(file, "JPEG", quality=50, **options)
+        yield name, file.getvalue()
+
+
+def of_metrics():
+    """(target, name, bytes) of what the metrics server and its variable are given."""
+    request = b"GET /metrics?x=1 HTTP/1.1\r\nHost: 127.0.0.1:9000\r\nAccept: application/openmetrics-text;q=0.5\r\n\r\n"
+    requests = {"get": request, "head": b"HEAD / HTTP/1.0\n\n", "name": b"GET / HTTP/1.1\nhost: [::1]:80\n\nmore\r\n\r\n"}
+    for name, text in requests.items():
+        yield "http", name, b"\x10" + text
+    addresses = {"unix": b"unix:/tmp/%p.sock", "tcp": b"127.0.0.1:900%r", "six": b"[::1]:0", "file": b"m/%%.prom",
+                 "public": b"0.0.0.0:80"}
+    for name, text in addresses.items():
+        yield "metrics_address", name, b"\1" + text
+
+
 def seeds(data):
     """(target, name, bytes) of every seed."""
+    for name, image in images():
+        for how, variant in damaged(image).items():
+            yield "jpeg", f"{name}-{how}", b"\0\x91" + variant
+    yield from of_metrics()
     for target, named in files(data).items():
         for name, file in named.items():
             for how, variant in damaged(file).items():

@@ -1,7 +1,9 @@
 #include <cstring>
 #include <vector>
 
+#include "readers/parsers/inferred_fields.h"
 #include "readers/parsers/parser.h"
+#include "ringfeed/parsers.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace ringfeed {
@@ -20,7 +22,8 @@ Rows RowsOf(std::span<const std::byte> input, unsigned* control) {
   Rows rows;
   rows.reserve(count);
   for (std::size_t i = 1; i < count; ++i) {
-    const std::size_t length = std::min<std::size_t>(TakeByte(&input), input.size());
+    const std::size_t wanted = TakeByte(&input);
+    const std::size_t length = std::min(wanted, input.size());
     rows.emplace_back(input.first(length));
     input = input.subspan(length);
   }
@@ -191,6 +194,28 @@ FuzzTarget ParseTarget(const char* parser) {
   FuzzExpect(made.status.ok(), "there is such a parser", [&] { return made.status.ToString(); });
   const auto check = std::make_shared<ParserCheck>(made.parser);
   return [check](std::span<const std::byte> input) { check->Run(input); };
+}
+
+FuzzTarget InferTarget(const char* kind) {
+  return [kind = std::string_view(kind)](std::span<const std::byte> input) {
+    unsigned control = 0;
+    const Rows rows = RowsOf(input, &control);
+    std::vector<RecordSpan> records;
+    for (const ExactCopy& row : rows) records.push_back({row.bytes().data(), row.bytes().size()});
+    try {
+      if (kind == "example") {
+        if (const auto fields = InferExampleFields(records); !fields.empty()) ExampleParser(fields);
+      } else if (kind == "jsonl") {
+        if (const auto fields = InferJsonFields(records); !fields.empty()) JsonLinesParser(fields);
+      } else if (kind == "tar") {
+        if (const auto fields = InferTarFields(records); !fields.empty()) TarParser(fields);
+      } else {
+        (void)IsCsvHeader(records, CsvOptions());
+      }
+    } catch (const Error& error) {
+      FuzzFailure("the fields that records show make a parser", error.what());
+    }
+  };
 }
 
 }  // namespace ringfeed

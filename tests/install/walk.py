@@ -135,7 +135,7 @@ class Walk:
                 page = self._fetch(f"http://{where}/")
                 assert "What this job does" in page
                 assert "ringfeed_chain_records_total" in self._fetch(f"http://{where}/metrics")
-                top = json.loads(self.run("ringfeed", "top", job.pid, "--json"))
+                top = json.loads(self.run("ringfeed", "top", job.pid, "--json"))["jobs"]
                 assert top
             finally:
                 job.kill()

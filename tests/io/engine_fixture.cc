@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 namespace ringfeed {
 
@@ -53,34 +54,35 @@ std::unique_ptr<InputFile> EngineTest::NewFile(std::uint64_t bytes, const std::s
 std::map<std::uint64_t, Status> EngineTest::ReadAll(ReadEngine* engine, InputFile* file,
                                                     std::uint32_t block_bytes) {
   std::map<std::uint64_t, Status> failed;
-  std::map<std::uint64_t, SlabRun> under_way;
-  std::array<ReadCompletion, 8> completions;
+  std::map<std::uint64_t, std::pair<ReadRequest, SlabRun>> under_way;
+  std::array<ReadRequest*, 8> finished;
   std::uint64_t next = 0;
   std::uint64_t total = 0;
   while (next < file->size() || !under_way.empty()) {
     while (next < file->size()) {
       const SlabRun run = arena_->Allocate(block_bytes);
-      const ReadRequest request{file, next, run.data, block_bytes, next};
-      if (engine->Submit({&request, 1}) == 0) {
+      const ReadRequest request{file, next, run.data, block_bytes};
+      const auto added = under_way.emplace(next, std::pair(request, run)).first;
+      if (!SubmitOne(engine, &added->second.first)) {
         arena_->Free(run);
+        under_way.erase(added);
         break;
       }
-      under_way.emplace(next, run);
       next += block_bytes;
     }
     EXPECT_EQ(engine->in_flight(), under_way.size());
-    const std::size_t count = engine->Reap(completions, Soon());
+    const std::size_t count = engine->Reap(finished, Soon());
     EXPECT_GT(count, 0u) << "nothing within a minute";
     if (count == 0) return failed;
-    for (const ReadCompletion& completion : std::span(completions).first(count)) {
-      const auto found = under_way.find(completion.tag);
-      EXPECT_NE(found, under_way.end()) << "completed twice, or never asked for";
+    for (const ReadRequest* const read : std::span(finished).first(count)) {
+      const std::uint64_t offset = read->offset;
+      const auto found = under_way.find(offset);
+      EXPECT_NE(found, under_way.end()) << "ended twice, or never asked for";
       if (found == under_way.end()) return failed;
-      if (!completion.status.ok()) failed[completion.tag] = completion.status;
-      EXPECT_EQ(FirstDifference({found->second.data, completion.bytes}, completion.tag),
-                completion.bytes);
-      total += completion.bytes;
-      arena_->Free(found->second);
+      if (!read->status.ok()) failed[offset] = read->status;
+      EXPECT_EQ(FirstDifference({read->buffer, read->got}, offset), read->got);
+      total += read->got;
+      arena_->Free(found->second.second);
       under_way.erase(found);
     }
   }
@@ -91,14 +93,12 @@ std::map<std::uint64_t, Status> EngineTest::ReadAll(ReadEngine* engine, InputFil
   return failed;
 }
 
-ReadCompletion EngineTest::ReadOne(ReadEngine* engine, InputFile* file, std::uint64_t offset,
-                                   std::byte* buffer, std::uint32_t bytes) {
-  const ReadRequest request{file, offset, buffer, bytes, 42};
-  EXPECT_EQ(engine->Submit({&request, 1}), 1u);
-  ReadCompletion completion;
-  EXPECT_EQ(engine->Reap({&completion, 1}, Soon()), 1u);
-  EXPECT_EQ(completion.tag, 42u);
-  return completion;
+ReadRequest EngineTest::ReadOne(ReadEngine* engine, InputFile* file, std::uint64_t offset,
+                                std::byte* buffer, std::uint32_t bytes) {
+  ReadRequest request{file, offset, buffer, bytes};
+  EXPECT_TRUE(SubmitOne(engine, &request));
+  EXPECT_TRUE(ReapOne(engine, request));
+  return request;
 }
 
 std::vector<EngineCase> AllEngineCases() {

@@ -49,9 +49,17 @@ class EngineTest : public testing::TestWithParam<EngineCase> {
   std::map<std::uint64_t, Status> ReadAll(ReadEngine* engine, InputFile* file,
                                           std::uint32_t block_bytes = 65536);
   /// Reads one range and waits for it.
-  ReadCompletion ReadOne(ReadEngine* engine, InputFile* file, std::uint64_t offset,
-                         std::byte* buffer, std::uint32_t bytes);
+  static ReadRequest ReadOne(ReadEngine* engine, InputFile* file, std::uint64_t offset,
+                             std::byte* buffer, std::uint32_t bytes);
 
+  static bool SubmitOne(ReadEngine* engine, ReadRequest* request) {
+    return engine->Submit({&request, 1}) == 1;
+  }
+  /// Whether it returned that request in time.
+  static bool ReapOne(ReadEngine* engine, const ReadRequest& request) {
+    ReadRequest* finished = nullptr;
+    return engine->Reap({&finished, 1}, Soon()) == 1 && finished == &request;
+  }
   static std::chrono::steady_clock::time_point Soon() {
     return std::chrono::steady_clock::now() + kLong;
   }

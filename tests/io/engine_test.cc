@@ -38,6 +38,12 @@ class FunctionHook final : public ReadFaultHook {
   Function function_;
 };
 
+std::vector<ReadRequest*> PointersTo(std::vector<ReadRequest>* requests) {
+  std::vector<ReadRequest*> pointers;
+  for (ReadRequest& request : *requests) pointers.push_back(&request);
+  return pointers;
+}
+
 TEST_P(EngineTest, ReadsFilesOfOddSizes) {
   const std::unique_ptr<ReadEngine> engine = NewEngine();
   for (const std::uint64_t bytes :
@@ -54,10 +60,10 @@ TEST_P(EngineTest, ReachesPastTheEndOfTheFile) {
   const std::unique_ptr<ReadEngine> engine = NewEngine();
   const std::unique_ptr<InputFile> file = NewFile(10001);
   const AlignedBuffer buffer(65536);
-  EXPECT_EQ(ReadOne(engine.get(), file.get(), 8192, buffer.data(), 8192).bytes, 1809u);
-  EXPECT_EQ(ReadOne(engine.get(), file.get(), 12288, buffer.data(), 4096).bytes, 0u);
-  const ReadCompletion far = ReadOne(engine.get(), file.get(), 1u << 20, buffer.data(), 4096);
-  EXPECT_EQ(far.bytes, 0u);
+  EXPECT_EQ(ReadOne(engine.get(), file.get(), 8192, buffer.data(), 8192).got, 1809u);
+  EXPECT_EQ(ReadOne(engine.get(), file.get(), 12288, buffer.data(), 4096).got, 0u);
+  const ReadRequest far = ReadOne(engine.get(), file.get(), 1u << 20, buffer.data(), 4096);
+  EXPECT_EQ(far.got, 0u);
   EXPECT_TRUE(far.status.ok()) << far.status.ToString();
 }
 
@@ -73,9 +79,9 @@ TEST_P(EngineTest, CountsWhatItRead) {
 
 TEST_P(EngineTest, ReapReturnsAtOnceWithNothingInFlight) {
   const std::unique_ptr<ReadEngine> engine = NewEngine();
-  ReadCompletion completion;
+  ReadRequest* finished = nullptr;
   const auto start = Clock::now();
-  EXPECT_EQ(engine->Reap({&completion, 1}, Soon()), 0u);
+  EXPECT_EQ(engine->Reap({&finished, 1}, Soon()), 0u);
   EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
 }
 
@@ -87,20 +93,21 @@ TEST_P(EngineTest, TakesNoMoreThanItsBytesInFlight) {
   const AlignedBuffer buffer(1 << 20);
   std::vector<ReadRequest> requests;
   for (std::uint64_t offset = 0; offset < file->size(); offset += 65536) {
-    requests.push_back({file.get(), offset, buffer.data() + offset, 65536, offset});
+    requests.push_back({file.get(), offset, buffer.data() + offset, 65536});
   }
-  std::span<const ReadRequest> left(requests);
-  std::set<std::uint64_t> tags;
-  std::array<ReadCompletion, 3> completions;
-  while (tags.size() < requests.size()) {
+  const std::vector<ReadRequest*> asked = PointersTo(&requests);
+  std::span<ReadRequest* const> left(asked);
+  std::set<const ReadRequest*> ended;
+  std::array<ReadRequest*, 3> finished;
+  while (ended.size() < requests.size()) {
     const std::size_t taken = engine->Submit(left);
     left = left.subspan(taken);
     EXPECT_LE(engine->in_flight(), 4u);
-    const std::size_t count = engine->Reap(completions, Soon());
+    const std::size_t count = engine->Reap(finished, Soon());
     ASSERT_GT(count, 0u);
-    for (std::size_t number = 0; number < count; ++number) {
-      EXPECT_TRUE(completions[number].status.ok());
-      EXPECT_TRUE(tags.insert(completions[number].tag).second);
+    for (const ReadRequest* const read : std::span(finished).first(count)) {
+      EXPECT_TRUE(read->status.ok());
+      EXPECT_TRUE(ended.insert(read).second);
     }
   }
   EXPECT_EQ(FirstDifference(buffer.span(), 0), buffer.size());
@@ -130,27 +137,27 @@ TEST_P(EngineTest, EndsWhatCameBackShortOnceTheKernelTakesNoMore) {
   });
   const AlignedBuffer buffer(1 << 20);
   bool forbidden = false;
-  std::vector<ReadCompletion> ended;
+  ReadRequest under_way{file.get(), 0, buffer.data(), 1 << 19};
+  ReadRequest refused{file.get(), 1 << 19, buffer.data() + (1 << 19), 1 << 19};
+  std::vector<const ReadRequest*> ended;
   // A filter of system calls ends with its thread.
   std::thread([&] {
     const std::unique_ptr<ReadEngine> engine = NewEngine();
-    const ReadRequest under_way{file.get(), 0, buffer.data(), 1 << 19, 7};
-    EXPECT_EQ(engine->Submit({&under_way, 1}), 1u);
+    EXPECT_TRUE(SubmitOne(engine.get(), &under_way));
     forbidden = ForbidUringSubmits(EPERM);
     if (!forbidden) return;
-    const ReadRequest refused{file.get(), 1 << 19, buffer.data() + (1 << 19), 1 << 19, 8};
-    EXPECT_EQ(engine->Submit({&refused, 1}), 1u) << "it fails by its completion";
-    std::array<ReadCompletion, 2> completions;
-    while (const std::size_t count = engine->Reap(completions, Soon())) {
-      ended.insert(ended.end(), completions.begin(), completions.begin() + count);
+    EXPECT_TRUE(SubmitOne(engine.get(), &refused)) << "it fails when it is reaped";
+    std::array<ReadRequest*, 2> finished;
+    while (const std::size_t count = engine->Reap(finished, Soon())) {
+      ended.insert(ended.end(), finished.begin(), finished.begin() + count);
     }
     EXPECT_EQ(engine->in_flight(), 0u);
   }).join();
   if (!forbidden) GTEST_SKIP() << "no filters of system calls here";
   ASSERT_EQ(ended.size(), 2u) << "a read never ended";
-  for (const ReadCompletion& read : ended) {
+  for (const ReadRequest* const read : ended) {
     // No fault of the file's, which a reader that skips damage would leave out.
-    EXPECT_EQ(read.status.code(), StatusCode::kResourceExhausted) << read.status.ToString();
+    EXPECT_EQ(read->status.code(), StatusCode::kResourceExhausted) << read->status.ToString();
   }
 }
 
@@ -196,14 +203,14 @@ TEST_P(EngineTest, FindsAFileThatShrankSinceItWasOpened) {
   const std::unique_ptr<InputFile> file = NewFile(1 << 20);
   std::filesystem::resize_file(file->name(), 100001);
   const AlignedBuffer buffer(1 << 20);
-  const ReadCompletion cut = ReadOne(engine.get(), file.get(), 65536, buffer.data(), 65536);
+  const ReadRequest cut = ReadOne(engine.get(), file.get(), 65536, buffer.data(), 65536);
   EXPECT_EQ(cut.status.code(), StatusCode::kTruncated) << cut.status.ToString();
-  EXPECT_EQ(cut.bytes, 100001u - 65536u);
-  EXPECT_EQ(FirstDifference(buffer.span().first(cut.bytes), 65536), cut.bytes);
-  const ReadCompletion gone = ReadOne(engine.get(), file.get(), 131072, buffer.data(), 65536);
+  EXPECT_EQ(cut.got, 100001u - 65536u);
+  EXPECT_EQ(FirstDifference(buffer.span().first(cut.got), 65536), cut.got);
+  const ReadRequest gone = ReadOne(engine.get(), file.get(), 131072, buffer.data(), 65536);
   EXPECT_EQ(gone.status.code(), StatusCode::kTruncated);
-  EXPECT_EQ(gone.bytes, 0u);
-  const ReadCompletion whole = ReadOne(engine.get(), file.get(), 0, buffer.data(), 65536);
+  EXPECT_EQ(gone.got, 0u);
+  const ReadRequest whole = ReadOne(engine.get(), file.get(), 0, buffer.data(), 65536);
   EXPECT_TRUE(whole.status.ok()) << whole.status.ToString();
 }
 
@@ -212,7 +219,7 @@ TEST_P(EngineTest, KeepsToTheSizeAtOpeningWhereTheFileGrew) {
   const std::unique_ptr<InputFile> file = NewFile(10001);
   WritePatternFile(file->name(), 1 << 20);
   const AlignedBuffer buffer(65536);
-  EXPECT_EQ(ReadOne(engine.get(), file.get(), 0, buffer.data(), 65536).bytes, 10001u);
+  EXPECT_EQ(ReadOne(engine.get(), file.get(), 0, buffer.data(), 65536).got, 10001u);
 }
 
 TEST_P(EngineTest, ReadsAFileThatWasDeleted) {
@@ -243,9 +250,9 @@ TEST_P(EngineTest, WritesToNoBufferOnceItIsGone) {
     std::unique_ptr<ReadEngine> engine = NewEngine(options);
     std::vector<ReadRequest> requests;
     for (std::uint64_t offset = 0; offset < file->size(); offset += 1u << 20) {
-      requests.push_back({file.get(), offset, buffer.data() + offset, 1u << 20, offset});
+      requests.push_back({file.get(), offset, buffer.data() + offset, 1u << 20});
     }
-    EXPECT_GT(engine->Submit(requests), 0u);
+    EXPECT_GT(engine->Submit(PointersTo(&requests)), 0u);
     engine.reset();
     std::memset(buffer.data(), 0xA5, buffer.size());
     std::this_thread::sleep_for(std::chrono::milliseconds(60));
@@ -271,23 +278,23 @@ TEST_P(EngineTest, AWakeEndsAReapThatWaits) {
   const AlignedBuffer buffer(65536);
   std::atomic<bool> go{false};
   FunctionHook hook(SlowRead{&go});
-  const ReadRequest request{file.get(), 0, buffer.data(), 65536, 1};
-  ASSERT_EQ(engine->Submit({&request, 1}), 1u);
-  ReadCompletion completion;
+  ReadRequest request{file.get(), 0, buffer.data(), 65536};
+  ASSERT_TRUE(SubmitOne(engine.get(), &request));
+  ReadRequest* finished = nullptr;
   for (int round = 0; round < 20; ++round) {
     std::thread waker([&] {
       std::this_thread::sleep_for(std::chrono::milliseconds(round % 3));
       engine->Wake();
       engine->Wake();
     });
-    EXPECT_EQ(engine->Reap({&completion, 1}, Soon()), 0u);
+    EXPECT_EQ(engine->Reap({&finished, 1}, Soon()), 0u);
     waker.join();
   }
   go.store(true);
   std::size_t count = 0;
   // The second wake-up of a round may have come after its Reap.
-  while (count == 0) count = engine->Reap({&completion, 1}, Soon());
-  EXPECT_TRUE(completion.status.ok());
+  while (count == 0) count = engine->Reap({&finished, 1}, Soon());
+  EXPECT_TRUE(request.status.ok());
 }
 
 TEST_P(EngineTest, ADeadlineEndsAReapThatWaits) {
@@ -297,15 +304,15 @@ TEST_P(EngineTest, ADeadlineEndsAReapThatWaits) {
   const AlignedBuffer buffer(65536);
   std::atomic<bool> go{false};
   FunctionHook hook(SlowRead{&go});
-  const ReadRequest request{file.get(), 0, buffer.data(), 65536, 1};
-  ASSERT_EQ(engine->Submit({&request, 1}), 1u);
-  ReadCompletion completion;
-  EXPECT_EQ(engine->Reap({&completion, 1}, Clock::time_point::min()), 0u);
+  ReadRequest request{file.get(), 0, buffer.data(), 65536};
+  ASSERT_TRUE(SubmitOne(engine.get(), &request));
+  ReadRequest* finished = nullptr;
+  EXPECT_EQ(engine->Reap({&finished, 1}, Clock::time_point::min()), 0u);
   const auto start = Clock::now();
-  EXPECT_EQ(engine->Reap({&completion, 1}, start + std::chrono::milliseconds(20)), 0u);
+  EXPECT_EQ(engine->Reap({&finished, 1}, start + std::chrono::milliseconds(20)), 0u);
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(20));
   go.store(true);
-  EXPECT_EQ(engine->Reap({&completion, 1}, Clock::time_point::max()), 1u);
+  EXPECT_EQ(engine->Reap({&finished, 1}, Clock::time_point::max()), 1u);
 }
 
 std::atomic<int> signals_seen{0};
@@ -333,8 +340,8 @@ TEST_P(EngineTest, AChildOfForkDisturbsNothing) {
     GTEST_SKIP() << "the sanitizer's locks do not survive a fork beside threads";
   }
   const AlignedBuffer buffer(1 << 20);
-  const ReadRequest request{file.get(), 0, buffer.data(), 1 << 20, 7};
-  ASSERT_EQ(engine->Submit({&request, 1}), 1u);
+  ReadRequest request{file.get(), 0, buffer.data(), 1 << 20};
+  ASSERT_TRUE(SubmitOne(engine.get(), &request));
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
@@ -342,17 +349,15 @@ TEST_P(EngineTest, AChildOfForkDisturbsNothing) {
     const std::unique_ptr<ReadEngine> own =
         kThreadsAfterFork ? MakePoolEngine(Options()) : MakeInlineEngine(Options());
     AlignedBuffer memory(65536);
-    const ReadRequest read{file.get(), 65536, memory.data(), 65536, 7};
-    ReadCompletion completion;
-    const bool fine = own->Submit({&read, 1}) == 1 && own->Reap({&completion, 1}, Soon()) == 1 &&
+    ReadRequest read{file.get(), 65536, memory.data(), 65536};
+    const bool fine = SubmitOne(own.get(), &read) && ReapOne(own.get(), read) &&
                       FirstDifference(memory.span(), 65536) == memory.size();
     _exit(fine ? 0 : 1);
   }
   int status = 0;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
-  ReadCompletion completion;
-  ASSERT_EQ(engine->Reap({&completion, 1}, Soon()), 1u);
+  ASSERT_TRUE(ReapOne(engine.get(), request));
   EXPECT_EQ(FirstDifference(buffer.span(), 0), buffer.size());
   EXPECT_TRUE(ReadAll(engine.get(), file.get()).empty());
 }

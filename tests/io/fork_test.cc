@@ -64,10 +64,10 @@ TEST_F(IoForkTest, AChildReadsThroughAPoolWhateverThreadsOfItsParentDo) {
   const auto read = [&] {
     const std::unique_ptr<ReadEngine> engine = MakePoolEngine(options);
     AlignedBuffer buffer(4096);
-    const ReadRequest request{opened.file.get(), 0, buffer.data(), 4096, 7};
-    ReadCompletion completion;
+    ReadRequest request{opened.file.get(), 0, buffer.data(), 4096};
+    ReadRequest* asked = &request;
     const auto soon = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-    return engine->Submit({&request, 1}) == 1 && engine->Reap({&completion, 1}, soon) == 1 &&
+    return engine->Submit({&asked, 1}) == 1 && engine->Reap({&asked, 1}, soon) == 1 &&
            FirstDifference(buffer.span(), 0) == buffer.size();
   };
   EXPECT_EQ(ForkBeside([&] { (void)MakePoolEngine(options); }, read), 0);

@@ -6,15 +6,19 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <regex>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/live/watching.h"
-#include "metrics/exposition.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_kinds.h"
@@ -162,17 +166,82 @@ TEST_F(FamiliesTest, LookingNeitherKeepsNorHindersWhatIsReadRestartedAndClosed) 
   }
 }
 
-TEST_F(FamiliesTest, EveryMetricIsSaidBySomething) {
-  Reader batches = Batches();
-  DeviceFeed feed(Batches(), {.backend = OpenDevices("emu:1")});
-  const LoDTensorBlockingQueue queue(4, {{.name = "x", .dtype = kInt64, .dims = {1}}});
-  (void)batches.ReadNext();
-  (void)feed.Next();
-  std::vector<std::string> names;
-  for (const prometheus::MetricFamily& family : CollectMetrics({})) names.push_back(family.name);
-  std::vector<std::string> wanted;
-  for (const MetricInfo& info : AllMetrics()) wanted.emplace_back(info.name);
-  EXPECT_EQ(names, wanted);
+/// The families of a process that has a chain, a feed and a queue: all that there are.
+class AllFamiliesTest : public FamiliesTest {
+ protected:
+  void SetUp() override {
+    FamiliesTest::SetUp();
+    Reader batches = Batches();
+    DeviceFeed feed(Batches(), {.backend = OpenDevices("emu:1")});
+    const LoDTensorBlockingQueue queue(4, {{.name = "x", .dtype = kInt64, .dims = {1}}});
+    (void)batches.ReadNext();
+    (void)feed.Next();
+    for (prometheus::MetricFamily& family : CollectMetrics({})) {
+      EXPECT_TRUE(families_.emplace(family.name, std::move(family)).second) << family.name;
+    }
+  }
+  static std::string FileText(const std::string& name) {
+    std::ifstream file(std::string(RINGFEED_SOURCE) + "/" + name);
+    EXPECT_TRUE(file) << name;
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  std::map<std::string, prometheus::MetricFamily> families_;
+};
+
+TEST_F(AllFamiliesTest, NamesSayTypeAndUnitAndAreThereOnce) {
+  std::set<std::string_view> names;
+  for (const auto& [name, family] : families_) {
+    EXPECT_TRUE(std::regex_match(name, std::regex("ringfeed_[a-z]+(_[a-z]+)*"))) << name;
+    EXPECT_EQ(name.ends_with("_total"), family.type == prometheus::MetricType::Counter) << name;
+    EXPECT_TRUE(names.insert(BaseNameOf(name)).second) << name;
+    EXPECT_FALSE(family.help.empty()) << name;
+    const bool has_unit =
+        name.find("seconds") != std::string::npos || name.find("bytes") != std::string::npos;
+    EXPECT_EQ(!UnitOf(name).empty(), has_unit) << name << ": a unit stands at the end";
+  }
+}
+
+TEST_F(AllFamiliesTest, TheDocumentHasEachMetricAsItIsAndNoOther) {
+  const std::string document = FileText("docs/METRICS.md");
+  const std::regex row(R"(\| `(ringfeed_\w+)` \| (\w+) \| ([a-z]*) \| ([^|]*) \| )");
+  std::set<std::string> listed;
+  for (std::sregex_iterator at(document.begin(), document.end(), row), end; at != end; ++at) {
+    const std::string name = (*at)[1];
+    ASSERT_TRUE(families_.contains(name)) << name << " is no metric";
+    const prometheus::MetricFamily& family = families_.at(name);
+    listed.insert(name);
+    EXPECT_EQ((*at)[2].str(), family.type == prometheus::MetricType::Counter ? "counter" : "gauge")
+        << name;
+    EXPECT_EQ((*at)[3].str(), UnitOf(name)) << name;
+    std::string labels;
+    for (const auto& label : family.metric.front().label) {
+      labels += (labels.empty() ? "`" : ", `") + label.name + "`";
+    }
+    EXPECT_EQ((*at)[4].str(), labels) << name;
+  }
+  for (const auto& [name, family] : families_) {
+    EXPECT_TRUE(listed.contains(name)) << name << " is not listed";
+  }
+}
+
+TEST_F(AllFamiliesTest, WhatTheDashboardAndThePageDrawIsThere) {
+  const std::regex word(R"(ringfeed_[a-z_]+)");
+  const std::string dashboard = FileText("docs/grafana.json");
+  std::size_t found = 0;
+  for (std::sregex_iterator at(dashboard.begin(), dashboard.end(), word), end; at != end; ++at) {
+    ++found;
+    EXPECT_TRUE(families_.contains(at->str())) << at->str();
+  }
+  EXPECT_GT(found, 10U);
+  // The page leaves ringfeed_ away.
+  const std::regex quoted(R"re("((?:chain|stage|device|feed|queue|build|start)_[a-z_]+)")re");
+  const std::string page = FileText("metrics/page.html");
+  found = 0;
+  for (std::sregex_iterator at(page.begin(), page.end(), quoted), end; at != end; ++at) {
+    ++found;
+    EXPECT_TRUE(families_.contains("ringfeed_" + (*at)[1].str())) << (*at)[1];
+  }
+  EXPECT_GT(found, 10U);
 }
 
 }  // namespace

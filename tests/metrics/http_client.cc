@@ -1,33 +1,20 @@
 #include "tests/metrics/http_client.h"
 
-#include <arpa/inet.h>
 #include <sys/socket.h>
 #include <sys/time.h>
-#include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 
 namespace ringfeed {
 
 TestClient::TestClient(const MetricsAddress& address) {
-  const bool is_path = address.kind == MetricsAddress::Kind::kUnix;
-  socket_ = ::socket(is_path ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const SocketName name(address);
+  socket_ = ::socket(name.family(), SOCK_STREAM | SOCK_CLOEXEC, 0);
   const timeval ten_seconds{10, 0};
   (void)setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &ten_seconds, sizeof(ten_seconds));
   (void)setsockopt(socket_, SOL_SOCKET, SO_SNDTIMEO, &ten_seconds, sizeof(ten_seconds));
-  sockaddr_un path{};
-  path.sun_family = AF_UNIX;
-  std::copy_n(address.path.data(), std::min(address.path.size(), sizeof(path.sun_path) - 1),
-              path.sun_path);
-  sockaddr_in port{};
-  port.sin_family = AF_INET;
-  port.sin_port = htons(address.port);
-  port.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const auto* const name =
-      is_path ? reinterpret_cast<const sockaddr*>(&path) : reinterpret_cast<const sockaddr*>(&port);
-  connected_ = connect(socket_, name, is_path ? sizeof(path) : sizeof(port)) == 0;
+  connected_ = connect(socket_, name.get(), name.bytes) == 0;
 }
 
 TestClient::~TestClient() { (void)close(socket_); }

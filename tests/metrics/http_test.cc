@@ -12,6 +12,7 @@ TEST(HttpTest, AHeadEndsWithAnEmptyLine) {
   EXPECT_EQ(EndOfHead("GET / HTTP/1.1\r\n\r\nrest"), 18U);
   EXPECT_EQ(EndOfHead("GET / HTTP/1.0\n\n"), 16U);
   EXPECT_EQ(EndOfHead("GET / HTTP/1.1\r\nHost: a\r\n"), std::nullopt);
+  EXPECT_EQ(EndOfHead("GET / HTTP/1.0\n\nrest\r\n\r\n"), 16U);
 }
 
 TEST(HttpTest, ARequestIsReadWhateverTheCaseOfItsNames) {

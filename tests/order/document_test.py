@@ -109,6 +109,12 @@ def draws_text(words):
                     for t in range(number(words, "first", 4)))
 
 
+def row_text(words):
+    draws = reference.row_draws(number(words, "seed"), number(words, "epoch"),
+                                number(words, "file"), number(words, "record"))
+    return " ".join(str(draws(k)) for k in range(number(words, "first", 2)))
+
+
 def philox_text(words):
     values = [int(word, 0) for word in words[1:]]
     return " ".join(f"0x{word:08X}"
@@ -150,7 +156,7 @@ def turns_text(words):
                     reference.deal(weights, [len(rows) for rows in FILES.values()]))
 
 
-FORMULAS = {"draws": draws_text, "philox": philox_text, "keys": keys_text, "turns": turns_text,
+FORMULAS = {"draws": draws_text, "row": row_text, "philox": philox_text, "keys": keys_text, "turns": turns_text,
             "permutation": permutation_text, "walk": walk_text}
 
 

@@ -37,6 +37,17 @@ def draw(seed, epoch, purpose, index):
     return philox4x32_10(counter, (seed & MASK32, seed >> 32))[index % 4]
 
 
+def row_draws(seed, epoch, file, record):
+    """A function of k: the 64-bit draws of a row."""
+    counter = (record & MASK32, (file << 8 | record >> 32) & MASK32, epoch & MASK32, 8)
+    key = philox4x32_10(counter, (seed & MASK32, seed >> 32))
+
+    def draw_of(k):
+        words = philox4x32_10((k & MASK32, k >> 32, key[2], key[3]), key[:2])
+        return words[1] << 32 | words[0]
+    return draw_of
+
+
 def check_known_answer():
     """The generator's own published vectors, so that two equal mistakes would not agree."""
     assert philox4x32_10((0, 0, 0, 0), (0, 0)) == (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)

@@ -57,7 +57,7 @@ class DataSet:
 
     def forget_indexes(self):
         for path in self.paths:
-            for index in path.parent.glob(f".{path.name}.rfx"):
+            for index in (*path.parent.glob(f".{path.name}.rfx"), *path.parent.glob(".rfx")):
                 index.unlink()
 
 

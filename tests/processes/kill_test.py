@@ -81,11 +81,13 @@ class Round:
                   self.folder / "journals" if self.keeps_journals else attempt)
         positions = [attempt / f"{rank}.position" for rank in range(ranks)]
         processes = []
+        # A journal with several launches of which ranks missed some can be told by their names alone.
+        named = {"RINGFEED_RUN_ID": attempt.name} if self.keeps_journals else {}
         for rank in range(ranks):
             words = ["--rank", rank, "--ranks", ranks, "--position-out", positions[rank],
                      "--position-every", self.every]
             words += ["--position-in", start] if start else []
-            processes.append(job.start(rank, *words))
+            processes.append(job.start(rank, *words, environment=named))
         self.kill_some(processes, seconds)
         ends = [self.end_of(process) for process in processes]
         self.collect(job, ranks, start)

@@ -233,6 +233,19 @@ class LaunchersTest(unittest.TestCase):
                 self.assertEqual(job.deliveries(ranks).sequence(), self.single(data, "window"))
                 self.assert_payloads(job, data, reports)
                 self.assert_once(job, ranks, data)
+        self.check_parts(launch(3))
+
+    def check_parts(self, launch):
+        """Three processes share the files of one command, and each file is one's."""
+        data = self.data[2]
+        data.forget_indexes()
+        result = subprocess.run([*launch, BINARY, "index", *map(str, data.paths), "--part", "launcher"],
+                                capture_output=True, text=True, timeout=LONGEST_RUN_S,
+                                env=clean_environment(), check=False)
+        self.assertEqual(result.returncode, 0, result.stderr[-2000:])
+        lines = [line for line in result.stdout.splitlines() if line.startswith("built")]
+        self.assertEqual(sorted(line.split()[1].rstrip(":") for line in lines),
+                         sorted(map(str, data.paths)))
 
     def needs(self, program):
         if shutil.which(program) is None:

@@ -64,9 +64,10 @@ import ringfeed
 
 #: The first value is the plain one; values that stand there more often are drawn more often.
 SPACE: dict[str, list[Any]] = {
-    # Files of rows, of lines, of TFRecord and of sequences (JSON lines); two sets of rows mixed; a
-    # data set and a generator (py_reader) of the user's own.
-    "source": ["rows", "lines", "tfrecord", "sequences", "mixture", "dataset", "generator"],
+    # Files of rows, of lines, of TFRecord, of NumPy's arrays and of sequences (JSON lines); two
+    # sets of rows mixed; a data set and a generator (py_reader) of the user's own.
+    "source": ["rows", "lines", "tfrecord", "arrays", "sequences", "mixture", "dataset"]
+    + ["generator"],
     "records": [300, 1, 2_000, 20_000],
     "order": ["files", "window", "blocks", "global"],
     "passes": [1, 3],
@@ -80,7 +81,9 @@ SPACE: dict[str, list[Any]] = {
     # What it keeps; slow: all, and takes its time from the middle on; throws: at one record. A
     # generator has none: it is slow, or throws, itself.
     "filter": ["none", "all", "third", "nothing", "slow", "slow", "throws"],
-    "parser": ["built", "own", "throws"],
+    "parser": ["built", "own", "throws", "auto"],
+    # Whether each file lies in a folder of its own, whose number is a field.
+    "labels": [False, True],
     "map": [False, True],
     "ranks": [1, 2, 4],
     "threads": [2, 1, 3],
@@ -150,7 +153,7 @@ def is_possible(c: Configuration) -> bool:
     """Whether its settings go together."""
     generator, dataset = c["source"] == "generator", c["source"] == "dataset"
     throws = "throws" in (c["filter"], c["parser"])
-    files = c["source"] in ("rows", "lines", "tfrecord")
+    files = c["source"] in ("rows", "lines", "tfrecord", "arrays")
     sequences, mixture = c["source"] == "sequences", c["source"] == "mixture"
     rules = [
         generator and (c["order"] != "files" or c["passes"] != 1 or c["batch"] != 8),
@@ -162,6 +165,8 @@ def is_possible(c: Configuration) -> bool:
         dataset and (c["order"] in ("global", "blocks") or c["threads"] != 2),
         not (files or mixture) and (c["ranks"] > 1 or c["drop"]),
         c["batch"] % c["ranks"] != 0,
+        c["parser"] == "auto" and c["source"] not in ("arrays", "lines"),
+        c["labels"] and (not files or c["parser"] not in ("built", "auto")),
         sequences and (c["parser"] != "built" or throws),
         (sequences or mixture) and c["order"] not in ("files", "window"),
         mixture and (throws or c["records"] == 1),
@@ -193,7 +198,8 @@ def plain() -> Configuration:
 
 def takes_long(c: Configuration) -> bool:
     """Whether it takes seconds: for its batches, or for the calls of functions of the user's."""
-    calls = c["filter"] != "none" or c["parser"] != "built" or c["source"] == "dataset"
+    calls = c["filter"] != "none" or c["source"] == "dataset" or c["labels"]
+    calls = calls or c["parser"] in ("own", "throws")
     return bool(c["records"] == 20_000 and (calls or c["batch"] <= 8))
 
 
@@ -224,7 +230,7 @@ class Functions:
         self.calls = 0
         self._slow_calls = 0
         self.slept = 0  #: of the calls: those that were slow
-        self.told: Any = None  # memory where another process sees the calls
+        self.told: Any = None  # memory where another process sees the slow calls
         self._lock = threading.Lock()
 
     def note(self, number: int) -> None:
@@ -236,7 +242,7 @@ class Functions:
             slow = slow and self._slow_calls <= MOST_SLOW
             self.slept += slow
             if self.told is not None:
-                struct.pack_into("<q", self.told, 8, self.calls)
+                struct.pack_into("<q", self.told, 8, self.slept)
         if slow:
             time.sleep(SLOW_SECONDS)
 
@@ -321,6 +327,10 @@ def content_of(c: Configuration, numbers: range) -> bytes:
     if c["source"] == "sequences":
         sequences = ([number + 1] * length_of(number) for number in numbers)
         return "".join(json.dumps({"t": sequence}) + "\n" for sequence in sequences).encode()
+    if c["source"] == "arrays":
+        dict_of = f"{{'descr': '<i8', 'fortran_order': False, 'shape': ({len(numbers)},), }}"
+        header = struct.pack("<6sBBH", b"\x93NUMPY", 1, 0, len(dict_of) + 1) + dict_of.encode()
+        return header + b"\n" + struct.pack(f"<{len(numbers)}q", *numbers)
     if c["source"] != "tfrecord":
         return struct.pack(f"<{len(numbers)}q", *numbers)
     records = [bytearray(tfrecord(struct.pack("<q", number))) for number in numbers]
@@ -334,18 +344,32 @@ def write_files(folder: Path, c: Configuration) -> str:
     records = c["records"]
     sizes = [records // 2, records // 3]
     sizes.append(records - sum(sizes))
-    kind = c["source"] if c["source"] in ("lines", "sequences", "tfrecord") else "rows"
+    kinds = ("lines", "sequences", "tfrecord", "arrays")
+    kind = c["source"] if c["source"] in kinds else "rows"
     damage = f"-{c['batch']}-{c['ranks']}" if c["skip"] else ""
+    within = "/file" if c["labels"] else ""
     first = 0
     for i, size in enumerate(sizes):
-        path = folder / f"{kind}-{records}{damage}-{i}"
+        path = folder / f"{kind}-{records}{damage}{within and '-in'}-{i}{within}"
         if not path.exists():
+            path.parent.mkdir(exist_ok=True)
             path.write_bytes(content_of(c, range(first, first + size)))
         first += size
-    return str(folder / f"{kind}-{records}{damage}-?")
+    return str(folder / f"{kind}-{records}{damage}{within and '-in'}-?{within}")
+
+
+def labelled(c: Configuration, batch: Any) -> Any:
+    """The batch, whose labels are the numbers of the files of write_files."""
+    second = c["records"] // 2
+    third = second + c["records"] // 3
+    for number, label in zip(rows_of(batch), batch["label"].tolist()):
+        check(label == (number >= second) + (number >= third), f"{number} has the label {label}")
+    return dict(batch)
 
 
 def parser_of(c: Configuration, functions: Functions) -> Any:
+    if c["parser"] == "auto":
+        return "auto"
     if c["parser"] != "built":
         return OwnParser(functions)
     if c["source"] == "sequences":
@@ -361,6 +385,8 @@ def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0
         reader.start()
         return reader
     batch_map = (lambda batch: dict(batch)) if c["map"] else None
+    if c["labels"]:
+        batch_map = lambda batch: labelled(c, batch)  # noqa: E731
     keep = None if c["filter"] == "none" else functions.keep
     parser = parser_of(c, functions)
     one = ringfeed.Rank(rank, c["ranks"]) if c["ranks"] > 1 else None
@@ -380,8 +406,9 @@ def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0
         return ringfeed.Loader.from_reader(chain, map=batch_map, devices=c["devices"])
     return ringfeed.Loader(
         files,
-        format={"lines": "lines", "tfrecord": "tfrecord"}.get(c["source"], "rows:8"),
+        format={"rows": "rows:8", "arrays": "npy"}.get(c["source"], c["source"]),
         parse=parser,
+        label="folder" if c["labels"] else None,
         batch=c["batch"],
         shuffle=ORDERS[c["order"]],
         seed=7,
@@ -411,11 +438,11 @@ def rows_of(batch: Any) -> list[int]:
     """The numbers in a batch."""
     if isinstance(batch, tuple):
         return [int.from_bytes(batch[0].tobytes(), "little")]
-    for name in ("x", "t"):
+    for name in ("x", "c0", "t"):
         if name in batch:
             content = batch[name].tobytes()
             numbers = list(struct.unpack(f"<{len(content) // 8}q", content))
-            return numbers if name == "x" else sequences_in(numbers)
+            return sequences_in(numbers) if name == "t" else numbers
     content = batch["bytes"].tobytes()
     return [int(content[i : i + DIGITS]) for i in range(0, len(content), DIGITS)]
 
@@ -746,7 +773,7 @@ class Trial:
         count = self.rng.randint(
             1, max(1, min(len(self.expected.batches), FEW_ROWS // self.c["batch"]))
         )
-        told = Path(self.files[:-1] + "calls")
+        told = Path(self.files.partition("?")[0] + "calls")
         told.write_bytes(bytes(16))
         given = json.dumps([self.c, self.files, count, str(told)])
         words = [sys.executable, __file__, "--child", given]
@@ -754,15 +781,17 @@ class Trial:
         status = -signal.SIGINT if self.c["stop"] == "exit by interrupt" else 0
         check(done.returncode == status, f"exit {done.returncode}: {done.stderr[-500:]}")
         before, after = struct.unpack("<qq", told.read_bytes())
-        most = LATE_CALLS + self.c["threads"] if self.functions.slow else after
-        check(after - before <= most, f"the process waited for {after - before} calls")
+        check(
+            after - before <= LATE_CALLS + self.c["threads"],
+            f"the process waited for {after - before} slow calls",
+        )
         if status == 0:
             check(done.stderr == "", f"it printed {done.stderr[-500:]}")
 
 
 def be_child(c: Configuration, files: str, count: int, told: str) -> None:
-    """Reads so many batches and lets the process end. Tells how many calls there were when its main
-    program ended, and how many there are at last."""
+    """Reads so many batches and lets the process end. Tells how many slow calls there were when its
+    main program ended, and how many there are at last."""
     functions = Functions(c, slow=c["filter"] == "slow")
     with open(told, "r+b") as file:
         functions.told = mmap.mmap(file.fileno(), 16)
@@ -771,7 +800,7 @@ def be_child(c: Configuration, files: str, count: int, told: str) -> None:
         if next(chain, None) is None:
             break
     globals()["chain"] = chain  # nothing but the end of the process ends it
-    struct.pack_into("<qq", functions.told, 0, functions.calls, functions.calls)
+    struct.pack_into("<qq", functions.told, 0, functions.slept, functions.slept)
     if c["stop"] == "exit by interrupt":
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.kill(os.getpid(), signal.SIGINT)

@@ -238,6 +238,34 @@ def test_a_members_extension_may_have_its_dot(tmp_path: Path) -> None:
     assert {name: row[name].tobytes() for name in row} == {".bin": b"one", ".jpg;.seg.png": b"two"}
 
 
+def test_a_sample_has_arrays_and_values_of_json(tmp_path: Path) -> None:
+    numpy = pytest.importorskip("numpy")
+    array = numpy.arange(6, dtype="uint16").reshape(2, 3)
+    saved = io.BytesIO()
+    numpy.save(saved, array)
+    json = b'{"a": {"tags": ["b", "cd"]}}'
+    with tarfile.open(tmp_path / "a.tar", "w") as archive:
+        for name, content in (("1.npy", saved.getvalue()), ("1.json", json)):
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    fields = {"npy": ("uint16", [-1, 3]), "json/a/tags": ("uint8", [-1, -1])}
+    row = _only_row(tmp_path / "a.tar", ringfeed.tar(fields))
+    assert row["npy"].tolist() == array.tolist()
+    assert row["json/a/tags"].tobytes() == b"bcd"
+    assert [level.tolist() for level in row["json/a/tags"].lod] == [[0, 2], [0, 1, 3]]
+    with pytest.raises(ringfeed.Error, match='"<u2" where float32 is expected'):
+        _only_row(tmp_path / "a.tar", ringfeed.tar({"npy": ("float32", [-1, 3])}))
+
+
+def test_csv_has_truth_values_and_words_for_missing_ones(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("True,NA,null\n")
+    fields = {"ok": ("bool", []), "x": ("float32", []), "n": ("int64", [], -1)}
+    row = _only_row(tmp_path / "a.csv", ringfeed.csv(fields))
+    assert (row["ok"].tolist(), row["n"].tolist()) == ([True], [-1])
+    assert row["x"].tolist()[0] != row["x"].tolist()[0]  # NaN
+
+
 @pytest.mark.parametrize(
     "capacity, error",
     [(0, ValueError), (-1, ValueError), (1.5, TypeError), (None, TypeError), (2**62, MemoryError)],

@@ -260,6 +260,25 @@ def test_a_buffer_in_the_order_of_fortran_is_had_only_where_both_are_the_same(
         ctypes.pythonapi.PyBuffer_Release(ctypes.byref(view))
 
 
+@pytest.mark.parametrize(
+    "name, conversion",
+    [
+        ("mean", r"array.numpy\(\).mean, or torch.from_dlpack\(array\).mean"),
+        ("astype", r"array.numpy\(\).astype"),
+        ("to", r"copies nothing: torch.from_dlpack\(array\).to$"),
+        ("cuda", r"copies nothing: torch.from_dlpack\(array\).cuda$"),
+    ],
+)
+def test_what_an_array_lacks_is_told_with_the_conversion_that_has_it(
+    tmp_path: Path, name: str, conversion: str
+) -> None:
+    array = next(number_loader(write_rows(tmp_path, 1)))["x"]
+    with pytest.raises(AttributeError, match=conversion):
+        getattr(array, name)
+    assert not hasattr(array, name) and getattr(array, name, 7) == 7
+    assert not hasattr(array, "__array_struct__") and array.shape == (7,)
+
+
 def test_bfloat16_goes_by_dlpack_alone(tmp_path: Path) -> None:
     array = one_array(tmp_path, "bfloat16", (2,), b"\x80\x3f\x00\xc0")
     with pytest.raises(BufferError, match="DLPack"):

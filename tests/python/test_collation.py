@@ -31,6 +31,24 @@ def test_a_data_loader_of_batches_of_batches_is_refused() -> None:
         refuse_collation(Fetcher(True, collate), collate)
 
 
+class DataCollator:
+    """One of Transformers', which stacks what it gets."""
+
+    __module__ = "transformers.data.data_collator"
+
+
+class Wrapped:
+    """What a Trainer puts around a collator."""
+
+    data_collator = DataCollator()
+
+
+@pytest.mark.parametrize("collator", [DataCollator(), Wrapped()])
+def test_a_collator_of_transformers_is_refused(collator: Any) -> None:
+    with pytest.raises(ValueError, match="get_train_dataloader"):
+        refuse_collation(Fetcher(True, collator), collate)
+
+
 @pytest.mark.parametrize(
     "caller, default",
     [

@@ -29,6 +29,7 @@ _KEPT = [
     '{"source": "sequences", "batching": "packs", "epochs": "exact"}',
     '{"source": "tfrecord", "skip": true, "drop": true, "ranks": 2}',
     '{"source": "mixture", "asker": "asyncio"}',
+    '{"source": "arrays", "parser": "auto", "labels": true, "order": "global", "ranks": 2}',
 ]
 
 

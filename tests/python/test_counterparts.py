@@ -11,7 +11,7 @@ import pytest
 from loader_data import NUMBER, number_loader, write_rows
 
 import ringfeed
-from ringfeed import chains, counterparts
+from ringfeed import counterparts
 
 #: What takes arguments, and the names that it has none for.
 TAKERS: list[tuple[Callable[..., Any], Mapping[str, str]]] = [
@@ -29,8 +29,7 @@ TAKERS: list[tuple[Callable[..., Any], Mapping[str, str]]] = [
 
 
 def arguments_of(taker: Callable[..., Any]) -> set[str]:
-    names = set(inspect.signature(taker).parameters)
-    return names | chains.OPEN_OPTIONS if "options" in names else names
+    return set(inspect.signature(taker).parameters)
 
 
 @pytest.mark.parametrize(

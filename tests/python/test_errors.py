@@ -19,7 +19,7 @@ import pytest
 from loader_data import NUMBER, number_loader, numbers, write_damaged_tfrecords, write_rows
 
 import ringfeed
-from ringfeed import chains, errors
+from ringfeed import errors
 
 
 def test_damage_is_an_exception_with_file_offset_and_record(tmp_path: Path) -> None:
@@ -81,6 +81,17 @@ def test_files_that_there_are_not_are_named(tmp_path: Path) -> None:
     with pytest.raises(errors.NotFound) as caught:
         next(loader)
     assert "missing.tfrecord" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["s3://b/a.tfrecord", Path("gs://b/a"), "https://h/*.tar"])
+def test_an_address_is_told_how_to_be_read(name: str | Path) -> None:
+    for opened in (
+        lambda: ringfeed.open_files(name, format="tfrecord"),
+        lambda: ringfeed.open_record_writer(name, format="tfrecord"),
+        lambda: ringfeed.Loader(name, format="tfrecord", batch=1),
+    ):
+        with pytest.raises(errors.Unsupported, match="is an address.*copy.*mount.*fsspec"):
+            opened()
 
 
 def test_who_holds_all_slots_is_told_how_many_in_pythons_words(tmp_path: Path) -> None:
@@ -216,7 +227,7 @@ def _texts_with_options() -> list[str]:
 def test_each_option_that_the_library_names_is_told_as_an_argument() -> None:
     texts = _texts_with_options()
     assert len(texts) > 8
-    arguments = set(inspect.signature(ringfeed.Loader).parameters) | chains.OPEN_OPTIONS
+    arguments = set(inspect.signature(ringfeed.Loader).parameters)
     arguments |= set(inspect.signature(ringfeed.devices.DevicePlan).parameters)
     for text in texts:
         told = str(errors.from_status("invalid_argument", text.strip('"'), "", -1, -1))

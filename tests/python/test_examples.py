@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+import ringfeed
+
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "python"
 ROWS = 78 * 256
 EPOCHS = 12
@@ -89,6 +91,17 @@ def test_an_example_of_the_packages_functions_finds_what_it_says(
 ) -> None:
     _need("numpy")
     assert _output(_start(tmp_path, str(EXAMPLES / f"{name}.py"))) == said
+
+
+def test_augmented_images_are_the_same_after_a_stop_by_another_number_of_ranks(
+    tmp_path: Path,
+) -> None:
+    _need("numpy")
+    _need("PIL")
+    if not hasattr(ringfeed._core, "jpeg_parser"):
+        pytest.skip("this ringfeed was built without libjpeg-turbo")
+    said = _output(_start(tmp_path, str(EXAMPLES / "augment_images.py")))
+    assert said == "36 images by 2 ranks, 60 by 3: every pixel of an undisturbed run\n"
 
 
 def _loop(ranks: int, data: Path, state: str) -> list[str]:

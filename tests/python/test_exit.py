@@ -53,10 +53,11 @@ forever(lambda: queue.push([b"1234"]))
 forever(queue.pop)
 """,
     "reading": """
-forever(lambda: list(ringfeed.Loader(sys.argv[1], format="rows:8", batch=3)))
+forever(lambda: list(ringfeed.Loader(sys.argv[1], format="rows:8", parse=None, batch=3)))
 """,
     "reading on devices": """
-forever(lambda: list(ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, devices="emu:2")))
+options = {"format": "rows:8", "parse": None, "devices": "emu:2"}
+forever(lambda: list(ringfeed.Loader(sys.argv[1], batch=3, **options)))
 """,
 }
 
@@ -73,7 +74,7 @@ def test_daemon_threads_do_not_keep_the_process_from_ending(tmp_path, doing, end
 
 CALLING = {
     "map": """
-loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0,
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", parse=None, batch=3, passes=0,
                          map=lambda batch: time.sleep(0.01) or batch)
 """,
     "a generator of a py_reader": """
@@ -130,13 +131,14 @@ WAITING = {
 import os, tempfile
 path = os.path.join(tempfile.mkdtemp(), "pipe")
 os.mkfifo(path)
-loader = ringfeed.Loader(path, format="rows:8", batch=3)
+loader = ringfeed.Loader(path, format="rows:8", parse=None, batch=3)
 """,
     "reading": """
-loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0)
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", parse=None, batch=3, passes=0)
 """,
     "reading on devices": """
-loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0, devices="emu:2")
+options = {"format": "rows:8", "parse": None, "devices": "emu:2"}
+loader = ringfeed.Loader(sys.argv[1], batch=3, passes=0, **options)
 """,
     "reading a py_reader": """
 loader = ringfeed.py_reader(2, [[4]], ["uint8"])
@@ -198,7 +200,7 @@ reader = ringfeed.multiplex([opened])
 def test_a_reader_that_was_given_away_is_no_trouble_at_the_end(tmp_path, kind):
     program = """
 chain = ringfeed.batch(ringfeed.parse(reader, ringfeed.raw()), 4)
-other = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, passes=0)
+other = ringfeed.Loader(sys.argv[1], format="rows:8", parse=None, batch=3, passes=0)
 batch = next(other)
 opened.close_ends()
 """
@@ -208,15 +210,15 @@ opened.close_ends()
 
 WHOLE = {
     "a loop": """
-for batch in ringfeed.Loader(sys.argv[1], format="rows:8", batch=3):
+for batch in ringfeed.Loader(sys.argv[1], format="rows:8", parse=None, batch=3):
     pass
 """,
     "a loop that was broken off": """
-loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3)
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", parse=None, batch=3)
 batch = next(loader)
 """,
     "devices": """
-loader = ringfeed.Loader(sys.argv[1], format="rows:8", batch=3, devices="emu:2")
+loader = ringfeed.Loader(sys.argv[1], format="rows:8", parse=None, batch=3, devices="emu:2")
 batch = next(loader)
 """,
     "a queue": """

@@ -1,5 +1,6 @@
-"""Trainers of others take a Loader's epochs whole, and nobody divides the data twice: Lightning,
-Keras and Accelerate as they are, where they are installed."""
+"""Trainers of others take a Loader's epochs whole, and nobody divides the data twice, or leaves
+batches out of a run that goes on: Lightning, Keras, Accelerate and Transformers as they are, where
+they are installed. What they learn is in test_trainers.py."""
 
 from __future__ import annotations
 
@@ -76,6 +77,8 @@ tell("epochs", [model.trained, model.validated])
 _LIGHTNING_RESUMED = """
 from torchdata.stateful_dataloader import StatefulDataLoader
 
+options = {} if sys.argv[3] == "known" else {"skip_damaged": True}
+
 class Stop(lightning.Callback):
     def on_train_batch_end(self, trainer, model, outputs, batch, index):
         if trainer.global_step == int(sys.argv[1]):
@@ -83,8 +86,10 @@ class Stop(lightning.Callback):
             trainer.should_stop = True
 
 def batches():
-    dataset = ringfeed.torch.IterableDataset(open_loader(shuffle="global", seed=3))
-    return StatefulDataLoader(dataset, batch_size=None)
+    loader = open_loader(shuffle="global", seed=3, **options)
+    if sys.argv[2] == "itself":
+        return loader
+    return StatefulDataLoader(ringfeed.torch.IterableDataset(loader), batch_size=None)
 
 first, second = Model(), Model()
 second.trained.append([])  # no epoch starts where one goes on
@@ -116,6 +121,8 @@ def note(batch):
     return x, x
 
 def pairs(**options):
+    if sys.argv[1] == "unknown":
+        options["skip_damaged"] = True
     loader = open_loader(as_tuple=True, map=note, **options)
     return DataLoader(ringfeed.torch.IterableDataset(loader), batch_size=None)
 
@@ -155,6 +162,88 @@ if way != "left out":
 epochs = [[n for batch in batches for n in batch["id"].tolist()] for _ in range(2)]
 tell(f"rank-{os.environ['RANK']}", epochs)
 torch.distributed.destroy_process_group()
+"""
+
+_ACCELERATE_RESUMED = """
+from accelerate import Accelerator
+from accelerate.utils import DataLoaderConfiguration
+
+is_stateful = sys.argv[1] == "stateful"
+
+def open_all():
+    configuration = DataLoaderConfiguration(use_stateful_dataloader=is_stateful)
+    accelerator = Accelerator(cpu=True, dataloader_config=configuration)
+    loader = open_loader(shuffle="global", seed=3)
+    dataset = ringfeed.torch.IterableDataset(loader)
+    batches = accelerator.prepare(DataLoader(dataset, batch_size=None))
+    if not is_stateful:
+        accelerator.register_for_checkpointing(loader)
+    return accelerator, loader, batches
+
+accelerator, loader, batches = open_all()
+first, rest, ended = [], [], []
+for batch in batches:
+    first += batch["id"].tolist()
+    if len(first) == int(sys.argv[2]) * 6:
+        accelerator.save_state("saved")
+        break
+accelerator, loader, batches = open_all()
+accelerator.load_state("saved")
+for batch in batches:
+    rest += batch["id"].tolist()
+    ended.append(loader.state_dict()["ended"])
+tell("resumed", [first, rest, ended])
+"""
+
+_TRANSFORMERS = """
+from transformers import Trainer, TrainerCallback, TrainingArguments
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(1, 1)
+        self.trained = []
+    def forward(self, id):
+        self.trained += id.tolist()
+        return {"loss": self.layer(id.float()[:, None]).mean()}
+
+class Callback(TrainerCallback):
+    def __init__(self, loader, stop, resets):
+        self.loader, self.stop, self.resets = loader, stop, resets
+    def on_epoch_begin(self, args, state, control, **_):
+        if self.resets:
+            self.loader.reset(int(state.epoch))
+    def on_step_end(self, args, state, control, **_):
+        if state.global_step == self.stop:
+            control.should_save = control.should_training_stop = True
+
+class Fed(Trainer):
+    def get_train_dataloader(self):
+        return DataLoader(ringfeed.torch.IterableDataset(self.loader), batch_size=None)
+
+def train(loader, checkpoint=None, stop=0, resets=False):
+    arguments = TrainingArguments("out", num_train_epochs=2, save_strategy="no", report_to=[],
+                                  use_cpu=True, disable_tqdm=True)
+    fed = Fed(Model(), arguments, callbacks=[Callback(loader, stop, resets)])
+    fed.loader = loader
+    fed.train(checkpoint)
+    return fed.model.trained
+
+first = open_loader(shuffle="global", seed=3)
+before = train(first, stop=STOP)
+second = open_loader(shuffle="global", seed=3)
+if sys.argv[1] == "state":
+    second.load_state_dict(first.state_dict())
+after = train(second, "out/checkpoint-STOP", resets=sys.argv[1] == "epoch")
+tell("resumed", before + after)
+"""
+
+_TRANSFORMERS_COLLATES = """
+from transformers import Trainer, TrainingArguments
+
+arguments = TrainingArguments("out", report_to=[], use_cpu=True, disable_tqdm=True)
+dataset = ringfeed.torch.IterableDataset(open_loader())
+Trainer(torch.nn.Linear(1, 1), arguments, train_dataset=dataset).train()
 """
 
 
@@ -213,12 +302,20 @@ def test_lightning_gets_each_epoch_whole_also_after_its_sanity_check(
     assert validated[1:] == [list(range(RECORDS))] * 4
 
 
-@pytest.mark.parametrize("stop", [3, BATCHES - 1, BATCHES, BATCHES + 4])
+@pytest.mark.parametrize(
+    "stop, loader, length",
+    [
+        *((stop, "stateful", "known") for stop in (3, BATCHES - 1, BATCHES, BATCHES + 4)),
+        *((stop, "stateful", "unknown") for stop in (BATCHES - 1, BATCHES + 4)),
+        (BATCHES + 4, "itself", "unknown"),
+    ],
+)
 def test_lightning_goes_on_from_a_checkpoint_within_an_epoch_and_after_one(
-    tmp_path: Path, stop: int
+    tmp_path: Path, stop: int, loader: str, length: str
 ) -> None:
     _need("torch", "lightning", "torchdata")
-    first, second = _told(tmp_path, _LIGHTNING + _LIGHTNING_RESUMED, "resumed", str(stop))
+    words = [str(stop), loader, length]
+    first, second = _told(tmp_path, _LIGHTNING + _LIGHTNING_RESUMED, "resumed", *words)
     delivered = [n for epoch in first + second for n in epoch]
     assert len(delivered) == 3 * RECORDS
     _assert_whole([delivered[i : i + RECORDS] for i in range(0, 3 * RECORDS, RECORDS)])
@@ -241,9 +338,10 @@ def test_a_loader_that_was_made_before_lightnings_ranks_is_refused(tmp_path: Pat
     assert not list(tmp_path.glob("rank-*.json"))
 
 
-def test_keras_gets_each_epoch_whole(tmp_path: Path) -> None:
+@pytest.mark.parametrize("length", ["known", "unknown"])
+def test_keras_gets_each_epoch_whole(tmp_path: Path, length: str) -> None:
     _need("torch", "keras")
-    steps, last, counts = _told(tmp_path, _KERAS, "keras")
+    steps, last, counts = _told(tmp_path, _KERAS, "keras", length)
     assert steps == [BATCHES] * 4
     _assert_whole(last)
     assert len(last) == 4 and counts == [BATCHES] * 3
@@ -268,3 +366,46 @@ def test_accelerate_divides_all_of_the_data_or_nothing(
     done = _run(tmp_path, _ACCELERATE, way, dispatch, ranks=2)
     assert done.returncode == 0, done.stdout
     _assert_whole([sum(epochs, []) for epochs in zip(*_told_by_ranks(tmp_path))])
+
+
+@pytest.mark.parametrize("way", ["registered", "stateful"])
+@pytest.mark.parametrize("stop", [1, 3, BATCHES - 1])
+def test_a_state_leaves_to_come_what_accelerate_holds_back(
+    tmp_path: Path, way: str, stop: int
+) -> None:
+    _need("torch", "accelerate", "torchdata")
+    first, rest, ended = _told(tmp_path, _ACCELERATE_RESUMED, "resumed", way, str(stop))
+    assert len(first) == stop * BATCH
+    _assert_whole([first + rest])
+    assert ended == [False] * (BATCHES - stop - 1) + [True]
+
+
+@pytest.mark.parametrize(
+    "way, remedy",
+    [("afresh", "the Trainer goes on in epoch 1"), ("state", "say ignore_data_skip=True")],
+)
+def test_a_trainer_that_would_leave_other_batches_out_is_refused(
+    tmp_path: Path, way: str, remedy: str
+) -> None:
+    _need("torch", "transformers", "accelerate")
+    done = _run(tmp_path, _TRANSFORMERS.replace("STOP", str(BATCHES + 3)), way)
+    assert done.returncode != 0
+    assert remedy in done.stdout, done.stdout
+    assert not (tmp_path / "resumed.json").exists()
+
+
+@pytest.mark.parametrize("way, stop", [("afresh", 3), ("epoch", BATCHES + 3)])
+def test_a_trainer_leaves_out_what_came_before_it_stopped(
+    tmp_path: Path, way: str, stop: int
+) -> None:
+    _need("torch", "transformers", "accelerate")
+    program = _TRANSFORMERS.replace("STOP", str(stop))
+    delivered = _told(tmp_path, program, "resumed", way)
+    assert len(delivered) == 2 * RECORDS
+    _assert_whole([delivered[:RECORDS], delivered[RECORDS:]])
+
+
+def test_a_trainer_that_would_make_batches_of_batches_is_refused(tmp_path: Path) -> None:
+    _need("torch", "transformers", "accelerate")
+    done = _run(tmp_path, _TRANSFORMERS_COLLATES)
+    assert done.returncode != 0 and "get_train_dataloader" in done.stdout, done.stdout

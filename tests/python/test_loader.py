@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import os
 import pickle
 import struct
@@ -107,6 +108,59 @@ def test_a_reset_that_fails_leaves_the_loop_where_it_is(tmp_path: Path) -> None:
     for path in elsewhere.glob("part-*"):
         path.rename(tmp_path / path.name)
     assert all_numbers(loader.rest()) == expected[7:]
+
+
+def test_copies_outlive_the_places_for_batches_and_may_be_written(tmp_path: Path) -> None:
+    files = write_rows(tmp_path, 1)
+    with number_loader(files, copy=True, slots=3) as loader:
+        batches = list(loader)
+    assert [row for batch in batches for row in numbers(batch)] == list(range(100))
+    path = write_sequences(tmp_path / "a.jsonl", [[1, 2], [], [3]])
+    parser = ringfeed.jsonl({"t": ("int64", [-1])})
+    (batch,) = ringfeed.Loader(path, parse=parser, batch=3, copy=True, map=lambda batch: batch)
+    assert batch["t"].lod[0].tolist() == batch["t"].offsets.tolist() == [0, 2, 2, 3]
+
+
+def test_copies_are_of_batches_in_host_memory(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="copy=True .*devices="):
+        number_loader(write_rows(tmp_path, 1), copy=True, devices="emu:1")
+    with pytest.raises(TypeError, match="copy must be True or False"):
+        number_loader(write_rows(tmp_path, 1), copy="deep")
+
+
+def test_a_loader_tells_at_a_glance_what_it_reads(tmp_path: Path) -> None:
+    files = sorted(tmp_path.glob(write_rows(tmp_path, 2).rpartition("/")[2]))
+    rank = ringfeed.Rank(1, 2)
+    loader = number_loader(files, 8, shuffle="global", seed=7, rank=rank)
+    next(loader)
+    told = repr(loader)
+    for part in (f"'{files[0]}' and 1 more", "batch=8", "shuffle='global', seed=7", "rank 1 of 2"):
+        assert part in told
+    assert told.endswith("{x: int64 [-1]}, at batch 1 of epoch 0>")
+    loader.close()
+    assert "x: int64" in repr(loader)
+    chain = ringfeed.batch(ringfeed.open_files(files, format="rows:8"), 4)
+    assert "{bytes: uint8 [-1] ragged}" in repr(ringfeed.Loader.from_reader(chain))
+
+
+def test_each_option_stands_in_the_signature(tmp_path: Path) -> None:
+    for function in (ringfeed.Loader, ringfeed.open_files, ringfeed.mix, ringfeed.csv_columns):
+        parameters = inspect.signature(function).parameters
+        assert {"format", "skip_damaged", "seed", "tuned"} <= set(parameters)
+        assert parameters["threads"].kind is inspect.Parameter.KEYWORD_ONLY
+        assert parameters["threads"].annotation == "Optional[int]"
+
+
+def test_waits_are_told_step_by_step(tmp_path: Path) -> None:
+    with number_loader(write_rows(tmp_path, 1)) as loader:
+        steps = sum(1 for _ in loader)
+        waits = loader.stats()["step_waits"]
+    assert waits["steps"] == steps == 15
+    assert 0 <= waits["p50_s"] <= waits["p99_s"] <= waits["max_s"] < 60
+    with number_loader(write_rows(tmp_path, 1), devices="emu:2") as loader:
+        assert sum(1 for _ in loader) == 15
+        devices = loader.stats()["devices"]
+    assert [device["step_waits"]["steps"] for device in devices] == [8, 7]
 
 
 def test_passes_are_one_stream_of_batches(tmp_path: Path) -> None:

@@ -139,6 +139,7 @@ def test_every_public_name_is_exported() -> None:
         "__version__",
         "devices",
         "errors",
+        "jpeg",
         "reader",
     }
     for name in ringfeed.__all__:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
+import socket
 import struct
+import subprocess
 import sys
 import types
 from pathlib import Path
@@ -17,6 +21,7 @@ import ringfeed
 from ringfeed import ranks
 
 _VARIABLES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "LOCAL_SIZE")
+_VARIABLES += ("JAX_PROCESS_ID", "JAX_NUM_PROCESSES", "JOB_COMPLETION_INDEX")
 
 
 @pytest.fixture
@@ -45,6 +50,7 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
         monkeypatch.setitem(sys.modules, "torch.distributed", played)
 
     monkeypatch.delitem(sys.modules, "torch.distributed", raising=False)
+    monkeypatch.delitem(sys.modules, "jax", raising=False)
     return start
 
 
@@ -85,6 +91,89 @@ def test_a_loader_that_found_itself_alone_too_early_is_refused(
     assert sum(1 for _ in everything) == 15
     group(0, 1)
     assert sum(1 for _ in early) == 15
+
+
+def _play_jax(monkeypatch: pytest.MonkeyPatch, rank: int, world_size: int, begun: bool) -> None:
+    played = types.ModuleType("jax")
+    distributed = types.SimpleNamespace(is_initialized=lambda: begun)
+    played.distributed = distributed  # type: ignore[attr-defined]
+    played.process_index = lambda: rank  # type: ignore[attr-defined]
+    played.process_count = lambda: world_size  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "jax", played)
+
+
+def test_jaxs_processes_go_before_the_environment(
+    tmp_path: Path, launched: Any, group: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = write_rows(tmp_path, 1)
+    _play_jax(monkeypatch, 1, 2, begun=False)
+    early = number_loader(files)
+    assert early.rank == ringfeed.Rank()
+    _play_jax(monkeypatch, 1, 2, begun=True)
+    assert ranks.own_rank() == (1, 2, -1, 0, "jax.distributed")
+    assert numbers(next(number_loader(files, 10))) == [5, 6, 7, 8, 9]
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="before jax.distributed started"):
+        iter(early)
+    launched(RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2)
+    assert ranks.own_rank() == (1, 2, 1, 2, "torchrun")
+    monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))  # it is being imported
+    assert ranks.own_rank().source == "torchrun"
+
+
+def test_jaxs_variables_and_kubernetess_are_enough(tmp_path: Path, launched: Any) -> None:
+    launched(JAX_PROCESS_ID=1, JAX_NUM_PROCESSES=2)
+    assert ringfeed.find_rank() == (1, 2, -1, 0, "JAX")
+    launched(JOB_COMPLETION_INDEX=1, WORLD_SIZE=2)
+    assert ringfeed.find_rank() == (1, 2, -1, 0, "Kubernetes")
+    launched(JOB_COMPLETION_INDEX=0)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="WORLD_SIZE to the Job's completion"):
+        number_loader(write_rows(tmp_path, 1))
+
+
+_JAX = """
+import sys
+import jax, ringfeed
+jax.distributed.initialize("127.0.0.1:" + sys.argv[1], 2, int(sys.argv[2]))
+parser = ringfeed.rows({"x": ("int64", ())})
+loader = ringfeed.Loader(sys.argv[3], format="rows:8", parse=parser, batch=10)
+assert loader.rank == (int(sys.argv[2]), 2, -1, 0, "jax.distributed"), loader.rank
+print([row for batch in loader for row in batch["x"].tolist()])
+"""
+
+
+def test_processes_of_jax_distributed_share_the_rows(tmp_path: Path) -> None:
+    pytest.importorskip("jax", reason="JAX is not installed")
+    files = write_rows(tmp_path, 1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    environment = {name: value for name, value in os.environ.items() if name not in _VARIABLES}
+    environment["JAX_PLATFORMS"] = "cpu"
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", _JAX, port, str(rank), files],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    told = [process.communicate(timeout=300) for process in running]
+    assert [process.returncode for process in running] == [0, 0], told
+    parts = [json.loads(out) for out, _ in told]
+    assert [len(part) for part in parts] == [50, 50]
+    assert sorted(parts[0] + parts[1]) == list(range(100))
+
+
+def test_each_pod_of_the_pages_indexed_job_has_its_rank(launched: Any) -> None:
+    page = Path(__file__).resolve().parents[2] / "docs/CONTAINERS.md"
+    job = page.read_text(encoding="utf-8").partition("```yaml")[2].partition("```")[0]
+    completions = int(re.search(r"completions: (\d+)", job)[1])  # type: ignore[index]
+    variables = dict(re.findall(r'name: (\w+), value: "?([^"}]+)', job))
+    for index in range(completions):
+        launched(JOB_COMPLETION_INDEX=index, **variables)
+        assert ringfeed.find_rank()[:2] == (index, completions)
 
 
 class DataLoaderDispatcher:

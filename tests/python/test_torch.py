@@ -67,6 +67,16 @@ def test_a_data_loader_gives_each_epoch_all_batches(tmp_path: Path) -> None:
         assert sorted(sum(epoch, [])) == list(range(300))
 
 
+def test_a_data_set_without_a_length_has_no_such_method(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    known = feed.IterableDataset(number_loader(files))
+    unknown = feed.IterableDataset(number_loader(files, skip_damaged=True))
+    assert hasattr(known, "__len__") and len(DataLoader(known, batch_size=None)) == 43
+    assert not hasattr(unknown, "__len__")
+    with pytest.raises(TypeError, match="no length: damaged records are passed over"):
+        len(DataLoader(unknown, batch_size=None))
+
+
 def test_ragged_fields_are_values_and_offsets(tmp_path: Path) -> None:
     values, offsets = next(iter(_sequences(tmp_path, "offsets")))["t"]
     assert values.tolist() == [1, 2, 3, 4, 5, 6]

@@ -139,3 +139,25 @@ def test_a_job_of_ray_train_goes_on_with_one_worker_fewer(tmp_path: Path) -> Non
     assert rolled_back >= (99 - step) * 24  # what came behind the checkpoint
     ours, theirs = map(float, re.findall(r"loss ([\d.]+)", said))
     assert abs(ours - theirs) < 1e-5 * theirs
+
+
+def _assert_whole_epochs(said: str, epochs: int) -> None:
+    parts = re.findall(r"^epoch (\d): each of 569 rows once, (\d+) and (\d+)$", said, re.MULTILINE)
+    assert [int(epoch) for epoch, _, _ in parts] == list(range(epochs)), said
+    assert all(int(first) + int(second) == 569 for _, first, second in parts)
+    (loss,) = re.findall(r"^loss ([\d.]+)$", said, re.MULTILINE)[-1:]
+    assert float(loss) < 0.4  # of a guess 0.69
+
+
+def test_lightning_on_two_processes_trains_on_each_row_once(tmp_path: Path) -> None:
+    _need("torch", "sklearn", "lightning")
+    said = _run(tmp_path, str(EXAMPLES / "clicks_by_lightning.py"), "clicks", "3")
+    _assert_whole_epochs(said, 3)
+    assert said.count("validated: each of 569 rows once") == 3
+
+
+def test_accelerate_on_two_processes_trains_on_each_row_once(tmp_path: Path) -> None:
+    _need("torch", "sklearn", "accelerate")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    program = str(EXAMPLES / "clicks_by_accelerate.py")
+    _assert_whole_epochs(_run(tmp_path, *launch, program, "clicks", "3"), 3)

@@ -100,9 +100,12 @@ def test_the_first_row_of_csv_files_names_their_columns(tmp_path: Path) -> None:
     parse = ringfeed.csv(fields, header=True)
     with ringfeed.Loader(tmp_path / "*.csv", parse=parse, batch=10, shuffle="global") as loader:
         assert sorted(n for batch in loader for n in batch["n"].tolist()) == list(range(100))
-    other = _write_csv(tmp_path / "3.csv", "n,square", range(100, 150))
+    (tmp_path / "3.csv").write_text("n,more,square\n100,x,0\n")
+    with ringfeed.Loader(tmp_path / "*.csv", parse=parse, batch=10, shuffle="global") as loader:
+        assert sorted(n for batch in loader for n in batch["n"].tolist()) == list(range(101))
+    other = _write_csv(tmp_path / "4.csv", "cube,n", range(100, 150))
     with ringfeed.Loader(tmp_path / "*.csv", parse=parse, batch=10, cycle=1) as loader:
-        with pytest.raises(ringfeed.errors.Damaged, match="n,square") as caught:
+        with pytest.raises(ringfeed.errors.Damaged, match='it lacks "square"') as caught:
             list(batch["n"].tolist() for batch in loader)
     assert caught.value.file == str(other)
     semicolons = _write_csv(tmp_path / "a.txt", "square;n", range(5), ";")

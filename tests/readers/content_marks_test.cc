@@ -92,16 +92,13 @@ struct PlanUnderTest {
   std::size_t rows = 4;
 
   std::shared_ptr<const Parser> parser;
-  const PackParser* packer = nullptr;
   static constexpr std::uint32_t kLength = 40;
 
   void MakeParser() {
     parser = RowsParser({{"number", kInt64, {}}});
     if (kind != Kind::kPack) return;
     const PackOptions options{.field = "bytes", .length = kLength, .rows = rows};
-    auto made = std::make_shared<const PackParser>(RawParser(), options);
-    packer = made.get();
-    parser = made;
+    parser = MakePackParser(RawParser(), options);
   }
   std::unique_ptr<PlanStage> MakeStage(PlanClock* clock) const {
     switch (kind) {
@@ -112,10 +109,7 @@ struct PlanUnderTest {
             clock, [](const Block& block, std::uint32_t row) { return NumberOf(block, row) % 11; },
             25, rows);
       case Kind::kPack:
-        return std::make_unique<PackStage>(
-            clock,
-            [](const Block& block, std::uint32_t row) { return block.locations[row * 3].units; },
-            kLength, segment);
+        return std::make_unique<PackStage>(clock, kLength, segment);
       default:
         return nullptr;
     }
@@ -142,12 +136,11 @@ class ContentMarksTest : public testing::Test {
     options.on_damage = plan.on_damage;
     options.note_rows = true;
     options.clock = &clock;
-    options.packer = plan.packer;
     auto sink = std::make_unique<BatchSink>(options, plan.parser.get(), arena_, parts.of_sink());
     SinkConsumer consumer(&parts, sink.get(), plan.parser.get());
     stages.push_back(std::move(sink));
     for (std::size_t i = 0; i + 1 < stages.size(); ++i) stages[i]->set_next(stages[i + 1].get());
-    rows.set_parser(plan.parser.get(), plan.packer != nullptr);
+    rows.set_parser(plan.parser.get(), plan.kind == PlanUnderTest::Kind::kPack);
     std::uint64_t place = mark.place;
     for (std::uint64_t pass = mark.pass; pass < passes.size(); ++pass) {
       const std::span<const PlanRow> left = std::span(passes[pass]).subspan(place);

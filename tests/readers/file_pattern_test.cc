@@ -4,6 +4,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <string>
+
 #include "tests/support/pattern_file.h"
 
 namespace ringfeed {
@@ -106,6 +109,48 @@ TEST_F(FilePatternTest, AFileOfThatVeryNameWins) {
   EXPECT_EQ(Expanded("[ab]"), (Names{"[ab]"}));
   EXPECT_EQ(Expanded("{x,y}-?"), (Names{"{x,y}-1"}));
   EXPECT_EQ(Expanded("{z,x}-*"), (Names{"z-*", "x-1"}));
+}
+
+TEST_F(FilePatternTest, AFolderIsTheFilesInItAndInItsFoldersButNoHiddenOnes) {
+  for (const char* const folder : {"d", "d/b", "d/.hidden", "empty"}) {
+    ASSERT_EQ(mkdir(directory_.File(folder).c_str(), 0777), 0);
+  }
+  Make({"d/c", "d/a", "d/.a.rfx", "d/b/2", "d/b/1", "d/.hidden/x", "e"});
+  ASSERT_EQ(symlink("../e", directory_.File("d/link").c_str()), 0);
+  ASSERT_EQ(symlink("nowhere", directory_.File("d/lost").c_str()), 0);
+  const Names files = {"d/a", "d/b/1", "d/b/2", "d/c", "d/link", "d/lost"};
+  EXPECT_EQ(Expanded("d"), files);
+  EXPECT_EQ(Expanded("d/b/"), (Names{"d/b/1", "d/b/2"}));
+  EXPECT_EQ(StatusOf("empty").code(), StatusCode::kNotFound);
+  ASSERT_EQ(symlink("..", directory_.File("d/loop").c_str()), 0);
+  EXPECT_FALSE(StatusOf("d").ok());
+}
+
+TEST_F(FilePatternTest, AnAddressIsToldHowToBeReadUnlessItIsAPathHere) {
+  for (const std::string name :
+       {"s3://b/a.tfrecord", "gs://b/a-*", "https://host/a.tar", "http://host/{0..9}.tar",
+        "hf://datasets/a/b.jsonl", "az://c/a", "memory+x-1.0://a", "s3:/b/a"}) {
+    Names names;
+    const Status status = ExpandPattern(name, &names);
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << name;
+    for (const std::string part : {name.c_str(), "copy", "mount", "OpenSources"}) {
+      EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+    }
+    EXPECT_TRUE(names.empty());
+  }
+  Names names;
+  const Status local = ExpandPattern("file:///data/a.tar", &names);
+  EXPECT_EQ(local.code(), StatusCode::kUnsupported);
+  EXPECT_NE(local.message().find("the path alone, /data/a.tar"), std::string::npos);
+  EXPECT_EQ(WrittenOut("C://a"), Names{"C://a"});  // no scheme has one letter
+  EXPECT_EQ(WrittenOut("a b://c"), Names{"a b://c"});
+  ASSERT_EQ(mkdir(directory_.File("s3:").c_str(), 0777), 0);
+  Make({"s3:/a"});
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(directory_.path());
+  EXPECT_EQ(WrittenOut("s3://a"), Names{"s3://a"});
+  EXPECT_EQ(WrittenOut("s3://*"), Names{"s3://a"});
+  std::filesystem::current_path(before);
 }
 
 TEST_F(FilePatternTest, AFolderThatCannotBeReadIsNoEmptyOne) {

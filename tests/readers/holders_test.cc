@@ -69,13 +69,12 @@ TEST_F(HoldersTest, WhoHasTakenAndNotYetSaysSoIsWaitedFor) {
   const auto files = MakeFiles(1, 200, 100, 100);
   const Reader chain =
       Batch(Parse(OpenFiles(files, Options()), RawParser()), {.size = 2, .slots = 2});
-  const auto run = std::make_shared<ringfeed::Run>(LowerChain(*ReaderAccess::NodeOf(chain)),
-                                                   RewindInput(), arena_->arena(), RunHooks(),
-                                                   RunStart(), nullptr, ChainKeeps());
+  const ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(chain));
+  const auto run = std::make_shared<ringfeed::Run>(RunInput{plan, arena_->arena()});
   run->Start();
   const auto next = [&run] {
     Delivery delivery;
-    EXPECT_EQ(run->Next(&delivery), QueueResult::kOk);
+    EXPECT_EQ(run->NextUntil(&delivery, kNoDeadline), QueueResult::kOk);
     return delivery;
   };
   const auto starves = [&run] {
@@ -233,10 +232,10 @@ class TurnsTest : public HoldersTest {
   static constexpr milliseconds kSilence{1000};
 
   static void Hasten(const Reader& reader) {
-    RunHooks hooks;
-    hooks.held_silence = kSilence;
-    hooks.silence = kSilence / 3;  // looks in vain come in between
-    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    RunOptions run_options;
+    run_options.held_silence = kSilence;
+    run_options.silence = kSilence / 3;  // looks in vain come in between
+    ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
   }
   ~TurnsTest() override {
     over_ = true;

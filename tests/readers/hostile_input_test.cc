@@ -435,8 +435,10 @@ TEST_F(HostileInputTest, AFileThatIsDeletedWhileItIsReadIsReadToItsEnd) {
 
 TEST_F(HostileInputTest, NamesThatAreNoReadableFilesAreNamedErrors) {
   const std::string file = MakeFile(std::vector<std::size_t>{8});
-  EXPECT_EQ(CodeOf({directory_.path()}), StatusCode::kInvalidArgument);
-  EXPECT_EQ(CodeOf({file, directory_.path()}), StatusCode::kInvalidArgument);
+  std::filesystem::create_directory(directory_.File("empty"));
+  EXPECT_EQ(CodeOf({directory_.File("empty")}), StatusCode::kNotFound);
+  EXPECT_EQ(CodeOf({directory_.path()}), StatusCode::kOk);  // a folder is its files
+  EXPECT_EQ(CodeOf({"/dev/null"}), StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf({directory_.File("absent.tfrecord")}), StatusCode::kNotFound);
   EXPECT_EQ(CodeOf({}), StatusCode::kInvalidArgument);
   EXPECT_EQ(CodeOf({directory_.File("*.nothing")}), StatusCode::kNotFound);

@@ -15,6 +15,7 @@
 #include "readers/chain/reader_access.h"
 #include "readers/engine/run.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/readers/run_switches.h"
 #include "tests/support/stress_scale.h"
 
 // Checksums that writers take: whatever is damaged, all that anybody sees is what it is where
@@ -45,6 +46,8 @@ struct LateCase {
 
 class LateSumsTest : public PipelineTest {
  protected:
+  ~LateSumsTest() override { takes_sums_at_once = false; }
+
   enum class Sums { kFramed, kLeftAndTakenAtOnce, kWritten, kWrittenFromMemory };
 
   Reader Chain(const LateCase& of, Sums sums, int threads) const {
@@ -60,10 +63,10 @@ class LateSumsTest : public PipelineTest {
     if (of.shuffled()) reader = Shuffle(reader, of.shuffle);
     if (of.passes != 1) reader = MultiPass(reader, of.passes);
     reader = Batches(reader, of.batch, of.drop_remainder);
-    RunHooks hooks;
-    if (sums != Sums::kFramed) hooks.long_payload_bytes = of.long_bytes;
-    hooks.takes_sums_at_once = sums == Sums::kLeftAndTakenAtOnce;
-    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    RunOptions run_options;
+    if (sums != Sums::kFramed) run_options.long_payload_bytes = of.long_bytes;
+    takes_sums_at_once = sums == Sums::kLeftAndTakenAtOnce;
+    ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
     return reader;
   }
 
@@ -112,6 +115,7 @@ class LateSumsTest : public PipelineTest {
     const Sums plain = framed ? Sums::kFramed : Sums::kLeftAndTakenAtOnce;
     const LateSeen expected = See(Chain(of, plain, 1));
     ExpectSame(See(Chain(of, Sums::kLeftAndTakenAtOnce, 2)), expected);
+    EXPECT_TRUE(was_asked_for_sums) << "this program has the run of the library";
     for (const int threads : {1, 3}) {
       ExpectSame(See(Chain(of, Sums::kWritten, threads)), expected);
       ExpectSame(See(Chain(of, Sums::kWrittenFromMemory, threads)), expected);
@@ -224,14 +228,13 @@ class LateEndTest : public LateSumsTest {
   /// The run's own deliveries, which several consumers would take at the same time.
   void ExpectNothingBehindDamage(const LateCase& of) const {
     ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(Chain(of, Sums::kWritten, 3)));
-    RunHooks hooks;
-    hooks.long_payload_bytes = 1;
-    const auto run = std::make_shared<ringfeed::Run>(plan, RewindInput(), arena_->arena(), hooks,
-                                                     RunStart(), nullptr, ChainKeeps());
+    RunInput input{plan, arena_->arena()};
+    input.options.long_payload_bytes = 1;
+    const auto run = std::make_shared<ringfeed::Run>(std::move(input));
     run->Start();
     bool failed = false;
     Delivery delivery;
-    while (run->Next(&delivery, {}) == QueueResult::kOk) {
+    while (run->NextUntil(&delivery, kNoDeadline) == QueueResult::kOk) {
       EXPECT_FALSE(failed) << "a batch came behind the one that fails";
       failed = failed || !delivery.batch->status.ok();
       (void)run->Lease(std::move(delivery));
@@ -292,9 +295,9 @@ TEST_F(LateSumsTest, AGoodRecordInFrontOfAReadThatFailsIsDelivered) {
     options.index = IndexUse::kNever;
     const auto source = std::make_shared<BrokenSource>(bytes, 10 * 4096);
     Reader reader = Batches(Shuffle(OpenSources({source}, options), {.window = 5}), 1);
-    RunHooks hooks;
-    hooks.long_payload_bytes = long_bytes;
-    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    RunOptions run_options;
+    run_options.long_payload_bytes = long_bytes;
+    ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
     return Drain(reader);
   };
   const Drained framed = drain(FrameInput::kLeavesNone);

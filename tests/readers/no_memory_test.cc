@@ -88,10 +88,10 @@ class NoMemoryTest : public testing::Test {
   NoMemoryTest() { is_consumer = true; }
   ~NoMemoryTest() override { is_consumer = false; }
 
-  static Reader Open(const std::vector<std::shared_ptr<Source>>& sources) {
+  Reader Open(const std::vector<std::shared_ptr<Source>>& sources) const {
     OpenOptions options;
     options.format = "rows:8";
-    options.threads = 2;
+    options.threads = threads_;
     static const auto arena = std::make_shared<PinnedArena>(std::size_t{256} << 20);
     options.arena = arena;
     return OpenSources(sources, options);
@@ -100,7 +100,8 @@ class NoMemoryTest : public testing::Test {
   /// Reads the chain while its threads' calls of operator new from `from` to `to` are refused.
   Outcome Run(const std::function<Reader(Reader)>& chain, std::int64_t from, std::int64_t to) {
     Outcome outcome;
-    Reader reader = Batch(Parse(chain(Open(sources_)), RecordParser()), {.size = 7});
+    Reader reader = Parse(chain(Open(sources_)), RecordParser());
+    if (batches_) reader = Batch(reader, {.size = 7});
     first = from;
     last = to;
     calls = 0;
@@ -140,6 +141,9 @@ class NoMemoryTest : public testing::Test {
     }
   }
 
+  int threads_ = 2;
+  bool batches_ = true;
+
   /// So many that several threads open them.
   void UseManySources() {
     for (std::int64_t i = 3; i < 40; ++i) {
@@ -168,6 +172,15 @@ Reader Filtered(Reader records) {
 
 TEST_F(NoMemoryTest, OneRefusedCallFailsTheChainOrIsOvercome) {
   for (auto* const chain : {InOrder, InWindows, ByNumber, Filtered}) Check(chain, false);
+}
+
+TEST_F(NoMemoryTest, SoItDoesWithOneThreadOrWithoutBatches) {
+  threads_ = 1;
+  Check(InOrder, false);
+  batches_ = false;
+  Check(InOrder, false);
+  threads_ = 2;
+  Check(InOrder, false);
 }
 
 TEST_F(NoMemoryTest, WithoutMemoryForTheThreadsThatOpenFilesTheChainFails) {

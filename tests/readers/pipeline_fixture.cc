@@ -35,17 +35,17 @@ void PipelineTest::TearDown() {
 }
 
 void PipelineTest::Inject(const Reader& reader, std::uint64_t seed, const FaultPlan& plan) {
-  RunHooks hooks;
-  hooks.engines.uring = [=](const IoOptions& options, std::byte* data, std::size_t bytes,
-                            std::unique_ptr<ReadEngine>* engine) {
+  RunOptions run_options;
+  run_options.engines.uring = [=](const IoOptions& options, std::byte* data, std::size_t bytes,
+                                  std::unique_ptr<ReadEngine>* engine) {
     const Status status = MakeUringEngine(options, data, bytes, engine);
     if (status.ok()) *engine = MakeFaultEngine(std::move(*engine), seed, plan);
     return status;
   };
-  hooks.engines.pool = [=](const IoOptions& options) {
+  run_options.engines.pool = [=](const IoOptions& options) {
     return MakeFaultEngine(MakePoolEngine(options), seed, plan);
   };
-  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+  ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
 }
 
 std::vector<std::byte> MakeChunksOfTen(const std::string& path, std::uint64_t first_id,

@@ -126,7 +126,7 @@ class SinkConsumer {
   void TakeBatch(BatchBuffer* slot) {
     if (slot->dropped) {
       ++dropped;
-      return batch_sink_->Release(slot);
+      return batch_sink_->pool().Release(slot);
     }
     NoteTaken(slot->missing.empty() ? slot->rows : 0);
     Got one{slot->span, {}, CopyOf(batch_sink_->MakeInstance(*slot, nullptr)), {}, {}, 0};
@@ -144,7 +144,7 @@ class SinkConsumer {
       one.next_place = one.places.back() + 1;
     }
     got.push_back(one);
-    batch_sink_->Release(slot);
+    batch_sink_->pool().Release(slot);
   }
   static Instance CopyOf(const Instance& batch) {
     Instance copy = batch;

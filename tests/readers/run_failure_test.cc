@@ -8,39 +8,21 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <memory>
 #include <new>
 #include <string>
 #include <thread>
-#include <utility>
 #include <vector>
 
-#include "readers/chain/reader_access.h"
 #include "tests/readers/pipeline_fixture.h"
 
-// What befalls a run's own threads: memory that is not there, wherever it is asked for, is the
-// run's failure behind what is good, and the process's signals are not theirs.
+// What befalls a run's own threads: a parser's lack of memory is the run's failure behind what is
+// good (of other memory: no_memory_test.cc), and the process's signals are not theirs.
 
 namespace ringfeed {
 namespace {
 
-class RunFailureTest : public PipelineTest {
- protected:
-  /// What is delivered where `at` is asked at the run's points.
-  static Drained DrainWith(const Reader& reader, std::function<void(RunPoint)> at) {
-    RunHooks hooks;
-    hooks.at = std::move(at);
-    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
-    return Drain(reader);
-  }
-  static void ExpectPrefixAndNoMemory(const Drained& got, std::uint64_t most) {
-    EXPECT_EQ(got.end, ReadResult::kFailed);
-    EXPECT_EQ(got.status.code(), StatusCode::kResourceExhausted) << got.status.ToString();
-    EXPECT_EQ(got.ids, Numbers(got.ids.size()));
-    EXPECT_LT(got.ids.size(), most);
-  }
-};
+class RunFailureTest : public PipelineTest {};
 
 /// Throws what memory that is short throws, the `count`-th time that it is asked.
 class ShortMemory {
@@ -53,46 +35,6 @@ class ShortMemory {
  private:
   std::atomic<int> left_;
 };
-
-TEST_F(RunFailureTest, NoMemoryForAThreadIsTheRunsFailure) {
-  const auto files = MakeFiles(4, 500, 8, 900);
-  for (const int which : {1, 2}) {
-    ShortMemory memory(which);
-    Reader reader = Batches(OpenFiles(files, Options()), 20);
-    ExpectPrefixAndNoMemory(DrainWith(reader,
-                                      [&](RunPoint point) {
-                                        if (point == RunPoint::kSetUp) memory.Take();
-                                      }),
-                            2000);
-  }
-}
-
-TEST_F(RunFailureTest, NoMemoryForABlockOrThePlanFailsBehindWhatIsPlanned) {
-  OpenOptions options = Options();
-  options.cycle = 1;
-  const auto files = MakeFiles(4, 500, 8, 900);
-  for (const RunPoint at : {RunPoint::kNewBlock, RunPoint::kPlan}) {
-    for (const int threads : {1, 3}) {
-      for (const int count : {1, at == RunPoint::kPlan ? 5 : 1}) {
-        ShortMemory memory(count);
-        options.threads = threads;
-        const auto take = [&](RunPoint point) {
-          if (point == at) memory.Take();
-        };
-        ExpectPrefixAndNoMemory(DrainWith(Batches(OpenFiles(files, options), 20), take), 2000);
-        ShortMemory again(count);
-        const auto take_again = [&](RunPoint point) {
-          if (point == at) again.Take();
-        };
-        Reader blocks = OpenFiles(files, options);
-        RunHooks hooks;
-        hooks.at = take_again;
-        ReaderAccess::NodeOf(blocks)->Session()->set_hooks(hooks);
-        ExpectPrefixAndNoMemory(DrainBlocks(blocks), 2000);
-      }
-    }
-  }
-}
 
 /// Raw records, and no memory at a certain call.
 class ShortParser final : public Parser {
@@ -139,32 +81,6 @@ TEST_F(RunFailureTest, NoMemoryForAParserFailsBehindTheBatchesBeforeIt) {
   Instance instance;
   EXPECT_EQ(reader.TryReadNext(&instance), ReadResult::kFailed);
   EXPECT_EQ(reader.status().code(), StatusCode::kResourceExhausted);
-}
-
-TEST_F(RunFailureTest, BlocksAreUsedAgainHoweverManyAreFreeAtATime) {
-  constexpr std::size_t kRowBytes = 4096;
-  constexpr std::size_t kRows = 9000;
-  const std::string path = directory_.File("rows");
-  std::ofstream(path, std::ios::binary) << std::string(kRows * kRowBytes, 'x');
-  OpenOptions options = Options();
-  options.format = "rows:" + std::to_string(kRowBytes);
-  options.stripe_bytes = kRowBytes;  // one row is one block
-  options.index = IndexUse::kNever;
-  options.io.path = IoPath::kMmap;
-  Reader reader = Batch(
-      Parse(MultiPass(Shuffle(OpenFiles({path}, options), {.window = 20'000}), 6), RawParser()),
-      {.size = 100});
-  std::atomic<std::size_t> made = 0;
-  RunHooks hooks;
-  hooks.at = [&](RunPoint point) { made += point == RunPoint::kNewBlock ? 1 : 0; };
-  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
-  Instance instance;
-  std::size_t batches = 0;
-  while (reader.TryReadNext(&instance) == ReadResult::kRecord) ++batches;
-  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
-  EXPECT_EQ(batches, 6 * kRows / 100);
-  EXPECT_GT(made, 6000u);  // most of a pass's blocks are held until it ends
-  EXPECT_LT(made, 2 * kRows);
 }
 
 /// The signals that each other thread of this process has blocked.

@@ -151,7 +151,7 @@ TEST_F(SinkTest, ThereAreAsManySlotsAsMemoryIsGrantedButThoseThatAreNeeded) {
     rows.set_parser(parser.get(), false);
     FeedAll({Pass(10, 7)}, false, &rows, &sink, &consumer);
     arena_->ReleaseQuota(others);
-    return sink.slot_limit();
+    return sink.pool().slot_limit();
   };
   EXPECT_EQ(slots(0, 32 * kMiB), 8u);
   EXPECT_EQ(slots(0, 4 * kMiB + 1024), 4u) << "a half of what was asked for";

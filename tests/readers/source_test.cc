@@ -112,6 +112,89 @@ TEST_F(SourceTest, AStoreThatFailsOrThrowsFailsTheStreamBehindWhatCameBefore) {
   }
 }
 
+/// A store of which so many reads behind some place do not return before they are released.
+class HangingSource final : public MemorySource {
+ public:
+  struct Gate {
+    std::atomic<int> hangs{0};
+    std::atomic<int> held{0};
+    std::atomic<bool> released{false};
+  };
+  HangingSource(std::vector<std::byte> bytes, std::uint64_t from, std::shared_ptr<Gate> gate)
+      : MemorySource("store.tfrecord", std::move(bytes)), from_(from), gate_(std::move(gate)) {}
+  ~HangingSource() override { --gate_->held; }
+
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    if (offset + buffer.size() > from_ && gate_->hangs.fetch_sub(1) > 0) {
+      while (!gate_->released) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      // Too late: nobody may see these.
+      std::ranges::fill(buffer, std::byte{0xEE});
+      *bytes_read = buffer.size();
+      return {};
+    }
+    return MemorySource::ReadAt(offset, buffer, bytes_read);
+  }
+
+ private:
+  const std::uint64_t from_;
+  const std::shared_ptr<Gate> gate_;
+};
+
+TEST_F(SourceTest, AReadOfAStoreThatHangsIsGivenUpAndTriedAgain) {
+  const TfRecordImage image = MakeTfRecords(0, RandomSizes(1, 2000, 100, 100));
+  constexpr int kAll = 1 << 30;
+  for (const OnDamage policy : {OnDamage::kFail, OnDamage::kSkip}) {
+    for (const int hangs : {1, kAll}) {
+      const auto gate = std::make_shared<HangingSource::Gate>();
+      gate->hangs = hangs;
+      gate->held = 1;
+      OpenOptions options = InFileOrder(policy);
+      options.io.retries = 2;
+      options.io.read_timeout_ms = hangs == kAll ? 50 : 1000;
+      Reader reader = Batches(
+          OpenSources({std::make_shared<HangingSource>(image.bytes, 150'000, gate),
+                       std::make_shared<MemorySource>(
+                           "b.tfrecord", MakeTfRecords(2000, RandomSizes(1, 10, 8, 9)).bytes)},
+                      options),
+          10);
+      Drained found = Drain(reader);
+      const PipelineStats stats = reader.Stats();
+      if (hangs != kAll) {
+        EXPECT_EQ(found.ids, Numbers(2010));
+        EXPECT_EQ(stats.given_up_reads, 1u);
+      } else if (policy == OnDamage::kFail) {
+        EXPECT_EQ(found.status.code(), StatusCode::kIoError);
+        EXPECT_EQ(found.status.place().file, "store.tfrecord");
+        EXPECT_NE(found.status.message().find("did not return within 50 ms"), std::string::npos);
+        EXPECT_EQ(found.ids, Numbers(found.ids.size()));
+        EXPECT_GE(stats.given_up_reads, 3u);
+      } else {
+        EXPECT_EQ(found.end, ReadResult::kEnd);
+        EXPECT_EQ(found.ids.back(), 2009u);
+        EXPECT_GE(stats.damaged_records, 1u);
+      }
+      reader.Close();
+      reader = {};
+      // Threads that were given up hold the store until it answers.
+      EXPECT_EQ(gate->held, 1);
+      gate->released = true;
+      while (gate->held > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+}
+
+TEST_F(SourceTest, ATimeoutOfReadsIsForStoresAlone) {
+  const auto files = MakeFiles(1, 10, 8, 9);
+  OpenOptions options = Options();
+  options.io.read_timeout_ms = 100;
+  EXPECT_THROW(OpenFiles(files, options), Error);
+  options.io.read_timeout_ms = -1;
+  EXPECT_THROW(OpenSources({std::make_shared<MemorySource>("a.tfrecord", std::vector<std::byte>())},
+                           options),
+               Error);
+}
+
 TEST_F(SourceTest, ASampleOfManyLongMembersIsNotReadAgainForEach) {
   constexpr std::size_t kMembers = 12;
   constexpr std::size_t kMemberBytes = 300'000;
@@ -137,18 +220,17 @@ TEST_F(SourceTest, ASampleOfManyLongMembersIsNotReadAgainForEach) {
                     TarParser({{"m0", DType::kUInt8, {-1}}, {"m11", DType::kUInt8, {-1}}})),
               {.size = 1});
     std::atomic<std::uint64_t> read{0};
-    RunHooks hooks;
-    hooks.engines.uring = [&](const IoOptions& io, std::byte*, std::size_t,
-                              std::unique_ptr<ReadEngine>* engine) {
-      const auto serve = [&](const ReadRequest& request, int retries, ReadEngineStats* stats) {
-        const ReadCompletion completion = ReadRequestBlocking(request, retries, stats);
-        read.fetch_add(completion.bytes, std::memory_order_relaxed);
-        return completion;
+    RunOptions run_options;
+    run_options.engines.uring = [&](const IoOptions& io, std::byte*, std::size_t,
+                                    std::unique_ptr<ReadEngine>* engine) {
+      const auto serve = [&](ReadRequest* request, int retries, ReadEngineStats* stats) {
+        ReadRequestBlocking(request, retries, stats);
+        read.fetch_add(request->got, std::memory_order_relaxed);
       };
       *engine = MakePoolEngine(io, serve);
       return Status();
     };
-    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
     Instance row;
     for (std::size_t sample = 0; sample < 6; ++sample) {
       ASSERT_EQ(reader.TryReadNext(&row), ReadResult::kRecord) << reader.status().ToString();

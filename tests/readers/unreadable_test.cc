@@ -125,6 +125,17 @@ class UnreadableTest : public PipelineTest {
     return made;
   }
 
+  MadeFile MakeArchive() {
+    MadeFile made{directory_.File("x.tar"), "tar:ext=bin", {}};
+    const auto writer = OpenRecordWriter(made.path, made.format).writer;
+    for (std::uint64_t id = 0; id < 400; ++id) {
+      EXPECT_TRUE(writer->Write(RecordPayload(id, 600)).ok());
+      made.units.push_back({1536 * id, 1536 * (id + 1)});  // a header and two blocks each
+    }
+    EXPECT_TRUE(writer->Close().ok());
+    return made;
+  }
+
   struct Way {
     IoPath path = IoPath::kPread;
     bool cold = false;
@@ -248,15 +259,7 @@ TEST_F(UnreadableTest, TheLastPageCostsWhatStandsInIt) {
 
 // A page of zeros in place of a header would be the end of the archive.
 TEST_F(UnreadableTest, OfAnArchiveTheSamplesInUnreadableBytesAreLost) {
-  const std::string path = directory_.File("x.tar");
-  const auto writer = OpenRecordWriter(path, "tar:ext=bin").writer;
-  for (std::uint64_t id = 0; id < 400; ++id) {
-    ASSERT_TRUE(writer->Write(RecordPayload(id, 600)).ok());
-  }
-  ASSERT_TRUE(writer->Close().ok());
-  MadeFile file{path, "tar:ext=bin", {}};
-  // A header and two blocks each.
-  for (std::uint64_t id = 0; id < 400; ++id) file.units.push_back({1536 * id, 1536 * (id + 1)});
+  const MadeFile file = MakeArchive();
   const std::vector<BadPages> bad = {{20 * kPage, 21 * kPage}};
   for (const Way& way : Ways()) {
     SCOPED_TRACE(TextOf(file, way));
@@ -266,6 +269,18 @@ TEST_F(UnreadableTest, OfAnArchiveTheSamplesInUnreadableBytesAreLost) {
     // The sample before the page is known to be whole by the header behind it.
     EXPECT_GE(stats.records, file.Left(bad).size() - 1);
     EXPECT_LE(stats.records, file.Left(bad).size());
+  }
+}
+
+TEST_F(UnreadableTest, NoArchiveIsWarnedOfAnEndThatOnlyAPageHides) {
+  const MadeFile file = MakeArchive();
+  for (const Way& way : Ways()) {
+    SCOPED_TRACE(TextOf(file, way));
+    PipelineStats stats;
+    const Drained found = Read(file, {{0, kPage}}, way, OnDamage::kSkip, std::nullopt, &stats);
+    EXPECT_EQ(found.end, ReadResult::kEnd) << found.status.ToString();
+    EXPECT_GE(stats.records, 396u);
+    EXPECT_TRUE(stats.warnings.empty());
   }
 }
 

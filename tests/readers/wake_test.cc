@@ -20,6 +20,7 @@
 #include "readers/parsers/parser.h"
 #include "readers/parsers/worker_stop.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/readers/run_switches.h"
 #include "tests/readers/thread_stopper.h"
 
 // Nobody sleeps while there is something to do: chains that plan much and deliver little, whose
@@ -32,6 +33,8 @@ constexpr std::size_t kRowBytes = 1024;
 
 class WakeTest : public PipelineTest {
  protected:
+  ~WakeTest() override { leaves_out_wake = nullptr; }
+
   /// More lanes than workers, each file of several stripes, and all of them in the page cache.
   std::vector<std::string> MakeRows(std::size_t files, std::uint64_t rows) {
     std::vector<std::string> names;
@@ -100,12 +103,12 @@ TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
   const auto files = MakeRows(1, 512);
   for (const bool waits_with_token : {false, true}) {
     std::atomic<bool> leave_out = false;
-    RunHooks hooks;
-    hooks.silence = std::chrono::milliseconds(20);
-    hooks.leaves_out_wake = [&] { return leave_out.exchange(false); };
+    RunOptions run_options;
+    run_options.silence = std::chrono::milliseconds(20);
+    leaves_out_wake = [&] { return leave_out.exchange(false); };
     Reader reader = Batch(Parse(MultiPass(OpenFiles(files, Rows(1)), kPasses), RawParser()),
                           {.size = 64, .slots = 2});
-    ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+    ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
     const std::stop_source stop;
     ReadOptions limits;
     if (waits_with_token) limits.stop = stop.get_token();
@@ -128,10 +131,10 @@ TEST_F(WakeTest, AWakeThatIsLeftOutIsFoundAndCounted) {
 
 TEST_F(WakeTest, WhoWaitsForWhatOthersHoldIsNoLateWake) {
   const auto files = MakeRows(1, 512);
-  RunHooks hooks;
-  hooks.silence = std::chrono::milliseconds(300);
+  RunOptions run_options;
+  run_options.silence = std::chrono::milliseconds(300);
   Reader reader = Batch(Parse(OpenFiles(files, Rows(2)), RawParser()), {.size = 64, .slots = 2});
-  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+  ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
   std::vector<Instance> held(2);
   for (Instance& instance : held) ASSERT_EQ(reader.TryReadNext(&instance), ReadResult::kRecord);
   std::thread other([&] {
@@ -157,16 +160,16 @@ TEST_F(WakeTest, AWakerThatIsStoppedIsNoLateWake) {
   const auto files = MakeRows(1, 512);
   const std::thread::id waker = std::this_thread::get_id();
   bool stop_next = false;  // the waker's alone
-  RunHooks hooks;
-  hooks.silence = std::chrono::milliseconds(200);
-  hooks.leaves_out_wake = [&] {
+  RunOptions run_options;
+  run_options.silence = std::chrono::milliseconds(200);
+  leaves_out_wake = [&] {
     if (std::this_thread::get_id() == waker && std::exchange(stop_next, false)) {
       stopper.StopMe(std::chrono::milliseconds(1000));
     }
     return false;
   };
   Reader reader = Batch(Parse(OpenFiles(files, Rows(2)), RawParser()), {.size = 64, .slots = 2});
-  ReaderAccess::NodeOf(reader)->Session()->set_hooks(hooks);
+  ReaderAccess::NodeOf(reader)->Session()->set_run_options(run_options);
   std::vector<Instance> held(2);
   for (Instance& instance : held) ASSERT_EQ(reader.TryReadNext(&instance), ReadResult::kRecord);
   std::thread other([&] { ExpectBatches(reader, 6); });

@@ -28,9 +28,10 @@ NAMES = {
     "cctype": "isalnum iscntrl isdigit tolower toupper",
     "charconv": "from_chars to_chars",
     "chrono": "chrono",
-    "cmath": "ceil cos exp floor frexp ilogb isfinite isinf isnan ldexp llround log log2 nextafter pow round "
+    "cmath": "ceil cos exp floor frexp ilogb isfinite isinf isnan ldexp lerp llround log log2 nextafter pow round "
              "signbit sqrt trunc",
     "condition_variable": "condition_variable condition_variable_any cv_status",
+    "csetjmp": "jmp_buf longjmp",
     "csignal": "signal",
     "cstddef": "byte max_align_t nullptr_t ptrdiff_t size_t to_integer",
     "cstdint": "int8_t int16_t int32_t int64_t intptr_t uint8_t uint16_t uint32_t uint64_t uintmax_t "

@@ -21,11 +21,11 @@ class FaultEngine final : public ReadEngine {
 
   std::string name() const override { return "fault+" + inner_->name(); }
   std::string Describe() const override { return inner_->Describe(); }
-  std::size_t Submit(std::span<const ReadRequest> requests) override {
+  std::size_t Submit(std::span<ReadRequest* const> requests) override {
     return inner_->Submit(requests);
   }
   std::size_t room() const override { return inner_->room(); }
-  std::size_t Reap(std::span<ReadCompletion> completions, Clock::time_point deadline) override;
+  std::size_t Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) override;
   void Wake() override {
     // Release: pairs with the acquire in Reap, for what the caller did before.
     woken_.store(true, std::memory_order_release);
@@ -40,16 +40,16 @@ class FaultEngine final : public ReadEngine {
 
  private:
   struct Held {
-    ReadCompletion completion;
+    ReadRequest* request = nullptr;
     Clock::time_point not_before;
   };
 
   bool Happens(double share) {
     return std::uniform_real_distribution<double>(0, 1)(random_) < share;
   }
-  void Hold(ReadCompletion completion);
+  void Hold(ReadRequest* request);
   void Collect(Clock::time_point deadline);
-  std::size_t HandOver(std::span<ReadCompletion> completions);
+  std::size_t HandOver(std::span<ReadRequest*> finished);
 
   const std::unique_ptr<ReadEngine> inner_;
   const FaultPlan plan_;
@@ -59,11 +59,11 @@ class FaultEngine final : public ReadEngine {
   std::atomic<bool> woken_{false};
 };
 
-void FaultEngine::Hold(ReadCompletion completion) {
-  Held held{std::move(completion), Clock::time_point()};
-  if (Happens(plan_.failure) && held.completion.status.ok()) {
-    held.completion.bytes = 0;
-    held.completion.status = Status(plan_.failure_code, "an injected failure");
+void FaultEngine::Hold(ReadRequest* request) {
+  Held held{request, Clock::time_point()};
+  if (Happens(plan_.failure) && request->status.ok()) {
+    request->got = 0;
+    request->status = Status(plan_.failure_code, "an injected failure");
     ++failures_;
   }
   if (Happens(plan_.delay)) {
@@ -72,41 +72,41 @@ void FaultEngine::Hold(ReadCompletion completion) {
         Clock::now() +
         std::chrono::microseconds(std::uniform_int_distribution<std::int64_t>(0, longest)(random_));
   }
-  held_.push_back(std::move(held));
+  held_.push_back(held);
 }
 
 void FaultEngine::Collect(Clock::time_point deadline) {
-  std::array<ReadCompletion, 32> finished;
+  std::array<ReadRequest*, 32> finished;
   std::size_t count = 0;
   do {
     count = inner_->Reap(finished, deadline);
-    for (std::size_t number = 0; number < count; ++number) Hold(std::move(finished[number]));
+    for (std::size_t number = 0; number < count; ++number) Hold(finished[number]);
     deadline = Clock::time_point::min();
   } while (count > 0);
 }
 
-std::size_t FaultEngine::HandOver(std::span<ReadCompletion> completions) {
+std::size_t FaultEngine::HandOver(std::span<ReadRequest*> finished) {
   if (plan_.reorder) std::shuffle(held_.begin(), held_.end(), random_);
   const Clock::time_point now = Clock::now();
   std::size_t count = 0;
   std::vector<Held> kept;
-  for (Held& held : held_) {
-    if (count < completions.size() && held.not_before <= now) {
-      completions[count++] = std::move(held.completion);
+  for (const Held& held : held_) {
+    if (count < finished.size() && held.not_before <= now) {
+      finished[count++] = held.request;
     } else {
-      kept.push_back(std::move(held));
+      kept.push_back(held);
     }
   }
   held_ = std::move(kept);
   return count;
 }
 
-std::size_t FaultEngine::Reap(std::span<ReadCompletion> completions, Clock::time_point deadline) {
-  if (in_flight() == 0 || completions.empty()) return 0;
+std::size_t FaultEngine::Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) {
+  if (in_flight() == 0 || finished.empty()) return 0;
   std::size_t count = 0;
   while (true) {
     Collect(Clock::time_point::min());
-    count = HandOver(completions);
+    count = HandOver(finished);
     // Acquire: pairs with the release in Wake.
     if (count > 0 || woken_.load(std::memory_order_acquire)) break;
     const Clock::time_point now = Clock::now();

@@ -22,8 +22,14 @@ import unittest
 BINARY = sys.argv[1]
 DATA = pathlib.Path(sys.argv[2])
 
+# What a machine lacks is told on stderr; tests of that say so.
+os.environ.setdefault("RINGFEED_LOG", "off")
+
 # What a shell runs in the background ignores Ctrl-C, and so does what that starts.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+PER_FILE = ("digest", "index", "info", "verify")  # their reports are a list of files
 
 
 def run(*words, stdin=None, timeout=120, before=None):
@@ -59,14 +65,19 @@ def forbid_call(number, error=errno.EPERM):
 
 
 def run_json(*words, status=0):
-    """Runs the command with --json and returns what it printed."""
+    """Runs the command with --json and returns what it printed; of one file, or of the machine, that alone."""
     result = run(*words, "--json")
     if result.returncode != status:
         raise AssertionError(f"{words}: exit {result.returncode}: {result.stderr}")
     report = json.loads(result.stdout)
-    if isinstance(report, dict) and report.get("late_wakes", 0) != 0:
+    if (report["version"], report["command"]) != (1, words[0]):
+        raise AssertionError(f"{words}: it says it is {report['command']}, version {report['version']}")
+    if report.get("late_wakes", 0) != 0:
         raise AssertionError(f"{words}: {report['late_wakes']} late wakes: a thread slept beside its work")
-    return report
+    if words[0] not in PER_FILE:
+        return report
+    files = report.get("files") or [report["machine"]]
+    return files[0] if len(files) == 1 else files
 
 
 def await_that(condition, what, process=None, seconds=60):

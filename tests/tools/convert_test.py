@@ -529,7 +529,7 @@ class ConvertTest(CommandTest):
     def test_fields_of_the_report(self):
         path = self.write("a.tfrecord", PAYLOADS)
         report = self.convert(path, self.folder / "b.recordio")
-        self.assertEqual(list(report), "written up_to_date failed records payload_bytes outputs "
+        self.assertEqual(list(report), "version command written up_to_date failed records payload_bytes outputs "
                          "damaged wall_s".split())
         self.assertEqual(list(report["outputs"][0]), ["output", "outcome", "records", "payload_bytes"])
         text = run("convert", path, self.folder / "c.recordio").stdout.splitlines()

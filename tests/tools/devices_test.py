@@ -26,7 +26,7 @@ def disks_of(path):
 class DevicesTest(CommandTest):
     def test_every_kind_is_there_or_says_why_not(self):
         report = run_json("devices")
-        self.assertEqual(list(report), ["kinds", "numa_nodes", "devices", "shared_uplinks", "files"])
+        self.assertEqual(list(report), "version command kinds numa_nodes devices shared_uplinks files".split())
         kinds = {kind["name"]: kind for kind in report["kinds"]}
         self.assertTrue(kinds["emu"]["usable"])
         self.assertEqual(kinds["cuda"]["usable"], not kinds["cuda"]["reason"])

@@ -72,7 +72,7 @@ class DigestTest(CommandTest):
         paths = [self.write("a.tfrecord", [b"a"]), self.folder / "missing", self.write("b.tfrecord", [b"b"])]
         process = run("digest", *paths, "--json")
         self.assertEqual(process.returncode, 2)
-        reports = json.loads(process.stdout)
+        reports = json.loads(process.stdout)["files"]
         self.assertEqual([report.get("error", "")[:9] for report in reports], ["", "not_found", ""])
         self.assertEqual(reports[2]["sha256"], sequence_sha256([b"b"]))
 

@@ -48,6 +48,15 @@ class IndexTest(CommandTest):
         self.assertEqual(run_json("index", path, "--folder", folder)["origin"], "opened")
         self.assertEqual(run_json("index", path, "--folder", folder, "--check")["origin"], "checked")
 
+    def test_small_files_have_one_index_and_it_is_told_where(self):
+        paths = [self.write(f"{i}.tfrecord", PAYLOADS[i:i + 9]) for i in range(5)]
+        kept = paths[0].with_name(".rfx")
+        reports = run_json("index", *paths)
+        self.assertEqual({report["index"] for report in reports}, {str(kept)})
+        self.assertGreater(kept.stat().st_size, sum(report["index_bytes"] for report in reports))
+        self.assertEqual(run("index", *paths).stdout.count(f" in {kept}, "), 5)
+        self.assertEqual({report["origin"] for report in run_json("index", *paths, "--check")}, {"checked"})
+
     def test_formats_of_rows_of_one_size_need_none(self):
         report = run_json("index", DATA / "numpy/t_f4.npy")
         self.assertEqual((report["origin"], report["index"]), ("computed", ""))

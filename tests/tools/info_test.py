@@ -14,6 +14,19 @@ class InfoTest(CommandTest):
             self.assertEqual(info["format"], "tfrecord")
             self.assertEqual(run_json("feed", path, "--parse", info["parse"])["records"], 20)
 
+    def test_the_suggested_fields_of_other_files_can_be_fed(self):
+        facts = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n"
+        npy = b"\x93NUMPY\x01\x00" + len(facts).to_bytes(2, "little") + facts
+        for name, content, parse in (
+            ("a.csv", b"id,x,note\n1,0.5,a\n2,1,b\n", "csv: -header id=i8 x=f8 note=u1[]"),
+            ("a.jsonl", b'{"n": 1, "t": "x", "v": [1, 2]}\n{"v": [3, 4]}\n', "jsonl: n=f8?nan t=u1[]? v=i8[2]"),
+            ("a.npy", npy + bytes(24), "rows: c0=f4[3]"),
+        ):
+            path = self.folder / name
+            path.write_bytes(content)
+            self.assertEqual(run_json("info", path)["parse"], parse)
+            self.assertEqual(run_json("feed", path, "--parse", parse)["records"], 2)
+
     def test_genuine_examples(self):
         info = run_json("info", DATA / "tfrecord" / "examples.tfrecord")
         self.assertIn({"name": "id", "kind": "int64", "records": 40, "fewest_values": 1, "most_values": 1},

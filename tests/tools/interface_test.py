@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Names of commands, options and fields are an interface: what is listed here stays."""
 
+import gzip
 import re
 
 from command_line import CommandTest, main, run, run_json
@@ -9,12 +10,13 @@ OPTIONS = {
     "make": "--kind --bytes --records --files --record-bytes --seed --threads --force --json",
     "info": "--format --json",
     "devices": "--devices --json",
-    "digest": "--format --on-damage --json",
-    "verify": "--format --on-damage --strict --json",
-    "cat": "--as --parse --format --on-damage",
-    "convert": "--from --to --records-per-file --on-damage --force --json",
+    "digest": "--format --on-damage --max-record-bytes --part --json",
+    "index": "--format --folder --part --check --rebuild --json",
+    "verify": "--format --on-damage --max-record-bytes --part --strict --json",
+    "cat": "--as --parse --format --on-damage --max-record-bytes",
+    "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --force --json",
     "encode": "--input --to --flush-ms --on-damage",
-    "decode": "--format --on-damage",
+    "decode": "--format --on-damage --max-record-bytes",
     "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
@@ -49,10 +51,10 @@ class InterfaceTest(CommandTest):
     def test_every_command_has_its_options(self):
         for command, options in OPTIONS.items():
             with self.subTest(command):
-                help_text = run(command, "--help").stdout
+                help_text = run(command, "--help-all").stdout
                 listed = help_text.split("\nOptions:\n")[1]
                 found = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", listed))
-                self.assertEqual(found - {"--help"}, set(options.split()))
+                self.assertEqual(found - {"--help", "--help-all"}, set(options.split()))
 
     def test_help_teaches_by_examples(self):
         for command in OPTIONS:
@@ -164,6 +166,8 @@ class InterfaceTest(CommandTest):
 
     def test_usage_errors_end_with_status_2(self):
         path = self.write("a.tfrecord", [b"one"])
+        empty = self.folder / "empty"
+        empty.mkdir()
         for words in (
             [],
             ["unknown"],
@@ -184,11 +188,84 @@ class InterfaceTest(CommandTest):
             ["decode", self.folder / "missing.tfrecord"],
             ["encode", self.folder / "out", "--input", self.folder / "missing"],
             ["feed", self.folder / "*.nothing"],
-            ["feed", self.folder],
+            ["feed", empty],
             ["make", self.folder / "made", "--kind", "poems"],
         ):
             with self.subTest(words):
                 self.assert_refused(2, *words)
+
+    def test_a_set_up_that_fails_prints_no_report(self):
+        path, packed = self.write("a.tfrecord", [b"one"]), self.folder / "a.tfrecord.gz"
+        packed.write_bytes(gzip.compress(path.read_bytes()))
+        for words in (
+            ["feed", self.folder / "missing"],
+            ["feed", self.folder / "missing", "--json"],
+            ["feed", packed, "--shuffle", "global"],
+            ["feed", path, self.folder / "*.nothing"],
+            ["digest", self.folder / "missing"],
+            ["cat", self.folder / "missing"],
+            ["shuffle-quality", self.folder / "missing", "--json"],
+            ["bench", self.folder / "missing", "--json"],
+        ):
+            with self.subTest(words):
+                result = run(*words)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertTrue(result.stderr)
+
+    def test_a_size_takes_a_unit_in_every_option_and_in_rows(self):
+        rows = self.folder / "a.rows"
+        rows.write_bytes(bytes(1 << 17))
+        words = ["feed", rows, "--format", "rows:64k,stride=64KiB", "--batch", 1, "--stripe-bytes", "64k", "--arena", "64m"]
+        self.assertEqual(run_json(*words, "--max-record-bytes", "64k")["records"], 2)
+        self.assert_refused(1, *words, "--max-record-bytes", "63k")
+        made = run_json("make", self.folder / "d", "--kind", "bytes", "--bytes", "64k", "--record-bytes", "1k")
+        self.assertGreater(made["payload_bytes"], 1 << 15)
+
+    def test_no_record_longer_than_allowed_is_taken(self):
+        path = self.write("a.tfrecord", [b"x" * 2000])
+        for words in (["feed", path], ["verify", path], ["cat", path], ["digest", path], ["decode", path],
+                      ["convert", path, self.folder / "b.recordio", "--force"]):
+            with self.subTest(words):
+                self.assertEqual(run(*words, "--max-record-bytes", "2k").returncode, 0)
+                refused = run(*words, "--max-record-bytes", "1k")
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn("max_record_bytes", refused.stdout + refused.stderr)
+
+    def test_a_mode_of_shuffling_needs_one_option(self):
+        path = self.write("a.tfrecord", [b"%d" % i for i in range(40)])
+        words = ["feed", path, "--batch", 8, "--seed", 7]
+        for mode in ("global", "stripes", "none"):
+            short, long = (run_json(*words, option, mode) for option in ("--shuffle", "--shuffle-mode"))
+            self.assertEqual(short["order_digest"], long["order_digest"])
+        self.assertEqual(run_json(*words, "--shuffle", "stripes")["records"], 40)
+        self.assertIn("say it once", self.assert_refused(2, *words, "--shuffle", "global", "--shuffle-mode", "window"))
+        self.assert_refused(2, *words, "--shuffle", "gobal")
+
+    def test_a_folder_is_its_files(self):
+        folder = self.folder / "d"
+        (folder / "deep").mkdir(parents=True)
+        self.write("d/b.tfrecord", [b"two", b"three"])
+        self.write("d/a.tfrecord", [b"one"])
+        self.write("d/deep/c.tfrecord", [b"four"])
+        run("index", folder)  # which is beside the files, and hidden
+        self.assertEqual(run("cat", folder).stdout, "one\ntwo\nthree\nfour\n")
+        self.assertEqual(run_json("feed", folder, "--cycle", 1, "--shuffle", "global")["records"], 4)
+        for command in ("digest", "verify", "info"):
+            names = [entry["file"] for entry in run_json(command, folder)]
+            self.assertEqual(names, [str(folder / name) for name in ("a.tfrecord", "b.tfrecord", "deep/c.tfrecord")])
+        self.assertEqual(run("convert", folder, self.folder / "all.recordio").returncode, 0)
+        self.assertEqual(run_json("digest", self.folder / "all.recordio")["records"], 4)
+
+    def test_an_address_is_told_how_to_be_read(self):
+        path = self.write("a.tfrecord", [b"one"])
+        for address in ("s3://bucket/a.tfrecord", "https://host/a.tfrecord", "gs://bucket/*", "hf://datasets/x/y.jsonl"):
+            for words in (["feed", address], ["info", address], ["cat", address], ["verify", address], ["digest", address],
+                          ["index", address], ["convert", address, path], ["convert", path, address],
+                          ["convert", path, address + "/", "--to", "recordio"], ["make", address]):
+                with self.subTest(words):
+                    self.assertIn("copy", self.assert_refused(2, *words))
+        self.assertIn(f"the path alone, {path}", self.assert_refused(2, "feed", f"file://{path}"))
+        self.assertEqual([entry.name for entry in self.folder.iterdir()], ["a.tfrecord"])
 
     def test_fields_of_digest(self):
         path = self.write("a.tfrecord", [b"one", b""])
@@ -201,8 +278,8 @@ class InterfaceTest(CommandTest):
     def test_fields_of_feed(self):
         path = self.write("a.tfrecord", [b"one", b""])
         report = run_json("feed", path)
-        self.assertEqual(list(report), FEED_FIELDS.split())
-        self.assertEqual(list(report["io"][0]), ["file", "path", "direct", "resident", "reason"])
+        self.assertEqual(list(report), ["version", "command", *FEED_FIELDS.split()])
+        self.assertEqual(list(report["io"][0]), ["files", "first_file", "path", "direct", "resident", "reason"])
         self.assertEqual(list(report["stages"][0]), ["name", "busy_s", "wait_s", "waits_for"])
 
     def test_fields_of_damage(self):

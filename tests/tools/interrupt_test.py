@@ -48,7 +48,8 @@ class InterruptTest(CommandTest):
                     await_drawn(terminal, child, rb"[GM]B/s")  # records came
                     child.send_signal(signal_number)
                     out, _ = child.communicate(timeout=60)
-                    self.assertEqual(child.returncode, 0)
+                    ended_by = 0 if signal_number == signal.SIGINT else 128 + signal_number
+                    self.assertEqual(child.returncode, ended_by)
                     report = json.loads(out)
                     self.assertIs(report["interrupted"], True)
                     self.assertGreater(report["records"], 0)

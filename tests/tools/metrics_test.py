@@ -63,7 +63,8 @@ class MetricsTest(CommandTest):
         """One pass of a job that is to show itself there; `before` runs in it first."""
         return subprocess.run([BINARY, "feed", *self.files, "--no-digest"], capture_output=True, text=True, check=False,
                               timeout=120, preexec_fn=before,
-                              env=dict(os.environ, RINGFEED_METRICS=where, XDG_RUNTIME_DIR=str(self.folder)))
+                              env=dict(os.environ, RINGFEED_METRICS=where, RINGFEED_LOG="warn",
+                                       XDG_RUNTIME_DIR=str(self.folder)))
 
     def test_the_text_keeps_the_rules_of_openmetrics_and_counters_only_grow(self):
         job = self.job("127.0.0.1:0", "--devices", "emu:2", "--step-ms", 2)

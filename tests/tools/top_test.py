@@ -56,7 +56,7 @@ class TopTest(CommandTest):
 
     def own_jobs(self):
         """Those of this test: other ones may run here."""
-        jobs = json.loads(self.top("--json").stdout)
+        jobs = json.loads(self.top("--json").stdout)["jobs"]
         return [job for job in jobs if str(self.folder) in job["command"] + job["address"]]
 
     def test_jobs_are_listed_as_long_as_they_run(self):
@@ -90,7 +90,7 @@ class TopTest(CommandTest):
     def report(self, pid):
         result = self.top(pid, "--json", "--interval", "0.5")
         self.assertEqual(result.returncode, 0, result.stderr)
-        report = json.loads(result.stdout)
+        (report,) = json.loads(result.stdout)["jobs"]
         devices = [device for feed in report["feeds"] for device in feed["devices"]]
         # A chain whose lock is held shows what it did at the look before.
         rates = [device["batches_per_s"] for device in devices]

@@ -201,10 +201,10 @@ class VerifyTest(CommandTest):
         good = self.write("good.tfrecord", PAYLOADS)
         unknown = self.folder / "unknown"
         unknown.write_bytes(b"nobody knows")
-        bad = [self.folder / "missing.tfrecord", self.folder, unknown]
+        bad = [self.folder / "missing.tfrecord", unknown]
         reports = run_json("verify", *bad, good, status=1)
-        self.assertEqual([report["intact"] for report in reports], [False] * 3 + [True])
-        self.assertTrue(all(report["error"] for report in reports[:3]))
+        self.assertEqual([report["intact"] for report in reports], [False] * 2 + [True])
+        self.assertTrue(all(report["error"] for report in reports[:2]))
         self.assertIn("missing.tfrecord", run("verify", *bad, good).stderr)
 
     def test_an_unknown_format_is_a_usage_error(self):
@@ -242,7 +242,7 @@ class VerifyTest(CommandTest):
                 result = subprocess.run([BINARY, command, "-", path, "--format=lines", "--json"], check=False,
                                         input=data, capture_output=True, env=small_arena)
                 self.assertEqual(result.returncode, 0, result.stderr)
-                self.assertEqual([file["records"] for file in json.loads(result.stdout)], [100_011, 1])
+                self.assertEqual([file["records"] for file in json.loads(result.stdout)["files"]], [100_011, 1])
 
     def test_a_stream_that_is_named_twice_is_refused(self):
         fifo = self.folder / "fifo"

@@ -203,8 +203,8 @@ class AuditCommand : public Command {
         sub->add_option("--files", files_,
                         "the data, in the order in which they were fed: their records are "
                         "counted, if the journals do not say how many there are");
-    sub->add_option("--format", format_, kFormatText)->needs(files);
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_option("--format", format_, FormatText())->needs(files);
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
@@ -212,7 +212,7 @@ class AuditCommand : public Command {
     const std::vector<FileCount> counts = CountRecords(NamedFiles(files_, format_), format_);
     const AuditReport report = AuditJournals(ExpandNames(journals_), counts);
     if (json_) {
-      PrintJson(AuditReportJson(report));
+      PrintJson("audit", AuditReportJson(report));
     } else {
       std::fputs(AuditReportText(report).c_str(), stdout);
     }

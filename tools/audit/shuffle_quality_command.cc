@@ -156,7 +156,7 @@ class ShuffleQualityCommand : public Command {
         ->check(CLI::Range(0, 1'000'000).description(""))
         ->capture_default_str()
         ->excludes(label);
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
@@ -169,7 +169,7 @@ class ShuffleQualityCommand : public Command {
     order.Read();
     Print(MeasureShuffle(order.Rows(), order.Labels(classes_), plan_.batch), order.Stats(),
           interrupt.requested());
-    return order.Stats().damaged_records > 0 ? kExitData : kExitFine;
+    return interrupt.ExitStatus(order.Stats().damaged_records > 0 ? kExitData : kExitFine);
   }
 
  private:
@@ -179,7 +179,7 @@ class ShuffleQualityCommand : public Command {
       report["interrupted"] = interrupted;
       report["damaged_records"] = stats.damaged_records;
       report["damaged"] = DamageJson(stats.damage);
-      PrintJson(report);
+      PrintJson("shuffle-quality", report);
     } else {
       std::fputs(ShuffleQualityText(quality).c_str(), stdout);
     }

@@ -61,7 +61,7 @@ class BenchCommand : public Command {
         ->capture_default_str();
     sub->add_option("--costs-out", costs_out_,
                     "with --gpu: file for what transfers cost, which a feed takes");
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     sub->get_option("FILE")->required(false);
     return sub;
   }
@@ -84,7 +84,7 @@ class BenchCommand : public Command {
     ResultFile costs(costs_out_);
     const GpuBenchReport report = RunGpuBench({DevicesNamed(devices_), seconds_});
     if (json_) {
-      PrintJson(GpuReportJson(report));
+      PrintJson("bench", GpuReportJson(report));
     } else {
       PrintGpuReport(report);
     }
@@ -140,7 +140,7 @@ class BenchCommand : public Command {
 
   void Print(const std::vector<Row>& rows) const {
     if (json_) {
-      PrintJson(ToJson(rows));
+      PrintJson("bench", ToJson(rows));
       return;
     }
     std::printf("%s of %s, %zu files\n\n", BytesText(sample_.bytes).c_str(),

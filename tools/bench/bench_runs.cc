@@ -239,11 +239,9 @@ void RunStop::End(pid_t child) {
 }
 
 void AddSampleOption(CLI::App* app, std::uint64_t* most_bytes) {
-  app->add_option("--bytes", *most_bytes,
-                  "how much of the files to use; default: a quarter of the memory limit, at most "
-                  "4GiB")
-      ->transform(SizeValue())
-      ->type_name("SIZE");
+  AddSize(app, "--bytes", most_bytes,
+          "how much of the files to use; default: a quarter of the memory limit, at most "
+          "4GiB");
 }
 
 FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_bytes) {

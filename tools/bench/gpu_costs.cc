@@ -116,11 +116,11 @@ double CostRows::PlanNs(CopyPlan* plan, double seconds) const {
 double CostRows::RowNs(double seconds) const {
   CopyPlan plan;
   const double plan_ns = PlanNs(&plan, seconds / 2);
-  const OwnedMemory slot(device_, plan.slot_bytes());
+  const OwnedMemory slot(device_, plan.layout().slot_bytes());
   CheckedSums sums(device_, 1);
   const OwnedStream stream(device_);
   std::vector<CopyPiece> pieces;
-  for (const PlannedPiece& piece : plan.pieces()) {
+  for (const PlannedPiece& piece : plan.layout().pieces()) {
     const std::byte* from = piece.from;
     if (piece.staged) {
       std::byte* const staging = run_.data + kBatchBytes + piece.staging_at;

@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
-#include <span>
 #include <system_error>
 
 #include "base/random_bits.h"
 #include "base/scoped_descriptor.h"
 #include "io/page_cache.h"
+#include "readers/formats/writing/output_file.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_kernels.h"
 #include "tools/bench/gpu_device.h"
@@ -25,15 +25,6 @@ namespace ringfeed::tools {
 namespace {
 
 constexpr std::size_t kFiles = 8;
-
-void WriteAll(int file, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw Error(StatusFromErrno(errno, "write the files to measure"));
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
-  }
-}
 
 FeedPlan PlanOf(const DiskFiles& files) {
   FeedPlan plan;
@@ -78,14 +69,14 @@ void DiskFiles::Write(std::uint64_t file_bytes) {
   RandomBits random(6);
   for (std::size_t f = 0; f < kFiles; ++f) {
     names_.push_back(folder_ + "/part-" + std::to_string(f) + ".rows");
-    const int flags = O_WRONLY | O_CREAT | O_CLOEXEC;
-    const ScopedDescriptor file(open(names_.back().c_str(), flags, 0600));
-    if (file.get() < 0) throw Error(StatusFromErrno(errno, "open " + names_.back()));
+    OutputFile file(names_.back());
+    Require(file.Open());
     for (std::uint64_t at = 0; at < file_bytes; at += kBatchBytes) {
       random.Fill(batch);
-      WriteAll(file.get(), batch);
+      Require(file.Append(batch));
       RunKernelOnHost(Checksum{batch.data(), batch.size(), &checksums_.emplace_back()});
     }
+    Require(file.Commit());
     bytes_ += file_bytes;
   }
   std::sort(checksums_.begin(), checksums_.end());

@@ -16,6 +16,7 @@
 #include "base/machine/thread_start.h"
 #include "base/quantile.h"
 #include "gpu/feed/feed_core.h"
+#include "gpu/work_time.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -210,30 +211,20 @@ std::vector<CopyPiece> PinnedPieces(HostPins* pins, const std::byte* from, std::
 }
 
 double CopyPeak(const OwnedDevice& device, HostPins* pins, const MemoryBatches& batches) {
-  constexpr std::int64_t kHoldBackNs = 2'000'000;
-  constexpr std::int64_t kHoldBackEachNs = 20'000;
   const OwnedMemory to(device, batches.batch_bytes());
   const OwnedStream stream(device);
-  OwnedEvent begin(device);
-  OwnedEvent end(device);
   std::vector<CopyPiece> pieces;
   for (std::size_t b = 0; b < batches.size(); ++b) {
     const Tensor& from = batches.batch(b).front();
-    for (const CopyPiece& piece : PinnedPieces(pins, from.data, from.bytes, to.data())) {
-      pieces.push_back(piece);
+    const auto parts = PinnedPieces(pins, from.data, from.bytes, to.data());
+    pieces.insert(pieces.end(), parts.begin(), parts.end());
+  }
+  const WorkTime time = MeasureWork(device, stream, {}, [&](std::size_t) {
+    for (const CopyPiece& piece : pieces) {
+      Require(device.backend->CopyToDevice(stream.get(), piece.to, piece.from, piece.bytes));
     }
-  }
-  const auto copies = static_cast<std::int64_t>(batches.size());
-  Require(device.backend->Busy(stream.get(), kHoldBackNs + copies * kHoldBackEachNs));
-  begin.Record(stream);
-  std::size_t bytes = 0;
-  for (const CopyPiece& piece : pieces) {
-    Require(device.backend->CopyToDevice(stream.get(), piece.to, piece.from, piece.bytes));
-    bytes += piece.bytes;
-  }
-  end.Record(stream);
-  stream.Sync();
-  return static_cast<double>(bytes) / end.SecondsSince(begin);
+  });
+  return static_cast<double>(batches.size() * batches.batch_bytes()) / time.device_s;
 }
 
 std::size_t SlotsFor(std::size_t batch_bytes) {

@@ -1,5 +1,4 @@
 #include <CLI/CLI.hpp>
-#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -54,18 +53,19 @@ void AppendEscaped(std::span<const std::byte> bytes, std::string* text) {
 class CatCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
-    static const std::map<std::string, Spelling> kSpellings = {
-        {"sha256", Spelling::kSha256}, {"hex", Spelling::kHex},       {"base64", Spelling::kBase64},
-        {"text", Spelling::kText},     {"length", Spelling::kLength}, {"json", Spelling::kJson}};
     CLI::App* sub = app->add_subcommand("cat", kCatHelp);
-    sub->add_option("FILE", file_, "a record file, or - for stdin")->required();
-    sub->add_option("--as", spelling_, "how a payload is printed; text escapes control characters")
-        ->transform(NamedValue(kSpellings))
-        ->type_name("sha256|hex|base64|text|length|json")
-        ->default_str("text");
-    sub->add_option("--parse", parse_, std::string("for --as json: ") + kParseText);
-    sub->add_option("--format", format_, kFormatText);
-    AddDamageOption(sub, &on_damage_);
+    sub->add_option("FILE", file_, "a record file, a folder of them, or - for stdin")->required();
+    AddChoice(sub, "--as", &spelling_,
+              {{"sha256", Spelling::kSha256},
+               {"hex", Spelling::kHex},
+               {"base64", Spelling::kBase64},
+               {"text", Spelling::kText},
+               {"length", Spelling::kLength},
+               {"json", Spelling::kJson}},
+              "how a payload is printed; text escapes control characters");
+    sub->add_option("--parse", parse_, "for --as json: " + ParseText());
+    sub->add_option("--format", options_.format, FormatText());
+    AddRecordOptions(sub, &options_);
     return sub;
   }
 
@@ -75,18 +75,18 @@ class CatCommand : public Command {
     }
     if (!parse_.empty()) return RunParsed();
     const SpellRecord spell = Speller();
-    FileRecords records(file_, format_, on_damage_);
+    FileRecords records(file_, options_);
     const Interrupt interrupt([&] { records.Close(); });
-    return PrintRecords(file_, on_damage_, &records, spell);
+    return PrintRecords(file_, options_.on_damage, &records, spell);
   }
 
  private:
   int RunParsed() {
     ParserResult found = ParserFromText(parse_);
     if (!found.status.ok()) throw Error(found.status);
-    FileRows rows(file_, format_, on_damage_, std::move(found.parser));
+    FileRows rows(file_, options_, std::move(found.parser));
     const Interrupt interrupt([&] { rows.Close(); });
-    return PrintRows(on_damage_, &rows);
+    return PrintRows(options_.on_damage, &rows);
   }
 
   SpellRecord Speller() {
@@ -96,7 +96,7 @@ class CatCommand : public Command {
         return Status();
       };
     }
-    const std::string format = FormatNameOf(file_, format_);
+    const std::string format = FormatNameOf(ExpandNames({file_}).front(), options_.format);
     RecordToJson to_json = JsonOfFormat(format);
     if (to_json != nullptr) return to_json;
     throw Refuse(format.empty()
@@ -127,8 +127,7 @@ class CatCommand : public Command {
   std::string file_;
   Spelling spelling_ = Spelling::kText;
   std::string parse_;
-  std::string format_;
-  OnDamage on_damage_ = OnDamage::kFail;
+  OpenOptions options_;
   Sha256 sha256_;
 };
 

@@ -9,6 +9,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/data_file.h"
 #include "readers/formats/format.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/reader.h"
@@ -16,7 +17,6 @@
 #include "tools/command.h"
 #include "tools/convert/output_names.h"
 #include "tools/file_records.h"
-#include "tools/given_files.h"
 #include "tools/inspect/file_check.h"
 
 namespace ringfeed::tools {
@@ -40,7 +40,7 @@ Status WriteRecord(RecordWriter* writer, std::span<const std::byte> record, cons
 Status CopyFile(const std::string& input, const ConversionOptions& options,
                 const ConversionWatch& watch, const RecordSink& sink,
                 std::vector<DamagedRange>* damage) {
-  FileRecords records(input, options.from, options.on_damage, {options.arena_bytes});
+  FileRecords records(input, options.open);
   const std::stop_callback close_at_stop(watch.stop, [&records] { records.Close(); });
   Origin origin{input, 0};
   ReadResult read = ReadResult::kEnd;
@@ -82,10 +82,10 @@ class PartWriter {
   PartWriter(const std::vector<std::string>& inputs, std::string output,
              std::uint64_t records_per_file, const ConversionOptions& options,
              const ConversionWatch& watch, std::function<void(const Conversion&)> done)
-      : files_read_(FilesRead(inputs, options.from)),
+      : files_read_(FilesRead(inputs, options.open.format)),
         output_(std::move(output)),
         records_per_file_(records_per_file),
-        recipe_(RecipeOf(files_read_, options.from, options.to, records_per_file)),
+        recipe_(RecipeOf(files_read_, options.open.format, options.to, records_per_file)),
         options_(options),
         watch_(watch),
         done_(std::move(done)) {}
@@ -126,9 +126,8 @@ class PartWriter {
     const std::vector<std::string> written = FilesWritten(part_.output, options_.to);
     if (!options_.force && IsUpToDate(written, files_read_)) {
       if (HasOtherRecipe(written, recipe_)) return Foreign("was made of other inputs");
-      FileCheckOptions options;
+      OpenOptions options;
       options.format = options_.to;
-      options.on_damage = OnDamage::kFail;
       const FileCheck there = CheckFile(
           part_.output, options, [](std::uint64_t) {}, watch_.stop);
       if (there.status.code() == StatusCode::kCancelled) return there.status;
@@ -195,7 +194,7 @@ std::vector<std::string> OutputsInFolder(const ConversionPlan& plan) {
 
 // Before anything is written: no output may be an input, under whatever name.
 void RefuseInputAsOneOf(const ConversionPlan& plan, const std::vector<std::string>& outputs) {
-  const std::vector<std::string> read = FilesRead(plan.inputs, plan.options.from);
+  const std::vector<std::string> read = FilesRead(plan.inputs, plan.options.open.format);
   for (const std::string& output : outputs) {
     for (const std::string& file : FilesWritten(output, plan.options.to)) {
       RefuseInputAsOutput(read, file);
@@ -221,9 +220,9 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
                    const ConversionOptions& options, const ConversionWatch& watch) {
   Conversion result;
   result.output = output;
-  const std::vector<std::string> read = FilesRead(inputs, options.from);
+  const std::vector<std::string> read = FilesRead(inputs, options.open.format);
   const std::vector<std::string> written = FilesWritten(output, options.to);
-  const std::string recipe = RecipeOf(read, options.from, options.to, 0);
+  const std::string recipe = RecipeOf(read, options.open.format, options.to, 0);
   if (!options.force && IsUpToDate(written, read) && !HasOtherRecipe(written, recipe) &&
       MayBeOfFormat(output, options.to)) {
     result.outcome = Conversion::Outcome::kUpToDate;
@@ -276,7 +275,8 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
         "convert writes files, - is none: `ringfeed encode` and `ringfeed cat` write to "
         "stdout; ./- is a file of that name");
   }
-  plan.inputs = NamedFiles(paths, options.from);
+  if (Status status = RefuseAddress(plan.output); !status.ok()) throw Error(status);
+  plan.inputs = NamedFiles(paths, options.open.format);
   plan.records_per_file = records_per_file;
   plan.options = std::move(options);
   const bool into_folder = fs::is_directory(plan.output) || plan.output.ends_with('/');
@@ -285,7 +285,7 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
     RefuseInputAsOneOf(plan, {plan.output});
     if (records_per_file == 0) return plan;
     for (const std::string& file : FilesWritten(plan.output, plan.options.to)) {
-      RefuseInputAsPart(FilesRead(plan.inputs, plan.options.from), file);
+      RefuseInputAsPart(FilesRead(plan.inputs, plan.options.open.format), file);
     }
     return plan;
   }

@@ -7,19 +7,19 @@
 #include <string>
 #include <vector>
 
+#include "ringfeed/open_options.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
+#include "tools/given_files.h"
 
 namespace ringfeed::tools {
 
 /// How to turn the records of some files into another file's.
 struct ConversionOptions {
-  std::string from;  ///< format as in OpenOptions
-  std::string to;    ///< format as in OpenRecordWriter
-  OnDamage on_damage = OnDamage::kFail;
-  bool force = false;           ///< also files that are up to date
-  bool derived_name = false;    ///< the user did not give the output's name: a link is replaced
-  std::size_t arena_bytes = 0;  ///< as in OpenOptions
+  OpenOptions open;           ///< how the inputs are read
+  std::string to;             ///< format as in OpenRecordWriter
+  bool force = false;         ///< also files that are up to date
+  bool derived_name = false;  ///< the user did not give the output's name: a link is replaced
 };
 
 /// The result for one output file.
@@ -36,7 +36,7 @@ struct Conversion {
 
 /// Callbacks of a running conversion; may be called on any thread.
 struct ConversionWatch {
-  std::function<void(std::uint64_t)> progress;  ///< gets the payload bytes of every block
+  ByteProgress progress;
   std::stop_token stop;
 };
 

@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -16,7 +15,6 @@
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
 #include "tools/process_usage.h"
-#include "tools/progress_bar.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -82,14 +80,14 @@ class ConversionReport {
   }
   void PrintTotal(double seconds) const {
     if (json_) {
-      PrintJson({{"written", written_},
-                 {"up_to_date", up_to_date_},
-                 {"failed", failed_},
-                 {"records", records_},
-                 {"payload_bytes", payload_bytes_},
-                 {"outputs", outputs_},
-                 {"damaged", DamageJson(damage_)},
-                 {"wall_s", seconds}});
+      PrintJson("convert", {{"written", written_},
+                            {"up_to_date", up_to_date_},
+                            {"failed", failed_},
+                            {"records", records_},
+                            {"payload_bytes", payload_bytes_},
+                            {"outputs", outputs_},
+                            {"damaged", DamageJson(damage_)},
+                            {"wall_s", seconds}});
       return;
     }
     std::printf("total      %zu written, %zu up to date, %zu failed; %s records, %s, %s\n",
@@ -130,52 +128,53 @@ class ConvertCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("convert", kConvertHelp);
-    sub->add_option(
-           "FILE", paths_,
-           "inputs (files, globs in quotes, - for stdin) and, last, the output: a file, or "
-           "a folder (FOLDER/ is made)")
+    sub->add_option("FILE", paths_,
+                    "inputs (files, folders, globs in quotes, - for stdin) and, last, the output: "
+                    "a file, or "
+                    "a folder (FOLDER/ is made)")
         ->required()
         ->expected(2, CLI::detail::expected_max_vector_size);
-    sub->add_option("--from", options_.from, std::string("of the inputs: ") + kFormatText);
+    sub->add_option("--from", options_.open.format, "of the inputs: " + FormatText());
     sub->add_option("--to", options_.to,
-                    "of the output: tfrecord, recordio:go,gzip, ofrecord, tar:ext=jpg, lines, "
-                    "jsonl, csv, tsv, npy:f4[3], tokens:u2, megatron:u2, rows:BYTES, raw, most of "
-                    "them also with +gzip, +zlib or +zstd; default: by its name");
+                    "of the output: " + KnownFormats() + "; default: by its name");
     sub->add_option("--records-per-file", records_per_file_, "cut the output into parts")
         ->check(AboveZero());
-    AddDamageOption(sub, &options_.on_damage);
+    AddRecordOptions(sub, &options_.open);
+    AddPartOption(sub, &part_);
     sub->add_flag("--force", options_.force, "write also what is up to date");
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
   int Run() override {
-    const ConversionPlan plan = PlanConversion(paths_, records_per_file_, options_);
+    ConversionPlan plan = PlanConversion(paths_, records_per_file_, options_);
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
-    PrepareFolder(plan);
-    ConversionWatch watch;
-    watch.stop = stop.get_token();
-    watch.progress = [this](std::uint64_t more) {
-      bytes_.fetch_add(more, std::memory_order_relaxed);
-    };
-    ProgressBar bar("converting", BytesOfFiles(plan.inputs));
-    ConversionReport report(options_.on_damage, json_);
+    ConversionReport report(options_.open.on_damage, json_);
     const double start_s = NowSeconds();
-    const FileShare share = plan.into_folder() ? ShareOut(plan.inputs) : FileShare();
-    std::vector<Result> results(plan.into_folder() ? plan.inputs.size() : 1);
-    FileJobs jobs;
-    jobs.tick = [&] { bar.Update(bytes(), bytes()); };
-    jobs.job = [&](std::size_t i) { results[i] = Convert(plan, i, share.arena_bytes, watch); };
-    jobs.done = [&](std::size_t i) {
-      if (results[i].lacks_memory() && share.arena_bytes > 0) {
-        results[i] = Convert(plan, i, ArenaBesideShares(), watch);
+    if (!part_.is_all()) {
+      if (!plan.into_folder()) {
+        throw Refuse("--part shares out the inputs of a conversion into a folder: name a folder");
       }
-      bar.Clear();
+      plan.inputs = TakePart(std::move(plan.inputs), part_);
+      plan.outputs = TakePart(std::move(plan.outputs), part_);
+      if (plan.inputs.empty()) {
+        report.PrintTotal(NowSeconds() - start_s);
+        return kExitFine;
+      }
+    }
+    PrepareFolder(plan);
+    FilesWork work{.label = "converting", .files = plan.inputs, .together = !plan.into_folder()};
+    std::vector<Result> results(work.together ? 1 : plan.inputs.size());
+    work.job = [&](std::size_t i, std::size_t arena_bytes, const ByteProgress& progress) {
+      results[i] = Convert(plan, i, arena_bytes, {progress, stop.get_token()});
+      return results[i].outputs.empty() ? Status() : results[i].outputs.front().status;
+    };
+    work.done = [&](std::size_t i) {
       for (const Conversion& output : results[i].outputs) report.Note(output);
       report.Note(results[i].rest.damage, results[i].rest.status);
     };
-    RunInOrder(results.size(), share.threads, jobs);
+    ProcessFiles(work);
     report.PrintTotal(NowSeconds() - start_s);
     return report.exit_status();
   }
@@ -185,10 +184,6 @@ class ConvertCommand : public Command {
   struct Result {
     std::vector<Conversion> outputs;
     PartsResult rest;
-
-    bool lacks_memory() const {
-      return !outputs.empty() && outputs.front().status.code() == StatusCode::kResourceExhausted;
-    }
   };
 
   static Result Convert(const ConversionPlan& plan, std::size_t number, std::size_t arena_bytes,
@@ -196,7 +191,7 @@ class ConvertCommand : public Command {
     Result result;
     if (plan.into_folder()) {
       ConversionOptions options = plan.options;
-      options.arena_bytes = arena_bytes;
+      options.open.arena_bytes = arena_bytes;
       options.derived_name = true;
       result.outputs.push_back(
           tools::Convert({plan.inputs[number]}, plan.outputs[number], options, watch));
@@ -210,13 +205,11 @@ class ConvertCommand : public Command {
     return result;
   }
 
-  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-
   std::vector<std::string> paths_;
+  FilesPart part_;
   std::uint64_t records_per_file_ = 0;
   ConversionOptions options_;
   bool json_ = false;
-  std::atomic<std::uint64_t> bytes_{0};  // payload so far; for the progress bar alone
 };
 
 }  // namespace

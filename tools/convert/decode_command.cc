@@ -60,8 +60,8 @@ class DecodeCommand : public Command {
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("decode", kDecodeHelp);
     sub->add_option("FILE", names_, "record files, one after the other; default: -, stdin");
-    sub->add_option("--format", format_, kFormatText);
-    AddDamageOption(sub, &on_damage_);
+    sub->add_option("--format", options_.format, FormatText());
+    AddRecordOptions(sub, &options_);
     return sub;
   }
 
@@ -70,8 +70,9 @@ class DecodeCommand : public Command {
     int exit_status = 0;
     for (const std::string& file : ExpandNames(names_)) {
       bool goes_on = true;
-      const int printed = format_.empty() && IsStreamName(file) ? PrintStream(file, &goes_on)
-                                                                : PrintFile(file, &goes_on);
+      const int printed = options_.format.empty() && IsStreamName(file)
+                              ? PrintStream(file, &goes_on)
+                              : PrintFile(file, &goes_on);
       exit_status = std::max(exit_status, printed);
       if (!goes_on || !FlushOutput().ok()) break;
     }
@@ -80,7 +81,7 @@ class DecodeCommand : public Command {
 
  private:
   int PrintFile(const std::string& file, bool* goes_on) const {
-    FileRecords records(file, format_, on_damage_);
+    FileRecords records(file, options_);
     return Print(file, &records, goes_on);
   }
 
@@ -101,8 +102,8 @@ class DecodeCommand : public Command {
     }
     if (got == 0) return kExitFine;
     first.resize(got);
-    FileRecords records(std::make_unique<BegunStream>(std::move(first), std::move(stream)), "",
-                        on_damage_);
+    FileRecords records(std::make_unique<BegunStream>(std::move(first), std::move(stream)),
+                        options_);
     return Print(file, &records, goes_on);
   }
 
@@ -112,14 +113,13 @@ class DecodeCommand : public Command {
       AppendBase64(record, text);
       return Status();
     };
-    const int exit_status = PrintRecords(file, on_damage_, records, spell);
+    const int exit_status = PrintRecords(file, options_.on_damage, records, spell);
     *goes_on = records->status().code() != StatusCode::kCancelled;
     return exit_status;
   }
 
   std::vector<std::string> names_;
-  std::string format_;
-  OnDamage on_damage_ = OnDamage::kFail;
+  OpenOptions options_;
 };
 
 }  // namespace

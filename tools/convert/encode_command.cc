@@ -163,8 +163,11 @@ class EncodeCommand : public Command {
   bool to_stdout() const { return output_.empty() || output_ == "-"; }
 
   FileRecords OpenLines(std::stop_token end) const {
-    if (!IsStreamName(input_)) return {input_, "lines", on_damage_};
-    return {std::make_unique<LineStream>(OpenStream(input_), std::move(end)), "lines", on_damage_};
+    OpenOptions options;
+    options.format = "lines";
+    options.on_damage = on_damage_;
+    if (!IsStreamName(input_)) return {input_, options};
+    return {std::make_unique<LineStream>(OpenStream(input_), std::move(end)), options};
   }
 
   std::unique_ptr<RecordWriter> OpenOutput() const {

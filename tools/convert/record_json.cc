@@ -1,7 +1,6 @@
 #include "tools/convert/record_json.h"
 
 #include <array>
-#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -9,9 +8,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "base/little_endian.h"
 #include "readers/formats/builders/wire_format.h"
+#include "ringfeed/detail/elements.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/tensor.h"
 #include "tools/base64.h"
@@ -45,49 +46,16 @@ void AppendFloating(T value, std::string* json) {
   }
 }
 
-// IEEE 754 binary16.
-float FromHalf(std::uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const auto fraction = static_cast<float>(bits & 1023);
-  const float sign = (bits & 0x8000) != 0 ? -1.0F : 1.0F;
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  if (exponent < 31) return sign * std::ldexp(1024 + fraction, exponent - 25);
-  return fraction == 0 ? sign * INFINITY : NAN;
-}
-
-// The upper half of a float32.
-float FromBFloat(std::uint16_t bits) { return std::bit_cast<float>(std::uint32_t{bits} << 16); }
-
 void AppendElement(DType dtype, const std::byte* from, std::string* json) {
-  switch (dtype) {
-    case DType::kBool:
-      *json += LoadLe<std::uint8_t>(from) != 0 ? "true" : "false";
-      break;
-    case DType::kUInt8:
-      return AppendDigits(unsigned{LoadLe<std::uint8_t>(from)}, json);
-    case DType::kInt8:
-      return AppendDigits(int{LoadLe<std::int8_t>(from)}, json);
-    case DType::kUInt16:
-      return AppendDigits(LoadLe<std::uint16_t>(from), json);
-    case DType::kInt16:
-      return AppendDigits(LoadLe<std::int16_t>(from), json);
-    case DType::kUInt32:
-      return AppendDigits(LoadLe<std::uint32_t>(from), json);
-    case DType::kInt32:
-      return AppendDigits(LoadLe<std::int32_t>(from), json);
-    case DType::kUInt64:
-      return AppendDigits(LoadLe<std::uint64_t>(from), json);
-    case DType::kInt64:
-      return AppendDigits(LoadLe<std::int64_t>(from), json);
-    case DType::kFloat16:
-      return AppendFloating(FromHalf(LoadLe<std::uint16_t>(from)), json);
-    case DType::kBFloat16:
-      return AppendFloating(FromBFloat(LoadLe<std::uint16_t>(from)), json);
-    case DType::kFloat32:
-      return AppendFloating(LoadLe<float>(from), json);
-    case DType::kFloat64:
-      return AppendFloating(LoadLe<double>(from), json);
-  }
+  WithElement(dtype, from, [json](auto value) {
+    if constexpr (std::is_same_v<decltype(value), bool>) {
+      *json += value ? "true" : "false";
+    } else if constexpr (std::is_floating_point_v<decltype(value)>) {
+      AppendFloating(value, json);
+    } else {
+      AppendDigits(value, json);
+    }
+  });
 }
 
 // An array of `shape` as nested arrays, a number for the shape of a scalar. Moves *from past the

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
-#include <map>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -55,22 +54,14 @@ ChosenDevices ChooseByThemselves() {
   return {std::move(taken.backend), std::move(numbers), std::move(taken.reason)};
 }
 
-std::map<std::string, TransferPlan> TransferPlans() {
-  std::map<std::string, TransferPlan> plans;
-  for (const TransferPlan plan : kTransferPlans) plans.emplace(TransferPlanName(plan), plan);
-  return plans;
-}
-
 void AddTransferOptions(CLI::App* app, CLI::Option* devices, DeviceOptions* options) {
-  app->add_option(
-         "--transfer", options->transfer,
-         "how bytes come onto a device: batch: the CPU makes batches; members: long fields "
-         "are copied from where they were read; slabs: what was read is, and the device "
-         "makes batches of it; direct: cuFile reads files into the device's memory, if it can; "
-         "auto: by how long the fields are, and what that costs")
-      ->transform(NamedValue(TransferPlans()))
-      ->type_name("auto|batch|members|slabs|direct")
-      ->default_str("auto")
+  std::vector<std::pair<std::string, TransferPlan>> plans;
+  for (const TransferPlan plan : kTransferPlans) plans.emplace_back(TransferPlanName(plan), plan);
+  AddChoice(app, "--transfer", &options->transfer, plans,
+            "how bytes come onto a device: batch: the CPU makes batches; members: long fields are "
+            "copied from where they were read; slabs: what was read is, and the device makes "
+            "batches of it; direct: cuFile reads files into the device's memory, if it can; auto: "
+            "by how long the fields are, and what that costs")
       ->take_last()
       ->needs(devices);
   app->add_option_function<std::string>(
@@ -93,12 +84,6 @@ void AddTransferOptions(CLI::App* app, CLI::Option* devices, DeviceOptions* opti
 }  // namespace
 
 void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
-  static const std::map<std::string, Distribution> kDistributions = {
-      {"round-robin", Distribution::kRoundRobin}, {"split", Distribution::kSplit}};
-  static const std::map<std::string, LastStep> kLastSteps = {{"uneven", LastStep::kUneven},
-                                                             {"drop", LastStep::kDrop},
-                                                             {"pad", LastStep::kPad},
-                                                             {"short", LastStep::kShort}};
   CLI::Option* const devices =
       app->add_option("--devices", options->devices,
                       "feed devices, in batches (of 64 if no size is given): emu:NUMBER "
@@ -115,20 +100,19 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->capture_default_str()
       ->take_last()
       ->needs(devices);
-  app->add_option("--distribution", options->distribution,
-                  "round-robin: batch k goes to device k modulo their number; split: each device "
-                  "gets a part of every batch")
-      ->transform(NamedValue(kDistributions))
-      ->type_name("round-robin|split")
-      ->default_str("round-robin")
+  AddChoice(app, "--distribution", &options->distribution,
+            {{"round-robin", Distribution::kRoundRobin}, {"split", Distribution::kSplit}},
+            "round-robin: batch k goes to device k modulo their number; split: each device gets a "
+            "part of every batch")
       ->take_last()
       ->needs(devices);
-  app->add_option("--last-step", options->last_step,
-                  "if there are not enough batches for every device: uneven: some step once "
-                  "more; drop: left out; pad: rows are repeated; short: the rest is spread")
-      ->transform(NamedValue(kLastSteps))
-      ->type_name("uneven|drop|pad|short")
-      ->default_str("uneven")
+  AddChoice(app, "--last-step", &options->last_step,
+            {{"uneven", LastStep::kUneven},
+             {"drop", LastStep::kDrop},
+             {"pad", LastStep::kPad},
+             {"short", LastStep::kShort}},
+            "if there are not enough batches for every device: uneven: some step once more; drop: "
+            "left out; pad: rows are repeated; short: the rest is spread")
       ->take_last()
       ->needs(devices);
   AddTransferOptions(app, devices, options);

@@ -104,7 +104,7 @@ class DevicesCommand : public Command {
     sub->add_option("FILE", files_, "files whose disks are looked for");
     sub->add_option("--devices", devices_,
                     "cuda, emu or emu:NUMBER; default: cuda if it can be used, else none");
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
@@ -113,11 +113,11 @@ class DevicesCommand : public Command {
     const std::shared_ptr<DeviceBackend> devices = Open(kinds);
     const Topology topology = FindTopology(devices.get(), files_);
     if (json_) {
-      PrintJson({{"kinds", KindsJson(kinds)},
-                 {"numa_nodes", topology.numa_nodes},
-                 {"devices", DevicesJson(topology.devices)},
-                 {"shared_uplinks", UplinksJson(topology.shared_uplinks)},
-                 {"files", FilesJson(topology.files)}});
+      PrintJson("devices", {{"kinds", KindsJson(kinds)},
+                            {"numa_nodes", topology.numa_nodes},
+                            {"devices", DevicesJson(topology.devices)},
+                            {"shared_uplinks", UplinksJson(topology.shared_uplinks)},
+                            {"files", FilesJson(topology.files)}});
     } else {
       PrintKinds(kinds);
       std::fputs(topology.ToString().c_str(), stdout);

@@ -6,8 +6,8 @@
 #include <memory>
 #include <system_error>
 
+#include "readers/chain/record_walk.h"
 #include "tools/given_files.h"
-#include "tools/record_walk.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -15,7 +15,7 @@ namespace {
 
 void AddRecords(const FeedPlan& plan, const std::string& file, PayloadHasher* hasher,
                 HashSums* sums) {
-  RecordWalk walk(file, plan.open.format, plan.open.on_damage);
+  RecordWalk walk(file, plan.open);
   ReadResult result;
   std::span<const RecordSpan> records;
   while ((result = walk.Next(&records)) == ReadResult::kRecord) {
@@ -59,12 +59,10 @@ std::uint64_t RowsOfTensor(const Tensor& tensor) {
 }
 
 void HashSums::Add(const HashedPayload& payload) {
-  std::array<std::uint64_t, 4> hash_words;
-  static_assert(sizeof hash_words == sizeof payload.hash);
-  std::memcpy(hash_words.data(), payload.hash.data(), sizeof hash_words);
-  records += 1;
-  payload_bytes += payload.bytes;
-  for (std::size_t i = 0; i < words.size(); ++i) words[i] += hash_words[i];
+  HashSums one{1, payload.bytes, {}};
+  static_assert(sizeof one.words == sizeof payload.hash);
+  std::memcpy(one.words.data(), payload.hash.data(), sizeof one.words);
+  Add(one);
 }
 
 void HashSums::Add(const HashSums& other) {

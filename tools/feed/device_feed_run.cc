@@ -73,14 +73,10 @@ class WatchedSupply final : public BatchSupply {
     return result;
   }
   void ReInit() override { inner_->ReInit(); }
-  void CheckReInit() override { inner_->CheckReInit(); }
   void Close() override { inner_->Close(); }
-  std::int64_t RowsBefore() const override { return inner_->RowsBefore(); }
-  std::int64_t WholeRows() const override { return inner_->WholeRows(); }
-  std::int64_t UsualRows() const override { return inner_->UsualRows(); }
+  Rows rows() const override { return inner_->rows(); }
   Reader reader() const override { return inner_->reader(); }
   std::shared_ptr<CuFileReads> direct() const override { return inner_->direct(); }
-  std::string WhySumsAreEarly() const override { return inner_->WhySumsAreEarly(); }
 
  private:
   const std::unique_ptr<BatchSupply> inner_;

@@ -30,36 +30,33 @@ namespace {
 
 constexpr char kFeedHelp[] =
     "Feeds files as a training loop would, and reports where the time went.\n\n"
-    "order_digest is SHA-256 over the SHA-256 of each payload in the order delivered; multiset is "
-    "that of\n`ringfeed digest`, summed over all passes. Both are taken from what was delivered. "
-    "They cost CPU time:\n--json computes them, --no-digest leaves them out of timed runs.\n\n"
     "  ringfeed feed train-*.tfrecord\n"
     "  ringfeed feed train-*.tfrecord --parse 'example: image=u1[] label=i8[1]' --batch 64 \\\n"
-    "      --shuffle 2000 --seed 7 --passes 2 --verify\n"
+    "      --shuffle global --seed 7 --passes 2 --verify\n"
     "  ringfeed feed table.rows --format rows:160 --parse 'rows: f4[13] i4[26] i4' --batch 16384\n"
     "  zcat data.tfrecord.gz | ringfeed feed - --format tfrecord --json\n"
     "  ringfeed feed train-*.tfrecord --devices auto --step-ms 5 --trace trace.json\n"
-    "  ringfeed feed online.fifo --format recordio --reopen-until 60\n"
-    "  mpirun -n 4 ringfeed feed train-*.tfrecord --batch 256 --shuffle-mode global --seed 7 "
-    "--json\n"
-    "  ringfeed feed train-*.tfrecord --batch 64 --position-out pos.json --position-every 100 \\\n"
-    "      --journal journal\n\n"
+    "  mpirun -n 4 ringfeed feed train-*.tfrecord --batch 256 --shuffle global --seed 7 --json\n"
+    "  ringfeed feed train-*.tfrecord --batch 64 --position-out pos.json --journal journal\n\n"
+    "Ctrl-C ends it with the report so far and exit status 0; a second one kills it. SIGTERM and\n"
+    "SIGHUP do the same with exit status 143 and 129.\n"
+    "\f\n"
+    "  ringfeed feed online.fifo --format recordio --reopen-until 60\n\n"
+    "order_digest is SHA-256 over the SHA-256 of each payload in the order delivered; multiset is "
+    "that\nof `ringfeed digest`, summed over all passes. Both are taken from what was delivered. "
+    "They cost CPU\ntime: --json computes them, --no-digest leaves them out of timed runs.\n\n"
     "--batch is of all ranks together: each gets its part of every batch. A position is the same "
-    "on "
-    "all ranks,\nand any number of ranks may go on from it.\n\n"
+    "on all\nranks, and any number of ranks may go on from it.\n\n"
     "With --devices each device has a training loop that may run two steps ahead: Next, On, a "
-    "step, "
-    "Release.\n"
-    "stall_fraction is the part of the loop's time, from its start to the end of its last step, in "
-    "which the\ndevice had no step to do because the next batch was not on it yet, the first one "
-    "included; a loop\nwithout --step-ms does nothing but wait. overlap_fraction is the part of "
-    "the copies' time in which the\nsame device computed. order_digest and multiset are taken of "
-    "the hashes that were copied back from the\ndevices, in the order of the batches; --verify "
-    "copies everything back and compares each row with what\nwas read, which takes time. hazards "
-    "counts what emulated devices object to: wrong use, not races, for\nwhich they would need a "
-    "simulator's clocks. batches are those that devices were given: with --distribution split, "
-    "parts.\n\n"
-    "Ctrl-C ends it with the report so far and exit status 0; a second one kills it.";
+    "step,\nRelease. stall_fraction is the part of the loop's time, from its start to the end of "
+    "its last step, in\nwhich the device had no step to do because the next batch was not on it "
+    "yet, the first one included;\na loop without --step-ms does nothing but wait. "
+    "overlap_fraction is the part of the copies' time in\nwhich the same device computed. "
+    "order_digest and multiset are taken of the hashes that were copied\nback from the devices, "
+    "in the order of the batches; --verify copies everything back and compares\neach row with "
+    "what was read, which takes time. hazards counts what emulated devices object to: wrong\nuse, "
+    "not races, for which they would need a simulator's clocks. batches are those that devices "
+    "were\ngiven: with --distribution split, parts.\n";
 
 // About how many payload bytes a run will deliver; 0 if it is not known.
 std::uint64_t ExpectedBytes(const FeedPlan& plan) {
@@ -93,7 +90,7 @@ class FeedCommand : public Command {
         "--verify", verify_,
         "then read the files once more, plainly, and check that each pass delivered every "
         "record exactly once; in batches, of 64 if no size is given");
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
@@ -204,17 +201,21 @@ class FeedCommand : public Command {
       return true;
     });
     result.interrupted = result.interrupted || interrupt.requested();
+    result.exit_status = interrupt.ExitStatus(0);
     return result;
   }
 
   void Print(const FeedReport& report) const {
+    const Status& status = report.result.status;
+    // A failed set-up: there is nothing to report.
+    if (report.result.batches == 0 && ExitStatusOf(status) == kExitUsage) throw Error(status);
     if (json_) {
-      PrintJson(FeedReportJson(plan_, report));
+      PrintJson("feed", FeedReportJson(plan_, report));
     } else {
       std::fputs(FeedReportText(plan_, report).c_str(), stdout);
     }
     (void)FlushOutput();  // main() reports its failure
-    TellFailure(report.result.status);
+    TellFailure(status);
   }
 
   static int ExitStatusOfReport(const FeedReport& report) {
@@ -226,7 +227,7 @@ class FeedCommand : public Command {
     const bool hazards =
         report.devices && report.devices->hazards && !report.devices->hazards->empty();
     if (hazards) exit_status = kExitData;
-    return exit_status;
+    return std::max(exit_status, report.result.exit_status);
   }
 
   FeedPlan plan_;

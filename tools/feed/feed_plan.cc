@@ -1,6 +1,7 @@
 #include "tools/feed/feed_plan.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -34,21 +35,36 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
   return std::make_shared<HashingParser>(std::move(parser), plan.hash);
 }
 
+using NamedMode = std::pair<std::string_view, ShuffleMode>;
+constexpr std::array<NamedMode, 3> kModesWithoutSize = {{{"global", ShuffleMode::kGlobal},
+                                                         {"stripes", ShuffleMode::kStripes},
+                                                         {"none", ShuffleMode::kNone}}};
+
 void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
-  static const std::map<std::string, ShuffleMode> kModes = {{"none", ShuffleMode::kNone},
-                                                            {"window", ShuffleMode::kWindow},
-                                                            {"block", ShuffleMode::kBlock},
-                                                            {"stripes", ShuffleMode::kStripes},
-                                                            {"global", ShuffleMode::kGlobal}};
+  const auto take_mode = [app, plan](std::string& word) -> std::string {
+    const auto mode = std::ranges::find(kModesWithoutSize, word, &NamedMode::first);
+    if (mode == kModesWithoutSize.end()) return {};
+    if (!app->get_option("--shuffle-mode")->empty()) {
+      return "\"" + word + "\" is a mode beside --shuffle-mode: say it once";
+    }
+    plan->shuffle_mode = mode->second;
+    word = "0";
+    return {};
+  };
   app->add_option("--shuffle", plan->shuffle,
-                  "rows of the window or block to shuffle among; none and global have no size")
-      ->capture_default_str();
-  app->add_option("--shuffle-mode", plan->shuffle_mode,
-                  "window: no row moves further than half of it; block: fill, permute, drain; "
-                  "stripes: those of the files in any order, then a window, if --shuffle gives "
-                  "one; global: any row anywhere; default: window if --shuffle is given")
-      ->transform(NamedValue(kModes))
-      ->type_name("none|window|block|stripes|global");
+                  "rows of the window or block to shuffle among, or a mode that needs none")
+      ->transform(CLI::Validator(take_mode, ""))
+      ->type_name("UINT|global|stripes|none")
+      ->default_str("0");
+  AddChoice(app, "--shuffle-mode", &plan->shuffle_mode,
+            {{"none", ShuffleMode::kNone},
+             {"window", ShuffleMode::kWindow},
+             {"block", ShuffleMode::kBlock},
+             {"stripes", ShuffleMode::kStripes},
+             {"global", ShuffleMode::kGlobal}},
+            "window: no row moves further than half of it; block: fill, permute, drain; stripes: "
+            "those of the files in any order, then a window, if --shuffle gives one; global: any "
+            "row anywhere; default: window if --shuffle is given");
   app->add_option("--seed", plan->seed, "of the shuffle")->capture_default_str();
   app->add_option("--epoch", plan->open.first_epoch,
                   "number of the first pass: with another one the same seed shuffles otherwise")
@@ -57,9 +73,7 @@ void AddOrderOptions(CLI::App* app, FeedPlan* plan) {
       ->capture_default_str();
   app->add_option("--cycle", plan->open.cycle, "files open at a time, a stripe of each in turn")
       ->capture_default_str();
-  app->add_option("--stripe-bytes", plan->open.stripe_bytes, "size of a stripe")
-      ->transform(SizeValue())
-      ->type_name("SIZE")
+  AddSize(app, "--stripe-bytes", &plan->open.stripe_bytes, "size of a stripe")
       ->capture_default_str();
 }
 
@@ -111,22 +125,18 @@ Reader BuildChain(const FeedPlan& plan) {
 }
 
 void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
-  app->add_option("FILE", plan->files, "files, globs in quotes, or one stream (-, a FIFO)")
+  app->add_option("FILE", plan->files, "files, folders, globs in quotes, or one stream (-, a FIFO)")
       ->required();
-  app->add_option("--format", plan->open.format, kFormatText);
-  app->add_option("--parse", plan->parse, kParseText);
+  app->add_option("--format", plan->open.format, FormatText());
+  app->add_option("--parse", plan->parse, ParseText());
   app->add_option("--batch", plan->batch,
                   "rows of a batch; default: 64 with --parse, else 0: blocks of records");
   app->add_flag("--drop-remainder", plan->batching.drop_remainder,
                 "drop the rest of a pass that does not fill a batch");
   AddOrderOptions(app, plan);
-  AddDamageOption(app, &plan->open.on_damage);
+  AddRecordOptions(app, &plan->open);
   app->add_option("--max-damaged", plan->open.max_damaged, "fail once more than this were skipped");
   app->add_flag("--strict", plan->open.strict, kStrictText);
-  app->add_option("--max-record-bytes", plan->open.max_record_bytes, "a larger record is a failure")
-      ->transform(SizeValue())
-      ->type_name("SIZE")
-      ->capture_default_str();
 }
 
 void AddStreamOptions(CLI::App* app, FeedPlan* plan) {
@@ -147,32 +157,23 @@ void AddStreamOptions(CLI::App* app, FeedPlan* plan) {
 }
 
 void AddSpeedOptions(CLI::App* app, FeedPlan* plan, SpeedOptions* speed) {
-  static const std::map<std::string, IoPath> kPaths = {{"auto", IoPath::kAuto},
-                                                       {"uring", IoPath::kUring},
-                                                       {"pread", IoPath::kPread},
-                                                       {"mmap", IoPath::kMmap}};
   app->add_option("--threads", plan->open.threads, "0: one per core that may be used, at most 16")
       ->capture_default_str();
-  app->add_option("--io", plan->open.io.path,
-                  "how bytes are read; auto chooses by file and falls back, a forced path that "
-                  "cannot work is an error")
-      ->transform(NamedValue(kPaths))
-      ->type_name("auto|uring|pread|mmap")
-      ->default_str("auto");
-  app->add_option("--block-bytes", plan->open.io.block_bytes, "size of one read")
-      ->transform(SizeValue())
-      ->type_name("SIZE")
+  AddChoice(app, "--io", &plan->open.io.path,
+            {{"auto", IoPath::kAuto},
+             {"uring", IoPath::kUring},
+             {"pread", IoPath::kPread},
+             {"mmap", IoPath::kMmap}},
+            "how bytes are read; auto chooses by file and falls back, a forced path that cannot "
+            "work is an error");
+  AddSize(app, "--block-bytes", &plan->open.io.block_bytes, "size of one read")
       ->capture_default_str();
-  app->add_option("--in-flight-bytes", plan->open.io.in_flight_bytes, "reads at a time, per thread")
-      ->transform(SizeValue())
-      ->type_name("SIZE")
+  AddSize(app, "--in-flight-bytes", &plan->open.io.in_flight_bytes, "reads at a time, per thread")
       ->capture_default_str();
   app->add_flag("--direct,!--no-direct", plan->open.io.direct, "O_DIRECT for cold files (default)");
   app->add_option("--slots", plan->batching.slots, "batches in memory at a time; 0: chosen");
-  app->add_option("--arena", speed->arena_bytes,
-                  "pinned memory, e.g. 512MiB; default: a quarter of the memory limit")
-      ->transform(SizeValue())
-      ->type_name("SIZE");
+  AddSize(app, "--arena", &speed->arena_bytes,
+          "pinned memory, e.g. 512MiB; default: a quarter of the memory limit");
 }
 
 namespace {

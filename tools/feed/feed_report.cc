@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "ringfeed/io_options.h"
@@ -33,14 +35,32 @@ double GigaBytes(const FeedResult& result) {
   return static_cast<double>(result.delivered.payload_bytes) / 1e9;
 }
 
+// Files that were read in the same way, so that ten thousand of them are an entry.
+struct FilesOfOneWay {
+  const IoChoice* first = nullptr;
+  std::size_t files = 0;
+};
+
+std::vector<FilesOfOneWay> GroupedByWay(const std::vector<IoChoice>& choices) {
+  std::map<std::tuple<IoPath, bool, bool, std::string_view>, FilesOfOneWay> groups;
+  for (const IoChoice& choice : choices) {
+    FilesOfOneWay& group = groups[{choice.path, choice.direct, choice.resident, choice.reason}];
+    if (group.files++ == 0) group.first = &choice;
+  }
+  std::vector<FilesOfOneWay> ways;
+  for (const auto& [way, group] : groups) ways.push_back(group);
+  return ways;
+}
+
 Json IoJson(const std::vector<IoChoice>& choices) {
   Json list = Json::array();
-  for (const IoChoice& choice : choices) {
-    list.push_back({{"file", choice.file},
-                    {"path", IoPathName(choice.path)},
-                    {"direct", choice.direct},
-                    {"resident", choice.resident},
-                    {"reason", choice.reason}});
+  for (const auto& [first, files] : GroupedByWay(choices)) {
+    list.push_back({{"files", files},
+                    {"first_file", first->file},
+                    {"path", IoPathName(first->path)},
+                    {"direct", first->direct},
+                    {"resident", first->resident},
+                    {"reason", first->reason}});
   }
   return list;
 }
@@ -59,17 +79,12 @@ std::string SpeedText(const FeedResult& result) {
          " records/s";
 }
 
-// Files by path and reason, so that ten thousand files are a line.
 TableRows IoRows(const std::vector<IoChoice>& choices) {
-  std::map<std::pair<std::string, std::string>, std::size_t> groups;
-  for (const IoChoice& choice : choices) {
-    ++groups[{IoPathText(choice), choice.reason}];
-  }
   TableRows rows;
-  for (const auto& [way, files] : groups) {
-    rows.push_back(
-        {rows.empty() ? "I/O path" : "",
-         way.first + ", " + CountText(files) + (files == 1 ? " file: " : " files: ") + way.second});
+  for (const auto& [first, files] : GroupedByWay(choices)) {
+    rows.push_back({rows.empty() ? "I/O path" : "", IoPathText(*first) + ", " + CountText(files) +
+                                                        (files == 1 ? " file: " : " files: ") +
+                                                        first->reason});
   }
   return rows;
 }

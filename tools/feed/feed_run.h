@@ -25,6 +25,7 @@ struct FeedResult {
   PipelineStats stats;
   Status status;  ///< why it ended before the end of the data; OK too if it was told to stop
   bool interrupted = false;
+  int exit_status = 0;      ///< of an interrupted run, if not that of its report
   std::string position;     ///< after the deliveries; "" if the chain has none
   std::string no_position;  ///< then why
 };

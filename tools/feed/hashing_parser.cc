@@ -14,7 +14,6 @@ struct HashingScratch final : DecoratorScratch {
       : DecoratorScratch(std::move(inner_scratch)), hasher(kind) {}
 
   PayloadHasher hasher;
-  std::vector<FieldLocation> locations;  // as the inner parser counts its fields
 };
 
 }  // namespace
@@ -42,15 +41,7 @@ std::unique_ptr<Parser::Scratch> HashingParser::NewScratch() const {
 
 void HashingParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations,
                            Scratch* scratch, std::vector<RowFailure>* failures) const {
-  auto* own = static_cast<HashingScratch*>(scratch);
-  const std::size_t fields = inner_->fields().size();
-  own->locations.resize(rows.size() * fields);
-  inner_->Locate(rows, own->locations.data(), own->inner.get(), failures);
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    FieldLocation* last =
-        std::copy_n(own->locations.data() + row * fields, fields, locations + row * (fields + 1));
-    *last = {};
-  }
+  LocateInner(rows, locations, scratch, failures);
 }
 
 void HashingParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,

@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <span>
@@ -18,7 +17,6 @@
 #include "tools/interrupt.h"
 #include "tools/one_pass.h"
 #include "tools/option_values.h"
-#include "tools/progress_bar.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -71,37 +69,32 @@ class DigestCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("digest", kDigestHelp);
-    sub->add_option("FILE", names_, "record files, globs in quotes, or - for stdin")->required();
-    sub->add_option("--format", format_, kFormatText);
-    AddDamageOption(sub, &on_damage_);
-    sub->add_flag("--json", json_, "an object for one file, a list for several");
+    sub->add_option("FILE", names_, "record files, folders, globs in quotes, or - for stdin")
+        ->required();
+    sub->add_option("--format", options_.format, FormatText());
+    AddRecordOptions(sub, &options_);
+    AddPartOption(sub, &part_);
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
   int Run() override {
-    const std::vector<std::string> files = NamedFiles(names_, format_);
+    const std::vector<std::string> files = TakePart(NamedFiles(names_, options_.format), part_);
     RefuseStreamTwice(files);
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
-    const FileShare share = ShareOut(files);
     std::vector<FileDigest> digests(files.size());
-    ProgressBar bar("digesting", BytesOfFiles(files));
-    FileJobs jobs;
-    jobs.tick = [&] { bar.Update(bytes(), bytes()); };
-    jobs.job = [&](std::size_t i) {
-      digests[i] = Digest(files[i], share.arena_bytes, stop.get_token());
+    FilesWork work{.label = "digesting", .files = files};
+    work.job = [&](std::size_t i, std::size_t arena_bytes, const ByteProgress& progress) {
+      digests[i] = Digest(files[i], arena_bytes, progress, stop.get_token());
+      return digests[i].status;
     };
-    jobs.done = [&](std::size_t i) {
-      const bool lacks_memory = digests[i].status.code() == StatusCode::kResourceExhausted;
-      if (lacks_memory && share.arena_bytes > 0) {
-        digests[i] = Digest(files[i], ArenaBesideShares(), stop.get_token());
-      }
-      bar.Clear();
+    work.done = [&](std::size_t i) {
       Tell(digests[i]);
       digests[i] = {};
     };
-    RunInOrder(files.size(), share.threads, jobs);
-    if (json_) PrintJson(files.size() == 1 ? list_[0] : list_);
+    ProcessFiles(work);
+    if (json_) PrintJson("digest", {{"files", list_}});
     return exit_status_;
   }
 
@@ -115,17 +108,21 @@ class DigestCommand : public Command {
     exit_status_ = std::max(exit_status_, of_file);
     if (json_) {
       list_.push_back(FileDigestJson(result));
-    } else {
+    } else if (of_file != kExitUsage) {
       PrintFileDigest(result);
       (void)FlushOutput();  // main() reports its failure
     }
   }
 
-  FileDigest Digest(const std::string& file, std::size_t arena_bytes, const std::stop_token& stop) {
+  FileDigest Digest(const std::string& file, std::size_t arena_bytes, const ByteProgress& progress,
+                    const std::stop_token& stop) const {
     FileDigest result;
     result.file = file;
     try {
-      FileRecords records(file, format_, on_damage_, {arena_bytes, PathOfOnePass(file)});
+      OpenOptions options = options_;
+      options.arena_bytes = arena_bytes;
+      options.io.path = PathOfOnePass(file);
+      FileRecords records(file, options);
       const std::stop_callback close_at_stop(stop, [&records] { records.Close(); });
       ReadResult read;
       std::span<const RecordSpan> some;
@@ -135,7 +132,7 @@ class DigestCommand : public Command {
           more += record.size;
           if (!record.damaged()) result.digest.Add(record.bytes());
         }
-        bytes_.fetch_add(more, std::memory_order_relaxed);
+        progress(more);
       }
       if (read == ReadResult::kFailed) result.status = records.status();
       const MetDamage damage = records.Damage();
@@ -148,17 +145,14 @@ class DigestCommand : public Command {
     return result;
   }
 
-  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-
   std::vector<std::string> names_;
-  std::string format_;
-  OnDamage on_damage_ = OnDamage::kFail;
+  FilesPart part_;
+  OpenOptions options_;
   bool json_ = false;
   // The entries of the files so far, in their order.
   Json list_ = Json::array();
   int exit_status_ = kExitFine;
   bool cancelled_ = false;
-  std::atomic<std::uint64_t> bytes_{0};  // payload so far; for the progress bar alone
 };
 
 }  // namespace

@@ -4,25 +4,22 @@
 #include <span>
 #include <utility>
 
+#include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/reader.h"
 #include "tools/file_records.h"
-#include "tools/given_files.h"
 #include "tools/one_pass.h"
-#include "tools/record_walk.h"
 
 namespace ringfeed::tools {
 namespace {
-
-using Progress = std::function<void(std::uint64_t)>;
 
 // The threads and rings of a pipeline cost more than reading so much.
 constexpr std::uint64_t kSmallFile = std::uint64_t{4} << 20;
 
 // The common part for FileRecords and RecordWalk.
 template <typename Records>
-void CountRecords(Records* records, const Progress& progress, const std::stop_token& stop,
+void CountRecords(Records* records, const ByteProgress& progress, const std::stop_token& stop,
                   FileCheck* check) {
   ReadResult read;
   std::span<const RecordSpan> some;
@@ -43,7 +40,7 @@ void CountRecords(Records* records, const Progress& progress, const std::stop_to
   if (read == ReadResult::kFailed) check->status = records->status();
 }
 
-void CheckByWalk(RecordWalk* walk, const Progress& progress, const std::stop_token& stop,
+void CheckByWalk(RecordWalk* walk, const ByteProgress& progress, const std::stop_token& stop,
                  FileCheck* check) {
   CountRecords(walk, progress, stop, check);
   MetDamage damage{walk->damage(), walk->damage().size()};
@@ -54,9 +51,12 @@ void CheckByWalk(RecordWalk* walk, const Progress& progress, const std::stop_tok
   check->warnings = walk->warnings();
 }
 
-void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progress& progress,
+void CheckByPipeline(const OpenOptions& options, IoPath path, const ByteProgress& progress,
                      const std::stop_token& stop, FileCheck* check) {
-  FileRecords records(check->file, options.format, options.on_damage, {options.arena_bytes, path});
+  OpenOptions by_path = options;
+  by_path.io.path = path;
+  by_path.strict = false;  // a warning is in the result
+  FileRecords records(check->file, by_path);
   const std::stop_callback close_at_stop(stop, [&records] { records.Close(); });
   CountRecords(&records, progress, stop, check);
   MetDamage damage = records.Damage();
@@ -67,20 +67,20 @@ void CheckByPipeline(const FileCheckOptions& options, IoPath path, const Progres
 
 // Reads up to the first damage. A file that is in memory and is best copied from there needs no
 // thread that reads ahead.
-void CheckToDamage(const FileCheckOptions& options, IoPath path, bool compressed,
-                   const Progress& progress, const std::stop_token& stop, FileCheck* check) {
-  FileCheckOptions intact = options;
+void CheckToDamage(const OpenOptions& options, IoPath path, bool compressed,
+                   const ByteProgress& progress, const std::stop_token& stop, FileCheck* check) {
+  OpenOptions intact = options;
   intact.on_damage = OnDamage::kFail;
   if (path != IoPath::kPread || compressed) {
     return CheckByPipeline(intact, path, progress, stop, check);
   }
-  RecordWalk walk(check->file, options.format, OnDamage::kFail);
+  RecordWalk walk(check->file, intact);
   CheckByWalk(&walk, progress, stop, check);
 }
 
 // Most files are intact and need no report of skipped ranges, which costs as much as reading many
 // megabytes. The others are read once more.
-void CheckLargeFile(const FileCheckOptions& options, bool compressed, const Progress& progress,
+void CheckLargeFile(const OpenOptions& options, bool compressed, const ByteProgress& progress,
                     const std::stop_token& stop, FileCheck* check) {
   const IoPath path = PathOfOnePass(check->file);
   FileCheck first = *check;
@@ -96,8 +96,8 @@ void CheckLargeFile(const FileCheckOptions& options, bool compressed, const Prog
 
 }  // namespace
 
-FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
-                    const Progress& progress, const std::stop_token& stop) {
+FileCheck CheckFile(const std::string& file, const OpenOptions& options,
+                    const ByteProgress& progress, const std::stop_token& stop) {
   FileCheck check;
   check.file = file;
   check.strict = options.strict;
@@ -111,7 +111,7 @@ FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
       CheckByPipeline(options, IoPath::kAuto, progress, stop, &check);
       return check;
     }
-    RecordWalk walk(file, options.format, options.on_damage);
+    RecordWalk walk(file, options);
     check.format = walk.format().name();
     if (walk.file_bytes() == 0) {
       check.warnings.push_back({file, std::string(kEmptyFile)});

@@ -2,23 +2,16 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <stop_token>
 #include <string>
 #include <vector>
 
+#include "ringfeed/open_options.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
+#include "tools/given_files.h"
 
 namespace ringfeed::tools {
-
-/// How to check a file.
-struct FileCheckOptions {
-  std::string format;  ///< as in OpenOptions
-  OnDamage on_damage = OnDamage::kSkip;
-  bool strict = false;          ///< a file with a warning is not intact
-  std::size_t arena_bytes = 0;  ///< as in OpenOptions
-};
 
 /// So many damaged ranges of a file are listed at most.
 inline constexpr std::size_t kMostRanges = 1000;
@@ -32,7 +25,7 @@ struct FileCheck {
   std::uint64_t damaged_records = 0;
   std::vector<DamagedRange> damage;  ///< the first kMostRanges
   std::vector<DataWarning> warnings;
-  bool strict = false;  ///< as FileCheckOptions has it
+  bool strict = false;  ///< a file with a warning is not intact
   Status status;        ///< why it could not be read to its end
 
   /// Every byte was read and is as it should be.
@@ -42,10 +35,9 @@ struct FileCheck {
   bool warned() const { return !warnings.empty(); }
 };
 
-/// Reads `file`, without copying its contents. `progress` gets the payload bytes of every block;
-/// ends soon with kCancelled when a stop is requested. Never throws; thread safe.
-FileCheck CheckFile(const std::string& file, const FileCheckOptions& options,
-                    const std::function<void(std::uint64_t)>& progress,
-                    const std::stop_token& stop);
+/// Reads `file`, without copying its contents. Ends soon with kCancelled when a stop is requested.
+/// Never throws; thread safe.
+FileCheck CheckFile(const std::string& file, const OpenOptions& options,
+                    const ByteProgress& progress, const std::stop_token& stop);
 
 }  // namespace ringfeed::tools

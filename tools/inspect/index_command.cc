@@ -20,10 +20,12 @@ constexpr char kIndexHelp[] =
     "Makes or checks the indexes of files: where each record stands, by its number.\n\n"
     "Orders by number (global, blocks, mixtures, several ranks, positions) make them when they "
     "first\n"
-    "open a file, beside it as .FILE.rfx; this makes them beforehand. Exit status 1 if a file "
-    "has\n"
+    "open a file; this makes them beforehand. Each is beside its file as .FILE.rfx; those of "
+    "small\n"
+    "files (about 1,000 records) are together in their folder's .rfx. Exit status 1 if a file has\n"
     "none, or, with --check, not the one that it should have.\n\n"
     "  ringfeed index train-*.tfrecord\n"
+    "  mpirun -n 8 ringfeed index train-*.tfrecord --part launcher\n"
     "  ringfeed index train-*.tfrecord --folder /var/cache/indexes --check";
 
 struct IndexRun {
@@ -59,8 +61,9 @@ void PrintIndexRun(const IndexRun& run) {
                                             : IndexOriginName(opened.origin);
   std::printf("%-8s %s: ", verdict, run.file.c_str());
   if (opened.index != nullptr) {
-    std::printf("%s, %s records, index of %s, ", run.format.c_str(),
-                CountText(opened.index->records()).c_str(), BytesText(opened.index_bytes).c_str());
+    std::printf("%s, %s records, index of %s%s, ", run.format.c_str(),
+                CountText(opened.index->records()).c_str(), BytesText(opened.index_bytes).c_str(),
+                opened.path.empty() ? "" : (" in " + opened.path).c_str());
   }
   std::printf("%s s\n", FixedText(run.seconds, 3).c_str());
   if (opened.index != nullptr && opened.index->loss().ranges != 0) {
@@ -76,20 +79,22 @@ class IndexCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("index", kIndexHelp);
-    sub->add_option("FILE", names_, "files, or globs in quotes")->required();
-    sub->add_option("--format", format_, kFormatText);
+    sub->add_option("FILE", names_, "files, folders, or globs in quotes")->required();
+    sub->add_option("--format", format_, FormatText());
     sub->add_option("--folder", options_.folder,
                     "keeps them there; default: RINGFEED_INDEX_FOLDER, else beside each file");
+    AddPartOption(sub, &part_);
     CLI::Option* check = sub->add_flag(
         "--check", check_, "changes nothing: is the kept index what a scan of the file gives?");
     sub->add_flag("--rebuild", rebuild_, "makes them whatever is kept")->excludes(check);
-    sub->add_flag("--json", json_, "an object for one file, a list for several");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
   int Run() override {
-    const std::vector<std::string> files = NamedFiles(names_, format_);
+    const std::vector<std::string> files = TakePart(NamedFiles(names_, format_), part_);
     std::vector<IndexRun> runs(files.size());
+    options_.folders = std::make_shared<FolderIndexes>();
     bool fine = true;
     FileJobs jobs;
     jobs.tick = [] {};
@@ -102,7 +107,7 @@ class IndexCommand : public Command {
     if (json_) {
       Json list = Json::array();
       for (const IndexRun& run : runs) list.push_back(IndexRunJson(run));
-      PrintJson(runs.size() == 1 ? list[0] : list);
+      PrintJson("index", {{"files", list}});
     }
     return fine ? kExitFine : kExitData;
   }
@@ -142,6 +147,7 @@ class IndexCommand : public Command {
   }
 
   std::vector<std::string> names_;
+  FilesPart part_;
   std::string format_;
   IndexOptions options_;
   bool check_ = false;

@@ -11,178 +11,55 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/machine/cpu_count.h"
 #include "base/memory/memory_limit.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
-#include "readers/formats/builders/wire_format.h"
+#include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "readers/parsers/inferred_fields.h"
 #include "ringfeed/io_options.h"
+#include "ringfeed/parsers.h"
 #include "ringfeed/record.h"
 #include "tools/command.h"
 #include "tools/given_files.h"
 #include "tools/option_values.h"
-#include "tools/record_walk.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
 namespace {
 
-/// What some first records show about one feature of a tf.Example.
-struct PeekedFeature {
-  char kind = 'b';          ///< 'b' bytes, 'f' float, 'i' int64
-  std::size_t records = 0;  ///< records that have it
-  std::size_t fewest_values = 0;
-  std::size_t most_values = 0;
-};
-
-using WireBytes = std::span<const std::byte>;
-
-// One field of a serialised message.
-struct WireField {
-  std::uint32_t number = 0;
-  bool delimited = false;
-  WireBytes bytes;  // of a length-delimited one
-};
-
-// Walks the fields of a message; ok() turns false at the first byte that begins no field, or at a
-// group.
-class WireWalk {
- public:
-  explicit WireWalk(WireBytes message) : reader_(message) {}
-  bool ok() const { return ok_; }
-
-  bool Next(WireField* field) {
-    if (reader_.done() || !ok_) return false;
-    std::uint32_t tag = 0;
-    ok_ = reader_.ReadTag(&tag) && (tag & 7) != static_cast<std::uint32_t>(WireType::kStartGroup);
-    field->number = tag >> 3;
-    field->delimited = tag == WireTag(field->number, WireType::kDelimited);
-    ok_ = ok_ && (field->delimited ? reader_.ReadDelimited(&field->bytes) : reader_.Skip(tag));
-    return ok_;
-  }
-
- private:
-  WireReader reader_;
-  bool ok_ = true;
-};
-
-std::optional<std::size_t> CountPacked(WireBytes packed, char kind) {
-  if (kind == 'f') return packed.size() / 4;
-  WireReader reader(packed);
-  std::size_t values = 0;
-  for (std::uint64_t value = 0; !reader.done(); ++values) {
-    if (!reader.ReadVarint(&value)) return std::nullopt;
-  }
-  return values;
-}
-
-// The values of a BytesList, FloatList or Int64List.
-std::optional<std::size_t> CountValues(WireBytes list, char kind) {
-  WireWalk walk(list);
-  WireField field;
-  std::size_t values = 0;
-  while (walk.Next(&field)) {
-    const bool packed = kind != 'b' && field.delimited;
-    const std::optional<std::size_t> more = packed ? CountPacked(field.bytes, kind) : 1;
-    if (!more) return std::nullopt;
-    values += *more;
-  }
-  return walk.ok() ? std::optional(values) : std::nullopt;
-}
-
-struct Entry {
-  std::string name;
-  char kind = 'b';
-  std::size_t values = 0;
-};
-
-// A Feature: at most one list of one kind.
-bool PeekFeature(WireBytes feature, Entry* entry) {
-  static constexpr std::string_view kKinds = "?bfi";
-  WireWalk walk(feature);
-  WireField field;
-  while (walk.Next(&field)) {
-    if (field.number >= kKinds.size() || !field.delimited) return false;
-    entry->kind = kKinds[field.number];
-    const std::optional<std::size_t> values = CountValues(field.bytes, entry->kind);
-    if (!values) return false;
-    entry->values = *values;
-  }
-  return walk.ok();
-}
-
-bool PeekEntry(WireBytes message, Entry* entry) {
-  WireWalk walk(message);
-  WireField field;
-  while (walk.Next(&field)) {
-    if (!field.delimited) return false;
-    if (field.number == 1) {
-      entry->name.assign(reinterpret_cast<const char*>(field.bytes.data()), field.bytes.size());
-    } else if (field.number != 2 || !PeekFeature(field.bytes, entry)) {
-      return false;
-    }
-  }
-  return walk.ok() && !entry->name.empty();
-}
-
-bool PeekRecord(WireBytes record, std::map<std::string, PeekedFeature>* features) {
-  WireWalk example(record);
-  WireField outer;
-  while (example.Next(&outer)) {
-    if (outer.number != 1 || !outer.delimited) return false;
-    WireWalk walk(outer.bytes);
-    WireField field;
-    while (walk.Next(&field)) {
-      Entry entry;
-      if (field.number != 1 || !field.delimited || !PeekEntry(field.bytes, &entry)) return false;
-      const auto [place, is_new] =
-          features->try_emplace(entry.name, PeekedFeature{entry.kind, 0, entry.values, 0});
-      PeekedFeature& peeked = place->second;
-      peeked.records += 1;
-      peeked.fewest_values = std::min(peeked.fewest_values, entry.values);
-      peeked.most_values = std::max(peeked.most_values, entry.values);
-    }
-    if (!walk.ok()) return false;
-  }
-  return example.ok();
-}
-
 // A name that --parse takes without quotes.
 bool IsPlain(const std::string& name) { return name.find_first_of(" =?[]:") == std::string::npos; }
 
-// Features by name; empty if the records are not tf.Examples.
-std::map<std::string, PeekedFeature> PeekExamples(std::span<const RecordSpan> records) {
-  std::map<std::string, PeekedFeature> features;
-  for (const RecordSpan& record : records) {
-    if (!record.damaged() && !PeekRecord(record.bytes(), &features)) return {};
-  }
-  return features;
-}
-
-// A text for --parse that takes all of them; "" if there are none.
-std::string SuggestParse(const std::map<std::string, PeekedFeature>& features,
-                         std::size_t records) {
+// A text for --parse; "" if the file does not tell one.
+std::string SuggestParse(const InferredParser& inferred) {
   std::string text;
-  for (const auto& [name, feature] : features) {
-    if (!IsPlain(name)) continue;
-    const bool fixed = feature.fewest_values == feature.most_values && feature.records == records;
-    const std::string shape = fixed ? "[" + std::to_string(feature.most_values) + "]" : "[]";
-    if (feature.kind == 'b' && feature.most_values > 1) continue;
-    text += " " + name + "=";
-    text += feature.kind == 'b' ? "u1[]" : (feature.kind == 'f' ? "f4" : "i8") + shape;
-    if (feature.records < records) text += "?";
+  for (const FeatureSpec& field : inferred.fields) {
+    if (!IsPlain(field.name)) continue;
+    text += " " + (inferred.name == "tokens" ? "" : field.name + "=");
+    text += DTypeName(field.dtype).substr(0, 1);
+    text += std::to_string(DTypeBytes(field.dtype));
+    std::string shape;
+    for (const std::int64_t dimension : field.shape) {
+      shape += (shape.empty() ? "[" : ",") + (dimension < 0 ? "" : std::to_string(dimension));
+    }
+    if (!shape.empty()) text += shape + "]";
+    if (!field.missing) continue;
+    text += std::holds_alternative<double>(*field.missing) ? "?nan" : "?";
   }
-  return text.empty() ? text : "example:" + text;
+  if (text.empty()) return text;
+  return inferred.name + (inferred.name == "csv" ? ": -header" : ":") + text;
 }
 
 constexpr char kInfoHelp[] =
     "What files are and how they would be read; without a file, what this machine can do.\n\n"
     "  ringfeed info\n"
-    "  ringfeed info train-00000.tfrecord       suggests an option --parse for tf.Examples";
+    "  ringfeed info train-00000.tfrecord       suggests an option --parse";
 
 constexpr std::size_t kPeekedRecords = 100;
 
@@ -219,15 +96,15 @@ class InfoCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("info", kInfoHelp);
-    sub->add_option("FILE", names_, "files or globs");
-    sub->add_option("--format", format_, kFormatText);
-    sub->add_flag("--json", json_, "an object for one file or the machine, a list for several");
+    sub->add_option("FILE", names_, "files, folders or globs");
+    sub->add_option("--format", open_.format, FormatText());
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
   int Run() override {
     if (names_.empty()) {
-      Print(MachineJson());
+      json_ ? PrintJson("info", {{"machine", MachineJson()}}) : PrintText(MachineJson());
       return kExitFine;
     }
     Json list = Json::array();
@@ -244,9 +121,9 @@ class InfoCommand : public Command {
       list.push_back(json);
     }
     if (json_) {
-      Print(list.size() == 1 ? list[0] : list);
+      PrintJson("info", {{"files", list}});
     } else {
-      for (const Json& json : list) Print(json);
+      for (const Json& json : list) PrintText(json);
     }
     return exit_status;
   }
@@ -268,7 +145,7 @@ class InfoCommand : public Command {
   Status Describe(const std::string& file, Json* json) const {
     const OpenInputResult opened = OpenInput(file, IoOptions());
     if (!opened.status.ok()) throw Error(opened.status);
-    RecordWalk walk(file, format_, OnDamage::kFail);
+    RecordWalk walk(file, open_);
     const IoChoice& choice = opened.file->choice();
     (*json)["bytes"] = opened.file->size();
     (*json)["format"] = walk.format().name();
@@ -281,10 +158,9 @@ class InfoCommand : public Command {
     std::span<const RecordSpan> records;
     if (walk.Next(&records) == ReadResult::kRecord) {
       records = records.first(std::min(records.size(), kPeekedRecords));
-      const auto features = PeekExamples(records);
       (*json)["first_record_bytes"] = records.front().size;
-      (*json)["features"] = FeaturesJson(features);
-      (*json)["parse"] = SuggestParse(features, records.size());
+      (*json)["features"] = FeaturesJson(PeekExamples(records));
+      (*json)["parse"] = SuggestParse(InferParser({file}, open_));
     }
     if (walk.status().ok()) return {};
     (*json)["error"] = walk.status().ToString();
@@ -292,8 +168,7 @@ class InfoCommand : public Command {
     return walk.status();
   }
 
-  void Print(const Json& json) const {
-    if (json_) return PrintJson(json);
+  static void PrintText(const Json& json) {
     for (const auto& [key, value] : json.items()) {
       if (key == "features") {
         PrintFeatures(value);
@@ -314,7 +189,7 @@ class InfoCommand : public Command {
   }
 
   std::vector<std::string> names_;
-  std::string format_;
+  OpenOptions open_;
   bool json_ = false;
 };
 

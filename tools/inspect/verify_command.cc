@@ -1,6 +1,5 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <stop_token>
@@ -14,7 +13,6 @@
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
 #include "tools/process_usage.h"
-#include "tools/progress_bar.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -66,51 +64,36 @@ class VerifyCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("verify", kVerifyHelp);
-    sub->add_option("FILE", names_, "files, globs in quotes, or - for stdin")->required();
-    sub->add_option("--format", options_.format, kFormatText);
-    AddDamageOption(sub, &options_.on_damage);
+    sub->add_option("FILE", names_, "files, folders, globs in quotes, or - for stdin")->required();
+    sub->add_option("--format", options_.format, FormatText());
+    options_.on_damage = OnDamage::kSkip;
+    AddRecordOptions(sub, &options_);
+    AddPartOption(sub, &part_);
     sub->add_flag("--strict", options_.strict, kStrictText);
-    sub->add_flag("--json", json_, "an object for one file, a list for several");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
   int Run() override {
-    const std::vector<std::string> files = NamedFiles(names_, options_.format);
+    const std::vector<std::string> files = TakePart(NamedFiles(names_, options_.format), part_);
     RefuseStreamTwice(files);
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
-    const FileShare share = ShareOut(files);
     std::vector<FileCheck> checks(files.size());
     const double start_s = NowSeconds();
-    ProgressBar bar("verifying", BytesOfFiles(files));
-    FileJobs jobs;
-    jobs.tick = [&] { bar.Update(bytes(), bytes()); };
-    jobs.job = [&](std::size_t i) {
-      checks[i] = Check(files[i], share.arena_bytes, stop.get_token());
+    FilesWork work{.label = "verifying", .files = files};
+    work.job = [&](std::size_t i, std::size_t arena_bytes, const ByteProgress& progress) {
+      OpenOptions options = options_;
+      options.arena_bytes = arena_bytes;
+      checks[i] = CheckFile(files[i], options, progress, stop.get_token());
+      return checks[i].status;
     };
-    jobs.done = [&](std::size_t i) {
-      const bool lacks_memory = checks[i].status.code() == StatusCode::kResourceExhausted;
-      if (lacks_memory && share.arena_bytes > 0) {
-        checks[i] = Check(files[i], ArenaBesideShares(), stop.get_token());
-      }
-      bar.Clear();
-      Tell(checks[i]);
-    };
-    RunInOrder(files.size(), share.threads, jobs);
-    bar.Clear();
+    work.done = [&](std::size_t i) { Tell(checks[i]); };
+    ProcessFiles(work);
     return Report(checks, NowSeconds() - start_s);
   }
 
  private:
-  FileCheck Check(const std::string& file, std::size_t arena_bytes, const std::stop_token& stop) {
-    FileCheckOptions options = options_;
-    options.arena_bytes = arena_bytes;
-    const auto progress = [this](std::uint64_t more) {
-      bytes_.fetch_add(more, std::memory_order_relaxed);
-    };
-    return CheckFile(file, options, progress, stop);
-  }
-
   void Tell(const FileCheck& check) {
     const bool cancelled = check.status.code() == StatusCode::kCancelled;
     // After an interrupt, every file not yet done would say so.
@@ -118,8 +101,6 @@ class VerifyCommand : public Command {
     if (!json_) PrintFileCheck(check);
     TellFailure(check.status);
   }
-
-  std::uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
   int Report(const std::vector<FileCheck>& checks, double seconds) const {
     FileCheck total;
@@ -132,7 +113,7 @@ class VerifyCommand : public Command {
       if (json_) list.push_back(FileCheckJson(check));
     }
     if (json_) {
-      PrintJson(checks.size() == 1 ? list[0] : list);
+      PrintJson("verify", {{"files", list}});
     } else {
       std::printf("total    %zu files, %zu not intact; %s records, %s, %s\n", checks.size(), bad,
                   CountText(total.records).c_str(), BytesText(total.payload_bytes).c_str(),
@@ -142,10 +123,10 @@ class VerifyCommand : public Command {
   }
 
   std::vector<std::string> names_;
-  FileCheckOptions options_;
+  FilesPart part_;
+  OpenOptions options_;
   bool json_ = false;
   bool cancelled_ = false;
-  std::atomic<std::uint64_t> bytes_{0};  // payload so far; for the progress bar alone
 };
 
 }  // namespace

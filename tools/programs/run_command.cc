@@ -141,7 +141,7 @@ class RunProgramCommand : public Command {
     CLI::App* sub = app->add_subcommand("run", kRunHelp);
     auto* grammar = sub->add_flag("--grammar", grammar_, "print the language as a .proto file");
     sub->add_option("PROGRAM", file_, "a program")->excludes(grammar);
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
@@ -189,7 +189,7 @@ class RunProgramCommand : public Command {
 
   void Print(const Outcome& outcome, ProgramFunctions* functions) const {
     if (json_) {
-      PrintJson(ReportJson(outcome, functions));
+      PrintJson("run", ReportJson(outcome, functions));
     } else {
       PrintText(outcome, functions);
     }

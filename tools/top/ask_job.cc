@@ -1,21 +1,19 @@
-#include <arpa/inet.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdint>
 #include <cstring>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "base/scoped_descriptor.h"
+#include "base/small_text.h"
 #include "metrics/label_text.h"
 #include "tools/top/job_metrics.h"
 
@@ -42,30 +40,10 @@ void Await(int socket, short what, Clock::time_point until, const MetricsAddress
 }
 
 int Connect(const MetricsAddress& address, Clock::time_point until, int* socket_number) {
-  sockaddr_storage storage{};
-  socklen_t bytes = 0;
-  if (address.kind == MetricsAddress::Kind::kUnix) {
-    auto* const name = reinterpret_cast<sockaddr_un*>(&storage);
-    name->sun_family = AF_UNIX;
-    std::copy_n(address.path.data(), std::min(address.path.size(), sizeof(name->sun_path) - 1),
-                name->sun_path);
-    bytes = sizeof(sockaddr_un);
-  } else if (auto* const v4 = reinterpret_cast<sockaddr_in*>(&storage);
-             inet_pton(AF_INET, address.host.c_str(), &v4->sin_addr) == 1) {
-    v4->sin_family = AF_INET;
-    v4->sin_port = htons(address.port);
-    bytes = sizeof(sockaddr_in);
-  } else {
-    storage = {};
-    auto* const v6 = reinterpret_cast<sockaddr_in6*>(&storage);
-    (void)inet_pton(AF_INET6, address.host.c_str(), &v6->sin6_addr);
-    v6->sin6_family = AF_INET6;
-    v6->sin6_port = htons(address.port);
-    bytes = sizeof(sockaddr_in6);
-  }
-  *socket_number = socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  const SocketName name(address);
+  *socket_number = socket(name.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (*socket_number < 0) return errno;
-  if (connect(*socket_number, reinterpret_cast<const sockaddr*>(&storage), bytes) == 0) return 0;
+  if (connect(*socket_number, name.get(), name.bytes) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   Await(*socket_number, POLLOUT, until, address);
   int error = 0;
@@ -97,17 +75,11 @@ std::string Exchange(const MetricsAddress& address) {
 }
 
 std::string FileText(const MetricsAddress& address) {
-  const ScopedDescriptor file(open(address.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  struct stat found {};
-  if (file.get() < 0 || fstat(file.get(), &found) != 0) {
-    throw NoAnswer(address, std::strerror(errno));
-  }
-  if (!S_ISREG(found.st_mode)) throw NoAnswer(address, "it is no file");
-  const auto bytes = static_cast<std::uint64_t>(found.st_size);
-  if (bytes > JobMetrics::kMostBytes) throw NoAnswer(address, "the file is too long");
-  std::string text(static_cast<std::size_t>(bytes), '\0');
-  const ssize_t got = pread(file.get(), text.data(), text.size(), 0);
-  text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, got)));
+  std::error_code missing;
+  const std::filesystem::file_status found = std::filesystem::status(address.path, missing);
+  if (exists(found) && !is_regular_file(found)) throw NoAnswer(address, "it is no file");
+  std::string text = ReadSmallText(address.path, "metrics", JobMetrics::kMostBytes);
+  if (text.size() > JobMetrics::kMostBytes) throw NoAnswer(address, "the file is too long");
   return text;
 }
 

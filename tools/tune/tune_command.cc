@@ -41,7 +41,7 @@ constexpr char kTuneHelp[] =
     "setting\ncounts only if it is faster in each of the last pairs. The result goes to --out, "
     "which `feed --tuned`,\nOpenOptions::Tuned in C++ and tuned= in Python take. It is for this "
     "machine and this format, and is\nrefused elsewhere. --report writes what was tried, where the "
-    "time goes and how far the machine's limits\nare, as a page for a browser.\n\n"
+    "time goes and how far the machine's limits\nare, as a page for a browser.\n\f\n"
     "Files are measured as they are found, in the page cache or not; --cache says otherwise. To "
     "measure cold\nfiles they are dropped from the page cache before each run.\n\n"
     "Ctrl-C ends it at once with the best so far and exit status 0; a second one kills it.";
@@ -107,7 +107,7 @@ class TuneCommand : public Command {
     AddSampleOption(sub, &sample_bytes_);
     sub->add_option("--out", out_, "file for the result")->capture_default_str();
     sub->add_option("--report", report_, "file for a page of HTML");
-    sub->add_flag("--json", json_, "the report for machines");
+    sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     app_ = sub;
     return sub;
   }
@@ -142,7 +142,7 @@ class TuneCommand : public Command {
     report.seconds = NowSeconds() - begin_s;
     page.Write(TunePage(report));
     Print(report);
-    return kExitFine;
+    return interrupt.ExitStatus(kExitFine);
   }
 
  private:
@@ -224,7 +224,7 @@ class TuneCommand : public Command {
 
   void Print(const TuneReport& report) const {
     if (json_) {
-      PrintJson(TuneJson(report));
+      PrintJson("tune", TuneJson(report));
     } else {
       std::fputs(TuneText(report).c_str(), stdout);
     }

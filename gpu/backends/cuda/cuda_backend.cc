@@ -30,6 +30,12 @@ bool IsOnEachDevice(DeviceStream stream) {
   return Cuda(stream) == cudaStreamLegacy || Cuda(stream) == cudaStreamPerThread;
 }
 
+Status Captured() {
+  return Status(StatusCode::kInvalidArgument,
+                "a graph is being captured from the stream: use a batch on it (On) before the "
+                "capture begins, and replay the graph on the same memory");
+}
+
 Status CheckNotNull(DeviceStream stream) {
   if (stream) [[likely]] {
     return {};
@@ -120,15 +126,6 @@ bool CudaBackend::IsCapturing(DeviceStream stream) {
   return error == cudaErrorStreamCaptureImplicit;
 }
 
-Status CudaBackend::CheckNotCaptured(DeviceStream stream) {
-  if (!IsCapturing(stream)) [[likely]] {
-    return {};
-  }
-  return Status(StatusCode::kInvalidArgument,
-                "a graph is being captured from the stream: use a batch on it (On) before the "
-                "capture begins, and replay the graph on the same memory");
-}
-
 int CudaBackend::DeviceOfStream(DeviceStream stream) {
   if (IsOnEachDevice(stream)) return -1;
   if (const int device = handles_.Find(stream.handle); device != HandleDevices::kUnknown) {
@@ -146,12 +143,9 @@ int CudaBackend::DeviceOfStream(DeviceStream stream) {
 }
 
 Status CudaBackend::Record(DeviceEvent event, DeviceStream stream) {
-  counts_.Record();
-  if (Status bad = Check(stream, event); !bad.ok()) return bad;
-  const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
-  if (Status bad = FinishOn(on.error(), event.handle, kRecord); !bad.ok()) return bad;
-  if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
-  return FinishOn(cudaEventRecord(Cuda(event), Cuda(stream)), event.handle, kRecord);
+  bool captured = false;
+  Status status = RecordUnlessCaptured(event, stream, &captured);
+  return captured ? Captured() : status;
 }
 
 Status CudaBackend::RecordUnlessCaptured(DeviceEvent event, DeviceStream stream, bool* captured) {
@@ -170,7 +164,7 @@ Status CudaBackend::StreamWait(DeviceStream stream, DeviceEvent event) {
   if (Status bad = Check(stream, event); !bad.ok()) return bad;
   const OnDevice on(IsOnEachDevice(stream) ? DeviceOf(event.handle) : OnDevice::kAny);
   if (Status bad = FinishOn(on.error(), event.handle, kWait); !bad.ok()) return bad;
-  if (Status bad = CheckNotCaptured(stream); !bad.ok()) return bad;
+  if (IsCapturing(stream)) return Captured();
   const cudaError_t error = cudaStreamWaitEvent(Cuda(stream), Cuda(event), cudaEventWaitDefault);
   if (error == cudaSuccess) [[likely]] {
     return {};

@@ -99,8 +99,14 @@ class CudaBackend final : public DeviceBackend {
   /// The stream's device if this backend made the stream; else the event's, whatever the thread's
   /// current one is.
   int DeviceOf(DeviceStream stream, DeviceEvent event) const;
-  /// Whether the stream takes records and waits: kInvalidArgument while it is captured.
-  Status CheckNotCaptured(DeviceStream stream);
+  /// Has `call` work with the device, which may be another than the calling thread's current one,
+  /// and disturbs no capture of a graph.
+  template <typename Call>
+  Status SetUp(int device, const Call& call, std::string_view what, std::size_t bytes = 0);
+  /// Has `call` destroy a stream or an event; `bad`: the result of its Check. A lost device has
+  /// lost them already.
+  template <typename Call>
+  Status Destroy(const Status& bad, const void* handle, const Call& call, std::string_view what);
   /// Turns the result of a call on `device` into a Status, and remembers if the device is lost.
   Status Finish(cudaError_t error, int device, std::string_view what, std::size_t bytes = 0);
   Status FinishOn(cudaError_t error, const void* handle, std::string_view what,

@@ -52,6 +52,26 @@ Status CudaBackend::Check(int device) const {
   return states_.Lost(device);
 }
 
+template <typename Call>
+Status CudaBackend::SetUp(int device, const Call& call, std::string_view what, std::size_t bytes) {
+  if (Status bad = Check(device); !bad.ok()) return bad;
+  const RelaxedCapture relaxed;
+  const DeviceGuard guard(device);
+  cudaError_t error = guard.error();
+  if (error == cudaSuccess) error = call();
+  if (error == cudaSuccess) states_.NoteUsed(device);
+  return Finish(error, device, what, bytes);
+}
+
+template <typename Call>
+Status CudaBackend::Destroy(const Status& bad, const void* handle, const Call& call,
+                            std::string_view what) {
+  if (!bad.ok() && bad.code() != StatusCode::kDeviceLost) return bad;
+  const int device = DeviceOf(handle);
+  handles_.Remove(handle);
+  return bad.ok() ? Finish(call(), device, what) : Status();
+}
+
 Status CudaBackend::Info(int device, DeviceInfo* info) {
   if (Status bad = Check(device); !bad.ok()) return bad;
   // A call that makes no context: listing devices must not take memory of each.
@@ -95,13 +115,8 @@ Status CudaBackend::RegisterHost(std::byte* data, std::size_t bytes) {
   // get a context.
   int device = states_.FirstInUse();
   if (device < 0) device = DeviceOf(nullptr);
-  if (Status bad = Check(device); !bad.ok()) return bad;
-  const RelaxedCapture relaxed;
-  const DeviceGuard guard(device);
-  cudaError_t error = guard.error();
-  if (error == cudaSuccess) error = registrations_.Register(data, bytes);
-  if (error == cudaSuccess) states_.NoteUsed(device);
-  return Finish(error, device, "register host memory", bytes);
+  return SetUp(
+      device, [&] { return registrations_.Register(data, bytes); }, "register host memory", bytes);
 }
 
 Status CudaBackend::UnregisterHost(std::byte* data) {
@@ -128,43 +143,31 @@ Status CudaBackend::AllocDevice(int device, std::size_t bytes, std::byte** data)
   if (bytes == 0) {
     return Status(StatusCode::kInvalidArgument, "there are no 0 bytes of device memory");
   }
-  const RelaxedCapture relaxed;
-  const DeviceGuard guard(device);
-  cudaError_t error = guard.error();
   void* memory = nullptr;
-  if (error == cudaSuccess) error = cudaMalloc(&memory, bytes);
-  if (error != cudaSuccess) return Finish(error, device, "allocate device memory", bytes);
-  states_.NoteUsed(device);
-  *data = static_cast<std::byte*>(memory);
-  return {};
+  Status status = SetUp(
+      device, [&] { return cudaMalloc(&memory, bytes); }, "allocate device memory", bytes);
+  if (status.ok()) *data = static_cast<std::byte*>(memory);
+  return status;
 }
 
 Status CudaBackend::FreeDevice(int device, std::byte* data) {
   counts_.Allocation();
-  if (Status bad = Check(device); !bad.ok()) return bad;
-  const RelaxedCapture relaxed;
-  const DeviceGuard guard(device);
-  cudaError_t error = guard.error();
-  if (error == cudaSuccess) error = cudaFree(data);
-  return Finish(error, device, "free device memory");
+  return SetUp(
+      device, [&] { return cudaFree(data); }, "free device memory");
 }
 
 Status CudaBackend::CreateStream(int device, StreamPriority priority, DeviceStream* stream) {
   counts_.Allocation();
-  if (Status bad = Check(device); !bad.ok()) return bad;
-  const RelaxedCapture relaxed;
-  const DeviceGuard guard(device);
-  cudaError_t error = guard.error();
-  int least = 0;
-  int greatest = 0;
-  if (error == cudaSuccess) error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
   cudaStream_t made = nullptr;
-  if (error == cudaSuccess) {
-    error = cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
-                                         priority == StreamPriority::kHigh ? greatest : least);
-  }
-  if (error != cudaSuccess) return Finish(error, device, "create a stream");
-  states_.NoteUsed(device);
+  const auto create = [&] {
+    int least = 0;
+    int greatest = 0;
+    const cudaError_t error = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+    if (error != cudaSuccess) return error;
+    return cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking,
+                                        priority == StreamPriority::kHigh ? greatest : least);
+  };
+  if (Status bad = SetUp(device, create, "create a stream"); !bad.ok()) return bad;
   handles_.Add(made, device);
   stream->handle = made;
   return {};
@@ -172,40 +175,25 @@ Status CudaBackend::CreateStream(int device, StreamPriority priority, DeviceStre
 
 Status CudaBackend::DestroyStream(DeviceStream stream) {
   counts_.Allocation();
-  if (Status bad = Check(stream); !bad.ok()) {
-    // A lost device has lost its streams, too.
-    if (bad.code() != StatusCode::kDeviceLost) return bad;
-    handles_.Remove(stream.handle);
-    return {};
-  }
-  const int device = DeviceOf(stream.handle);
-  handles_.Remove(stream.handle);
-  return Finish(cudaStreamDestroy(static_cast<cudaStream_t>(stream.handle)), device,
-                "destroy a stream");
+  return Destroy(
+      Check(stream), stream.handle,
+      [&] { return cudaStreamDestroy(static_cast<cudaStream_t>(stream.handle)); },
+      "destroy a stream");
 }
 
 Status CudaBackend::LoadKernels(int device) {
-  if (Status bad = Check(device); !bad.ok()) return bad;
-  const RelaxedCapture relaxed;
-  const DeviceGuard guard(device);
-  cudaError_t error = guard.error();
-  if (error == cudaSuccess) error = static_cast<cudaError_t>(LoadKernelsOnCuda());
-  return Finish(error, device, "load the kernels");
+  return SetUp(
+      device, [] { return static_cast<cudaError_t>(LoadKernelsOnCuda()); }, "load the kernels");
 }
 
 Status CudaBackend::CreateEvent(int device, EventKind kind, DeviceEvent* event) {
   counts_.Allocation();
-  if (Status bad = Check(device); !bad.ok()) return bad;
-  const RelaxedCapture relaxed;
-  const DeviceGuard guard(device);
-  cudaError_t error = guard.error();
   cudaEvent_t made = nullptr;
-  if (error == cudaSuccess) {
-    error = cudaEventCreateWithFlags(
+  const auto create = [&] {
+    return cudaEventCreateWithFlags(
         &made, kind == EventKind::kPlain ? cudaEventDisableTiming : cudaEventDefault);
-  }
-  if (error != cudaSuccess) return Finish(error, device, "create an event");
-  states_.NoteUsed(device);
+  };
+  if (Status bad = SetUp(device, create, "create an event"); !bad.ok()) return bad;
   handles_.Add(made, device);
   event->handle = made;
   return {};
@@ -213,15 +201,9 @@ Status CudaBackend::CreateEvent(int device, EventKind kind, DeviceEvent* event) 
 
 Status CudaBackend::DestroyEvent(DeviceEvent event) {
   counts_.Allocation();
-  if (Status bad = Check(event); !bad.ok()) {
-    if (bad.code() != StatusCode::kDeviceLost) return bad;
-    handles_.Remove(event.handle);
-    return {};
-  }
-  const int device = DeviceOf(event.handle);
-  handles_.Remove(event.handle);
-  return Finish(cudaEventDestroy(static_cast<cudaEvent_t>(event.handle)), device,
-                "destroy an event");
+  return Destroy(
+      Check(event), event.handle,
+      [&] { return cudaEventDestroy(static_cast<cudaEvent_t>(event.handle)); }, "destroy an event");
 }
 
 void CudaBackend::BeginRange(const char* name) {

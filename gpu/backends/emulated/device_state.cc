@@ -1,6 +1,6 @@
 #include "gpu/backends/emulated/device_state.h"
 
-#include <bit>
+#include <algorithm>
 #include <cassert>
 #include <cstring>
 #include <iterator>
@@ -18,76 +18,78 @@ constexpr std::align_val_t kAlign{EmulatedMemory::kAlignment};
 std::uintptr_t AddressOf(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
 // Null if there is no memory. mimalloc 2.0.9 aligns blocks of 256, 512 and 1024 bytes to only half
-// the alignment asked for; with a byte more it does not. (Checking the result does not help: the
-// compiler takes the alignment for granted.)
+// the alignment asked for, and libstdc++ rounds smaller ones up to these. (Checking the result does
+// not help: the compiler takes the alignment for granted.)
 std::byte* NewAligned(std::size_t bytes) {
-  const std::size_t asked = std::has_single_bit(bytes) ? bytes + 1 : bytes;
+  constexpr std::size_t kLeastAligned = 1025;
+  const std::size_t asked = std::max(bytes, kLeastAligned);
   return static_cast<std::byte*>(::operator new(asked, kAlign, std::nothrow));
 }
 
 }  // namespace
+
+RangeTable::Place RangeTable::Find(std::uintptr_t address) const {
+  const auto next = ranges.upper_bound(address);
+  if (next == ranges.begin()) return ranges.end();
+  const auto found = std::prev(next);
+  return address < found->second.end ? found : ranges.end();
+}
+
+bool RangeTable::Overlaps(std::uintptr_t begin, std::uintptr_t end) const {
+  const auto next = ranges.lower_bound(end);
+  return next != ranges.begin() && std::prev(next)->second.end > begin;
+}
 
 std::shared_ptr<HostRanges> HostRanges::OfProcess() {
   static const auto ranges = std::make_shared<HostRanges>();
   return ranges;
 }
 
-HostRanges::Ranges::const_iterator HostRanges::Find(std::uintptr_t address) const {
-  const auto next = ranges_.upper_bound(address);
-  if (next == ranges_.begin()) return ranges_.end();
-  const auto found = std::prev(next);
-  return address < found->second.end ? found : ranges_.end();
-}
-
-bool HostRanges::Overlaps(std::uintptr_t begin, std::uintptr_t end) const {
-  const auto next = ranges_.lower_bound(end);
-  return next != ranges_.begin() && std::prev(next)->second.end > begin;
-}
-
 bool HostRanges::Register(const void* owner, const std::byte* data, std::size_t bytes) {
   const std::unique_lock lock(mutex_);
   const std::uintptr_t begin = AddressOf(data);
-  if (Overlaps(begin, begin + bytes)) return false;
-  ranges_[begin] = {begin + bytes, owner, made_++};
+  if (table_.Overlaps(begin, begin + bytes)) return false;
+  table_.ranges[begin] = {begin + bytes, owner, -1, table_.made++};
   return true;
 }
 
 std::size_t HostRanges::RegisteredBytes(const void* owner, const std::byte* data) const {
   const std::shared_lock lock(mutex_);
-  const auto found = ranges_.find(AddressOf(data));
-  if (found == ranges_.end() || found->second.owner != owner) return 0;
+  const auto found = table_.ranges.find(AddressOf(data));
+  if (found == table_.ranges.end() || found->second.owner != owner) return 0;
   return found->second.end - found->first;
 }
 
 void HostRanges::Unregister(const std::byte* data) {
   const std::unique_lock lock(mutex_);
-  ranges_.erase(AddressOf(data));
+  table_.ranges.erase(AddressOf(data));
 }
 
 void HostRanges::UnregisterAll(const void* owner) {
   const std::unique_lock lock(mutex_);
-  std::erase_if(ranges_, [owner](const auto& range) { return range.second.owner == owner; });
+  std::erase_if(table_.ranges, [owner](const auto& range) { return range.second.owner == owner; });
 }
 
 HostRanges::Registered HostRanges::WhereRegistered(const std::byte* data, std::size_t bytes) const {
   const std::shared_lock lock(mutex_);
   const std::uintptr_t begin = AddressOf(data);
-  const auto found = Find(begin);
-  if (found != ranges_.end() && bytes <= found->second.end - begin) return Registered::kInside;
-  return Overlaps(begin, begin + bytes) ? Registered::kAcross : Registered::kOutside;
+  const auto found = table_.Find(begin);
+  if (found != table_.ranges.end() && bytes <= found->second.end - begin)
+    return Registered::kInside;
+  return table_.Overlaps(begin, begin + bytes) ? Registered::kAcross : Registered::kOutside;
 }
 
 std::size_t HostRanges::CountOf(const void* owner) const {
   const std::shared_lock lock(mutex_);
   std::size_t count = 0;
-  for (const auto& [begin, range] : ranges_) count += range.owner == owner ? 1 : 0;
+  for (const auto& [begin, range] : table_.ranges) count += range.owner == owner ? 1 : 0;
   return count;
 }
 
 std::string HostRanges::Describe(const std::byte* data) const {
   const std::shared_lock lock(mutex_);
-  const auto found = Find(AddressOf(data));
-  if (found == ranges_.end()) return "";
+  const auto found = table_.Find(AddressOf(data));
+  if (found == table_.ranges.end()) return "";
   return "registration " + std::to_string(found->second.number) + " + " +
          std::to_string(AddressOf(data) - found->first);
 }
@@ -102,22 +104,9 @@ EmulatedMemory::~EmulatedMemory() {
   host_->UnregisterAll(this);
   DropFreed(0);
   for (std::byte* const data : freed_in_flight_) ::operator delete(data, kAlign);
-  for (const auto& [begin, range] : allocations_) {
+  for (const auto& [begin, range] : allocations_.ranges) {
     ::operator delete(reinterpret_cast<std::byte*>(begin), kAlign);
   }
-}
-
-EmulatedMemory::Ranges::const_iterator EmulatedMemory::Find(const Ranges& ranges,
-                                                            std::uintptr_t address) {
-  const auto next = ranges.upper_bound(address);
-  if (next == ranges.begin()) return ranges.end();
-  const auto found = std::prev(next);
-  return address < found->second.end ? found : ranges.end();
-}
-
-bool EmulatedMemory::Overlaps(const Ranges& ranges, std::uintptr_t begin, std::uintptr_t end) {
-  const auto next = ranges.lower_bound(end);
-  return next != ranges.begin() && std::prev(next)->second.end > begin;
 }
 
 void EmulatedMemory::DropFreed(std::size_t most_bytes) {
@@ -144,24 +133,25 @@ Status EmulatedMemory::Allocate(int device, std::size_t bytes, std::byte** data)
   }
   std::memset(memory, static_cast<int>(kFresh), bytes);
   free -= bytes;
-  allocations_[AddressOf(memory)] = {AddressOf(memory) + bytes, device, allocations_made_++};
+  allocations_.ranges[AddressOf(memory)] = {AddressOf(memory) + bytes, nullptr, device,
+                                            allocations_.made++};
   *data = memory;
   return {};
 }
 
 std::size_t EmulatedMemory::AllocationBytes(int device, const std::byte* data) const {
   const std::shared_lock lock(mutex_);
-  const auto found = allocations_.find(AddressOf(data));
-  if (found == allocations_.end() || found->second.device != device) return 0;
+  const auto found = allocations_.ranges.find(AddressOf(data));
+  if (found == allocations_.ranges.end() || found->second.device != device) return 0;
   return found->second.end - found->first;
 }
 
 std::size_t EmulatedMemory::TakeOut(std::byte* data) {
-  const auto found = allocations_.find(AddressOf(data));
-  assert(found != allocations_.end());
+  const auto found = allocations_.ranges.find(AddressOf(data));
+  assert(found != allocations_.ranges.end());
   const std::size_t bytes = found->second.end - found->first;
   free_bytes_[static_cast<std::size_t>(found->second.device)] += bytes;
-  allocations_.erase(found);
+  allocations_.ranges.erase(found);
   return bytes;
 }
 
@@ -182,14 +172,14 @@ void EmulatedMemory::Free(std::byte* data) {
 
 bool EmulatedMemory::InAllocation(int device, const std::byte* data, std::size_t bytes) const {
   const std::shared_lock lock(mutex_);
-  const auto found = Find(allocations_, AddressOf(data));
-  return found != allocations_.end() && found->second.device == device &&
+  const auto found = allocations_.Find(AddressOf(data));
+  return found != allocations_.ranges.end() && found->second.device == device &&
          bytes <= found->second.end - AddressOf(data);
 }
 
 bool EmulatedMemory::TouchesDeviceMemory(const std::byte* data, std::size_t bytes) const {
   const std::shared_lock lock(mutex_);
-  return Overlaps(allocations_, AddressOf(data), AddressOf(data) + bytes);
+  return allocations_.Overlaps(AddressOf(data), AddressOf(data) + bytes);
 }
 
 std::size_t EmulatedMemory::FreeBytes(int device) const {
@@ -199,43 +189,19 @@ std::size_t EmulatedMemory::FreeBytes(int device) const {
 
 std::size_t EmulatedMemory::allocations() const {
   const std::shared_lock lock(mutex_);
-  return allocations_.size();
+  return allocations_.ranges.size();
 }
 
 std::string EmulatedMemory::Describe(const std::byte* data) const {
   const std::shared_lock lock(mutex_);
   const std::uintptr_t address = AddressOf(data);
-  if (const auto found = Find(allocations_, address); found != allocations_.end()) {
+  if (const auto found = allocations_.Find(address); found != allocations_.ranges.end()) {
     return "allocation " + std::to_string(found->second.number) + " of device " +
            std::to_string(found->second.device) + " + " + std::to_string(address - found->first);
   }
   std::string registered = host_->Describe(data);
   if (!registered.empty()) return registered;
   return data == nullptr ? "null" : "memory that nobody knows";
-}
-
-void DeviceHealth::Lose(int device, const Status& status) {
-  const std::lock_guard lock(mutex_);
-  Device& lost = devices_[static_cast<std::size_t>(device)];
-  if (lost.status.ok()) lost.status = status;
-  lost.lost.store(true, std::memory_order_seq_cst);
-}
-
-void DeviceHealth::LoseByWait(int device, int other) {
-  Lose(device, Status(StatusCode::kDeviceLost, "device " + std::to_string(device) +
-                                                   " waits for an event of device " +
-                                                   std::to_string(other) + ", which is lost"));
-}
-
-bool DeviceHealth::lost(int device) const {
-  return devices_[static_cast<std::size_t>(device)].lost.load(std::memory_order_seq_cst);
-}
-
-// Takes the lock only for lost devices: it would order the threads of healthy ones.
-Status DeviceHealth::status(int device) const {
-  if (!lost(device)) return {};
-  const std::lock_guard lock(mutex_);
-  return devices_[static_cast<std::size_t>(device)].status;
 }
 
 std::string Offence::ToString() const {

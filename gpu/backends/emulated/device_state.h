@@ -18,6 +18,24 @@
 
 namespace ringfeed {
 
+/// Ranges of addresses that do not overlap, numbered in order of creation.
+struct RangeTable {
+  struct Range {
+    std::uintptr_t end = 0;
+    const void* owner = nullptr;  ///< of host memory
+    int device = -1;              ///< of device memory
+    std::size_t number = 0;
+  };
+  using Place = std::map<std::uintptr_t, Range>::const_iterator;
+
+  /// The range around the address; end(): none.
+  Place Find(std::uintptr_t address) const;
+  bool Overlaps(std::uintptr_t begin, std::uintptr_t end) const;
+
+  std::map<std::uintptr_t, Range> ranges;
+  std::size_t made = 0;
+};
+
 /// Which host memory is registered, and by which owner: one set of devices, or all those of the
 /// process. Owners are told apart by address.
 ///
@@ -42,19 +60,8 @@ class HostRanges {
   std::string Describe(const std::byte* data) const;
 
  private:
-  struct Range {
-    std::uintptr_t end = 0;
-    const void* owner = nullptr;
-    std::size_t number = 0;
-  };
-  using Ranges = std::map<std::uintptr_t, Range>;
-
-  Ranges::const_iterator Find(std::uintptr_t address) const;
-  bool Overlaps(std::uintptr_t begin, std::uintptr_t end) const;
-
   mutable std::shared_mutex mutex_;
-  Ranges ranges_;
-  std::size_t made_ = 0;
+  RangeTable table_;
 };
 
 /// The memory there is: allocations on devices, and registered host memory.
@@ -113,19 +120,11 @@ class EmulatedMemory {
   std::string Describe(const std::byte* data) const;
 
  private:
-  struct Range {
-    std::uintptr_t end = 0;
-    int device = -1;
-    std::size_t number = 0;
-  };
-  using Ranges = std::map<std::uintptr_t, Range>;
   struct Freed {
     std::byte* data = nullptr;
     std::size_t bytes = 0;
   };
 
-  static Ranges::const_iterator Find(const Ranges& ranges, std::uintptr_t address);
-  static bool Overlaps(const Ranges& ranges, std::uintptr_t begin, std::uintptr_t end);
   void DropFreed(std::size_t most_bytes);
   // Takes an allocation out; its size. Under mutex_.
   std::size_t TakeOut(std::byte* data);
@@ -133,39 +132,10 @@ class EmulatedMemory {
   const std::shared_ptr<HostRanges> host_;
   mutable std::shared_mutex mutex_;
   std::vector<std::size_t> free_bytes_;  // by device
-  Ranges allocations_;
-  std::size_t allocations_made_ = 0;
+  RangeTable allocations_;
   std::deque<Freed> freed_;
   std::size_t freed_bytes_ = 0;
   std::vector<std::byte*> freed_in_flight_;
-};
-
-/// Which devices are lost, and why.
-///
-/// Thread safety: all calls from any thread.
-class DeviceHealth {
- public:
-  explicit DeviceHealth(std::size_t devices) : devices_(devices) {}
-
-  /// The first failure is kept.
-  void Lose(int device, const Status& status);
-  /// Loses the device because it waits for an event of `other`, which is lost.
-  void LoseByWait(int device, int other);
-  bool lost(int device) const;
-  /// OK while the device is not lost.
-  Status status(int device) const;
-
- private:
-  struct Device {
-    // seq_cst, against StreamThread's busy_: of the thread that sees the loss and a worker at work
-    // at that time, one sees the other: the thread sees the worker busy, or the worker sees the
-    // loss.
-    std::atomic<bool> lost = false;
-    Status status;  // by mutex_
-  };
-
-  mutable std::mutex mutex_;
-  std::deque<Device> devices_;  // in place: atomics do not move
 };
 
 /// Collects offences up to a bound, because a loop that breaks a rule breaks it in each round.

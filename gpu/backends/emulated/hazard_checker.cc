@@ -10,25 +10,12 @@ namespace {
 
 std::uintptr_t AddressOf(const std::byte* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-/// Reports each earlier access once.
-class Reporter {
- public:
-  Reporter(const VectorClock& clock, const AccessMap::OnConflict& on_conflict)
-      : clock_(clock), on_conflict_(on_conflict) {}
-
-  void Look(const TimedAccess& earlier, std::uintptr_t at) {
-    if (earlier.Before(clock_)) return;
-    const std::pair<std::size_t, std::uint64_t> time(earlier.line, earlier.tick);
-    if (std::find(told_.begin(), told_.end(), time) != told_.end()) return;
-    told_.push_back(time);
-    on_conflict_(earlier, reinterpret_cast<const std::byte*>(at));
-  }
-
- private:
-  const VectorClock& clock_;
-  const AccessMap::OnConflict& on_conflict_;
-  std::vector<std::pair<std::size_t, std::uint64_t>> told_;
-};
+void Compare(const TimedAccess& earlier, const VectorClock& clock,
+             AccessMap::Conflicts* conflicts) {
+  if (earlier.Before(clock)) return;
+  const auto is_same = [&](const TimedAccess& known) { return known.SameTime(earlier); };
+  if (std::ranges::none_of(*conflicts, is_same)) conflicts->push_back(earlier);
+}
 
 }  // namespace
 
@@ -65,44 +52,44 @@ void AccessMap::Merge(std::uintptr_t begin, std::uintptr_t end) {
   }
 }
 
-void AccessMap::Write(const TimedAccess& access, const VectorClock& clock,
-                      const OnConflict& on_conflict) {
-  if (access.bytes == 0) return;
+AccessMap::Conflicts AccessMap::Write(const TimedAccess& access, const VectorClock& clock) {
+  Conflicts conflicts;
+  if (access.bytes == 0) return conflicts;
   const std::uintptr_t begin = AddressOf(access.data);
   const std::uintptr_t end = begin + access.bytes;
-  Reporter reporter(clock, on_conflict);
   SplitAt(begin);
   SplitAt(end);
   const auto from = spans_.lower_bound(begin);
   const auto last = spans_.lower_bound(end);
   for (auto span = from; span != last; ++span) {
-    if (span->second.writer) reporter.Look(*span->second.writer, span->first);
-    for (const TimedAccess& reader : span->second.readers) reporter.Look(reader, span->first);
+    if (span->second.writer) Compare(*span->second.writer, clock, &conflicts);
+    for (const TimedAccess& reader : span->second.readers) Compare(reader, clock, &conflicts);
   }
   spans_.erase(from, last);
   spans_[begin] = {end, access, {}};
   Merge(begin, end);
+  return conflicts;
 }
 
-void AccessMap::Read(const TimedAccess& access, const VectorClock& clock,
-                     const OnConflict& on_conflict) {
-  if (access.bytes == 0) return;
+AccessMap::Conflicts AccessMap::Read(const TimedAccess& access, const VectorClock& clock) {
+  Conflicts conflicts;
+  if (access.bytes == 0) return conflicts;
   const std::uintptr_t begin = AddressOf(access.data);
   const std::uintptr_t end = begin + access.bytes;
-  Reporter reporter(clock, on_conflict);
   SplitAt(begin);
   SplitAt(end);
   std::uintptr_t at = begin;
   for (auto span = spans_.lower_bound(begin); at < end; ++span) {
     const std::uintptr_t next = span == spans_.end() ? end : std::min(span->first, end);
     if (next > at) span = spans_.emplace_hint(span, at, Span{next, {}, {}});
-    if (span->second.writer) reporter.Look(*span->second.writer, span->first);
+    if (span->second.writer) Compare(*span->second.writer, clock, &conflicts);
     std::erase_if(span->second.readers,
                   [&](const TimedAccess& reader) { return reader.Before(clock); });
     span->second.readers.push_back(access);
     at = span->second.end;
   }
   Merge(begin, end);
+  return conflicts;
 }
 
 void AccessMap::Forget(const std::byte* data, std::size_t bytes) {
@@ -166,14 +153,10 @@ void HazardChecker::HostAccess(const char* what, const std::byte* data, std::siz
 
 void HazardChecker::Access(const MemoryAccess& access, const TimedAccess& timed,
                            const VectorClock& clock) {
-  const auto report = [&](const TimedAccess& earlier, const std::byte* /*at*/) {
+  for (const TimedAccess& earlier :
+       access.writes ? accesses_.Write(timed, clock) : accesses_.Read(timed, clock)) {
     offences_->Note("unordered", timed.operation->ToString(*memory_, timed.data, timed.bytes),
                     earlier.operation->ToString(*memory_, earlier.data, earlier.bytes));
-  };
-  if (access.writes) {
-    accesses_.Write(timed, clock, report);
-  } else {
-    accesses_.Read(timed, clock, report);
   }
 }
 

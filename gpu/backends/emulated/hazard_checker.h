@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -55,13 +54,12 @@ struct TimedAccess {
 /// Thread safety: none.
 class AccessMap {
  public:
-  /// Called with an earlier access that conflicts with the new one, and an address that both touch;
-  /// once for each.
-  using OnConflict = std::function<void(const TimedAccess& earlier, const std::byte* at)>;
+  using Conflicts = std::vector<TimedAccess>;
 
-  /// An access at a point that comes after `clock`. It takes effect even if it is reported.
-  void Read(const TimedAccess& access, const VectorClock& clock, const OnConflict& on_conflict);
-  void Write(const TimedAccess& access, const VectorClock& clock, const OnConflict& on_conflict);
+  /// An access at a point that comes after `clock`. Gives the earlier accesses that conflict with
+  /// it, each once; it takes effect even so.
+  Conflicts Read(const TimedAccess& access, const VectorClock& clock);
+  Conflicts Write(const TimedAccess& access, const VectorClock& clock);
   /// The memory has no history.
   void Forget(const std::byte* data, std::size_t bytes);
   std::size_t entries() const { return spans_.size(); }

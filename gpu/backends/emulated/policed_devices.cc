@@ -9,8 +9,6 @@
 
 #include "base/refuse.h"
 #include "base/user_call.h"
-#include "gpu/backends/emulated/simulator.h"
-#include "gpu/backends/emulated/thread_executor.h"
 #include "ringfeed/devices/emulated_devices.h"
 
 namespace ringfeed {
@@ -45,20 +43,14 @@ PolicedDevices::PolicedDevices(const EmulatedOptions& options)
       memory_(options.devices, options.shared_registrations ? HostRanges::OfProcess()
                                                             : std::make_shared<HostRanges>()),
       faults_(options.faults),
-      health_(options.devices.size()),
-      set_up_(options.devices.size()) {
-  if (options.simulated) {
-    executor_ = std::make_unique<Simulator>(options_, &memory_, &health_, &offences_);
-    if (options.check_hazards) hazards_ = std::make_unique<HazardChecker>(&memory_, &offences_);
-  } else {
-    executor_ = std::make_unique<ThreadExecutor>(options_, &memory_, &health_, &offences_);
+      set_up_(options.devices.size()),
+      executor_(options, &memory_, &offences_) {
+  if (options.simulated && options.check_hazards) {
+    hazards_ = std::make_unique<HazardChecker>(&memory_, &offences_);
   }
 }
 
-PolicedDevices::~PolicedDevices() {
-  executor_.reset();
-  ForgetOwner(owner_);
-}
+PolicedDevices::~PolicedDevices() { ForgetOwner(owner_); }
 
 CallerState& PolicedDevices::Caller() const { return StateOfCaller(owner_, actor_); }
 
@@ -69,15 +61,13 @@ Status PolicedDevices::Refuse(std::string_view rule, std::string what) {
 }
 
 Status PolicedDevices::LostStatus(int device) {
-  if (!health_.lost(device)) return {};
-  // A caller that learns of the loss may take back memory that the device's work used.
-  executor_->AwaitQuiet(device);
-  if (hazards_ != nullptr) hazards_->ObserveLoss(device);
-  return health_.status(device);
+  Status status = executor_.LostStatus(device);
+  if (!status.ok() && hazards_ != nullptr) hazards_->ObserveLoss(device);
+  return status;
 }
 
 Status PolicedDevices::Strike(DeviceCall call, std::optional<FaultEffect> effect, int device,
-                              Doom* doom) {
+                              Status* doom) {
   if (!effect) return LostStatus(device);
   const std::string planned = "a planned fault of " + Name(call);
   switch (*effect) {
@@ -86,8 +76,8 @@ Status PolicedDevices::Strike(DeviceCall call, std::optional<FaultEffect> effect
       return Status(AsksForMore(call) ? StatusCode::kResourceExhausted : StatusCode::kIoError,
                     planned);
     case FaultEffect::kDeviceLost:
-      health_.Lose(device, Status(StatusCode::kDeviceLost,
-                                  "device " + std::to_string(device) + " is lost by " + planned));
+      executor_.Lose(device, Status(StatusCode::kDeviceLost,
+                                    "device " + std::to_string(device) + " is lost by " + planned));
       break;
     case FaultEffect::kLater:
       assert(doom != nullptr);
@@ -104,13 +94,35 @@ Status PolicedDevices::Admit(DeviceCall call, int device) {
     return Invalid(Name(call) + ": there is no device " + std::to_string(device) + ", but " +
                    std::to_string(DeviceCount()) + ", from 0");
   }
-  return Strike(call, effect, device, nullptr);
+  return Strike(call, effect, device);
 }
 
-Status PolicedDevices::CheckNotCaptured(DeviceCall call, const ExecutorStream& stream) {
-  if (!stream.captured.load(std::memory_order_relaxed)) return {};
-  return Refuse("captured stream", Name(call) + " on stream " + std::to_string(stream.number) +
-                                       " of device " + std::to_string(stream.device));
+PolicedDevices::Admitted PolicedDevices::AdmitWork(DeviceCall call, DeviceStream stream) {
+  const std::optional<FaultEffect> effect = faults_.Next(call);
+  Admitted on;
+  on.status = StreamOf(stream, DeviceCallName(call), &on.stream);
+  if (on.status.ok()) on.status = Strike(call, effect, on.stream->device, &on.doom);
+  return on;
+}
+
+PolicedDevices::Admitted PolicedDevices::AdmitOrder(DeviceCall call, DeviceStream stream,
+                                                    DeviceEvent event, EmulatedEvent** found) {
+  Admitted on = AdmitWork(call, stream);
+  if (!on.status.ok()) return on;
+  if (on.stream->captured.load(std::memory_order_relaxed)) {
+    on.status =
+        Refuse("captured stream", Name(call) + " on stream " + std::to_string(on.stream->number) +
+                                      " of device " + std::to_string(on.stream->device));
+  } else {
+    on.status = EventOf(event, call, found);
+  }
+  return on;
+}
+
+Status PolicedDevices::AdmitLook(DeviceCall call, DeviceEvent event, EmulatedEvent** found) {
+  const std::optional<FaultEffect> effect = faults_.Next(call);
+  if (Status status = EventOf(event, call, found); !status.ok()) return status;
+  return Strike(call, effect, (*found)->device);
 }
 
 void PolicedDevices::CheckSteady(DeviceCall call) {
@@ -125,21 +137,16 @@ void PolicedDevices::CheckHot(DeviceCall call) {
   if (Caller().hot) offences_.Note("sync in the hot path", Name(call));
 }
 
-ExecutorStream* PolicedDevices::StreamOf(DeviceStream stream, std::string_view call,
-                                         Status* status) {
-  if (!stream) {
-    *status = Refuse("null stream", std::string(call));
-    return nullptr;
-  }
-  ExecutorStream* found = streams_.Find(stream.handle);
-  if (found == nullptr) *status = Refuse("unknown stream", std::string(call));
-  return found;
+Status PolicedDevices::StreamOf(DeviceStream stream, std::string_view call,
+                                EmulatedStream** found) {
+  if (!stream) return Refuse("null stream", std::string(call));
+  *found = streams_.Find(stream.handle);
+  return *found == nullptr ? Refuse("unknown stream", std::string(call)) : Status();
 }
 
-ExecutorEvent* PolicedDevices::EventOf(DeviceEvent event, DeviceCall call, Status* status) {
-  ExecutorEvent* found = events_.Find(event.handle);
-  if (found == nullptr) *status = Refuse("unknown event", Name(call));
-  return found;
+Status PolicedDevices::EventOf(DeviceEvent event, DeviceCall call, EmulatedEvent** found) {
+  *found = events_.Find(event.handle);
+  return *found == nullptr ? Refuse("unknown event", Name(call)) : Status();
 }
 
 Status PolicedDevices::Info(int device, DeviceInfo* info) {
@@ -167,7 +174,7 @@ Status PolicedDevices::AdmitHostMemory(DeviceCall call) {
   CheckSteady(call);
   const std::optional<FaultEffect> effect = faults_.Next(call);
   if (!effect) return {};
-  return Strike(call, effect, std::max(Caller().bound_device, 0), nullptr);
+  return Strike(call, effect, std::max(Caller().bound_device, 0));
 }
 
 Status PolicedDevices::RegisterHost(std::byte* data, std::size_t bytes) {
@@ -207,14 +214,14 @@ Status PolicedDevices::UnregisterHost(std::byte* data) {
   }
   if (!GiveBack("UnregisterHost", data, bytes)) {
     // The caller may unmap it next, so the work runs first.
-    for (int device = 0; device < DeviceCount(); ++device) executor_->SyncDevice(device);
+    for (int device = 0; device < DeviceCount(); ++device) executor_.SyncDevice(device);
   }
   memory_.Unregister(data);
   return {};
 }
 
 bool PolicedDevices::GiveBack(const char* what, const std::byte* data, std::size_t bytes) {
-  const std::optional<Operation> in_flight = executor_->InFlight(data, bytes);
+  const std::optional<Operation> in_flight = executor_.InFlight(data, bytes);
   if (in_flight) {
     const Operation operation{.what = what, .actor = actor_};
     offences_.Note("given back in flight", operation.ToString(memory_, data, bytes),
@@ -268,27 +275,26 @@ Status PolicedDevices::CreateStream(int device, StreamPriority priority, DeviceS
   CheckSteady(DeviceCall::kCreateStream);
   if (Status status = Admit(DeviceCall::kCreateStream, device); !status.ok()) return status;
   NoteSetUp(device);
-  ExecutorStream* made = nullptr;
   try {
-    made = executor_->AddStream(device, priority);
+    EmulatedStream* const made = executor_.AddStream(device, priority);
+    if (hazards_ != nullptr) hazards_->AddStream(made->number, device);
+    stream->handle = streams_.Add(made);
+    return {};
   } catch (...) {
     return StatusOfThrown("CreateStream");
   }
-  if (hazards_ != nullptr) hazards_->AddStream(made->number, device);
-  stream->handle = streams_.Add(made);
-  return {};
 }
 
 Status PolicedDevices::DestroyStream(DeviceStream stream) {
   CheckSteady(DeviceCall::kDestroyStream);
   const std::optional<FaultEffect> effect = faults_.Next(DeviceCall::kDestroyStream);
-  Status status;
-  ExecutorStream* found = StreamOf(stream, "DestroyStream", &status);
-  if (found == nullptr) return status;
-  status = Strike(DeviceCall::kDestroyStream, effect, found->device, nullptr);
+  EmulatedStream* found = nullptr;
+  Status status = StreamOf(stream, "DestroyStream", &found);
+  if (!status.ok()) return status;
+  status = Strike(DeviceCall::kDestroyStream, effect, found->device);
   if (!status.ok() && status.code() != StatusCode::kDeviceLost) return status;
   streams_.Remove(stream.handle);
-  executor_->EndStream(found);
+  executor_.EndStream(found);
   return status;
 }
 
@@ -296,17 +302,14 @@ Status PolicedDevices::CreateEvent(int device, EventKind kind, DeviceEvent* even
   CheckSteady(DeviceCall::kCreateEvent);
   if (Status status = Admit(DeviceCall::kCreateEvent, device); !status.ok()) return status;
   NoteSetUp(device);
-  event->handle = events_.Add(executor_->AddEvent(device, kind));
+  event->handle = events_.Add(executor_.AddEvent(device, kind));
   return {};
 }
 
 Status PolicedDevices::DestroyEvent(DeviceEvent event) {
   CheckSteady(DeviceCall::kDestroyEvent);
-  const std::optional<FaultEffect> effect = faults_.Next(DeviceCall::kDestroyEvent);
-  Status status;
-  ExecutorEvent* found = EventOf(event, DeviceCall::kDestroyEvent, &status);
-  if (found == nullptr) return status;
-  status = Strike(DeviceCall::kDestroyEvent, effect, found->device, nullptr);
+  EmulatedEvent* found = nullptr;
+  Status status = AdmitLook(DeviceCall::kDestroyEvent, event, &found);
   if (!status.ok() && status.code() != StatusCode::kDeviceLost) return status;
   events_.Remove(event.handle);
   return status;
@@ -314,52 +317,36 @@ Status PolicedDevices::DestroyEvent(DeviceEvent event) {
 
 Status PolicedDevices::Record(DeviceEvent event, DeviceStream stream) {
   counts_.Record();
-  Doom doom;
-  Status status;
-  ExecutorStream* on = AdmitWork(DeviceCall::kRecord, stream, &doom, &status);
-  if (on == nullptr) return status;
-  if (status = CheckNotCaptured(DeviceCall::kRecord, *on); !status.ok()) return status;
-  ExecutorEvent* found = EventOf(event, DeviceCall::kRecord, &status);
-  if (found == nullptr) return status;
-  if (found->device != on->device) {
+  EmulatedEvent* found = nullptr;
+  const Admitted on = AdmitOrder(DeviceCall::kRecord, stream, event, &found);
+  if (!on.status.ok()) return on.status;
+  if (found->device != on.stream->device) {
     return Refuse("wrong device", "Record of an event of device " + std::to_string(found->device) +
-                                      " on stream " + std::to_string(on->number) + " of device " +
-                                      std::to_string(on->device));
+                                      " on stream " + std::to_string(on.stream->number) +
+                                      " of device " + std::to_string(on.stream->device));
   }
-  if (hazards_ != nullptr) hazards_->Record(found->number, on->number);
-  if (doom) EnqueueLoss(on, *doom);
-  executor_->Record(found, on);
+  if (hazards_ != nullptr) hazards_->Record(found->number, on.stream->number);
+  EnqueueDoom(on);
+  executor_.Record(found, on.stream);
   return {};
 }
 
 Status PolicedDevices::StreamWait(DeviceStream stream, DeviceEvent event) {
   counts_.StreamWait();
-  Doom doom;
-  Status status;
-  ExecutorStream* on = AdmitWork(DeviceCall::kStreamWait, stream, &doom, &status);
-  if (on == nullptr) return status;
-  if (status = CheckNotCaptured(DeviceCall::kStreamWait, *on); !status.ok()) return status;
-  ExecutorEvent* found = EventOf(event, DeviceCall::kStreamWait, &status);
-  if (found == nullptr) return status;
-  if (hazards_ != nullptr) hazards_->Wait(on->number, found->number);
-  if (doom) EnqueueLoss(on, *doom);
-  executor_->Wait(on, found);
+  EmulatedEvent* found = nullptr;
+  const Admitted on = AdmitOrder(DeviceCall::kStreamWait, stream, event, &found);
+  if (!on.status.ok()) return on.status;
+  if (hazards_ != nullptr) hazards_->Wait(on.stream->number, found->number);
+  EnqueueDoom(on);
+  executor_.Wait(on.stream, found);
   return {};
-}
-
-Status PolicedDevices::AdmitLook(DeviceCall call, DeviceEvent event, ExecutorEvent** found) {
-  const std::optional<FaultEffect> effect = faults_.Next(call);
-  Status status;
-  *found = EventOf(event, call, &status);
-  if (*found == nullptr) return status;
-  return Strike(call, effect, (*found)->device, nullptr);
 }
 
 Status PolicedDevices::Query(DeviceEvent event, bool* done) {
   counts_.Query();
-  ExecutorEvent* found = nullptr;
+  EmulatedEvent* found = nullptr;
   if (Status status = AdmitLook(DeviceCall::kQuery, event, &found); !status.ok()) return status;
-  *done = executor_->Query(found);
+  *done = executor_.Query(found);
   if (*done && hazards_ != nullptr) hazards_->ObserveEvent(found->number);
   // The device may have been lost in between.
   return *done ? Status() : LostStatus(found->device);
@@ -367,9 +354,9 @@ Status PolicedDevices::Query(DeviceEvent event, bool* done) {
 
 Status PolicedDevices::SyncEvent(DeviceEvent event) {
   CheckHot(DeviceCall::kSyncEvent);
-  ExecutorEvent* found = nullptr;
+  EmulatedEvent* found = nullptr;
   if (Status status = AdmitLook(DeviceCall::kSyncEvent, event, &found); !status.ok()) return status;
-  executor_->SyncEvent(found);
+  executor_.SyncEvent(found);
   if (Status status = LostStatus(found->device); !status.ok()) return status;
   if (hazards_ != nullptr) hazards_->ObserveEvent(found->number);
   return {};
@@ -377,31 +364,29 @@ Status PolicedDevices::SyncEvent(DeviceEvent event) {
 
 Status PolicedDevices::SyncStream(DeviceStream stream) {
   CheckHot(DeviceCall::kSyncStream);
-  Status status;
-  ExecutorStream* on = AdmitWork(DeviceCall::kSyncStream, stream, nullptr, &status);
-  if (on == nullptr) return status;
-  return AwaitStream(on);
+  const Admitted on = AdmitWork(DeviceCall::kSyncStream, stream);
+  return on.status.ok() ? AwaitStream(on.stream) : on.status;
 }
 
-Status PolicedDevices::AwaitStream(ExecutorStream* stream) {
-  executor_->SyncStream(stream);
+Status PolicedDevices::AwaitStream(EmulatedStream* stream) {
+  executor_.SyncStream(stream);
   if (Status status = LostStatus(stream->device); !status.ok()) return status;
   if (hazards_ != nullptr) hazards_->ObserveStream(stream->number);
   return {};
 }
 
 Status PolicedDevices::Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) {
-  ExecutorEvent* first = nullptr;
+  EmulatedEvent* first = nullptr;
   Status status = AdmitLook(DeviceCall::kElapsed, begin, &first);
   if (!status.ok()) return status;
-  ExecutorEvent* second = EventOf(end, DeviceCall::kElapsed, &status);
-  if (second == nullptr) return status;
+  EmulatedEvent* second = nullptr;
+  if (status = EventOf(end, DeviceCall::kElapsed, &second); !status.ok()) return status;
   if (status = LostStatus(second->device); !status.ok()) return status;
   if (first->kind != EventKind::kTimed || second->kind != EventKind::kTimed) {
     return Invalid("Elapsed: both events must be kTimed");
   }
-  const std::optional<std::int64_t> from_ns = executor_->DoneAt(first);
-  const std::optional<std::int64_t> to_ns = executor_->DoneAt(second);
+  const std::optional<std::int64_t> from_ns = executor_.DoneAt(first);
+  const std::optional<std::int64_t> to_ns = executor_.DoneAt(second);
   if (!from_ns || !to_ns) return Invalid("Elapsed: both events must be recorded and done");
   if (hazards_ != nullptr) {
     hazards_->ObserveEvent(first->number);
@@ -410,6 +395,171 @@ Status PolicedDevices::Elapsed(DeviceEvent begin, DeviceEvent end, double* milli
   // Rounded as CUDA's result is.
   *milliseconds = static_cast<double>(static_cast<float>(*to_ns - *from_ns) * 1e-6F);
   return {};
+}
+
+Status PolicedDevices::CheckBound(const Work& work) {
+  const int bound = Caller().bound_device;
+  if (bound == work.operation.device) return {};
+  const std::string caller = bound < 0 ? "no device" : "device " + std::to_string(bound);
+  return Refuse("wrong device", std::string(work.operation.what) + " device " +
+                                    std::to_string(work.operation.device) + ", stream " +
+                                    std::to_string(work.operation.stream) +
+                                    ", by a thread that is bound to " + caller);
+}
+
+Status PolicedDevices::CheckDeviceMemory(const Work& work, const MemoryAccess& access) {
+  if (memory_.InAllocation(work.operation.device, access.data, access.bytes)) return {};
+  return Refuse("outside of an allocation",
+                work.operation.ToString(memory_, access.data, access.bytes));
+}
+
+Status PolicedDevices::CheckHostMemory(const Work& work, const MemoryAccess& access, bool* blocks) {
+  const auto described = [&] {
+    return work.operation.ToString(memory_, access.data, access.bytes);
+  };
+  if (access.data == nullptr) return Refuse("null memory", described());
+  if (memory_.TouchesDeviceMemory(access.data, access.bytes)) {
+    return Refuse("device memory as host memory", described());
+  }
+  const auto registered = memory_.WhereRegistered(access.data, access.bytes);
+  if (registered == EmulatedMemory::Registered::kAcross) {
+    return Refuse(access.writes ? "target across registrations" : "source across registrations",
+                  described());
+  }
+  if (registered == EmulatedMemory::Registered::kInside || access.writes) return {};
+  *blocks = true;
+  if (options_.strict) offences_.Note("unregistered source", described());
+  return {};
+}
+
+void PolicedDevices::CheckApart(const Work& work) {
+  if (work.pieces.size() < 2) return;
+  std::vector<CopyPiece> pieces = work.pieces;
+  std::sort(pieces.begin(), pieces.end(),
+            [](const CopyPiece& one, const CopyPiece& other) { return one.to < other.to; });
+  for (std::size_t i = 1; i < pieces.size(); ++i) {
+    const CopyPiece& before = pieces[i - 1];
+    const CopyPiece& behind = pieces[i];
+    if (before.to + before.bytes <= behind.to) continue;
+    offences_.Note("unordered", work.operation.ToString(memory_, behind.to, behind.bytes),
+                   work.operation.ToString(memory_, before.to, before.bytes));
+  }
+}
+
+void PolicedDevices::EnqueueDoom(const Admitted& on) {
+  if (on.doom.ok()) return;
+  Work loss;
+  loss.kind = WorkKind::kLoss;
+  loss.loss = on.doom;
+  executor_.Enqueue(on.stream, std::move(loss));
+}
+
+Status PolicedDevices::Enqueue(const Admitted& on, Work work) {
+  work.operation.device = on.stream->device;
+  work.operation.stream = on.stream->number;
+  std::erase_if(work.accesses, [](const MemoryAccess& access) { return access.bytes == 0; });
+  if (work.kind != WorkKind::kFill && !IsCopy(work)) {
+    if (Status status = CheckBound(work); !status.ok()) return status;
+  }
+  bool blocks = false;
+  for (const MemoryAccess& access : work.accesses) {
+    const bool host = IsCopy(work) && access.writes == (work.kind == WorkKind::kCopyToHost);
+    Status status = host ? CheckHostMemory(work, access, &blocks) : CheckDeviceMemory(work, access);
+    if (!status.ok()) return status;
+  }
+  CheckApart(work);
+  if (hazards_ != nullptr) hazards_->Enqueue(work.operation, work.accesses);
+  EnqueueDoom(on);
+  if (on.doom.ok()) executor_.Enqueue(on.stream, std::move(work));
+  return blocks ? AwaitStream(on.stream) : Status();
+}
+
+Status PolicedDevices::Copy(DeviceCall call, DeviceStream stream, WorkKind kind,
+                            std::span<const CopyPiece> pieces) {
+  std::size_t all_bytes = 0;
+  for (const CopyPiece& piece : pieces) all_bytes += piece.bytes;
+  counts_.Copy(pieces.size(), all_bytes);
+  const Admitted on = AdmitWork(call, stream);
+  if (!on.status.ok()) return on.status;
+  Work work;
+  work.kind = kind;
+  work.operation.what = kind == WorkKind::kCopyToDevice ? "copy to" : "copy to host from";
+  for (const CopyPiece& piece : pieces) {
+    if (piece.bytes == 0) continue;
+    work.pieces.push_back(piece);
+    work.accesses.push_back({piece.from, piece.bytes, false});
+    work.accesses.push_back({piece.to, piece.bytes, true});
+  }
+  return Enqueue(on, std::move(work));
+}
+
+Status PolicedDevices::CopyToDevice(DeviceStream stream, std::byte* to, const std::byte* from,
+                                    std::size_t bytes) {
+  const CopyPiece piece{to, from, bytes};
+  return Copy(DeviceCall::kCopyToDevice, stream, WorkKind::kCopyToDevice, {&piece, 1});
+}
+
+Status PolicedDevices::CopyBatchToDevice(DeviceStream stream, std::span<const CopyPiece> pieces) {
+  return Copy(DeviceCall::kCopyBatchToDevice, stream, WorkKind::kCopyToDevice, pieces);
+}
+
+Status PolicedDevices::CopyToHost(DeviceStream stream, std::byte* to, const std::byte* from,
+                                  std::size_t bytes) {
+  const CopyPiece piece{to, from, bytes};
+  return Copy(DeviceCall::kCopyToHost, stream, WorkKind::kCopyToHost, {&piece, 1});
+}
+
+Status PolicedDevices::Fill(DeviceStream stream, std::byte* data, std::byte value,
+                            std::size_t bytes) {
+  const Admitted on = AdmitWork(DeviceCall::kFill, stream);
+  if (!on.status.ok()) return on.status;
+  Work work;
+  work.kind = WorkKind::kFill;
+  work.operation.what = "fill on";
+  work.fill_value = value;
+  work.pieces = {{data, nullptr, bytes}};
+  work.accesses = {{data, bytes, true}};
+  return Enqueue(on, std::move(work));
+}
+
+Status PolicedDevices::Launch(DeviceStream stream, const DeviceKernel& kernel) {
+  counts_.Launch();
+  const Admitted on = AdmitWork(DeviceCall::kLaunch, stream);
+  if (!on.status.ok()) return on.status;
+  if (Status status = CheckKernel(kernel); !status.ok()) return status;
+  Work work;
+  work.kind = WorkKind::kKernel;
+  work.operation.what = "kernel on";
+  work.kernel = kernel;
+  const auto accesses = KernelAccesses(kernel);
+  work.accesses.assign(accesses.begin(), accesses.end());
+  return Enqueue(on, std::move(work));
+}
+
+Status PolicedDevices::Busy(DeviceStream stream, std::int64_t duration_ns) {
+  counts_.Launch();
+  const Admitted on = AdmitWork(DeviceCall::kBusy, stream);
+  if (!on.status.ok()) return on.status;
+  if (duration_ns < 0) return Invalid("Busy: the duration is below 0");
+  Work work;
+  work.kind = WorkKind::kBusy;
+  work.operation.what = "busy on";
+  work.busy_ns = duration_ns;
+  return Enqueue(on, std::move(work));
+}
+
+Status PolicedDevices::LaunchHost(DeviceStream stream, std::function<void()> function,
+                                  std::span<const MemoryAccess> accesses) {
+  Admitted on;
+  if (Status status = StreamOf(stream, "LaunchHost", &on.stream); !status.ok()) return status;
+  if (Status status = LostStatus(on.stream->device); !status.ok()) return status;
+  if (!function) return Invalid("LaunchHost: the function is empty");
+  Work work;
+  work.kind = WorkKind::kFunction;
+  work.operation.what = "function on";
+  work.function = std::move(function);
+  work.accesses.assign(accesses.begin(), accesses.end());
+  return Enqueue(on, std::move(work));
 }
 
 Status PolicedDevices::DeviceStatus(int device) { return Admit(DeviceCall::kDeviceStatus, device); }
@@ -428,17 +578,17 @@ void PolicedDevices::SetSteadyState(bool steady) {
 }
 
 void PolicedDevices::SetCapture(DeviceStream stream, bool capturing) {
-  ExecutorStream* const found = streams_.Find(stream.handle);
+  EmulatedStream* const found = streams_.Find(stream.handle);
   if (found != nullptr) found->captured.store(capturing, std::memory_order_relaxed);
 }
 
 bool PolicedDevices::IsCapturing(DeviceStream stream) {
-  const ExecutorStream* const found = streams_.Find(stream.handle);
+  const EmulatedStream* const found = streams_.Find(stream.handle);
   return found != nullptr && found->captured.load(std::memory_order_relaxed);
 }
 
 int PolicedDevices::DeviceOfStream(DeviceStream stream) {
-  const ExecutorStream* const found = streams_.Find(stream.handle);
+  const EmulatedStream* const found = streams_.Find(stream.handle);
   return found == nullptr ? -1 : found->device;
 }
 
@@ -470,7 +620,7 @@ void PolicedDevices::NoteDirectWrite(int device, const std::byte* data, std::siz
   }
   // The checker also finds work that is done by chance but was not seen done.
   if (hazards_ != nullptr) return hazards_->HostAccess(what, data, bytes, true);
-  const std::optional<Operation> in_flight = executor_->InFlight(data, bytes);
+  const std::optional<Operation> in_flight = executor_.InFlight(data, bytes);
   if (!in_flight) return;
   offences_.Note("written in flight", described(), in_flight->ToString(memory_, data, bytes));
 }

@@ -66,8 +66,8 @@ class PolicedDevices final : public EmulatedDevices {
   Status Elapsed(DeviceEvent begin, DeviceEvent end, double* milliseconds) override;
   Status DeviceStatus(int device) override;
   BackendCounters Counters() const override { return counts_.Read(); }
-  std::int64_t NowNanos() const override { return executor_->NowNanos(); }
-  void Idle(std::int64_t until_ns) override { executor_->Idle(until_ns); }
+  std::int64_t NowNanos() const override { return executor_.NowNanos(); }
+  void Idle(std::int64_t until_ns) override { executor_.Idle(until_ns); }
 
   void NoteHostRead(const std::byte* data, std::size_t bytes, const char* what) override;
   void NoteHostWrite(const std::byte* data, std::size_t bytes, const char* what) override;
@@ -85,11 +85,15 @@ class PolicedDevices final : public EmulatedDevices {
   void NoteDirectWrite(int device, const std::byte* data, std::size_t bytes,
                        const char* what) override;
   void SetActor(int actor) override;
-  void Drain() override { executor_->Drain(); }
+  void Drain() override { executor_.Drain(); }
 
  private:
-  // A planned failure that a call leaves for its enqueued work.
-  using Doom = std::optional<Status>;
+  // A stream that a call may enqueue on, and a planned failure that it leaves for its work.
+  struct Admitted {
+    EmulatedStream* stream = nullptr;
+    Status status;
+    Status doom;
+  };
 
   // The checks that calls have to pass.
   CallerState& Caller() const;
@@ -98,51 +102,51 @@ class PolicedDevices final : public EmulatedDevices {
   Status LostStatus(int device);
   // The effect of a planned fault, then whether the device is lost. `doom` may be null if no fault
   // can be for later.
-  Status Strike(DeviceCall call, std::optional<FaultEffect> effect, int device, Doom* doom);
+  Status Strike(DeviceCall call, std::optional<FaultEffect> effect, int device,
+                Status* doom = nullptr);
   Status Admit(DeviceCall call, int device);
   Status AdmitHostMemory(DeviceCall call);
-  Status AdmitLook(DeviceCall call, DeviceEvent event, ExecutorEvent** found);
-  Status CheckNotCaptured(DeviceCall call, const ExecutorStream& stream);
+  Admitted AdmitWork(DeviceCall call, DeviceStream stream);
+  // The same for calls that a graph cannot take.
+  Admitted AdmitOrder(DeviceCall call, DeviceStream stream, DeviceEvent event,
+                      EmulatedEvent** found);
+  Status AdmitLook(DeviceCall call, DeviceEvent event, EmulatedEvent** found);
   void CheckSteady(DeviceCall call);
   void CheckHot(DeviceCall call);
-  // Null: refused, and *status says so.
-  ExecutorStream* StreamOf(DeviceStream stream, std::string_view call, Status* status);
-  ExecutorEvent* EventOf(DeviceEvent event, DeviceCall call, Status* status);
-  ExecutorStream* AdmitWork(DeviceCall call, DeviceStream stream, Doom* doom, Status* status);
+  Status StreamOf(DeviceStream stream, std::string_view call, EmulatedStream** found);
+  Status EventOf(DeviceEvent event, DeviceCall call, EmulatedEvent** found);
 
   void NoteSetUp(int device);
   // False, with an offence noted, if work in flight still uses the memory.
   bool GiveBack(const char* what, const std::byte* data, std::size_t bytes);
   void NoteHostAccess(const std::byte* data, std::size_t bytes, const char* what, bool writes);
-  Status AwaitStream(ExecutorStream* stream);
+  Status AwaitStream(EmulatedStream* stream);
 
   // Checks work before it is enqueued.
   Status CheckBound(const Work& work);
-  Status CheckDeviceMemory(const Work& work, const std::byte* data, std::size_t bytes);
-  Status CheckHostMemory(const Work& work, const std::byte* data, std::size_t bytes);
+  Status CheckDeviceMemory(const Work& work, const MemoryAccess& access);
   // *blocks is set if the host must wait for the copy.
-  Status CheckSource(const Work& work, const CopyPiece& piece, bool* blocks);
+  Status CheckHostMemory(const Work& work, const MemoryAccess& access, bool* blocks);
   // Pieces of a batch go in any order.
   void CheckApart(const Work& work);
-  Status CopyPieces(DeviceCall call, DeviceStream stream, std::span<const CopyPiece> pieces);
-  Status LaunchChecked(ExecutorStream* stream, Work work, const Doom& doom);
-  void Enqueue(ExecutorStream* stream, Work work, const Doom& doom);
-  void EnqueueLoss(ExecutorStream* stream, const Status& doom);
+  Status Copy(DeviceCall call, DeviceStream stream, WorkKind kind,
+              std::span<const CopyPiece> pieces);
+  Status Enqueue(const Admitted& on, Work work);
+  void EnqueueDoom(const Admitted& on);
 
   const EmulatedOptions options_;
   const std::uint64_t owner_;
   EmulatedMemory memory_;
   OffenceLog offences_;
   FaultPlan faults_;
-  DeviceHealth health_;
   BackendCounts counts_;
-  HandleTable<ExecutorStream> streams_;
-  HandleTable<ExecutorEvent> events_;
+  HandleTable<EmulatedStream> streams_;
+  HandleTable<EmulatedEvent> events_;
   std::deque<std::atomic<bool>> set_up_;  // by device
   std::atomic<bool> steady_ = false;
   int actor_ = 0;                           // of the simulator's one thread
   std::unique_ptr<HazardChecker> hazards_;  // null: not checked
-  std::unique_ptr<Executor> executor_;      // last: its threads use the rest
+  Executor executor_;                       // last: its threads use the rest
 };
 
 }  // namespace ringfeed

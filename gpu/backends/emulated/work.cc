@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 #include "base/crc32c.h"
 
@@ -58,13 +57,9 @@ std::int64_t DurationNanos(const Work& work, const EmulatedDevice& device) {
 
 void RunEffect(Work& work) {
   switch (work.kind) {
-    case WorkKind::kCopyToDevice:
-    case WorkKind::kCopyToHost:
-      for (const CopyPiece& piece : work.pieces) std::memcpy(piece.to, piece.from, piece.bytes);
-      break;
     case WorkKind::kFill:
       for (const CopyPiece& piece : work.pieces) {
-        std::memset(piece.to, static_cast<int>(work.fill_value), piece.bytes);
+        std::fill_n(piece.to, piece.bytes, work.fill_value);
       }
       break;
     case WorkKind::kKernel:
@@ -73,8 +68,7 @@ void RunEffect(Work& work) {
     case WorkKind::kFunction:
       work.function();
       break;
-    case WorkKind::kBusy:
-    case WorkKind::kLoss:
+    default:
       break;
   }
 }

@@ -58,7 +58,7 @@ Engine EngineOf(const Work& work);
 std::int64_t DurationNanos(const Work& work, const EmulatedDevice& device);
 /// The time on the link alone.
 std::int64_t LinkNanos(std::size_t bytes, const EmulatedDevice& device);
-/// Does the work's accesses to memory.
+/// Does the accesses to memory of work that is no copy.
 void RunEffect(Work& work);
 /// Whether it reads or writes any of the memory.
 bool Touches(std::span<const MemoryAccess> accesses, const std::byte* data, std::size_t bytes);

@@ -15,8 +15,6 @@
 
 namespace ringfeed {
 
-class PackParser;
-
 /// The rules for all code that fills a batch.
 struct BatchRules {
   OnDamage on_damage = OnDamage::kFail;
@@ -26,8 +24,6 @@ struct BatchRules {
   bool note_rows = false;  ///< BatchBuffer::row_numbers is wanted
   /// Not null: which rows were refused is noted, as long as it is open.
   const Refusals* refusals = nullptr;
-  /// Set if rows come packed (only by OnPacked): the parser.
-  const PackParser* packer = nullptr;
   /// Framing left checksums to the writer of a row, or to the copier of its fields.
   bool late_sums = false;
   /// Fields that the taker of the batch copies.
@@ -54,7 +50,10 @@ class BatchFinisher {
   /// Copies what was left in blocks, and lets those blocks go. Called by the batch's holder. Fails
   /// if a device's memory cannot be read.
   Status CopyPending(BatchBuffer* slot) const;
-  /// As BatchSink. Called by the batch's holder.
+  /// Loses those of these sums that the CPU finds not to match. The batch becomes what it would be
+  /// if framing had found that, and nothing is pending any more. If pending bytes cannot be copied,
+  /// nothing of the batch is left, and it ends with that failure, as with a payload's at its first
+  /// row (failed_payload_pass). Called by the batch's holder.
   void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const;
 
  private:

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "base/log.h"
 #include "base/memory/shadow_memory.h"
 #include "readers/order/row_layout.h"
 
@@ -96,6 +97,13 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(slots, batch_bytes, &bytes)) bytes = BatchBuffer::Layout::kMostBytes;
   const std::size_t granted = memory_->GrantBatches(bytes) / batch_bytes;
+  if (granted <= slots / 2) {
+    Tell(LogLevel::kWarn, "few batches",
+         "the pinned memory has room for " + std::to_string(granted) +
+             " batches at a time, not for " + std::to_string(slots) +
+             ", so that reading waits: half of it is for other pipelines; "
+             "raise RINGFEED_ARENA_BYTES, or lower the batch size");
+  }
   // Slots that the user asked for are tried even beyond the quota.
   if (options_.slots == 0) slots = std::max(std::min(slots, granted), options_.least_slots);
   slot_limit_.store(std::min(slots, kMaxSlots), std::memory_order_relaxed);

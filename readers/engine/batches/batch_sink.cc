@@ -316,19 +316,26 @@ void BatchSink::CountUnits(const WriteTask& task, std::vector<std::uint64_t>* un
 }
 
 void BatchSink::CutIntoTasks(PlannedBatch& batch) {
-  const std::size_t share = (batch.refs.size() + kTasksPerBatch - 1) / kTasksPerBatch;
-  const std::size_t most = std::min(std::max(share, kMinTaskRows), parser_->max_rows_per_write());
-  std::fill(batch.units.begin(), batch.units.end(), 0);
+  const std::span<const std::uint32_t> row_ends = batch.row_ends;
+  const bool packed = !row_ends.empty();
   const std::span<const RowRef> refs = batch.refs;
+  const std::size_t all = packed ? row_ends.size() : refs.size();
+  const std::size_t share = (all + kTasksPerBatch - 1) / kTasksPerBatch;
+  const std::size_t most = std::min(std::max(share, packed ? std::size_t{1} : kMinTaskRows),
+                                    parser_->max_rows_per_write());
+  std::fill(batch.units.begin(), batch.units.end(), 0);
   auto missing = batch.missing.begin();
   std::uint32_t row = 0;
+  std::size_t written = 0;  // rows so far
   for (std::size_t begin = 0; begin < refs.size();) {
     for (; missing != batch.missing.end() && missing->first == row; ++missing) {
       row += missing->count;
     }
-    std::size_t rows = std::min(refs.size() - begin, most);
+    std::size_t rows = std::min(all - written, most);
     if (missing != batch.missing.end()) rows = std::min<std::size_t>(rows, missing->first - row);
-    const std::span<const RowRef> piece = refs.subspan(begin, rows);
+    written += rows;
+    const std::size_t end = packed ? row_ends[written - 1] : written;
+    const std::span<const RowRef> piece = refs.subspan(begin, end - begin);
     WriteTask* task = pool_.NewTask();
     task->refs.assign(piece.begin(), piece.end());
     task->rows = static_cast<std::uint32_t>(rows);
@@ -337,7 +344,7 @@ void BatchSink::CutIntoTasks(PlannedBatch& batch) {
     CountUnits(*task, &batch.units);
     task->unit_end = batch.units;
     batch.tasks.push_back(task);
-    begin += rows;
+    begin = end;
     row += task->rows;
   }
   batch.refs.clear();
@@ -360,27 +367,6 @@ void BatchSink::OnPacked(std::span<const RowRef> rows) {
   CountPlaces(batch, 1);
 }
 
-void BatchSink::CutPacked(PlannedBatch& batch) {
-  const std::size_t share = (batch.rows + kTasksPerBatch - 1) / kTasksPerBatch;
-  std::fill(batch.units.begin(), batch.units.end(), 0);
-  std::uint32_t first = 0;
-  for (std::uint32_t row = 0; row < batch.rows;) {
-    const auto rows = static_cast<std::uint32_t>(std::min<std::size_t>(share, batch.rows - row));
-    const std::uint32_t end = batch.row_ends[row + rows - 1];
-    WriteTask* task = pool_.NewTask();
-    task->refs.assign(batch.refs.begin() + first, batch.refs.begin() + end);
-    task->rows = rows;
-    task->dst_row = row;
-    task->unit_begin = batch.units;
-    CountUnits(*task, &batch.units);
-    task->unit_end = batch.units;
-    batch.tasks.push_back(task);
-    first = end;
-    row += rows;
-  }
-  batch.refs.clear();
-}
-
 void BatchSink::Close(PlannedBatch& batch) {
   settled_ = PlanSink::settled();
   batch.span.before = cuts_.counted;
@@ -400,7 +386,7 @@ void BatchSink::Close(PlannedBatch& batch) {
     return;
   }
   AddMissing(batch, batch.places, slice_.end);
-  if (!batch.refs.empty()) options_.packer != nullptr ? CutPacked(batch) : CutIntoTasks(batch);
+  if (!batch.refs.empty()) CutIntoTasks(batch);
   batch.closed = true;
   pool_.Learn(batch.units);
   (void)Continue();

@@ -96,22 +96,9 @@ class BatchSink final : public PlanSink {
   const BatchWriter& writer() const { return writer_; }
   // The consumer's calls.
   Instance MakeInstance(const BatchBuffer& slot, const std::shared_ptr<const void>& owner) const;
-  Status CopyPending(BatchBuffer* slot) const { return finisher_.CopyPending(slot); }
-  /// Loses those of these sums that the CPU finds not to match. The batch becomes what it would be
-  /// if framing had found that, and nothing is pending any more. If pending bytes cannot be copied,
-  /// nothing of the batch is left, and it ends with that failure, as with a payload's at its first
-  /// row (failed_payload_pass).
-  void LosePayloads(std::span<const std::uint32_t> sums, BatchBuffer* slot) const {
-    finisher_.LosePayloads(sums, slot);
-  }
-  static bool Claim(BatchBuffer* slot) { return BatchPool::Claim(slot); }
-  void Release(BatchBuffer* slot) { pool_.Release(slot); }
-  /// Only consumers are at work any more: as BatchPool::LetGo.
-  void LetGo() { pool_.LetGo(); }
-  /// Slots that exist at most; fixed once the first batch was planned.
-  std::size_t slot_limit() const { return pool_.slot_limit(); }
-
-  std::uint64_t grown() const { return pool_.grown(); }
+  BatchPool& pool() { return pool_; }
+  const BatchPool& pool() const { return pool_; }
+  const BatchFinisher& finisher() const { return finisher_; }
 
  private:
   /// A batch in the plan.
@@ -209,7 +196,6 @@ class BatchSink final : public PlanSink {
   void DropAll(std::span<const RowRef> rows);
   void Close(PlannedBatch& batch);
   void CutIntoTasks(PlannedBatch& batch);
-  void CutPacked(PlannedBatch& batch);
   void CloseRest(bool drop);
   void CountUnits(const WriteTask& task, std::vector<std::uint64_t>* units) const;
   bool GiveSlot(PlannedBatch& batch);

@@ -11,7 +11,6 @@
 #include "readers/engine/blocks/payload_checks.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/worker_stop.h"
-#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 
@@ -36,9 +35,20 @@ void FetchBeside(const RecordSpan& record) {
   SetStreamCompanion(record.data, std::min(record.size, kMostFetched));
 }
 
-// The number of the first record of the task's first row, in its batch.
+bool IsPacked(const WriteTask& task) { return !task.slot->row_ends.empty(); }
+
+// The number of the task's first record in its batch.
 std::uint32_t FirstRecord(const WriteTask& task) {
-  return task.dst_row == 0 ? 0 : task.slot->row_ends[task.dst_row - 1];
+  if (!IsPacked(task) || task.dst_row == 0) return task.dst_row;
+  return task.slot->row_ends[task.dst_row - 1];
+}
+
+// The row of the batch that has the task's record.
+std::size_t RowOf(const WriteTask& task, std::size_t record) {
+  if (!IsPacked(task)) return task.dst_row + record;
+  const std::vector<std::uint32_t>& ends = task.slot->row_ends;
+  const auto end = std::upper_bound(ends.begin(), ends.end(), FirstRecord(task) + record);
+  return static_cast<std::size_t>(end - ends.begin());
 }
 
 }  // namespace
@@ -60,11 +70,7 @@ void BatchWriter::WriteAll(WriteTask* task, WriterScratch* scratch) const {
     if (task->block == nullptr) GatherRows(*task, scratch);
     PrepareTargets(*task, scratch);
     scratch->failures.clear();
-    if (rules_.packer != nullptr) {
-      WritePacked(*task, scratch);
-    } else {
-      WriteRows(*task, scratch);
-    }
+    WriteRows(*task, scratch);
     FailShrunk(*task, scratch);
     if (!scratch->failures.empty()) KeepOneOfEachRow(&scratch->failures);
     CountBytes(*task, *scratch);
@@ -268,6 +274,9 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
   std::vector<RowFailure>& failures = scratch->failures;
   const LeavableRows all = RowsOf(task, *scratch);
   const std::span<const RecordSpan> records = all.records;
+  const RowsOfBlocks rows_of_blocks = task.block != nullptr
+                                          ? RowsOfBlocks(records, task.block, task.src_row)
+                                          : RowsOfBlocks(records, task.refs);
   const bool checks = !scratch->leaves && all.AnyUnchecked();
   const bool scattered = !scratch->leaves && (task.block == nullptr || task.block->scattered);
   scratch->pieces.Begin();
@@ -286,15 +295,7 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
     } else if (scattered) {
       rows = FetchedRows(records.subspan(begin, rows));
     }
-    scratch->piece_targets = scratch->targets;
-    for (std::size_t f = 0; f < fields_; ++f) {
-      ColumnTarget& target = scratch->piece_targets[f];
-      if (target.offsets != nullptr) {
-        target.offsets += begin;
-      } else if (target.data != nullptr) {
-        target.data += begin * parser_->fields()[f].unit_bytes();
-      }
-    }
+    Aim(task, begin, scratch);
     const std::size_t already = failures.size();
     parser_->Write(records.subspan(begin, rows),
                    locations != nullptr ? locations + begin * fields_ : nullptr,
@@ -306,6 +307,20 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
     beside.reset();
     begin += rows;
   }
+}
+
+void BatchWriter::Aim(const WriteTask& task, std::size_t record, WriterScratch* scratch) const {
+  row_targets_.From(scratch->targets, RowOf(task, record) - task.dst_row, &scratch->piece_targets);
+}
+
+void BatchWriter::LeaveEmpty(const WriteTask& task, std::size_t record,
+                             WriterScratch* scratch) const {
+  Aim(task, record, scratch);
+  const RecordSpan none;
+  std::vector<RowFailure> failures;
+  parser_->Write({&none, 1}, scratch->locations.data() + record * fields_, scratch->piece_targets,
+                 scratch->parser.get(), &failures);
+  if (rules_.note_rows) task.slot->row_numbers[FirstRecord(task) + record] = kNoRow;
 }
 
 // Nobody reads these rows any more, but joining a batch needs their ends.
@@ -330,15 +345,14 @@ void BatchWriter::PublishOffsets(const WriteTask& task, const WriterScratch& scr
 }
 
 void BatchWriter::NoteRows(const WriteTask& task) {
-  std::uint64_t* const numbers = task.slot->row_numbers.data() + task.dst_row;
-  for (std::uint32_t row = 0; row < task.rows; ++row) {
-    numbers[row] = task.block != nullptr ? task.block->NumberOf(task.src_row + row)
-                                         : task.refs[row].block->NumberOf(task.refs[row].row);
+  std::uint64_t* numbers = task.slot->row_numbers.data() + FirstRecord(task);
+  for (std::uint32_t row = 0; task.block != nullptr && row < task.rows; ++row) {
+    *numbers++ = task.block->NumberOf(task.src_row + row);
   }
+  for (const RowRef& ref : task.refs) *numbers++ = ref.block->NumberOf(ref.row);
 }
 
 void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) const {
-  if (rules_.packer != nullptr) return FailPacked(task, scratch);
   const std::span<const RecordSpan> records = RecordsOf(task, *scratch);
   const bool explain = rules_.refusals != nullptr && rules_.refusals->open();
   std::size_t explained = 0;
@@ -352,7 +366,7 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
                                    records[row].size);
       }
       task.slot->failures.push_back(
-          {failure.row + task.dst_row, std::move(failure.status), true, failure.pass});
+          {RowOf(task, row), std::move(failure.status), true, failure.pass});
       continue;
     }
     const RowRef of =
@@ -368,8 +382,12 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
     failure.status = std::move(placed);
     if (IsSkippable(failure.status, rules_.on_damage)) {
       parts_.ledger->NoteSkipped(records[failure.row], failure.status);
+      if (IsPacked(task)) {
+        LeaveEmpty(task, row, scratch);
+        continue;
+      }
     }
-    task.slot->failures.push_back({failure.row + task.dst_row, std::move(failure.status)});
+    task.slot->failures.push_back({RowOf(task, row), std::move(failure.status)});
   }
 }
 
@@ -428,48 +446,6 @@ void BatchWriter::DropHolds(const WriteTask& task, WriterScratch* scratch) const
     parts_.memory->Drop(block, std::exchange(rows, 0));
   }
   scratch->touched.clear();
-}
-
-void BatchWriter::WritePacked(const WriteTask& task, WriterScratch* scratch) const {
-  const std::uint32_t first = FirstRecord(task);
-  rules_.packer->WritePacked(std::span(scratch->records).first(task.refs.size()),
-                             scratch->locations.data(),
-                             std::span(task.slot->row_ends).subspan(task.dst_row, task.rows), first,
-                             scratch->targets, scratch->parser.get(), &scratch->failures);
-  if (!rules_.note_rows) return;
-  for (std::size_t i = 0; i < task.refs.size(); ++i) {
-    task.slot->row_numbers[first + i] = task.refs[i].block->NumberOf(task.refs[i].row);
-  }
-}
-
-// A record that may be skipped leaves its part of the row empty; another one ends the batch before
-// its row.
-void BatchWriter::FailPacked(const WriteTask& task, WriterScratch* scratch) const {
-  const PackParser& packer = *rules_.packer;
-  const std::vector<std::uint32_t>& ends = task.slot->row_ends;
-  const std::uint32_t first = FirstRecord(task);
-  const auto units = [&](std::size_t record) {
-    return packer.UnitsOf(scratch->locations.data() + record * fields_);
-  };
-  const std::lock_guard lock(task.slot->failures_mutex);
-  for (RowFailure& failure : scratch->failures) {
-    const std::size_t number = first + failure.row;
-    const auto row =
-        static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), number) - ends.begin());
-    const RowRef& ref = task.refs[failure.row];
-    Status status = failure.status.WithPlace(ref.block->PlaceOf(ref.row));
-    if (!IsSkippable(status, rules_.on_damage)) {
-      task.slot->failures.push_back({row, std::move(status)});
-      continue;
-    }
-    parts_.ledger->NoteSkipped(scratch->records[failure.row], status);
-    std::size_t begin = (row - task.dst_row) * packer.length();
-    for (std::size_t other = row == 0 ? 0 : ends[row - 1]; other < number; ++other) {
-      begin += units(other - first);
-    }
-    packer.Blank(scratch->targets, begin, units(failure.row));
-    if (rules_.note_rows) task.slot->row_numbers[number] = kNoRow;
-  }
 }
 
 }  // namespace ringfeed

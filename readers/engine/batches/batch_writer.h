@@ -12,6 +12,7 @@
 #include "readers/engine/batches/left_fields.h"
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/blocks/locate.h"
+#include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/record.h"
 
@@ -46,11 +47,11 @@ class BatchWriter {
       : rules_(rules),
         parser_(parser),
         fields_(parser->fields().size()),
+        row_targets_(parser->fields()),
         pool_(pool),
         finisher_(finisher),
         parts_(parts),
-        left_fields_(parser, rules.packer != nullptr ? LeftFieldRules() : rules.left_fields,
-                     parts.memory) {}
+        left_fields_(parser, rules.left_fields, parts.memory) {}
 
   /// Does the task and recycles it. What is thrown ends everything before the batch.
   void Write(WriteTask* task, WriterScratch* scratch) const;
@@ -94,12 +95,15 @@ class BatchWriter {
   void DropHolds(const WriteTask& task, WriterScratch* scratch) const;
   static void NoteRows(const WriteTask& task);
   static LeavableRows RowsOf(const WriteTask& task, const WriterScratch& scratch);
-  void WritePacked(const WriteTask& task, WriterScratch* scratch) const;
-  void FailPacked(const WriteTask& task, WriterScratch* scratch) const;
+  /// Points the piece's targets at the places of record `record` of the task and of later ones.
+  void Aim(const WriteTask& task, std::size_t record, WriterScratch* scratch) const;
+  /// Of a packed row: makes the place of a record empty that was written.
+  void LeaveEmpty(const WriteTask& task, std::size_t record, WriterScratch* scratch) const;
 
   const BatchRules rules_;
   const Parser* const parser_;
   const std::size_t fields_;
+  const RowTargets row_targets_;
   BatchPool* const pool_;
   const BatchFinisher* const finisher_;
   const SinkParts parts_;

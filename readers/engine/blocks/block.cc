@@ -4,7 +4,6 @@
 #include <functional>
 
 #include "readers/engine/blocks/locate.h"
-#include "readers/formats/compression/decompressed_reader.h"
 
 namespace ringfeed {
 
@@ -58,6 +57,13 @@ std::uint64_t Block::PayloadOf(std::uint32_t begin, std::uint32_t end) const {
   }
   for (std::uint32_t row = begin; row < end; ++row) bytes += PayloadOf(row);
   return bytes;
+}
+
+FileRecord Block::RecordOf(std::uint32_t row) const {
+  if (table == nullptr) return {file_index, first_record + row};
+  if (row_numbers[row] == kNoRow) return {};
+  const std::size_t file = FileOfRow(*table, row_numbers[row]);
+  return {static_cast<std::uint32_t>(file), row_numbers[row] - table->FirstRow(file)};
 }
 
 DataPlace Block::PlaceOf(std::uint32_t row) const {
@@ -178,32 +184,18 @@ bool IsBefore(const Block& block, const RecordSpan& record, std::uint64_t place)
   return false;
 }
 
-// The block's records that begin at or after the decompressed byte `place`.
-std::uint64_t CountFrom(const Block& block, std::uint64_t place) {
-  const std::span<const RecordSpan> records = block.frame.records;
-  const bool all = block.framed.empty() || place <= block.framed.front().offset;
-  if (all && block.frame.damage.empty()) return records.size();
+}  // namespace
+
+std::uint64_t Block::RecordsFrom(std::uint64_t place) const {
+  const bool all = framed.empty() || place <= framed.front().offset;
+  if (all && frame.damage.empty()) return rows();
   std::uint64_t count = 0;
-  for (auto record = records.rbegin(); record != records.rend(); ++record) {
+  for (auto record = frame.records.rbegin(); record != frame.records.rend(); ++record) {
     if (record->damaged()) continue;
-    if (!all && IsBefore(block, *record, place)) break;
+    if (!all && IsBefore(*this, *record, place)) break;
     ++count;
   }
   return count;
-}
-
-}  // namespace
-
-void DoubtfulRecords::Note(const Block& block, std::uint64_t member) {
-  if (member != member_) records_ = 0;
-  member_ = member;
-  records_ += CountFrom(block, member);
-}
-
-std::string DoubtfulRecords::Describe(const Block& block, std::uint64_t member,
-                                      std::uint64_t end) const {
-  const std::uint64_t before = member == member_ ? records_ : 0;
-  return UntrustedBytes(member, end, before + CountFrom(block, member));
 }
 
 }  // namespace ringfeed

@@ -17,6 +17,7 @@
 #include "readers/engine/files/file_table.h"
 #include "readers/formats/format.h"
 #include "readers/order/row_layout.h"
+#include "readers/parsers/current_rows.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/instance.h"
 #include "ringfeed/status.h"
@@ -141,6 +142,8 @@ struct Block {
   /// The bytes of its file, decompressed, in front of a record, if all of them were framed together
   /// with the record; none if that is not known.
   std::optional<std::span<const std::byte>> BytesBefore(std::uint32_t row) const;
+  /// How many records that are not damaged begin at or after that byte, decompressed.
+  std::uint64_t RecordsFrom(std::uint64_t place) const;
   /// Whether a mapped file of the block was found shorter than its mapping, and whether it is the
   /// row's file: its bytes may be zeros in place of data.
   bool shrunk() const;
@@ -152,6 +155,8 @@ struct Block {
   std::uint64_t NumberOf(std::uint32_t row) const {
     return row_numbers.empty() ? PackRecord({file_index, first_record + row}) : row_numbers[row];
   }
+  /// The same as file and number in it, in every order.
+  FileRecord RecordOf(std::uint32_t row) const;
   /// Notes that these bytes were framed into this block, after those before.
   void NoteFramed(std::span<const std::byte> bytes, std::uint64_t offset);
   std::size_t slab_bytes() const {
@@ -167,6 +172,35 @@ struct RowRef {
   std::uint32_t row = 0;
 
   bool hole() const { return block->has_holes() && block->frame.records[row].damaged(); }
+};
+
+/// Which records rows are, for the user's functions.
+class RowsOfBlocks final : public CurrentRows {
+ public:
+  /// Rows of one block, from `first` on.
+  RowsOfBlocks(std::span<const RecordSpan> records, Block* block, std::uint32_t first)
+      : CurrentRows(records), first_{block, first} {}
+  RowsOfBlocks(std::span<const RecordSpan> records, std::span<const RowRef> refs)
+      : CurrentRows(records), refs_(refs) {}
+
+  DataPlace PlaceOf(std::size_t row) const override {
+    const RowRef ref = RefOf(row);
+    return ref.block->PlaceOf(ref.row);
+  }
+  FileRecord RecordOf(std::size_t row) const override {
+    const RowRef ref = RefOf(row);
+    return ref.block->RecordOf(ref.row);
+  }
+  std::uint64_t PassOf(std::size_t row) const override { return RefOf(row).block->data_pass; }
+
+ private:
+  RowRef RefOf(std::size_t row) const {
+    if (first_.block == nullptr) return refs_[row];
+    return {first_.block, first_.row + static_cast<std::uint32_t>(row)};
+  }
+
+  const RowRef first_;
+  const std::span<const RowRef> refs_;
 };
 
 /// Memory of the arena for what a framer decompresses into a block: small pieces share a run.
@@ -191,22 +225,6 @@ class BlockMemory final : public FrameMemory {
   std::size_t used_ = 0;  ///< of run_
   std::vector<SlabRun> full_;
   bool exhausted_ = false;
-};
-
-/// Counts the records that were framed from a compressed member before its checksum, at its end,
-/// was seen. One thread at a time.
-class DoubtfulRecords {
- public:
-  /// Call for every block, framed; the current member begins at `member`, decompressed.
-  void Note(const Block& block, std::uint64_t member);
-  /// The text for the case that that member turns out damaged, and that [member, end),
-  /// decompressed, came of it, the last of it into `block`, which was not noted yet. Empty if
-  /// nothing came.
-  std::string Describe(const Block& block, std::uint64_t member, std::uint64_t end) const;
-
- private:
-  std::uint64_t member_ = 0;
-  std::uint64_t records_ = 0;  ///< of the blocks that were noted
 };
 
 }  // namespace ringfeed

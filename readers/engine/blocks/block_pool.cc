@@ -8,9 +8,6 @@
 
 namespace ringfeed {
 
-BlockPool::BlockPool(std::shared_ptr<Arena> arena, std::function<void()> at_growth)
-    : arena_(std::move(arena)), at_growth_(std::move(at_growth)) {}
-
 BlockPool::~BlockPool() {
   for (const auto& block : blocks_) {
     for (const SlabRun& run : block->runs) arena_->Free(run);
@@ -26,7 +23,6 @@ Block* BlockPool::Take() {
     spare_.pop_back();
     return block;
   }
-  if (at_growth_) at_growth_();
   if (blocks_.size() >= kMostBlocks) {
     Refuse(StatusCode::kResourceExhausted,
            std::to_string(blocks_.size()) +

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <memory>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 #include "base/memory/arena.h"
@@ -19,8 +19,7 @@ class BlockPool {
   /// Block::index is below this: WindowShuffleStage keeps it in 26 bits.
   static constexpr std::size_t kMostBlocks = std::size_t{1} << 26;
 
-  /// `at_growth` is called before the pool makes one more, under its lock; may be null, may throw.
-  BlockPool(std::shared_ptr<Arena> arena, std::function<void()> at_growth);
+  explicit BlockPool(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
   /// Frees the slabs of all blocks, also of those that are out.
   ~BlockPool();
 
@@ -38,7 +37,6 @@ class BlockPool {
   static void Empty(Block* block);
 
   const std::shared_ptr<Arena> arena_;
-  const std::function<void()> at_growth_;
   MpmcRing<Block*> free_{kFreeBlocks};
   std::mutex mutex_;  ///< guards what follows
   std::vector<std::unique_ptr<Block>> blocks_;

@@ -19,8 +19,8 @@ std::size_t LateSums::leaves_from() const {
 bool LateSums::MayLeave(const Block& block, std::uint64_t pass) const {
   // If the bytes were just copied into memory, the CPU takes the sums while they are in the cache,
   // unless a writer can take them beside its copy.
-  return (leaves_in_memory_ || !block.files.empty()) && !options_.takes_at_once &&
-         block.instances.empty() && trusted_pass_.load(std::memory_order_relaxed) == pass;
+  return (leaves_in_memory_ || !block.files.empty()) && block.instances.empty() &&
+         trusted_pass_.load(std::memory_order_relaxed) == pass;
 }
 
 }  // namespace ringfeed

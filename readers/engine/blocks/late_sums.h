@@ -22,7 +22,6 @@ class LateSums {
     /// The taker of a batch copies fields, and takes the sums of these.
     bool taker_copies = false;
     std::size_t least_bytes = 8192;  ///< of a payload whose sum a writer takes
-    bool takes_at_once = false;      ///< a test's: framed alike, but checked at once
   };
   explicit LateSums(Options options);
 

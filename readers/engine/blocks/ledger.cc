@@ -52,16 +52,16 @@ void Ledger::NoteFile(const std::string& name, const Status& why_not) {
 void Ledger::NoteOpened(const IoChoice& choice) {
   NoteFile(choice.file, FileFate::kRead);
   const std::lock_guard lock(mutex_);
-  const auto [at, is_new] = choice_of_file_.try_emplace(choice.file, choices_.size());
-  if (!is_new) {
+  const auto at = choice_of_file_.find(choice.file);
+  if (at != choice_of_file_.end()) {
     --PathOf(choices_[at->second]);
     choices_[at->second] = choice;
     ++PathOf(choice);
   } else if (choices_.size() < kMostChoicesListed) {
+    // First the list: without memory for its entry the map must not lead to it.
     choices_.push_back(choice);
     ++PathOf(choice);
-  } else {
-    choice_of_file_.erase(at);
+    choice_of_file_.emplace(choice.file, choices_.size() - 1);
   }
 }
 

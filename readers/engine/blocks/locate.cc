@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
+#include "base/refusal.h"
 #include "readers/engine/blocks/payload_checks.h"
 #include "readers/parsers/worker_stop.h"
 
 namespace ringfeed {
 
 bool IsSkippable(const Status& status, OnDamage on_damage) {
-  // Neither a user's exception nor a stop says anything about the data.
+  // Neither a user's exception, nor a stop, nor a lack of memory says anything about the data.
   return on_damage == OnDamage::kSkip && status.code() != StatusCode::kUserError &&
-         status.code() != StatusCode::kCancelled;
+         status.code() != StatusCode::kCancelled && !IsRefusal(status);
 }
 
 DamagedRange DamagedRecord(const Status& why, const RecordSpan& record) {
@@ -48,6 +49,7 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
     return records[row].damaged() || block->Filtered(static_cast<std::uint32_t>(row));
   };
   RowPieces pieces;
+  const RowsOfBlocks rows(records, block, 0);
   std::size_t begin = 0;
   while (begin < records.size()) {
     if (passed_over(begin)) {

@@ -10,7 +10,7 @@ RunMemory::RunMemory(const Options& options, Workers* workers, ReadAhead* lanes,
       lanes_(lanes),
       plan_(plan),
       budget_(options.arena, options.asked_bytes, options.name),
-      blocks_(options.block_arena, options.at_growth) {}
+      blocks_(options.block_arena) {}
 
 bool RunMemory::KeepBytes(std::size_t bytes) {
   KeepLimit* const device = options_.device_limit;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -39,7 +38,6 @@ class RunMemory {
     std::size_t kept_bytes = 0;
     /// Not null: the limit of blocks in a device's memory, in place of the budget's.
     KeepLimit* device_limit = nullptr;
-    std::function<void()> at_growth{};  ///< as BlockPool
   };
   RunMemory(const Options& options, Workers* workers, ReadAhead* lanes, PlanRequests* plan);
 

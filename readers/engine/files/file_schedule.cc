@@ -99,21 +99,10 @@ std::uint64_t FileSchedule::LongestStripe() {
 void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
   const std::size_t index = pass.files[pass.next_file++];
   const ExaminedFile& file = Examine(index);
-  Assignment assignment;
-  assignment.kind = Assignment::Kind::kFile;
-  assignment.file = index;
-  assignment.pass = number;
-  assignment.stripes = file.stripes;
-  assignment.bytes = file.bytes;
-  assignment.status = file.status;
-  assignment.format = file.format;
-  assignment.compression = file.compression;
-  assignment.name = file.name;
-  assignment.inode = file.inode;
   pass.open[lane] = file.stripes == kUnknownSize;
   pass.started[lane] = pass.free_at[lane];
   pass.free_at[lane] += pass.open[lane] ? 1 : file.stripes;
-  pass.assigned[lane].push_back(std::move(assignment));
+  pass.assigned[lane].push_back({file, Assignment::Kind::kFile, index, number});
 }
 
 void FileSchedule::EndTurn(std::size_t lane, bool file_ends) {

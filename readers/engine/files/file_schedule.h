@@ -18,22 +18,15 @@
 
 namespace ringfeed {
 
-/// What a lane is to read next.
-struct Assignment {
+/// What a lane is to read next. A file is as it was when it was scheduled: so many of its bytes are
+/// read, in so many turns as it has stripes. If those are not known, the lane tells by EndTurn.
+struct Assignment : ExaminedFile {
   /// kWait: not known yet; ask again once the schedule's version is another than `version`.
   enum class Kind : std::uint8_t { kFile, kPassEnd, kEnd, kWait };
   Kind kind = Kind::kEnd;
   std::size_t file = 0;  ///< index in the list
   std::uint64_t pass = 0;
-  /// Turns that this file takes, at least 1. kUnknownSize: the lane tells by EndTurn.
-  std::uint64_t stripes = 0;
-  std::uint64_t bytes = 0;  ///< its size when it was scheduled: what is read of it
-  Status status;            ///< the file could not be examined: its only turn is this failure
-  std::shared_ptr<const Format> format;
-  Compression compression = Compression::kNone;
-  std::string name;  ///< of the file to open
   std::uint64_t version = 0;
-  std::uint64_t inode = 0;  ///< its number when it was scheduled; 0 of a source
 };
 
 /// Which file is read in which lane: the order over several files, as a pure function of their

@@ -73,12 +73,6 @@ class RowFiles {
   std::vector<std::uint32_t> files_;   ///< by stretch, of its first row; then of the last row
 };
 
-/// A record by its file and its number there.
-struct FileRecord {
-  std::uint32_t file = 0;
-  std::uint64_t record = 0;
-};
-
 /// A record of a file in one number: up to 2^24 files, 2^40 records of each.
 inline constexpr int kRecordBits = 40;
 constexpr std::uint64_t PackRecord(FileRecord at) {

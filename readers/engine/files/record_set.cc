@@ -82,6 +82,7 @@ RecordSet::Options RecordSet::OptionsOf(const OpenOptions& options) {
   result.stripe_bytes = options.stripe_bytes;
   result.on_damage = options.on_damage;
   result.index.folder = options.index_folder;
+  result.index.folders = std::make_shared<FolderIndexes>();
   return result;
 }
 
@@ -157,12 +158,6 @@ Status RecordSet::FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNu
   Status status = its.index->FirstFrom(stripe * stripe_bytes_, &record);
   *row = first_rows_[file] + record;
   return status.ok() ? status : status.WithPlace({its.name, -1, -1});
-}
-
-std::size_t RecordSet::FileOf(RowNumber row, std::size_t hint) const {
-  if (hint < files_.size() && row >= first_rows_[hint] && row < first_rows_[hint + 1]) return hint;
-  const auto after = std::upper_bound(first_rows_.begin(), first_rows_.end(), row);
-  return static_cast<std::size_t>(after - first_rows_.begin()) - 1;
 }
 
 Status RecordSet::status() const {

@@ -56,8 +56,6 @@ class RecordSet final : public RowLayout, public FileTable {
   Status FirstRowOfStripe(std::size_t file, std::uint64_t stripe, RowNumber* row) const override;
 
   const File& file(std::size_t file) const override { return files_[file]; }
-  /// The file that holds a row, which is less than rows(). `hint`, any number, is tried first.
-  std::size_t FileOf(RowNumber row, std::size_t hint = 0) const;
   /// The first file's that failed.
   Status status() const;
   /// Whether something is lost to all records of a file (RecordIndex::loss), or it is warned of.

@@ -10,16 +10,9 @@
 namespace ringfeed {
 
 bool ExecutionPlan::shuffled() const {
-  return std::any_of(stages.begin(), stages.end(), [](const Stage& stage) {
-    if (stage.kind == Stage::Kind::kContent) return stage.amount > 0;
-    return stage.kind != Stage::Kind::kMultiPass;
-  });
-}
-
-std::span<const OrderStage> ExecutionPlan::order_stages() const {
-  const auto looks = [](const Stage& stage) { return stage.kind == Stage::Kind::kContent; };
-  const auto end = std::find_if(stages.begin(), stages.end(), looks);
-  return {stages.begin(), end};
+  return std::ranges::any_of(
+             stages, [](const Stage& stage) { return stage.kind != Stage::Kind::kMultiPass; }) ||
+         std::ranges::any_of(content, [](const ContentStep& step) { return step.segment > 0; });
 }
 
 bool ExecutionPlan::needs_index() const {
@@ -57,7 +50,7 @@ std::string ExecutionPlan::WhySumsAreFramed() const {
   if (source.mix != nullptr) return "sets of files are mixed";
   if (source.names.empty() && source.sources.empty()) return "the records come from no file";
   if (options.unordered) return "the order is given up";
-  if (parser != record_parser || !content.empty() || packer != nullptr) {
+  if (parser != record_parser || looks_into_records()) {
     return "the program looks into records (Map, Filter, groups, Pack, Truncate, Pad)";
   }
   if (batch.pad) return "batches are padded where records are missing";
@@ -70,9 +63,11 @@ namespace {
 
 std::string Text(const OrderStage& stage) {
   using Kind = OrderStage::Kind;
-  static const std::map<Kind, const char*> kNames = {
-      {Kind::kWindow, "window"}, {Kind::kBlock, "block"},    {Kind::kMultiPass, "passes"},
-      {Kind::kContent, ""},      {Kind::kStripes, "blocks"}, {Kind::kGlobal, "global"}};
+  static const std::map<Kind, const char*> kNames = {{Kind::kWindow, "window"},
+                                                     {Kind::kBlock, "block"},
+                                                     {Kind::kMultiPass, "passes"},
+                                                     {Kind::kStripes, "blocks"},
+                                                     {Kind::kGlobal, "global"}};
   std::string text = kNames.at(stage.kind);
   if (stage.amount != 0 || stage.kind == Kind::kMultiPass) {
     text += " " + std::to_string(stage.amount);
@@ -116,11 +111,20 @@ std::string Text(const SourceNode& source) {
   return text + EpochText(source);
 }
 
-bool Draws(const OrderStage& stage) {
-  return stage.kind != OrderStage::Kind::kMultiPass && stage.kind != OrderStage::Kind::kContent;
-}
+bool Draws(const OrderStage& stage) { return stage.kind != OrderStage::Kind::kMultiPass; }
 
 }  // namespace
+
+std::uint64_t GivenUpReads(const SourceNode& source) {
+  std::uint64_t reads = 0;
+  if (source.given_up_reads != nullptr) {
+    reads = source.given_up_reads->load(std::memory_order_relaxed);
+  }
+  if (source.mix != nullptr) {
+    for (const MixSource::Set& set : source.mix->sets) reads += GivenUpReads(set.source);
+  }
+  return reads;
+}
 
 std::string ShortOrder(const std::string& text) {
   constexpr std::size_t kMostText = 400;
@@ -139,7 +143,7 @@ std::string ExecutionPlan::OrderText() const {
   // Sources other than files have an epoch for the stages alone. Older texts do not name it, so it
   // is left out if nothing draws.
   if (!IsOfFiles(source) && std::ranges::any_of(stages, Draws)) text += EpochText(source);
-  for (const Stage& stage : order_stages()) text += "; " + Text(stage);
+  for (const Stage& stage : stages) text += "; " + Text(stage);
   for (const ContentStep& step : content) text += "; " + step.text;
   if (batched) text += "; batch " + std::to_string(batch.size);
   if (batch.drop_remainder) text += ", rest dropped";

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -42,7 +43,6 @@ class RecordProvider {
 };
 
 class DirectReads;
-class PackParser;
 struct MixSource;
 
 /// A stream and the name of its format; if empty, the bytes tell it.
@@ -57,6 +57,7 @@ struct StreamInput {
 struct SourceNode {
   std::vector<std::string> names;
   std::vector<std::shared_ptr<Source>> sources;
+  std::shared_ptr<std::atomic<std::uint64_t>> given_up_reads;  ///< of these; null without a timeout
   std::shared_ptr<const FileReaderFactory> file_readers;  ///< of a registered format; else null
   std::vector<StreamInput> streams;                       ///< several: first come, first served
   std::shared_ptr<InstanceSource> instances;              ///< a user's reader
@@ -81,6 +82,8 @@ struct MixSource {
   };
   std::vector<Set> sets;
 };
+/// Reads of the source, or of all that it mixes, that took longer than their timeout.
+std::uint64_t GivenUpReads(const SourceNode& source);
 /// An order in words as positions hold it. If it is too long or no UTF-8: the start of it, and a
 /// hash of all of it.
 std::string ShortOrder(const std::string& text);
@@ -94,28 +97,23 @@ struct ExecutionPlan {
   static constexpr std::uint64_t kMostPassesThatEnd = std::uint64_t{1} << 20;
 
   SourceNode source;
-  std::uint64_t passes = 1;   ///< over the source; 0: without end
-  std::vector<Stage> stages;  ///< from the source on
-  /// Makes a stage that is neither of the index nor of the content.
-  std::unique_ptr<PlanStage> (*make_stage)(const Stage& stage, std::uint32_t first_epoch) = nullptr;
+  std::uint64_t passes = 1;              ///< over the source; 0: without end
+  std::vector<Stage> stages;             ///< from the source on
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
   /// The parser of Parse: `parser` without what Map, Truncate, Pad or Pack make of its fields.
   std::shared_ptr<const Parser> record_parser;
   bool batched = false;  ///< by the user's Batch
   BatchOptions batch;
-  std::size_t buffered = 0;                  ///< instances, by DoubleBuffer; 0: it is not said
-  std::size_t held_batches = 0;              ///< that the reading thread may hold at a time
-  LeftFieldRules left_fields;                ///< as BatchRules
-  std::shared_ptr<DirectReads> direct;       ///< asked for memory by each run; null: by none
-  std::vector<ContentStep> content;          ///< of the kContent stages
-  std::shared_ptr<const PackParser> packer;  ///< the parser, if batches are of packed rows
+  std::size_t buffered = 0;             ///< instances, by DoubleBuffer; 0: it is not said
+  std::size_t held_batches = 0;         ///< that the reading thread may hold at a time
+  LeftFieldRules left_fields;           ///< as BatchRules
+  std::shared_ptr<DirectReads> direct;  ///< asked for memory by each run; null: by none
+  std::vector<ContentStep> content;     ///< after the stages
 
   /// Whether a stage holds rows back.
   bool shuffled() const;
-  /// The first stages, which need no look into records.
-  std::span<const OrderStage> order_stages() const;
   /// Whether batches depend on what is in the records: then their number alone is no place.
-  bool looks_into_records() const { return order_stages().size() != stages.size(); }
+  bool looks_into_records() const { return !content.empty(); }
   /// Whether the order cannot be had as files are read.
   bool needs_index() const;
   /// Whether an index could be made: of a list of files or stores, which IndexUse allows.

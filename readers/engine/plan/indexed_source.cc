@@ -23,7 +23,7 @@ OrderOptions OrderOptionsOf(const OpenOptions& options) {
 /// Passes over the files that the first `stages` join into one; 0: all of them, without end.
 std::uint64_t JoinedPasses(const ExecutionPlan& plan, std::size_t stages) {
   std::uint64_t joined = 1;
-  for (const OrderStage& stage : plan.order_stages().first(stages)) {
+  for (const OrderStage& stage : std::span(plan.stages).first(stages)) {
     if (stage.kind == OrderStage::Kind::kMultiPass) joined *= stage.amount;
   }
   return joined;
@@ -159,7 +159,7 @@ bool JoinsByWeights(const MixSource& mix, std::span<const OrderStage> stages) {
 }  // namespace
 
 IndexedSource::IndexedSource(const ExecutionPlan& plan, const std::stop_token& stop)
-    : plan_(plan), passes_(PassesOf(plan, plan.order_stages().size())) {
+    : plan_(plan), passes_(PassesOf(plan, plan.stages.size())) {
   const SourceNode& source = plan_.source;
   if (source.mix == nullptr) {
     sets_.push_back(OpenSet(source, source.options, plan_.parser, stop));
@@ -260,7 +260,7 @@ MixChain IndexedSource::NewMix(const std::string& mix) const {
     inputs.push_back(
         {sets_[i].get(), options, set.stages, set.weight, set.passes, set.most_records});
   }
-  const std::span<const OrderStage> stages = plan_.order_stages();
+  const std::vector<OrderStage>& stages = plan_.stages;
   MixChain chain =
       MakeMixCursor(inputs, plan_.source.options.first_epoch, stages, LookBack(stages));
   if (mix.empty()) return chain;
@@ -302,7 +302,7 @@ std::unique_ptr<RowCursor> IndexedSource::NewCursor(const std::string& mix,
                                                     std::size_t stages) const {
   if (plan_.source.mix != nullptr) return NewMix(mix).rows;
   return MakeRowCursor(*sets_.front(), OrderOptionsOf(plan_.source.options),
-                       plan_.order_stages().first(stages));
+                       std::span(plan_.stages).first(stages));
 }
 
 std::uint64_t IndexedSource::passes(std::size_t stages) const { return PassesOf(plan_, stages); }
@@ -310,7 +310,7 @@ std::uint64_t IndexedSource::passes(std::size_t stages) const { return PassesOf(
 PlanPosition IndexedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
   if (batch == 0) return {};  // also of data without a batch, whose losses are told all the same
   const std::lock_guard lock(mutex_);
-  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.order_stages().size());
+  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.stages.size());
   std::uint64_t pass = 0;
   BatchCut cut(counting_->Places(0), rows, drop_remainder);
   if (even_ && cut.batches > 0) {
@@ -336,7 +336,7 @@ std::uint64_t IndexedSource::BatchOrEnd(std::uint64_t batch, std::uint64_t rows,
                                         bool drop_remainder) {
   if (passes_ == 0) return batch;
   const std::lock_guard lock(mutex_);
-  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.order_stages().size());
+  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.stages.size());
   const auto batches_of = [&](std::uint64_t pass) {
     return BatchCut(counting_->Places(pass), rows, drop_remainder).batches;
   };

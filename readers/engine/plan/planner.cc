@@ -27,6 +27,7 @@ std::uint64_t MostHeld(const ExecutionPlan& plan) {
   for (const OrderStage& stage : plan.stages) {
     if (stage.kind != OrderStage::Kind::kMultiPass) most += stage.amount + kLate;
   }
+  for (const ContentStep& step : plan.content) most += step.segment + kLate;
   return most;
 }
 
@@ -35,9 +36,7 @@ std::uint64_t MostHeld(const ExecutionPlan& plan) {
 std::uint64_t MostDropped(const ExecutionPlan& plan) {
   constexpr std::uint64_t kSegments = 1000;
   std::uint64_t most = 0;
-  for (const OrderStage& stage : plan.stages) {
-    if (stage.kind == OrderStage::Kind::kContent) most = std::max(most, kSegments * stage.amount);
-  }
+  for (const ContentStep& step : plan.content) most = std::max(most, kSegments * step.segment);
   return most;
 }
 
@@ -113,7 +112,6 @@ bool Planner::TakeBlock(Block** block) {
 
 void Planner::NotePlanned(const Block& block) {
   ++blocks_;
-  if (input_.at_block) input_.at_block();
   input_.source->NoteEntered({block.rows(), block.taken_bytes});
   input_.memory->NotePlanned(block);
   input_.sums->NotePlanned(block, passes_ended());
@@ -378,17 +376,12 @@ void Planner::FinishWithoutPlace(const Status& why) {
 PlanStages::PlanStages(const ExecutionPlan& plan, const PlanPosition& start)
     : clock_(start.pass, start.place) {
   using Kind = OrderStage::Kind;
-  std::size_t content = 0;
   for (const OrderStage& stage : plan.stages) {
     if (stage.kind == Kind::kStripes || stage.kind == Kind::kGlobal) continue;  // by index
-    if (stage.kind != Kind::kContent) {
-      stages_.push_back(plan.make_stage(stage, plan.source.options.first_epoch));
-      continue;
-    }
-    if (content == 0) AddFailureStage(plan);
-    stages_.push_back(plan.content[content++].make(&clock_));
+    stages_.push_back(MakeOrderStage(stage, plan.source.options.first_epoch));
   }
-  if (content == 0) AddFailureStage(plan);
+  AddFailureStage(plan);
+  for (const ContentStep& step : plan.content) stages_.push_back(step.make(&clock_));
 }
 
 void PlanStages::AddFailureStage(const ExecutionPlan& plan) {

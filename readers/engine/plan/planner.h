@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -128,7 +127,6 @@ class Planner {
     SourceLimit* source = nullptr;
     Deliveries* deliveries = nullptr;
     std::unique_ptr<PlanStages> stages;
-    std::function<void()> at_block{};  ///< a test's, called for each block; may throw; may be empty
   };
   explicit Planner(Input input);
 

@@ -12,8 +12,9 @@ namespace {
 /// buffer; one that is larger than that gets a buffer of its own, read straight to its place.
 class AsyncStripes final : public StripeReader {
  public:
-  AsyncStripes(LaneContext* context, StripeInput input, ReadEngine* engine)
-      : StripeReader(context, std::move(input)), engine_(engine) {}
+  AsyncStripes(LaneContext* context, std::shared_ptr<InputFile> file, const ExaminedFile& scheduled,
+               ReadEngine* engine)
+      : StripeReader(context, std::move(file), scheduled), engine_(engine) {}
   ~AsyncStripes() override {
     context_->io->Abandon(std::move(current_), file_);
     context_->io->Abandon(std::move(next_), file_);
@@ -33,6 +34,8 @@ class AsyncStripes final : public StripeReader {
   Step FrameCurrent(Block* block);
   Step AppendFromNext(Block* block, std::uint64_t need_end);
   Step MoveToLargeBuffer(Block* block, std::uint64_t need_end);
+  /// The file ends, or cannot be read, at the end of what `last` has.
+  Step EndFile(Block* block, const ReadBuffer& last);
   void TakeCurrent(Block* block);
   void LetGoOfNext();
   /// Reads again what the medium did not give of a buffer, except what cannot be read.
@@ -96,8 +99,8 @@ void AsyncStripes::Mend(ReadBuffer* buffer) {
   for (ReadBuffer::Part& part : buffer->parts) {
     if (part.status.ok()) continue;
     std::size_t got = part.got;
-    part.status = ReadAround(part.status, part.request.offset,
-                             {part.request.buffer, part.request.bytes}, &got);
+    part.status = ReadAround(part.status, part.offset, {part.buffer, part.bytes}, &got);
+    buffer->bytes_read += got - part.got;
     part.got = static_cast<std::uint32_t>(got);
     if (!part.status.ok()) break;  // the failure
   }
@@ -106,9 +109,7 @@ void AsyncStripes::Mend(ReadBuffer* buffer) {
 
 AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
   if (!current_->status.ok() && current_->valid_end <= position_) {
-    NoteReadFailure(block, current_->valid_end, current_->status);
-    TakeCurrent(block);
-    return Step::kDone;
+    return EndFile(block, *current_);
   }
   const std::uint64_t expected = std::min(current_->end, file_bytes_);
   const bool cut = current_->valid_end < expected;
@@ -118,15 +119,7 @@ AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
   const std::size_t need =
       FrameAround(block, {current_->run.data + used, valid - used}, limit(), at_end);
-  if (cut) {
-    if (!current_->status.ok()) {
-      NoteReadFailure(block, current_->valid_end, current_->status);
-    } else {
-      NoteShortFile(block, current_->valid_end);
-    }
-    TakeCurrent(block);
-    return Step::kDone;
-  }
+  if (cut) return EndFile(block, *current_);
   if (need == 0 || at_end) {
     TakeCurrent(block);
     return Step::kDone;
@@ -144,16 +137,7 @@ AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need
     leaves_sums_from_ = FrameInput::kLeavesNone;  // the framer may then need less
     return Step::kAgain;
   }
-  if (next_->valid_end < need_end) {
-    // The file was cut, or the medium failed, inside this record.
-    if (!next_->status.ok()) {
-      NoteReadFailure(block, next_->valid_end, next_->status);
-    } else {
-      NoteShortFile(block, next_->valid_end);
-    }
-    TakeCurrent(block);
-    return Step::kDone;
-  }
+  if (next_->valid_end < need_end) return EndFile(block, *next_);  // inside this record
   const auto bytes = static_cast<std::size_t>(need_end - current_->valid_end);
   const auto from = static_cast<std::size_t>(current_->valid_end - next_->begin);
   std::copy_n(next_->run.data + from, bytes,
@@ -180,7 +164,7 @@ AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t n
   };
   move(*current_, begin);
   if (next_ != nullptr) move(*next_, std::max(current_->valid_end, begin));
-  context_->read_bytes->Add(current_->BytesRead());
+  context_->read_bytes->Add(current_->bytes_read);
   auto large = context_->io->Request(file_.get(), engine_, run, begin, end, read_from);
   if (HasFramedOf(*block, current_->run)) {
     block->runs.push_back(current_->run);
@@ -193,9 +177,19 @@ AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t n
   return Step::kAgain;
 }
 
+AsyncStripes::Step AsyncStripes::EndFile(Block* block, const ReadBuffer& last) {
+  if (!last.status.ok()) {
+    NoteReadFailure(block, last.valid_end, last.status);
+  } else {
+    NoteShortFile(block, last.valid_end);
+  }
+  TakeCurrent(block);
+  return Step::kDone;
+}
+
 void AsyncStripes::TakeCurrent(Block* block) {
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
-  context_->read_bytes->Add(current_->BytesRead());
+  context_->read_bytes->Add(current_->bytes_read);
   block->runs.push_back(context_->trim ? context_->arena->Trim(current_->run, valid)
                                        : current_->run);
   current_.reset();
@@ -207,15 +201,16 @@ void AsyncStripes::TakeCurrent(Block* block) {
 }
 
 void AsyncStripes::LetGoOfNext() {
-  context_->read_bytes->Add(next_->BytesRead());
+  context_->read_bytes->Add(next_->bytes_read);
   context_->io->Abandon(std::move(next_), file_);
 }
 
 }  // namespace
 
-std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput input,
-                                               ReadEngine* engine) {
-  return std::make_unique<AsyncStripes>(context, std::move(input), engine);
+std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context,
+                                               std::shared_ptr<InputFile> file,
+                                               const ExaminedFile& scheduled, ReadEngine* engine) {
+  return std::make_unique<AsyncStripes>(context, std::move(file), scheduled, engine);
 }
 
 }  // namespace ringfeed

@@ -1,13 +1,12 @@
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "readers/engine/blocks/block.h"
+#include "readers/engine/sources/byte_feed.h"
 #include "readers/engine/sources/stripe_reader.h"
-#include "readers/formats/compression/decompressed_reader.h"
 
 namespace ringfeed {
 
@@ -15,26 +14,18 @@ namespace {
 
 /// Reads in the caller's thread, block by block into one run: each block is framed while it is hot,
 /// and no record is ever moved, since the next block lands right after it.
-class InlineStripes : public StripeReader {
+class InlineStripes final : public StripeReader {
  public:
-  using StripeReader::StripeReader;
+  InlineStripes(LaneContext* context, std::shared_ptr<InputFile> file,
+                const ExaminedFile& scheduled)
+      : StripeReader(context, std::move(file), scheduled),
+        scheduled_bytes_(scheduled.bytes),
+        feed_(context, scheduled.compression,
+              [this](std::span<std::byte> to, std::size_t* got) { return ReadFile(to, got); }) {}
 
   bool ReadPart(Block* block) override;
-
- protected:
-  /// Fills `to` with the bytes at `offset`, the end of the call before. *got is less at the end of
-  /// the file, or with a failure.
-  virtual Status ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got);
-  /// Whether ReadMore goes on after its failure, with bytes that do not follow those before it;
-  /// *loss then gets the text for that.
-  virtual bool Resume(std::string* /*loss*/) { return false; }
-  /// After a failure of ReadMore before `end`: the place from which on the bytes that it gave are
-  /// not to be trusted (`end`: all are). A part of them was framed into `block`; *why gets the text
-  /// for that.
-  virtual std::uint64_t DoubtfulFrom(const Block& /*block*/, std::uint64_t end,
-                                     std::string* /*why*/) const {
-    return end;
-  }
+  /// Decompressing takes long enough to be begun early.
+  bool frames_hot() const override { return !feed_.decompresses(); }
 
  private:
   /// After a stripe's end this much more is read at once, for the record that straddles it.
@@ -43,6 +34,10 @@ class InlineStripes : public StripeReader {
   static constexpr std::size_t kMostRoomBytes = std::size_t{4} << 20;
 
   void ReadRecords(Block* block);
+  /// The feed's source: the next bytes of the file.
+  Status ReadFile(std::span<std::byte> to, std::size_t* got);
+  /// Fills `to` with the next bytes. *got is less at their end, or with a failure.
+  Status ReadMore(std::span<std::byte> to, std::size_t* got);
   /// Starts a run with what the part before read and did not frame.
   bool StartRun(Block* block, std::size_t planned);
   /// One read and one framing. False if the part is at its end.
@@ -59,6 +54,9 @@ class InlineStripes : public StripeReader {
     return static_cast<std::size_t>(position_ - base_);
   }
 
+  const std::uint64_t scheduled_bytes_;  ///< of the file, compressed if it is
+  std::uint64_t read_bytes_ = 0;         ///< of the file
+  ByteFeed feed_;
   SlabRun run_;
   std::uint64_t base_ = 0;         ///< file offset of run_.data[0]
   std::size_t fill_ = 0;           ///< bytes in the run
@@ -71,21 +69,41 @@ bool InlineStripes::ReadPart(Block* block) {
   if (position_ < limit() || (file_bytes_ == 0 && stripe_ == 0)) ReadRecords(block);
   if (file_bytes_ == kUnknownSize && position_ >= limit()) LookForEnd(block);
   FinishPart(block);
+  feed_.NoteFramed(*block);
   return true;
 }
 
-Status InlineStripes::ReadMore(std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {
+Status InlineStripes::ReadFile(std::span<std::byte> to, std::size_t* got) {
+  const std::uint64_t left = file_->size() - std::min(read_bytes_, file_->size());
+  to = to.first(static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), left)));
+  *got = 0;
+  if (to.empty()) return {};
   Status status;
   if (file_->loads_ahead()) {
     const InputTimer timer(*context_->read_clock, *context_->wait_clock);
-    status = file_->ReadAt(offset, to, got);
+    status = file_->ReadAt(read_bytes_, to, got);
   } else {
     const StageTimer timer(*context_->read_clock);
-    status = file_->ReadAt(offset, to, got);
+    status = file_->ReadAt(read_bytes_, to, got);
   }
-  if (!status.ok()) status = ReadAround(status, offset, to, got);
+  if (!status.ok() && !feed_.decompresses()) status = ReadAround(status, read_bytes_, to, got);
+  read_bytes_ += *got;
   context_->read_bytes->Add(*got);
   return status;
+}
+
+Status InlineStripes::ReadMore(std::span<std::byte> to, std::size_t* got) {
+  *got = 0;
+  for (std::size_t some = 1; !to.empty() && some > 0; to = to.subspan(some)) {
+    Status status = feed_.Read(to, &some);
+    *got += some;
+    if (!status.ok()) return status;
+  }
+  if (to.empty() || !feed_.decompresses() || file_->size() >= scheduled_bytes_) return {};
+  // Whole members may be missing, or all of them: that is no damage of what is left.
+  return Status(StatusCode::kTruncated, "the file ends at " + std::to_string(file_->size()) +
+                                            ", it had " + std::to_string(scheduled_bytes_) +
+                                            " bytes when it was first looked at");
 }
 
 bool InlineStripes::StartRun(Block* block, std::size_t planned) {
@@ -133,7 +151,7 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
       {left, context_->options->io.block_bytes, wanted_ - fill_, run_.bytes - fill_}));
   std::size_t got = 0;
   Status failure;
-  if (ask > 0) failure = ReadMore(base_ + fill_, {run_.data + fill_, ask}, &got);
+  if (ask > 0) failure = ReadMore({run_.data + fill_, ask}, &got);
   fill_ += got;
   if (file_bytes_ == kUnknownSize && got < ask && failure.ok()) SetEnd(base_ + fill_);
   const bool ended = failure.ok() && (base_ + fill_ >= file_bytes_ || got < ask);
@@ -158,35 +176,23 @@ bool InlineStripes::ReadOnce(Block* block, std::uint64_t part_end) {
 
 bool InlineStripes::PassFailure(Block* block, std::uint64_t end, const Status& failure) {
   if (!block->status.ok()) return false;  // an earlier record failed, which ends the file
-  const OpenOptions& options = *context_->options;
-  std::string doubt;
-  const std::uint64_t doubtful = std::min(position_, DoubtfulFrom(*block, end, &doubt));
-  std::unique_ptr<Framer> framer;
-  if (options.on_damage == OnDamage::kSkip) {
-    const std::uint64_t at = position_;
-    Frame(block, {}, at, true);     // tells what it was passing over
-    block->frame.warnings.clear();  // this is not the file's end
-    // If the file's size is known the framer takes that for its end, and says that it shrank.
-    if (file_bytes_ != kUnknownSize) {
-      std::erase_if(block->frame.damage,
-                    [at](const DamagedRange& range) { return range.begin >= at; });
-    }
-    framer = format_->NewFramerBehindGap(
-        {file_->name(), kUnknownSize, OnDamage::kSkip, options.max_record_bytes}, end);
+  ByteFeed::Gap gap = feed_.GapAt(failure, *block, position_, end);
+  if (context_->options->on_damage == OnDamage::kSkip) {
+    FrameToGap(block);
+    feed_.GoOnBehind(*format_, Framing(OnDamage::kSkip), end, &gap);
   }
-  std::string loss;
-  if (framer == nullptr || !Resume(&loss)) {
+  const bool goes_on = gap.framer != nullptr;
+  if (goes_on) {
+    framer_ = std::move(gap.framer);
+    block->frame.damage.push_back({file_->name(), gap.begin, end, gap.Reason()});
+    position_ = end;
+  } else {
     if (file_bytes_ == kUnknownSize) SetEnd(end);
-    position_ = doubtful;
-    NoteReadFailure(block, end, Status(failure.code(), failure.message() + doubt, failure.place()));
-    SortDamage(block);
-    return false;
+    position_ = gap.begin;
+    NoteReadFailure(block, end, Status(failure.code(), gap.Reason(), failure.place()));
   }
-  framer_ = std::move(framer);
-  block->frame.damage.push_back({file_->name(), doubtful, end, loss + doubt});
   SortDamage(block);
-  position_ = end;
-  return true;
+  return goes_on;
 }
 
 void InlineStripes::ReadRecords(Block* block) {
@@ -204,7 +210,7 @@ void InlineStripes::LookForEnd(Block* block) {
   if (!unused_.empty() || position_ > limit() || !block->status.ok()) return;
   unused_.resize(kSlackBytes);
   std::size_t got = 0;
-  const Status failure = ReadMore(position_, unused_, &got);
+  const Status failure = ReadMore(unused_, &got);
   unused_.resize(got);
   if (got > 0) return;  // the next read meets the failure again
   if (failure.ok()) {
@@ -215,90 +221,12 @@ void InlineStripes::LookForEnd(Block* block) {
   }
 }
 
-/// Stripes of the content of a compressed file. Their offsets are those of the decompressed bytes.
-class DecompressedStripes final : public InlineStripes {
- public:
-  /// The file had so many bytes when it was scheduled.
-  DecompressedStripes(LaneContext* context, StripeInput input, std::uint64_t scheduled_bytes)
-      : InlineStripes(context, input),
-        scheduled_bytes_(scheduled_bytes),
-        decompressed_(input.compression, [this](std::span<std::byte> buffer, std::size_t* got) {
-          return ReadCompressed(buffer, got);
-        }) {}
-
-  bool ReadPart(Block* block) override {
-    const bool done = InlineStripes::ReadPart(block);
-    doubtful_.Note(*block, decompressed_.member_begin());
-    return done;
-  }
-  /// Decompressing takes long enough to be begun early.
-  bool frames_hot() const override { return false; }
-
- protected:
-  Status ReadMore(std::uint64_t /*offset*/, std::span<std::byte> to, std::size_t* got) override {
-    const StageTimer timer(*context_->decompress_clock);
-    *got = 0;
-    std::size_t some = 1;
-    while (!to.empty() && some > 0) {
-      const Status status = decompressed_.Read(to, &some);
-      if (!status.ok()) return status;
-      *got += some;
-      to = to.subspan(some);
-    }
-    return to.empty() ? Status() : WhyShort();
-  }
-
-  std::uint64_t DoubtfulFrom(const Block& block, std::uint64_t end,
-                             std::string* why) const override {
-    if (!decompressed_.damaged()) return end;
-    *why = doubtful_.Describe(block, decompressed_.member_begin(), end);
-    return decompressed_.member_begin();
-  }
-
-  bool Resume(std::string* loss) override {
-    const StageTimer timer(*context_->decompress_clock);
-    return decompressed_.FindNextMember(loss);
-  }
-
- private:
-  /// Whole members may be missing, or all of them: that is no damage of what is left.
-  Status WhyShort() const {
-    if (file_->size() >= scheduled_bytes_) return {};
-    return Status(StatusCode::kTruncated, "the file ends at " + std::to_string(file_->size()) +
-                                              ", it had " + std::to_string(scheduled_bytes_) +
-                                              " bytes when it was first looked at");
-  }
-  Status ReadCompressed(std::span<std::byte> buffer, std::size_t* got) {
-    const auto begin = std::chrono::steady_clock::now();
-    const std::uint64_t left = file_->size() - compressed_offset_;
-    const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left));
-    *got = 0;
-    if (bytes == 0) return {};
-    const Status status = file_->ReadAt(compressed_offset_, buffer.first(bytes), got);
-    compressed_offset_ += *got;
-    context_->read_bytes->Add(*got);
-    const auto time = std::chrono::steady_clock::now() - begin;
-    context_->read_clock->Add(time);
-    context_->decompress_clock->Add(-time);  // which runs meanwhile
-    return status;
-  }
-
-  const std::uint64_t scheduled_bytes_;
-  DecompressedReader decompressed_;
-  DoubtfulRecords doubtful_;
-  std::uint64_t compressed_offset_ = 0;
-};
-
 }  // namespace
 
-std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context, StripeInput input) {
-  return std::make_unique<InlineStripes>(context, std::move(input));
-}
-
-std::unique_ptr<StripeReader> MakeDecompressedStripes(LaneContext* context, StripeInput input) {
-  const std::uint64_t bytes = std::exchange(input.bytes, kUnknownSize);
-  input.stripes = kUnknownSize;
-  return std::make_unique<DecompressedStripes>(context, std::move(input), bytes);
+std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context,
+                                                std::shared_ptr<InputFile> file,
+                                                const ExaminedFile& scheduled) {
+  return std::make_unique<InlineStripes>(context, std::move(file), scheduled);
 }
 
 }  // namespace ringfeed

@@ -25,8 +25,17 @@ constexpr std::size_t kRecordsPerLook = 16;
 constexpr const char* kReader = "the reader";
 constexpr const char* kWhyInOrder = "compressed: read inline from start to end";
 
-// Returns what a user's reader returned, or why it may not return that.
-ReadResult Checked(const std::string& name, ReadResult result, Status* status) {
+// Asks a user's code for what comes next. What it throws, or may not return, is a failure.
+template <typename Next>
+ReadResult AskUser(const std::string& name, const Next& next, Status* status) {
+  ReadResult result = ReadResult::kFailed;
+  Status thrown = CallUser(
+      name, [&] { result = next(); },
+      ThrownError::kKeepsStatus);  // a chain that it reads gives its own status
+  if (!thrown.ok()) {
+    *status = std::move(thrown);
+    return ReadResult::kFailed;
+  }
   switch (result) {
     case ReadResult::kRecord:
     case ReadResult::kEnd:
@@ -52,9 +61,17 @@ bool IsReady(const std::string& name, const User& user, Block* block) {
   return ready;
 }
 
-// Starts the next pass of the reader `name` by rewind(), or fails the block.
-template <typename Rewind>
-bool BeginAgain(const std::string& name, Rewind&& rewind, Block* block) {
+}  // namespace
+
+bool UserPasses::Begin(const std::string& name, const std::function<bool()>& rewind, Block* block) {
+  if (!ended) return true;
+  ended = false;
+  ++pass_;
+  if (passes_ != 0 && pass_ == passes_) {
+    block->stream_ends = true;
+    return false;
+  }
+  records = 0;
   bool began = false;
   block->status = CallUser(
       name + "'s ReInit", [&] { began = rewind(); }, ThrownError::kKeepsStatus);
@@ -64,8 +81,6 @@ bool BeginAgain(const std::string& name, Rewind&& rewind, Block* block) {
   }
   return began;
 }
-
-}  // namespace
 
 InstanceLane::InstanceLane(InstanceSource* source, std::span<const SlotSpec> slots,
                            std::uint64_t passes, LaneContext* context, std::function<bool()> rewind,
@@ -78,24 +93,9 @@ InstanceLane::InstanceLane(InstanceSource* source, std::span<const SlotSpec> slo
       stop_(std::move(stop)),
       room_(std::move(room)) {}
 
-bool InstanceLane::StartPass(Block* block) {
-  pass_ended_ = false;
-  ++pass_;
-  if (passes_ != 0 && pass_ == passes_) {
-    block->stream_ends = true;
-    return false;
-  }
-  records_ = 0;
-  return BeginAgain(kReader, rewind_, block);
-}
-
 ReadResult InstanceLane::Next(Instance* instance, Status* status) {
-  ReadResult result = ReadResult::kFailed;
-  const Status thrown = CallUser(
-      kReader, [&] { result = source_->ReadNext(instance, stop_, status); },
-      ThrownError::kKeepsStatus);  // a chain that it reads gives its own status
-  if (!thrown.ok()) *status = thrown;
-  result = thrown.ok() ? Checked(kReader, result, status) : ReadResult::kFailed;
+  ReadResult result = AskUser(
+      kReader, [&] { return source_->ReadNext(instance, stop_, status); }, status);
   if (result == ReadResult::kFailed && status->ok()) {
     *status = Status(StatusCode::kUserError, "the reader returned kFailed without a status");
   }
@@ -107,11 +107,11 @@ ReadResult InstanceLane::Next(Instance* instance, Status* status) {
 }
 
 bool InstanceLane::Fill(Block* block) {
-  if (pass_ended_ && !StartPass(block)) return true;
+  if (!passes_.Begin(kReader, rewind_, block)) return true;
   const InputTimer timer(*context_->read_clock, *context_->wait_clock);
   // They must not move: records point at them.
   block->instances.reserve(kMostInstances);
-  block->first_record = records_;
+  block->first_record = passes_.records;
   const LaneRoom room = room_ ? room_() : LaneRoom();
   std::uint64_t bytes = 0;
   const Clock::time_point started = Clock::now();
@@ -122,7 +122,7 @@ bool InstanceLane::Fill(Block* block) {
     if (result == ReadResult::kFailed) {
       block->status = status;
     } else if (result == ReadResult::kEnd) {
-      block->pass_ends = pass_ended_ = true;
+      block->pass_ends = passes_.ended = true;
     } else {
       block->instances.push_back(std::move(instance));
       const Instance& held = block->instances.back();
@@ -133,7 +133,7 @@ bool InstanceLane::Fill(Block* block) {
            block->instances.size() < std::min<std::uint64_t>(kMostInstances, room.records) &&
            bytes < room.bytes && IsReady(kReader, *source_, block) &&
            Clock::now() - started < kLongest);
-  records_ += block->instances.size();
+  passes_.records += block->instances.size();
   return true;
 }
 
@@ -245,10 +245,7 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     Fail(assignment, status, block);
     return false;
   }
-  reader_ = MakeStripeReader(
-      context_,
-      {file, assignment.format, assignment.compression, assignment.bytes, assignment.stripes},
-      &status);
+  reader_ = MakeStripeReader(context_, file, assignment, &status);
   if (reader_ == nullptr) {
     block->Deny(status);  // no engine reads it
     return false;
@@ -335,12 +332,8 @@ RecordLane::RecordLane(RecordProvider* provider, std::uint64_t passes, LaneConte
       room_(std::move(room)) {}
 
 ReadResult RecordLane::Next(std::span<const std::byte>* record, Status* status) {
-  ReadResult result = ReadResult::kFailed;
-  const Status thrown = CallUser(
-      provider_->name(), [&] { result = provider_->Next(record, stop_, status); },
-      ThrownError::kKeepsStatus);
-  if (!thrown.ok()) *status = thrown;
-  result = thrown.ok() ? Checked(provider_->name(), result, status) : ReadResult::kFailed;
+  ReadResult result = AskUser(
+      provider_->name(), [&] { return provider_->Next(record, stop_, status); }, status);
   if (result == ReadResult::kFailed && status->ok()) {
     *status = Status(StatusCode::kCancelled, provider_->name() + " was stopped");
   }
@@ -367,20 +360,9 @@ bool RecordLane::Append(std::span<const std::byte> record, BlockMemory* memory, 
   return true;
 }
 
-bool RecordLane::StartPass(Block* block) {
-  pass_ended_ = false;
-  ++pass_;
-  if (passes_ != 0 && pass_ == passes_) {
-    block->stream_ends = true;
-    return false;
-  }
-  records_ = 0;
-  return BeginAgain(
-      provider_->name(), [this] { return provider_->ReInit(); }, block);
-}
-
 bool RecordLane::Fill(Block* block) {
-  if (pass_ended_ && !StartPass(block)) return true;
+  const auto rewind = [this] { return provider_->ReInit(); };
+  if (!passes_.Begin(provider_->name(), rewind, block)) return true;
   const InputTimer timer(*context_->read_clock, *context_->wait_clock);
   const Clock::time_point started = Clock::now();
   BlockMemory memory(context_->arena);
@@ -390,16 +372,16 @@ bool RecordLane::Fill(Block* block) {
   const std::uint64_t most_bytes = std::min<std::uint64_t>(kMostBytes, room.bytes);
   std::size_t bytes = 0;
   block->file_name = provider_->name();
-  block->first_record = records_;
+  block->first_record = passes_.records;
   do {
     if (records.size() % kRecordsPerLook == 1 && Clock::now() - started > kLongest) break;
     std::span<const std::byte> record;
     Status status;
     const ReadResult result = Next(&record, &status);
     if (result == ReadResult::kEnd) {
-      block->pass_ends = pass_ended_ = true;
+      block->pass_ends = passes_.ended = true;
     } else if (result == ReadResult::kFailed) {
-      const std::uint64_t number = records_ + records.size();
+      const std::uint64_t number = passes_.records + records.size();
       // A place with a file counts from that file's start, not from the data set's.
       block->status =
           status.place().file.empty()
@@ -411,7 +393,7 @@ bool RecordLane::Fill(Block* block) {
   } while (!block->pass_ends && block->status.ok() && records.size() < most_records &&
            bytes < most_bytes && IsReady(block->file_name, *provider_, block) &&
            !stop_.stop_requested());
-  records_ += records.size();
+  passes_.records += records.size();
   memory.GiveTo(block);
   return true;
 }

@@ -11,11 +11,11 @@
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/files/file_schedule.h"
 #include "readers/engine/plan/execution_plan.h"
+#include "readers/engine/sources/byte_feed.h"
 #include "readers/engine/sources/cache_room.h"
 #include "readers/engine/sources/opened_files.h"
 #include "readers/engine/sources/reopened_stream.h"
 #include "readers/engine/sources/stripe_reader.h"
-#include "readers/formats/compression/decompressed_reader.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/slot.h"
 
@@ -51,6 +51,23 @@ struct LaneRoom {
 /// Called once for a block; empty: any amount.
 using AskForRoom = std::function<LaneRoom()>;
 
+/// The passes over what a user's code gives.
+class UserPasses {
+ public:
+  /// 0: without end.
+  explicit UserPasses(std::uint64_t passes) : passes_(passes) {}
+  /// If a pass of `name` has ended, starts the next one by rewind(). False if none starts: the
+  /// block then has the end, or the failure.
+  bool Begin(const std::string& name, const std::function<bool()>& rewind, Block* block);
+
+  std::uint64_t records = 0;  ///< of this pass so far
+  bool ended = false;         ///< this pass
+
+ private:
+  const std::uint64_t passes_;
+  std::uint64_t pass_ = 0;
+};
+
 /// Instances of a user's reader, as rows.
 class InstanceLane final : public Lane {
  public:
@@ -61,19 +78,15 @@ class InstanceLane final : public Lane {
   bool Fill(Block* block) override;
 
  private:
-  bool StartPass(Block* block);
   ReadResult Next(Instance* instance, Status* status);
 
   InstanceSource* const source_;
   const std::span<const SlotSpec> slots_;
-  const std::uint64_t passes_;
+  UserPasses passes_;
   LaneContext* const context_;
   const std::function<bool()> rewind_;
   const std::stop_token stop_;
   const AskForRoom room_;
-  std::uint64_t pass_ = 0;
-  std::uint64_t records_ = 0;  ///< of this pass so far
-  bool pass_ended_ = false;
 };
 
 /// Stripes of the files that the schedule assigns to lane `index`.
@@ -136,11 +149,10 @@ class StreamLane final : public Lane {
 
  private:
   bool Detect(Block* block);
-  void StartDecompressing(Compression compression);
+  /// Of what the stream gives from now on, and head_ before it.
+  ByteFeed NewFeed(Compression compression);
   bool ReadSome(Block* block);
   bool NoteFailure(const Status& status, Block* block);
-  /// Goes on with what follows a loss, if anything does; *loss then tells the place.
-  void GoOnBehindGap(std::uint64_t offset, std::string* loss);
   FramerOptions Framing() const;
   /// For a stream that is opened again damage is skipped, whatever is asked for: if the next writer
   /// comes before the end of the last one was seen, a record that was cut looks like that.
@@ -168,8 +180,8 @@ class StreamLane final : public Lane {
   const std::stop_token stop_;
   std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
-  std::unique_ptr<DecompressedReader> decompressed_;  ///< of a compressed stream
-  DoubtfulRecords doubtful_;                          ///< of a compressed stream
+  ByteFeed feed_;
+  std::vector<std::byte> head_;  ///< of a compressed stream: read to detect the format
   std::span<const std::byte> carry() const { return {run_.data, carried_}; }
   SlabRun run_;                 ///< what is read goes here
   std::size_t carried_ = 0;     ///< bytes of it that no framed record has taken yet
@@ -190,18 +202,14 @@ class RecordLane final : public Lane {
   void LetGo() override { provider_->LetGo(); }
 
  private:
-  bool StartPass(Block* block);
   ReadResult Next(std::span<const std::byte>* record, Status* status);
   static bool Append(std::span<const std::byte> record, BlockMemory* memory, Block* block);
 
   RecordProvider* const provider_;
-  const std::uint64_t passes_;
+  UserPasses passes_;
   LaneContext* const context_;
   const std::stop_token stop_;
   const AskForRoom room_;
-  std::uint64_t pass_ = 0;
-  std::uint64_t records_ = 0;  ///< of this pass
-  bool pass_ended_ = false;
 };
 
 }  // namespace ringfeed

@@ -27,10 +27,26 @@ StreamLane::StreamLane(const StreamInput& input, std::uint32_t number, const End
       format_name_(input.format),
       ends_(ends),
       context_(context),
-      stop_(std::move(stop)) {}
+      stop_(std::move(stop)),
+      feed_(NewFeed(Compression::kNone)) {}
 
 StreamLane::~StreamLane() {
   if (run_) context_->arena->Free(run_);
+}
+
+ByteFeed StreamLane::NewFeed(Compression compression) {
+  return ByteFeed(context_, compression, [this](std::span<std::byte> to, std::size_t* got) {
+    if (!head_.empty()) {
+      *got = std::min(to.size(), head_.size());
+      std::copy_n(head_.begin(), *got, to.begin());
+      head_.erase(head_.begin(), head_.begin() + static_cast<std::ptrdiff_t>(*got));
+      return Status();
+    }
+    const InputTimer timer(*context_->read_clock, *context_->wait_clock);
+    const Status status = stream_.Read(to, got);
+    context_->read_bytes->Add(*got);
+    return status;
+  });
 }
 
 bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
@@ -51,7 +67,6 @@ bool StreamLane::MakeRoom(std::size_t bytes, Block* block) {
 }
 
 bool StreamLane::ReadSome(Block* block) {
-  const InputTimer timer(*context_->read_clock, *context_->wait_clock);
   const std::size_t had = carried_;
   // A block's worth, or, if the current record needs more, as much again as there is: so a false
   // length takes no memory.
@@ -59,11 +74,8 @@ bool StreamLane::ReadSome(Block* block) {
   const std::size_t ask = std::max(ReadBytesOf(*context_->options), std::min(missing, had));
   if (!MakeRoom(had + ask, block)) return false;
   std::size_t got = 0;
-  const std::span<std::byte> room{run_.data + had, ask};
-  const Status status =
-      decompressed_ != nullptr ? decompressed_->Read(room, &got) : stream_.Read(room, &got);
+  const Status status = feed_.Read({run_.data + had, ask}, &got);
   carried_ = had + got;
-  if (decompressed_ == nullptr) context_->read_bytes->Add(got);
   stream_done_ = got == 0;
   return status.ok() || NoteFailure(status, block);
 }
@@ -73,37 +85,27 @@ bool StreamLane::NoteFailure(const Status& status, Block* block) {
   const std::uint64_t end = position_ + carried_;
   const bool damage =
       status.code() == StatusCode::kDamaged || status.code() == StatusCode::kTruncated;
-  std::uint64_t begin = position_;
-  std::string doubt;
-  if (decompressed_ != nullptr && decompressed_->damaged()) {
-    begin = std::min(begin, decompressed_->member_begin());
-    doubt = doubtful_.Describe(*block, decompressed_->member_begin(), end);
+  ByteFeed::Gap gap = feed_.GapAt(status, *block, position_, end);
+  if (!damage || framer_ == nullptr || on_damage() != OnDamage::kSkip) {
+    block->status =
+        Status(status.code(), gap.Reason(), status.place())
+            .WithPlace({stream_.name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
+    return false;
   }
-  if (damage && framer_ != nullptr && on_damage() == OnDamage::kSkip) {
-    // Tells what it was passing over.
-    BlockMemory memory(context_->arena);
-    framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
-    end_framed_ = true;
-    std::string loss = status.message();
-    GoOnBehindGap(end, &loss);
-    block->frame.damage.push_back({stream_.name(), begin, end, loss + doubt});
-    position_ = end;
-    carried_ = 0;  // what there is of a record
-    return true;
+  // Tells what it was passing over.
+  BlockMemory memory(context_->arena);
+  framer_->Frame({{}, position_, kUnknownSize, true, &memory}, &block->frame);
+  feed_.GoOnBehind(*format_, Framing(), end, &gap);
+  end_framed_ = gap.framer == nullptr;
+  if (!end_framed_) {
+    framer_ = std::move(gap.framer);
+    need_ = 1;
+    stream_done_ = false;
   }
-  block->status =
-      Status(status.code(), status.message() + doubt, status.place())
-          .WithPlace({stream_.name(), damage ? static_cast<std::int64_t>(end) : -1, -1});
-  return false;
-}
-
-void StreamLane::GoOnBehindGap(std::uint64_t offset, std::string* loss) {
-  auto framer = format_->NewFramerBehindGap(Framing(), offset);
-  if (framer == nullptr || decompressed_ == nullptr || !decompressed_->FindNextMember(loss)) return;
-  framer_ = std::move(framer);
-  need_ = 1;
-  stream_done_ = false;
-  end_framed_ = false;
+  block->frame.damage.push_back({stream_.name(), gap.begin, end, gap.Reason()});
+  position_ = end;
+  carried_ = 0;  // what there is of a record
+  return true;
 }
 
 FramerOptions StreamLane::Framing() const {
@@ -113,24 +115,6 @@ FramerOptions StreamLane::Framing() const {
   options.max_record_bytes = context_->options->max_record_bytes;
   options.check_elements = context_->check_elements;
   return options;
-}
-
-void StreamLane::StartDecompressing(Compression compression) {
-  auto source = [this, read = std::vector<std::byte>(carry().begin(), carry().end()),
-                 at = std::size_t{0}](std::span<std::byte> buffer, std::size_t* got) mutable {
-    if (at < read.size()) {  // what was read to detect the format
-      *got = std::min(buffer.size(), read.size() - at);
-      std::copy_n(read.data() + at, *got, buffer.data());
-      at += *got;
-      return Status();
-    }
-    const Status status = stream_.Read(buffer, got);
-    context_->read_bytes->Add(*got);
-    return status;
-  };
-  decompressed_ = std::make_unique<DecompressedReader>(compression, std::move(source));
-  carried_ = 0;
-  stream_done_ = false;
 }
 
 bool StreamLane::Detect(Block* block) {
@@ -159,7 +143,12 @@ bool StreamLane::Detect(Block* block) {
   }
   format_ = std::move(found.format);
   framer_ = format_->NewFramer(Framing());
-  if (found.compression != Compression::kNone) StartDecompressing(found.compression);
+  if (found.compression != Compression::kNone) {
+    head_.assign(carry().begin(), carry().end());
+    carried_ = 0;
+    stream_done_ = false;
+    feed_ = NewFeed(found.compression);
+  }
   return true;
 }
 
@@ -183,7 +172,7 @@ void StreamLane::FrameSome(Block* block) {
   need_ = std::max<std::size_t>(result.need_bytes, 1);
   block->status = result.status;
   block->denied = memory.exhausted();
-  if (decompressed_ != nullptr) doubtful_.Note(*block, decompressed_->member_begin());
+  feed_.NoteFramed(*block);
   TakeFramed(result.consumed, block);
 }
 
@@ -227,7 +216,7 @@ bool StreamLane::Reopen(Block* block) {
   ++block->reopened;
   format_ = nullptr;
   framer_ = nullptr;
-  decompressed_ = nullptr;
+  feed_ = NewFeed(Compression::kNone);
   position_ = 0;
   need_ = 1;
   stream_done_ = false;
@@ -261,7 +250,7 @@ bool StreamLane::Fill(Block* block) {
 bool StreamLane::has_ended() const {
   if (!stream_done_ || carried_ != 0) return false;
   if (framer_ == nullptr || end_framed_) return true;
-  return position_ == 0 && decompressed_ == nullptr && format_->Stripes(0, 1) == 0;
+  return position_ == 0 && !feed_.decompresses() && format_->Stripes(0, 1) == 0;
 }
 
 void StreamLane::FillSome(Block* block) {

@@ -15,14 +15,6 @@ namespace ringfeed {
 
 namespace {
 
-// Whether a record's number alone, with the file's head, gives its place: then bytes that cannot be
-// read cost only the records that they are part of.
-bool HasFixedPlaces(const Format& format) {
-  const std::string_view name = format.name();
-  return name.starts_with("rows") || name == "npy" || name == "tokens" || name == "megatron" ||
-         name == "raw";
-}
-
 // Whether the checksums of most records from that one on were left.
 bool LeftMost(const FrameOutput& frame, std::size_t first) {
   if (frame.unchecked.size() <= first) return false;
@@ -47,14 +39,16 @@ std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes) {
   return std::min(options.stripe_bytes, std::max(options.io.block_bytes, 2 * slab_bytes));
 }
 
-StripeReader::StripeReader(LaneContext* context, StripeInput input)
+StripeReader::StripeReader(LaneContext* context, std::shared_ptr<InputFile> file,
+                           const ExaminedFile& scheduled)
     : context_(context),
-      file_(std::move(input.file)),
-      format_(std::move(input.format)),
-      file_bytes_(input.bytes),
-      stripes_(input.stripes),
-      has_grown_(input.compression == Compression::kNone && file_->size() > input.bytes),
-      leaves_sums_from_(LeavesSumsFrom(*context, input.compression, *file_)),
+      file_(std::move(file)),
+      format_(scheduled.format),
+      file_bytes_(scheduled.compression == Compression::kNone ? scheduled.bytes : kUnknownSize),
+      // A pass before may have counted those of a compressed file; it reads on to its end.
+      stripes_(file_bytes_ == kUnknownSize ? kUnknownSize : scheduled.stripes),
+      has_grown_(file_bytes_ != kUnknownSize && file_->size() > file_bytes_),
+      leaves_sums_from_(LeavesSumsFrom(*context, scheduled.compression, *file_)),
       memory_(context->arena),
       careful_(file_.get()) {
   FramerOptions options = Framing(context_->options->on_damage);
@@ -125,7 +119,7 @@ std::size_t StripeReader::FrameAround(Block* block, std::span<const std::byte> b
   const std::uint64_t bytes_end = begin + bytes.size();
   const auto rest = [&] { return bytes.subspan(static_cast<std::size_t>(position_ - begin)); };
   const bool skips = context_->options->on_damage == OnDamage::kSkip;
-  if (skips && HasFixedPlaces(*format_)) {
+  if (skips && format_->has_fixed_places()) {
     const std::size_t first_row = block->rows();
     const std::size_t need = Frame(block, bytes, end, at_end);
     LoseUnreadable(block, first_row, bytes, begin);
@@ -150,14 +144,21 @@ std::size_t StripeReader::FrameAround(Block* block, std::span<const std::byte> b
   return position_ == bytes_end ? 1 : Frame(block, rest(), end, at_end);
 }
 
-bool StripeReader::PassUnreadable(Block* block, std::uint64_t to, const Status& why) {
+void StripeReader::FrameToGap(Block* block) {
   const std::uint64_t at = position_;
   std::vector<DamagedRange>& damage = block->frame.damage;
   const std::size_t before = damage.size();
-  Frame(block, {}, at, true);  // tells what it was passing over
-  // It takes this for the end of the file, and says that the file shrank.
+  Frame(block, {}, at, true);
+  block->frame.warnings.clear();
+  // If the file's size is known it says that the file shrank.
   std::erase_if(damage, [at](const DamagedRange& range) { return range.begin >= at; });
   for (std::size_t i = before; i < damage.size(); ++i) damage[i].end = std::min(damage[i].end, at);
+}
+
+bool StripeReader::PassUnreadable(Block* block, std::uint64_t to, const Status& why) {
+  const std::uint64_t at = position_;
+  std::vector<DamagedRange>& damage = block->frame.damage;
+  FrameToGap(block);
   const Status placed = why.WithPlace({file_->name(), static_cast<std::int64_t>(at), -1});
   const FramerOptions options = Framing(OnDamage::kSkip);
   std::unique_ptr<Framer> framer = format_->NewFramerBehindGap(options, to);
@@ -393,7 +394,7 @@ void MappedStripes::FrameAgain(Block* block, const Part& part) {
     NoteShortFile(block, part.start);
     return;
   }
-  if (HasFixedPlaces(*format_) && part.start > 0) return;  // the writer of the rows looks
+  if (format_->has_fixed_places() && part.start > 0) return;  // the writer of the rows looks
   // Framing it again may touch more of them.
   for (std::size_t pages = file_->unreadable().size(); pages != known_;
        pages = file_->unreadable().size()) {
@@ -444,22 +445,21 @@ void MappedStripes::FrameUpTo(std::uint64_t start, std::uint64_t end) {
 
 }  // namespace
 
-std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,
-                                               Status* status) {
-  const IoChoice& choice = input.file->choice();
-  if (input.compression != Compression::kNone) {
-    return MakeDecompressedStripes(context, std::move(input));
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context,
+                                               std::shared_ptr<InputFile> file,
+                                               const ExaminedFile& scheduled, Status* status) {
+  const IoChoice& choice = file->choice();
+  const bool compressed = scheduled.compression != Compression::kNone;
+  if (choice.path == IoPath::kMmap && !compressed) {
+    return std::make_unique<MappedStripes>(context, std::move(file), scheduled);
   }
-  if (choice.path == IoPath::kMmap) {
-    return std::make_unique<MappedStripes>(context, std::move(input));
+  if (compressed || choice.resident || file->loads_ahead() || file->descriptor() < 0) {
+    return MakeInlineStripes(context, std::move(file), scheduled);
   }
-  if (choice.resident || input.file->loads_ahead() || input.file->descriptor() < 0) {
-    return MakeInlineStripes(context, std::move(input));
-  }
-  ReadEngine* engine = context->io->EngineFor(*input.file, status);
+  ReadEngine* engine = context->io->EngineFor(*file, status);
   if (engine == nullptr) return nullptr;
   *status = Status();
-  return MakeAsyncStripes(context, std::move(input), engine);
+  return MakeAsyncStripes(context, std::move(file), scheduled, engine);
 }
 
 }  // namespace ringfeed

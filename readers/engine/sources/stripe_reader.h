@@ -12,6 +12,7 @@
 #include "readers/engine/blocks/block.h"
 #include "readers/engine/sources/worker_io.h"
 #include "readers/engine/waiting/stage_clock.h"
+#include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
 #include "ringfeed/open_options.h"
 
@@ -47,21 +48,13 @@ std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);
 /// and the next one, which is fetched meanwhile, fit together into a core's second cache.
 inline constexpr std::size_t kMemoryPartBytes = 128 * 1024;
 
-/// What a stripe reader reads.
-struct StripeInput {
-  std::shared_ptr<InputFile> file;
-  std::shared_ptr<const Format> format;
-  Compression compression = Compression::kNone;
-  /// The file's bytes and stripes; kUnknownSize for what a compressed one decompresses to.
-  std::uint64_t bytes = 0;
-  std::uint64_t stripes = 0;
-};
-
 /// Brings one file's stripes into blocks, first to last: reads, frames, checks and locates. Used by
 /// one thread.
 class StripeReader {
  public:
-  StripeReader(LaneContext* context, StripeInput input);
+  /// Reads `file`, which was scheduled as `scheduled`.
+  StripeReader(LaneContext* context, std::shared_ptr<InputFile> file,
+               const ExaminedFile& scheduled);
   virtual ~StripeReader() = default;
 
   /// Adds the next records of the current stripe to `block`, and sets its turn_ends if they are its
@@ -88,6 +81,9 @@ class StripeReader {
   /// framed, as the format finds them.
   std::size_t FrameAround(Block* block, std::span<const std::byte> bytes, std::uint64_t end,
                           bool at_end);
+  /// Frames to the position, in front of a gap: the framer tells what it was passing over, and
+  /// takes the gap for no end of the file.
+  void FrameToGap(Block* block);
   /// After a read failed that brought *got bytes of `buffer`, from `offset` on: reads what there
   /// is. If damage is skipped, that is all except the pages that cannot be read, which careful_
   /// notes. Else it is what precedes the first of them.
@@ -111,6 +107,7 @@ class StripeReader {
   const std::shared_ptr<InputFile> file_;
   const std::shared_ptr<const Format> format_;
   std::unique_ptr<Framer> framer_;
+  /// The file's; kUnknownSize for what a compressed one decompresses to.
   std::uint64_t file_bytes_;
   std::uint64_t stripes_;
   const bool has_grown_;  ///< since it was scheduled
@@ -146,14 +143,17 @@ class StripeReader {
 };
 
 /// Of a file that is not in memory: an engine reads ahead.
-std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context, StripeInput input,
-                                               ReadEngine* engine);
-/// Of a file in the page cache, or a store: read in the caller's thread.
-std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context, StripeInput input);
-/// Of a compressed file, which is read and decompressed in the caller's thread.
-std::unique_ptr<StripeReader> MakeDecompressedStripes(LaneContext* context, StripeInput input);
+std::unique_ptr<StripeReader> MakeAsyncStripes(LaneContext* context,
+                                               std::shared_ptr<InputFile> file,
+                                               const ExaminedFile& scheduled, ReadEngine* engine);
+/// Of a file in the page cache, a store, or a compressed file: read, and decompressed, in the
+/// caller's thread.
+std::unique_ptr<StripeReader> MakeInlineStripes(LaneContext* context,
+                                                std::shared_ptr<InputFile> file,
+                                                const ExaminedFile& scheduled);
 /// The reader that suits the file's path.
-std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context, StripeInput input,
-                                               Status* status);
+std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context,
+                                               std::shared_ptr<InputFile> file,
+                                               const ExaminedFile& scheduled, Status* status);
 
 }  // namespace ringfeed

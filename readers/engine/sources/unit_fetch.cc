@@ -319,7 +319,7 @@ void UnitFetch::TakeEngineOutcomes() {
   for (const ReadBuffer::Part& part : buffer_->parts) {
     MergedRead& read = reads_[part.read];
     context_->read_bytes->Add(part.got);
-    if (read.valid_end == part.request.offset) read.valid_end += part.got;
+    if (read.valid_end == part.offset) read.valid_end += part.got;
     if (read.status.ok()) read.status = part.status;
   }
 }

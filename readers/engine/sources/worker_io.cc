@@ -12,15 +12,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void FinishPart(const ReadCompletion& completion) {
-  auto* part = reinterpret_cast<ReadBuffer::Part*>(completion.tag);
-  ReadBuffer* buffer = part->buffer;
-  part->got = completion.bytes;
-  part->status = completion.status;
-  ++buffer->parts_done;
-  if (buffer->complete()) buffer->Conclude();
-}
-
 }  // namespace
 
 void ReadBuffer::Conclude() {
@@ -29,8 +20,8 @@ void ReadBuffer::Conclude() {
   bool whole = true;
   for (const Part& part : parts) {
     if (status.ok()) status = part.status;
-    if (whole) valid_end = part.request.offset + part.got;
-    whole = whole && part.got == part.request.bytes;
+    if (whole) valid_end = part.offset + part.got;
+    whole = whole && part.got == part.bytes;
   }
   // A last read may be rounded up past the end of the region.
   valid_end = std::min(valid_end, end);
@@ -63,9 +54,9 @@ ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
     if (options_.path == IoPath::kUring) return nullptr;
   }
   if (pool_ == nullptr) {
-    const auto serve = [direct = direct_.get()](const ReadRequest& request, int retries,
+    const auto serve = [direct = direct_.get()](ReadRequest* request, int retries,
                                                 ReadEngineStats* stats) {
-      return direct->Read(request, retries, stats);
+      direct->Read(request, retries, stats);
     };
     auto made = direct_ != nullptr ? MakePoolEngine(options_, serve) : factory_.pool(options_);
     const std::lock_guard lock(wake_mutex_);
@@ -100,13 +91,13 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
     const MergedRead& read = reads[i];
     for (std::uint64_t at = read.begin; at < read.end; at += options_.block_bytes) {
       ReadBuffer::Part& part = buffer->parts.emplace_back();
-      part.buffer = buffer.get();
+      part.whole = buffer.get();
       part.engine = read.engine;
       part.read = static_cast<std::uint32_t>(i);
-      part.request.file = read.input;
-      part.request.offset = at;
-      part.request.buffer = run.data + read.at + (at - read.begin);
-      part.request.bytes =
+      part.file = read.input;
+      part.offset = at;
+      part.buffer = run.data + read.at + (at - read.begin);
+      part.bytes =
           static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, read.end - at));
     }
   }
@@ -124,15 +115,14 @@ bool WorkerIo::Submit(ReadBuffer* buffer) {
   for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
     ReadBuffer::Part& part = buffer->parts[next];
     if (requests_.size() == most || part.engine != engine) break;
-    if (bytes > 0 && bytes + part.request.bytes > options_.in_flight_bytes) break;
-    bytes += part.request.bytes;
-    requests_.push_back(part.request);
-    requests_.back().tag = reinterpret_cast<std::uint64_t>(&part);
+    if (bytes > 0 && bytes + part.bytes > options_.in_flight_bytes) break;
+    bytes += part.bytes;
+    requests_.push_back(&part);
   }
   if (requests_.empty()) return false;
   const std::size_t taken = engine->Submit(requests_);
-  for (const ReadRequest& request : std::span(requests_).first(taken)) {
-    bytes_in_flight_ += request.bytes;
+  for (const ReadRequest* const request : std::span(requests_).first(taken)) {
+    bytes_in_flight_ += request->bytes;
   }
   buffer->parts_submitted += taken;
   return taken == requests_.size();
@@ -144,13 +134,14 @@ void WorkerIo::Pump(ReadBuffer* buffer) {
 }
 
 void WorkerIo::ReapFrom(ReadEngine* engine, Clock::time_point deadline) {
-  std::array<ReadCompletion, 16> completions;
-  const std::size_t count = engine->Reap(completions, deadline);
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto* part = reinterpret_cast<const ReadBuffer::Part*>(completions[i].tag);
-    bytes_in_flight_ -= part->request.bytes;
-    FinishPart(completions[i]);
-    completions[i].status = Status();
+  std::array<ReadRequest*, 16> finished;
+  const std::size_t count = engine->Reap(finished, deadline);
+  for (ReadRequest* const request : std::span(finished).first(count)) {
+    bytes_in_flight_ -= request->bytes;
+    ReadBuffer* const buffer = static_cast<ReadBuffer::Part*>(request)->whole;
+    ++buffer->parts_done;
+    buffer->bytes_read += request->got;
+    if (buffer->complete()) buffer->Conclude();
   }
 }
 

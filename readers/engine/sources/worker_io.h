@@ -33,13 +33,10 @@ struct MergedRead {
 
 /// Pieces of files on their way into a slab run, in reads of one block each at most.
 struct ReadBuffer {
-  struct Part {
-    ReadBuffer* buffer = nullptr;
+  struct Part : ReadRequest {
+    ReadBuffer* whole = nullptr;
     ReadEngine* engine = nullptr;
-    ReadRequest request{};
     std::uint32_t read = 0;  ///< index of the read that it is a part of
-    std::uint32_t got = 0;
-    Status status{};
   };
 
   SlabRun run;
@@ -50,18 +47,13 @@ struct ReadBuffer {
   std::vector<Part> parts;
   std::size_t parts_done = 0;
   std::size_t parts_submitted = 0;
+  std::uint64_t bytes_read = 0;  ///< by the parts that are done; a read in flight writes its own
   Status status;
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
   /// Once complete, by its parts: the end of the valid bytes, and the first failure.
   void Conclude();
-  /// The bytes of the reads that are done.
-  std::uint64_t BytesRead() const {
-    std::uint64_t bytes = 0;
-    for (const Part& part : parts) bytes += part.got;
-    return bytes;
-  }
 };
 
 /// Makes engines; tests put faulty ones in their place.
@@ -126,7 +118,7 @@ class WorkerIo {
   std::unique_ptr<ReadEngine> pool_;
   Status uring_refused_;
   std::size_t bytes_in_flight_ = 0;
-  std::vector<ReadRequest> requests_;  ///< of one call
+  std::vector<ReadRequest*> requests_;  ///< of one call
   std::vector<Abandoned> abandoned_;
   std::mutex wake_mutex_;  ///< guards the engine pointers against Wake
 };

@@ -4,6 +4,7 @@
 
 #include "base/user_call.h"
 #include "readers/parsers/worker_stop.h"
+#include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
 
@@ -101,62 +102,66 @@ void GroupRows(const GroupFunction& group_of, Block* block) {
   }
 }
 
-GroupBatchStage::GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows,
-                                 PlanClock* clock)
-    : batch_rows_(batch_rows),
-      segment_rows_(segment_rows),
-      clock_(clock),
-      places_are_told_(clock->kept()),
-      pass_(clock->here().pass),
-      place_(clock->here().place) {
-  clock_->Keep();
-  clock_->AtSegment(pass_, place_);
+SegmentStage::SegmentStage(PlanClock* clock, std::uint64_t segment)
+    : clock_(clock), segment_(segment), places_(clock) {
+  StartAnew(places_.next());
 }
 
-void GroupBatchStage::BeginCall() {
-  if (!places_are_told_) return;
-  pass_ = clock_->here().pass;
-  place_ = clock_->here().place;
+void SegmentStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
+  places_.BeginCall(end - begin);
+  for (std::uint32_t row = begin; row < end; ++row) TakeRow({block, row}, row - begin);
 }
 
-void GroupBatchStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
-  BeginCall();
-  for (std::uint32_t row = begin; row < end; ++row) {
-    Add({block, row});
-    NextOrdinal();
-  }
+void SegmentStage::OnRefs(std::span<const RowRef> rows) {
+  places_.BeginCall(rows.size());
+  for (std::size_t row = 0; row < rows.size(); ++row) TakeRow(rows[row], row);
 }
 
-void GroupBatchStage::OnRefs(std::span<const RowRef> rows) {
-  BeginCall();
-  for (const RowRef& row : rows) {
-    Add(row);
-    NextOrdinal();
-  }
+void SegmentStage::TakeRow(RowRef ref, std::uint64_t row) {
+  const bool is_last = ++rows_ == segment_;
+  const std::uint64_t end = places_.At(row + 1);
+  Add(ref, end, is_last);
+  if (!is_last) return;
+  EndSegment(end);
+  StartAnew(end);
 }
 
-void GroupBatchStage::Add(RowRef row) {
-  if (row.hole()) {
-    next_->OnLost(row.block, 1, 0);
+void SegmentStage::StartAnew(std::uint64_t place) {
+  rows_ = 0;
+  clock_->AtSegment(places_.pass(), place);
+}
+
+void SegmentStage::OnPassEnd() {
+  EndSegment(places_.next());
+  places_.EndPass();
+  StartAnew(0);
+  next_->OnPassEnd();
+}
+
+void SegmentStage::OnEnd(const Status& status) {
+  if (!status.ok()) next_->OnFailing();
+  EndSegment(places_.next());
+  StartAnew(places_.next());
+  next_->OnEnd(status);
+}
+
+void GroupBatchStage::Add(RowRef ref, std::uint64_t end, bool is_last) {
+  if (ref.hole()) {
+    next_->OnLost(ref.block, 1, 0);
     return;
   }
-  Group& group = groups_[row.block->groups[row.row]];
-  if (group.rows.empty()) group.started = ordinal_;
-  group.rows.push_back(row);
+  Group& group = groups_[ref.block->groups[ref.row]];
+  if (group.rows.empty()) group.started = rows();
+  group.rows.push_back(ref);
   ++held_rows_;
   if (group.rows.size() < batch_rows_) return;
   held_rows_ -= group.rows.size();
-  if (held_rows_ == 0 && ordinal_ + 1 == segment_rows_) clock_->EndsSegmentAt(pass_, place_ + 1);
+  if (held_rows_ == 0 && is_last) BeginLast(end);
   next_->OnRefs(group.rows);
   group.rows.clear();
 }
 
-void GroupBatchStage::NextOrdinal() {
-  ++place_;
-  if (++ordinal_ == segment_rows_) EndSegment();
-}
-
-void GroupBatchStage::EndSegment() {
+void GroupBatchStage::EndSegment(std::uint64_t place) {
   begun_.clear();
   for (auto& [number, group] : groups_) {
     if (!group.rows.empty()) begun_.push_back(&group);
@@ -164,29 +169,12 @@ void GroupBatchStage::EndSegment() {
   std::sort(begun_.begin(), begun_.end(),
             [](const Group* a, const Group* b) { return a->started < b->started; });
   for (const Group* group : begun_) {
-    if (group == begun_.back()) clock_->EndsSegmentAt(pass_, place_);
+    if (group == begun_.back()) BeginLast(place);
     next_->OnRefs(group->rows);
     next_->OnCut();
   }
   groups_.clear();  // only so the segment bounds their number
   held_rows_ = 0;
-  ordinal_ = 0;
-  clock_->AtSegment(pass_, place_);
-}
-
-void GroupBatchStage::OnPassEnd() {
-  EndSegment();
-  ++pass_;
-  place_ = 0;
-  BeginCall();
-  clock_->AtSegment(pass_, place_);
-  next_->OnPassEnd();
-}
-
-void GroupBatchStage::OnEnd(const Status& status) {
-  if (!status.ok()) next_->OnFailing();
-  EndSegment();
-  next_->OnEnd(status);
 }
 
 TokenBatchStage::TokenBatchStage(PlanClock* clock, RowWeight weight, std::uint64_t limit,
@@ -245,65 +233,47 @@ void TokenBatchStage::OnPassEnd() {
 
 void TokenBatchStage::OnEnd(const Status& status) { next_->OnEnd(status); }
 
-PackStage::PackStage(PlanClock* clock, Units units, std::uint32_t length, std::uint64_t segment)
-    : clock_(clock), units_(std::move(units)), segment_(segment), places_(clock), fit_(length) {
-  clock_->AtSegment(places_.pass(), places_.next());
+namespace {
+
+FieldLocation* PackFieldsOf(const RowRef& ref) {
+  return ref.block->locations.data() + ref.row * kPackFields;
 }
 
-void PackStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
-  places_.BeginCall(end - begin);
-  for (std::uint32_t row = begin; row < end; ++row) Add({block, row}, row - begin);
-}
+}  // namespace
 
-void PackStage::OnRefs(std::span<const RowRef> rows) {
-  places_.BeginCall(rows.size());
-  for (std::size_t row = 0; row < rows.size(); ++row) Add(rows[row], row);
-}
-
-void PackStage::Add(RowRef ref, std::uint64_t row) {
-  const std::uint32_t units = ref.hole() ? 0 : units_(*ref.block, ref.row);
+void PackStage::Add(RowRef ref, std::uint64_t /*end*/, bool is_last) {
+  const std::uint32_t units = ref.hole() ? 0 : PackFieldsOf(ref)->units;
   if (units == 0) {
     next_->OnLost(ref.block, 1, ref.block->PayloadOf(ref.row));
   } else {
     const std::size_t at = fit_.Place(units);
     if (at >= packed_.size()) packed_.resize(at + 1);
-    packed_[at].push_back(ref);
+    std::vector<RowRef>& rows = packed_[at];
+    rows.push_back(ref);
+    const std::uint32_t begin = length_ - fit_.room(at) - units;
+    SetPackedPlace({static_cast<std::uint32_t>(rows.size()), begin, 0}, PackFieldsOf(ref));
   }
-  if (++ordinal_ == segment_) {
-    EndSegment(places_.At(row + 1));
-    return;
-  }
+  if (is_last) return;
   while (emitted_ < fit_.rows() && fit_.room(emitted_) == 0) Emit();
 }
 
 void PackStage::Emit() {
-  std::vector<RowRef>& rows = packed_[emitted_++];
+  std::vector<RowRef>& rows = packed_[emitted_];
+  FieldLocation* const last = PackFieldsOf(rows.back());
+  PackedPlace place = PackedPlaceOf(last);
+  place.rest = fit_.room(emitted_++);
+  SetPackedPlace(place, last);
   next_->OnPacked(rows);
   rows.clear();
 }
 
 void PackStage::EndSegment(std::uint64_t place) {
   while (emitted_ + 1 < fit_.rows()) Emit();
-  clock_->EndsSegmentAt(places_.pass(), place);
+  BeginLast(place);
   if (emitted_ < fit_.rows()) Emit();
   fit_.Clear();
   emitted_ = 0;
-  ordinal_ = 0;
   next_->OnCut();
-  clock_->AtSegment(places_.pass(), place);
-}
-
-void PackStage::OnPassEnd() {
-  EndSegment(places_.next());
-  places_.EndPass();
-  clock_->AtSegment(places_.pass(), 0);
-  next_->OnPassEnd();
-}
-
-void PackStage::OnEnd(const Status& status) {
-  if (!status.ok()) next_->OnFailing();
-  EndSegment(places_.next());
-  next_->OnEnd(status);
 }
 
 namespace {
@@ -350,6 +320,7 @@ ContentStep FilterStep(FilterFunction keep) {
 ContentStep GroupStep(const GroupBatchOptions& options) {
   ContentStep step;
   step.text = "groups in segments of " + std::to_string(options.segment);
+  step.segment = options.segment;
   step.after_locate = [group_of = options.group_of](Block* block) { GroupRows(group_of, block); };
   step.make = MakeGroupStage(options.size, options.segment);
   return step;
@@ -361,6 +332,7 @@ ContentStep BucketStep(const BucketBatchOptions& options, const Parser& parser) 
   step.text = "buckets of " + options.field + " up to";
   for (const std::uint64_t bound : options.bounds) step.text += " " + std::to_string(bound);
   step.text += " in segments of " + std::to_string(options.segment);
+  step.segment = options.segment;
   step.after_locate = [bounds = options.bounds, units](Block* block) {
     BucketRows(bounds, units, block);
   };
@@ -389,16 +361,13 @@ ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser) {
 }
 
 ContentStep PackStep(const PackOptions& options) {
-  constexpr std::size_t kPackFields = 3;  // the values, segments and positions
   ContentStep step;
   step.text = "packed into " + std::to_string(options.length) + " units of " + options.field +
               " in segments of " + std::to_string(options.segment);
+  step.segment = options.segment;
   const auto length = static_cast<std::uint32_t>(options.length);
   step.make = [length, segment = options.segment](PlanClock* clock) {
-    const auto units = [](const Block& block, std::uint32_t row) {
-      return block.locations[row * kPackFields].units;
-    };
-    return std::make_unique<PackStage>(clock, units, length, segment);
+    return std::make_unique<PackStage>(clock, length, segment);
   };
   return step;
 }

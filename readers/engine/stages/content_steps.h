@@ -24,7 +24,7 @@ ContentStep FilterStep(FilterFunction keep);
 ContentStep GroupStep(const GroupBatchOptions& options);
 ContentStep BucketStep(const BucketBatchOptions& options, const Parser& parser);
 ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser);
-/// Of records that a PackParser located.
+/// Of records that the parser of Pack located.
 ContentStep PackStep(const PackOptions& options);
 
 /// The places of the rows that a keeper of the clock gets. It counts them, or, after another
@@ -138,43 +138,60 @@ class FilterStage final : public PlanStage {
   PlaceCounter places_;
 };
 
-/// Asks for the group of each record of a block that is not damaged. If `group_of` throws for one,
-/// that is the block's failure, after the records before it.
-void GroupRows(const GroupFunction& group_of, Block* block);
-
-/// Puts rows of one group into a batch. Holds back the rows of groups that are not full, by
-/// reference, up to the end of a segment of so many ordinals. There the open groups go on as short
-/// batches, in the order of their first rows, and the next segment starts with nothing. Damaged
-/// rows count as ordinals, and are left out here. A keeper of the clock: marks count from the
-/// beginning of a segment.
-class GroupBatchStage final : public PlanStage {
+/// Holds rows back up to the end of a segment of so many places, where all of them go on: the next
+/// segment starts with nothing. Damaged rows count as places. A keeper of the clock: marks count
+/// from the beginning of a segment.
+class SegmentStage : public PlanStage {
  public:
-  GroupBatchStage(std::size_t batch_rows, std::uint64_t segment_rows, PlanClock* clock);
+  SegmentStage(PlanClock* clock, std::uint64_t segment);
 
   void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
   void OnRefs(std::span<const RowRef> rows) override;
   void OnPassEnd() override;
   void OnEnd(const Status& status) override;
 
+ protected:
+  /// The next row, with the place after it. `is_last`: EndSegment follows.
+  virtual void Add(RowRef ref, std::uint64_t end, bool is_last) = 0;
+  /// All that is held goes on: the segment ends in front of that place.
+  virtual void EndSegment(std::uint64_t place) = 0;
+  /// What is handed on next is the last of the segment, which ends in front of that place.
+  void BeginLast(std::uint64_t place) { clock_->EndsSegmentAt(places_.pass(), place); }
+  /// So many rows of the segment came in.
+  std::uint64_t rows() const { return rows_; }
+
+ private:
+  void TakeRow(RowRef ref, std::uint64_t row);
+  void StartAnew(std::uint64_t place);
+
+  PlanClock* const clock_;
+  const std::uint64_t segment_;
+  PlaceCounter places_;
+  std::uint64_t rows_ = 0;
+};
+
+/// Asks for the group of each record of a block that is not damaged. If `group_of` throws for one,
+/// that is the block's failure, after the records before it.
+void GroupRows(const GroupFunction& group_of, Block* block);
+
+/// Puts rows of one group into a batch. Holds back the rows of groups that are not full, by
+/// reference. At the end of a segment the open groups go on as short batches, in the order of their
+/// first rows. Damaged rows are left out here.
+class GroupBatchStage final : public SegmentStage {
+ public:
+  GroupBatchStage(std::size_t batch_rows, std::uint64_t segment, PlanClock* clock)
+      : SegmentStage(clock, segment), batch_rows_(batch_rows) {}
+
  private:
   struct Group {
-    std::uint64_t started = 0;  ///< ordinal of rows.front()
+    std::uint64_t started = 0;  ///< rows() with rows.front()
     std::vector<RowRef> rows;
   };
 
-  /// Takes over the places of this call's rows from a keeper in front.
-  void BeginCall();
-  void Add(RowRef row);
-  void NextOrdinal();
-  void EndSegment();
+  void Add(RowRef ref, std::uint64_t end, bool is_last) override;
+  void EndSegment(std::uint64_t place) override;
 
   const std::size_t batch_rows_;
-  const std::uint64_t segment_rows_;
-  PlanClock* const clock_;
-  const bool places_are_told_;  ///< by a keeper in front of this one
-  std::uint64_t pass_ = 0;
-  std::uint64_t place_ = 0;    ///< of the next row
-  std::uint64_t ordinal_ = 0;  ///< in the segment
   std::uint64_t held_rows_ = 0;
   std::unordered_map<std::int64_t, Group> groups_;
   std::vector<Group*> begun_;
@@ -208,38 +225,25 @@ class TokenBatchStage final : public PlanStage {
   std::uint64_t batch_rows_ = 0;
 };
 
-/// Packs the rows of a segment, so many places, into rows of `length` units, first fit. Packed rows
-/// leave in the order in which they were begun: at once if all before them are full, else at the
-/// end of the segment. After that nothing is held back and the next batch begins. Damaged rows
-/// count as places; these and rows without units are in no packed row. A keeper of the clock: marks
-/// count from the beginning of a segment.
-class PackStage final : public PlanStage {
+/// Packs the rows of a segment into rows of `length` units, first fit. Packed rows leave in the
+/// order in which they were begun: at once if all before them are full, else at the end of the
+/// segment. After that the next batch begins. Damaged rows and those without units are in no packed
+/// row. Puts the place of each row (PackedPlace) into its block's locations.
+class PackStage final : public SegmentStage {
  public:
-  /// At most `length`, of a row that is not damaged.
-  using Units = std::function<std::uint32_t(const Block& block, std::uint32_t row)>;
-
-  PackStage(PlanClock* clock, Units units, std::uint32_t length, std::uint64_t segment);
-
-  void OnRows(Block* block, std::uint32_t begin, std::uint32_t end) override;
-  void OnRefs(std::span<const RowRef> rows) override;
-  void OnPassEnd() override;
-  void OnEnd(const Status& status) override;
+  /// The parser of Pack located the rows, for rows of this length.
+  PackStage(PlanClock* clock, std::uint32_t length, std::uint64_t segment)
+      : SegmentStage(clock, segment), length_(length), fit_(length) {}
 
  private:
-  /// `row`: of the current call.
-  void Add(RowRef ref, std::uint64_t row);
+  void Add(RowRef ref, std::uint64_t end, bool is_last) override;
+  void EndSegment(std::uint64_t place) override;
   void Emit();
-  /// All that was begun leaves. The next segment begins at that place.
-  void EndSegment(std::uint64_t place);
 
-  PlanClock* const clock_;
-  const Units units_;
-  const std::uint64_t segment_;
-  PlaceCounter places_;
+  const std::uint32_t length_;
   FirstFit fit_;
   std::vector<std::vector<RowRef>> packed_;  ///< by their number in fit_; the others are kept empty
   std::size_t emitted_ = 0;
-  std::uint64_t ordinal_ = 0;  ///< in the segment
 };
 
 }  // namespace ringfeed

@@ -1,5 +1,6 @@
 #include "readers/engine/stages/order_stages.h"
 
+#include <cassert>
 #include <utility>
 
 namespace ringfeed {
@@ -164,6 +165,22 @@ void FailureStage::OnPassEnd() {
 
 void FailureStage::OnEnd(const Status& status) {
   if (!ended_) End(status);
+}
+
+std::unique_ptr<PlanStage> MakeOrderStage(const OrderStage& stage, std::uint32_t first_epoch) {
+  switch (stage.kind) {
+    case OrderStage::Kind::kWindow:
+      return std::make_unique<WindowShuffleStage>(stage.amount, stage.seed, first_epoch);
+    case OrderStage::Kind::kBlock:
+      return std::make_unique<BlockShuffleStage>(stage.amount, stage.seed, first_epoch);
+    case OrderStage::Kind::kMultiPass:
+      return std::make_unique<MultiPassStage>(stage.amount);
+    case OrderStage::Kind::kStripes:
+    case OrderStage::Kind::kGlobal:
+      break;
+  }
+  assert(false && "a stage of the order by index");
+  return nullptr;
 }
 
 }  // namespace ringfeed

@@ -3,12 +3,14 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "base/philox.h"
 #include "readers/engine/blocks/block_pool.h"
 #include "readers/engine/stages/plan_stage.h"
+#include "readers/order/row_layout.h"
 #include "readers/order/window_buckets.h"
 
 namespace ringfeed {
@@ -125,5 +127,8 @@ class FailureStage final : public PlanStage {
   /// Set before the failure can be seen, which orders it.
   std::atomic<std::uint64_t> failed_pass_{~std::uint64_t{0}};
 };
+
+/// The stage of a step that is not by index.
+std::unique_ptr<PlanStage> MakeOrderStage(const OrderStage& stage, std::uint32_t first_epoch);
 
 }  // namespace ringfeed

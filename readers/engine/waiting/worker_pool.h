@@ -26,14 +26,10 @@ namespace ringfeed {
 template <typename Task>
 class WorkerPool {
  public:
-  struct Hooks {
-    /// A worker that may be in its engine is woken: interrupts the engine. May be empty.
-    std::function<void(std::size_t)> interrupt{};
-    /// A test's: whether to leave a wake out, as a mistake in the protocol would. May be empty.
-    std::function<bool()> leaves_out_wake{};
-  };
-
-  explicit WorkerPool(Hooks hooks) : hooks_(std::move(hooks)) {}
+  /// `interrupt(worker)` interrupts the engine of a worker that is woken and may be in it. May be
+  /// empty.
+  explicit WorkerPool(std::function<void(std::size_t)> interrupt)
+      : interrupt_(std::move(interrupt)) {}
   ~WorkerPool() { Join(); }
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
@@ -83,9 +79,8 @@ class WorkerPool {
 
   /// After something was written that the worker looks at.
   void Wake(std::size_t worker) {
-    if (hooks_.leaves_out_wake && hooks_.leaves_out_wake()) return;
     workers_[worker]->sleeper.Wake([this, worker] {
-      if (hooks_.interrupt) hooks_.interrupt(worker);
+      if (interrupt_) interrupt_(worker);
     });
   }
   void WakeAll() {
@@ -181,7 +176,7 @@ class WorkerPool {
   /// The worker that takes tasks whose thread this is, null in other threads.
   static inline thread_local const void* current = nullptr;
 
-  const Hooks hooks_;
+  const std::function<void(std::size_t)> interrupt_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::size_t writers_ = 0;
   std::function<void(std::size_t)> body_;

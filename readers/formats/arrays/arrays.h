@@ -14,6 +14,7 @@
 
 #include "readers/formats/format.h"
 #include "readers/formats/record_index.h"
+#include "readers/formats/stepped_framer.h"
 
 namespace ringfeed {
 
@@ -49,21 +50,43 @@ struct ArrayHeader {
   std::size_t need_bytes = 0;  ///< more of the file is needed to tell
   ArrayLayout layout;
   std::optional<FileElements> elements{};  ///< what the file says its elements are, if it does
+  std::vector<std::uint64_t> shape{};      ///< of the array, if it says so
 };
 using ReadArrayHeader = std::function<ArrayHeader(std::span<const std::byte> head)>;
 
-/// Delivers each row as a record. A file that ends before its array does, or goes on after it, is
-/// damaged. All whole rows are delivered.
-std::unique_ptr<Framer> NewArrayFramer(const FramerOptions& options, ReadArrayHeader read_header);
+/// Copies a row of a `column_major` array, whose elements begin at `data`, in C order: the last
+/// index runs fastest. In the file the first one does.
+void GatherRow(const ArrayLayout& layout, const std::byte* data, std::uint64_t row, std::byte* to);
+
+/// A file that is one array; a format's own class says how its header is read. Each row is a
+/// record. A file that ends before its array does, or goes on after it, is damaged. All whole rows
+/// are delivered. A gathered array has no index: its rows cannot be read by themselves.
+class ArrayFormat : public Format {
+ public:
+  explicit ArrayFormat(ReadArrayHeader read_header) : read_header_(std::move(read_header)) {}
+
+  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const final;
+  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const final;
+  /// By arithmetic, once `head` has the header.
+  OwnIndexResult OwnIndex(const FramerOptions& options,
+                          std::span<const std::byte> head) const final;
+
+ private:
+  const ReadArrayHeader read_header_;
+};
+
+/// The rows of a file: so many bytes each, and so far from one to the next.
+struct RowsInFile {
+  std::uint64_t bytes = 0;
+  std::uint64_t stride = 0;
+};
+/// Appends the rows from `at` on that end up to `end`, which is at hand, and start before the
+/// limit. Returns the place after the last one.
+std::uint64_t AppendRows(const RowsInFile& rows, std::uint64_t at, std::uint64_t end,
+                         FrameCall* call);
 
 /// Why rows of so many bytes are not read: kResourceExhausted if they exceed the longest record.
 Status CheckRowBytes(std::uint64_t row_bytes, const FramerOptions& options);
-/// Frames its rows by themselves. Not for an array that is gathered.
-std::unique_ptr<UnitFramer> NewArrayUnitFramer(const FramerOptions& options);
-/// The index of its rows: by arithmetic, once `head` has the header. kUnsupported for an array that
-/// is gathered.
-OwnIndexResult ArrayIndex(const FramerOptions& options, std::span<const std::byte> head,
-                          const ReadArrayHeader& read_header);
 
 /// Records of one size at one distance, the last one perhaps shorter: by arithmetic.
 class FixedIndex final : public RecordIndex {
@@ -115,6 +138,10 @@ struct NpyRow {
 Status ParseNpyRow(std::string_view text, NpyRow* row);
 
 std::shared_ptr<const Format> NpyFormat(const NpyRow& row);
+
+/// What the header at the start of such a file says. Not supported: Python objects, structured
+/// types, rows without any bytes.
+ArrayHeader ReadNpyHeader(std::span<const std::byte> head);
 
 /// The file is one record, an empty file an empty record. Needs the whole file in one piece.
 std::shared_ptr<const Format> RawFileFormat();

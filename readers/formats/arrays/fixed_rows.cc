@@ -1,13 +1,14 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
+#include <cstddef>
+#include <optional>
 #include <string>
-#include <system_error>
 #include <utility>
 
+#include "base/byte_size.h"
 #include "base/edit_distance.h"
 #include "readers/formats/arrays/arrays.h"
-#include "readers/formats/format.h"
+#include "readers/formats/stepped_framer.h"
 #include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {
@@ -16,24 +17,18 @@ namespace {
 // A row is copied as one piece and rows are counted in 64 bits: this keeps sums far from overflow.
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 40;
 
-class FixedRowsFramer final : public Framer {
+class FixedRowsFramer final : public SteppedFramer {
  public:
   FixedRowsFramer(const FixedRowsLayout& layout, const FramerOptions& options)
-      : layout_(layout),
-        options_(options),
-        failed_(CheckRowBytes(layout.row_bytes, options).WithPlace({options.file, 0, 0})) {}
-
-  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+      : SteppedFramer(options), layout_(layout) {}
 
  private:
+  void Run(FrameCall* call) override;
   std::uint64_t NextRowAt(std::uint64_t offset) const;
-  std::uint64_t AppendRows(const FrameInput& input, std::uint64_t at, FrameOutput* output) const;
-  void ShortTail(std::uint64_t at, std::uint64_t end, FrameOutput* output, FrameResult* result);
+  FrameStep ShortTail(std::uint64_t at, std::uint64_t end, FrameCall* call);
 
   const FixedRowsLayout layout_;
-  const FramerOptions options_;
   bool ended_ = false;
-  Status failed_;
 };
 
 // The first place at or after `offset` at which a row starts.
@@ -43,55 +38,36 @@ std::uint64_t FixedRowsFramer::NextRowAt(std::uint64_t offset) const {
   return into == 0 ? offset : offset + (layout_.stride_bytes - into);
 }
 
-// Appends the whole rows from `at` on. Returns the place of the first one that is not whole, or
-// that is not wanted.
-std::uint64_t FixedRowsFramer::AppendRows(const FrameInput& input, std::uint64_t at,
-                                          FrameOutput* output) const {
-  const std::uint64_t end = input.offset + input.bytes.size();
-  if (at >= input.limit || at + layout_.row_bytes > end) return at;
-  const std::uint64_t stride = layout_.stride_bytes;
-  const std::uint64_t whole = (end - at - layout_.row_bytes) / stride + 1;
-  const std::uint64_t wanted = (input.limit - at - 1) / stride + 1;
-  const auto rows = static_cast<std::size_t>(std::min(whole, wanted));
-  const std::byte* data = input.bytes.data() + (at - input.offset);
-  const std::size_t base = output->records.size();
-  output->records.resize(base + rows);
-  for (std::size_t row = 0; row < rows; ++row, data += stride) {
-    output->records[base + row] = {data, static_cast<std::size_t>(layout_.row_bytes)};
+void FixedRowsFramer::Run(FrameCall* call) {
+  const FrameInput& input = call->input;
+  if (Status too_long = CheckRowBytes(layout_.row_bytes, options_); !too_long.ok()) {
+    (void)Fail(too_long.WithPlace({options_.file, 0, 0}), call);
+    return;
   }
-  return at + rows * stride;
-}
-
-FrameResult FixedRowsFramer::Frame(const FrameInput& input, FrameOutput* output) {
-  FrameResult result;
-  result.status = failed_;
-  if (!failed_.ok()) return result;
-  const std::uint64_t end = input.offset + input.bytes.size();
-  const std::uint64_t at = AppendRows(input, NextRowAt(input.offset), output);
-  result.consumed = static_cast<std::size_t>(std::min(at, end) - input.offset);
-  const bool known = options_.file_bytes != kUnknownSize;
-  const std::uint64_t file_end = known ? options_.file_bytes : end;
+  const std::uint64_t end = call->end();
+  const RowsInFile rows{layout_.row_bytes, layout_.stride_bytes};
+  const std::uint64_t at = AppendRows(rows, NextRowAt(input.offset), end, call);
+  call->pos = static_cast<std::size_t>(std::min(at, end) - input.offset);
+  const std::uint64_t file_end = known_size() ? options_.file_bytes : end;
   // A file that ends in its header has no row that starts before a limit.
-  const bool in_header = (known || input.at_end) && file_end < layout_.header_bytes;
-  if (ended_ || (at >= input.limit && !in_header)) return result;
-  const bool cut = known && (in_header || (at < file_end && file_end - at < layout_.row_bytes));
+  const bool in_header = (known_size() || input.at_end) && file_end < layout_.header_bytes;
+  if (ended_ || (at >= input.limit && !in_header)) return;
+  const bool cut =
+      known_size() && (in_header || (at < file_end && file_end - at < layout_.row_bytes));
   if (input.at_end || cut) {
     ended_ = true;
-    if (at < file_end || in_header) {
-      ShortTail(in_header ? 0 : at, file_end, output, &result);
-    }
-    if (result.status.ok()) result.consumed = input.bytes.size();
-    return result;
+    const bool is_short = at < file_end || in_header;
+    if (is_short && ShortTail(in_header ? 0 : at, file_end, call) == FrameStep::kStop) return;
+    (void)call->PassRest(0);
+    return;
   }
-  if (at >= file_end && known) return result;
-  result.need_bytes = static_cast<std::size_t>(at + layout_.row_bytes - std::min(at, end));
-  if (at > end) result.need_bytes = 1;  // padding or the header goes on
-  if (end < layout_.header_bytes && result.consumed > 0) {
+  if (at >= file_end && known_size()) return;
+  (void)call->Need(at > end ? 1 : layout_.row_bytes);  // padding or the header goes on, or a row
+  if (end < layout_.header_bytes && call->pos > 0) {
     // A byte of a header that goes on stays: without one the framer is not called at the end.
-    --result.consumed;
-    result.need_bytes = 2;
+    --call->pos;
+    (void)call->Need(2);
   }
-  return result;
 }
 
 // Why the bytes from `at` on are no row.
@@ -104,30 +80,22 @@ std::string TailReason(const FixedRowsLayout& layout, std::uint64_t at, std::uin
 }
 
 // The file ends inside a row or the header, or earlier than it did when it was opened.
-void FixedRowsFramer::ShortTail(std::uint64_t at, std::uint64_t end, FrameOutput* output,
-                                FrameResult* result) {
+FrameStep FixedRowsFramer::ShortTail(std::uint64_t at, std::uint64_t end, FrameCall* call) {
   const bool in_header = at < layout_.header_bytes;
-  const std::string reason = TailReason(layout_, at, end);
-  if (options_.on_damage == OnDamage::kSkip) {
-    output->damage.push_back({options_.file, at, end, reason});
-    return;
-  }
-  const std::int64_t row =
+  next_record_ =
       in_header ? -1
                 : static_cast<std::int64_t>((at - layout_.header_bytes) / layout_.stride_bytes);
-  failed_ =
-      Status(StatusCode::kTruncated, reason, {options_.file, static_cast<std::int64_t>(at), row});
-  result->status = failed_;
+  return Damaged(StatusCode::kTruncated, TailReason(layout_, at, end), at, end, call);
 }
 
 class FixedRowUnitFramer final : public UnitFramer {
  public:
   FixedRowUnitFramer(const FixedRowsLayout& layout, const FramerOptions& options)
-      : row_bytes_(static_cast<std::size_t>(layout.row_bytes)), lost_(options) {}
+      : UnitFramer(options), row_bytes_(static_cast<std::size_t>(layout.row_bytes)) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     if (unit.bytes.size() < row_bytes_ || records != 1) {
-      return lost_.Lose(unit, records, "the file ends inside a row", output);
+      return Lose(unit, records, "the file ends inside a row", output);
     }
     output->records.push_back({unit.bytes.data(), row_bytes_});
     return {};
@@ -135,7 +103,6 @@ class FixedRowUnitFramer final : public UnitFramer {
 
  private:
   const std::size_t row_bytes_;
-  const LostUnits lost_;
 };
 
 class FixedRowsWriter final : public FileRecordWriter {
@@ -171,6 +138,7 @@ class FixedRows final : public Format {
   }
 
   std::string_view name() const override { return name_; }
+  bool has_fixed_places() const override { return true; }
   // Nothing in a name or in bytes tells how long a row is.
   bool MatchesName(std::string_view) const override { return false; }
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
@@ -218,9 +186,10 @@ OwnIndexResult FixedRows::OwnIndex(const FramerOptions& options,
   return {Status(), std::make_shared<const FixedIndex>(std::move(fixed))};
 }
 
-bool ReadNumber(std::string_view text, std::uint64_t* value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *value);
-  return error == std::errc() && end == text.data() + text.size() && *value <= kMostBytes;
+bool ReadSize(std::string_view text, std::uint64_t* value) {
+  const std::optional<std::size_t> bytes = ParseByteSize(text);
+  *value = bytes.value_or(0);
+  return bytes && *bytes <= kMostBytes;
 }
 
 }  // namespace
@@ -252,7 +221,7 @@ Status ParseFixedRowsLayout(std::string_view text, FixedRowsLayout* layout) {
       const std::array<std::string, 2> words = {"header=", "stride="};
       return bad("\"" + std::string(word) + "\" is unknown" + DidYouMeanWord(word, words));
     }
-    if (!ReadNumber(number, target)) return bad("\"" + std::string(number) + "\" is no size");
+    if (!ReadSize(number, target)) return bad("\"" + std::string(number) + "\" is no size");
   }
   if (layout->row_bytes == 0) return bad("a row has at least one byte");
   if (layout->stride_bytes == 0) layout->stride_bytes = layout->row_bytes;

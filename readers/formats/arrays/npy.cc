@@ -201,49 +201,6 @@ Status LayOut(const Facts& facts, ArrayLayout* layout) {
   return {};
 }
 
-/// What the header at the start of a file says. Not supported: Python objects, structured types,
-/// rows without any bytes.
-ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
-  ArrayHeader header;
-  header.need_bytes = kVersionEnd + 4;
-  if (head.size() < header.need_bytes) return header;
-  if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
-    header.status = Status(StatusCode::kDamaged, "the magic number is not that of NumPy");
-    return header;
-  }
-  const auto version = Settled(std::to_integer<unsigned>(head[kMagic.size()]));
-  if (version < 1 || version > 3 || head[kMagic.size() + 1] != std::byte{0}) {
-    header.status = Status(StatusCode::kUnsupported, "version " + std::to_string(version) +
-                                                         " of the format is none of 1, 2, 3");
-    return header;
-  }
-  const std::byte* const length = head.data() + kVersionEnd;
-  const std::uint64_t bytes =
-      version == 1 ? LoadOnceLe<std::uint16_t>(length) : LoadOnceLe<std::uint32_t>(length);
-  const std::uint64_t begin = kVersionEnd + (version == 1 ? 2 : 4);
-  if (bytes > kMostHeaderBytes) {
-    header.status = Status(StatusCode::kDamaged,
-                           "a header of " + std::to_string(bytes) + " bytes is out of bounds");
-    return header;
-  }
-  header.need_bytes = static_cast<std::size_t>(begin + bytes);
-  if (head.size() < header.need_bytes) return header;
-  header.layout.header_bytes = begin + bytes;
-  Facts facts;
-  const std::string_view text(reinterpret_cast<const char*>(head.data()) + begin,
-                              static_cast<std::size_t>(bytes));
-  if (!DictScanner(text).Read(&facts)) {
-    header.status =
-        Status(StatusCode::kDamaged, "the header is no dict of descr, fortran_order and shape");
-  } else if (facts.structured) {
-    header.status = Status(StatusCode::kUnsupported, "structured elements are not supported");
-  } else {
-    header.status = LayOut(facts, &header.layout);
-    if (header.status.ok()) header.elements = ElementsOf(*facts.type);
-  }
-  return header;
-}
-
 // Version 1: magic, version, u16 bytes of the dict. NumPy ends the header at a multiple of 64.
 constexpr std::string_view kStart("\x93NUMPY\x01\x00", 8);
 constexpr std::size_t kDictBegin = 10;
@@ -331,27 +288,18 @@ bool ReadDimensions(std::string_view text, NpyRow* row) {
   return true;
 }
 
-class Npy final : public Format {
+class Npy final : public ArrayFormat {
  public:
-  explicit Npy(const NpyRow& row) : row_(row) {}
+  explicit Npy(const NpyRow& row) : ArrayFormat(ReadNpyHeader), row_(row) {}
 
   std::string_view name() const override { return "npy"; }
+  bool has_fixed_places() const override { return true; }
   bool MatchesName(std::string_view file_name) const override {
     return file_name.ends_with(".npy");
   }
   bool MatchesBytes(std::span<const std::byte> head) const override {
     return head.size() >= kMagic.size() &&
            std::memcmp(head.data(), kMagic.data(), kMagic.size()) == 0;
-  }
-  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
-    return NewArrayFramer(options, ReadNpyHeader);
-  }
-  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return NewArrayUnitFramer(options);
-  }
-  OwnIndexResult OwnIndex(const FramerOptions& options,
-                          std::span<const std::byte> head) const override {
-    return ArrayIndex(options, head, ReadNpyHeader);
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     if (row_.bytes == 0) {
@@ -368,6 +316,52 @@ class Npy final : public Format {
 };
 
 }  // namespace
+
+ArrayHeader ReadNpyHeader(std::span<const std::byte> head) {
+  ArrayHeader header;
+  header.need_bytes = kVersionEnd + 4;
+  if (head.size() < header.need_bytes) return header;
+  if (std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
+    header.status = Status(StatusCode::kDamaged, "the magic number is not that of NumPy");
+    return header;
+  }
+  const auto version = Settled(std::to_integer<unsigned>(head[kMagic.size()]));
+  if (version < 1 || version > 3 || head[kMagic.size() + 1] != std::byte{0}) {
+    header.status = Status(StatusCode::kUnsupported, "version " + std::to_string(version) +
+                                                         " of the format is none of 1, 2, 3");
+    return header;
+  }
+  const std::byte* const length = head.data() + kVersionEnd;
+  const std::uint64_t bytes =
+      version == 1 ? LoadOnceLe<std::uint16_t>(length) : LoadOnceLe<std::uint32_t>(length);
+  const std::uint64_t begin = kVersionEnd + (version == 1 ? 2 : 4);
+  if (bytes > kMostHeaderBytes) {
+    header.status = Status(StatusCode::kDamaged,
+                           "a header of " + std::to_string(bytes) + " bytes is out of bounds");
+    return header;
+  }
+  header.need_bytes = static_cast<std::size_t>(begin + bytes);
+  if (head.size() < header.need_bytes) return header;
+  header.layout.header_bytes = begin + bytes;
+  Facts facts;
+  const std::string_view text(reinterpret_cast<const char*>(head.data()) + begin,
+                              static_cast<std::size_t>(bytes));
+  if (!DictScanner(text).Read(&facts)) {
+    header.status =
+        Status(StatusCode::kDamaged, "the header is no dict of descr, fortran_order and shape");
+  } else if (facts.structured) {
+    header.status = Status(StatusCode::kUnsupported, "structured elements are not supported");
+  } else {
+    header.status = LayOut(facts, &header.layout);
+    if (header.status.ok()) header.elements = ElementsOf(*facts.type);
+    header.shape = std::move(*facts.shape);
+    if (!header.elements) return header;
+    Shape& row = header.elements->shape;
+    row.assign(header.shape.begin() + (header.shape.empty() ? 0 : 1), header.shape.end());
+    if ((*facts.type)[1] == 'c') row.push_back(2);
+  }
+  return header;
+}
 
 Status ParseNpyRow(std::string_view text, NpyRow* row) {
   *row = {};

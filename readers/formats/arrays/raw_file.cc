@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "readers/formats/arrays/arrays.h"
-#include "readers/formats/format.h"
+#include "readers/formats/stepped_framer.h"
 #include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {
@@ -17,93 +17,66 @@ std::string TooLong(std::uint64_t bytes, const FramerOptions& options) {
          std::to_string(options.max_record_bytes) + ")";
 }
 
-class RawFileFramer final : public Framer {
+class RawFileFramer final : public SteppedFramer {
  public:
-  explicit RawFileFramer(const FramerOptions& options) : options_(options) {}
-
-  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  using SteppedFramer::SteppedFramer;
 
  private:
-  FrameResult WholeFile(const FrameInput& input, FrameOutput* output);
-  FrameResult Damaged(StatusCode code, const std::string& reason, std::uint64_t end,
-                      const FrameInput& input, FrameOutput* output);
+  void Run(FrameCall* call) override;
+  FrameStep WholeFile(FrameCall* call);
+  FrameStep Lose(StatusCode code, std::string reason, std::uint64_t end, FrameCall* call);
 
-  bool known_size() const { return options_.file_bytes != kUnknownSize; }
-
-  const FramerOptions options_;
   bool done_ = false;
-  Status failed_;
 };
 
-FrameResult RawFileFramer::Frame(const FrameInput& input, FrameOutput* output) {
-  FrameResult result;
-  result.status = failed_;
-  if (!failed_.ok()) return result;
-  result.consumed = input.bytes.size();
-  if (done_) return result;
-  const std::uint64_t promised = known_size() ? options_.file_bytes : input.bytes.size();
-  if (promised > options_.max_record_bytes) {
-    return Damaged(StatusCode::kResourceExhausted, TooLong(promised, options_), promised, input,
-                   output);
+void RawFileFramer::Run(FrameCall* call) {
+  const std::size_t here = call->input.bytes.size();
+  const std::uint64_t promised = known_size() ? options_.file_bytes : here;
+  const bool whole = known_size() && here >= promised;
+  if (done_) {
+    (void)call->PassRest(0);
+  } else if (promised > options_.max_record_bytes) {
+    (void)Lose(StatusCode::kResourceExhausted, TooLong(promised, options_), promised, call);
+  } else if (whole || call->input.at_end) {
+    (void)WholeFile(call);
+  } else {
+    (void)call->Need(known_size() ? promised : std::max(kFirstPiece, 2 * here));
   }
-  const bool whole = known_size() && input.bytes.size() >= promised;
-  if (whole || input.at_end) return WholeFile(input, output);
-  result.consumed = 0;
-  result.need_bytes = known_size() ? static_cast<std::size_t>(promised)
-                                   : std::max(kFirstPiece, 2 * input.bytes.size());
-  return result;
 }
 
-FrameResult RawFileFramer::WholeFile(const FrameInput& input, FrameOutput* output) {
+FrameStep RawFileFramer::WholeFile(FrameCall* call) {
   static constexpr std::byte kNothing{};
-  if (known_size() && input.bytes.size() < options_.file_bytes) {
-    return Damaged(StatusCode::kTruncated,
-                   "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
-                       std::to_string(input.bytes.size()) + " bytes",
-                   options_.file_bytes, input, output);
+  const std::span<const std::byte> bytes = call->input.bytes;
+  if (known_size() && bytes.size() < options_.file_bytes) {
+    return Lose(StatusCode::kTruncated, ShrankTo(bytes.size()), options_.file_bytes, call);
   }
   done_ = true;
-  const std::byte* data = input.bytes.data() != nullptr ? input.bytes.data() : &kNothing;
-  output->records.push_back({data, input.bytes.size()});
-  FrameResult result;
-  result.consumed = input.bytes.size();
-  return result;
+  call->output->records.push_back(
+      {bytes.data() != nullptr ? bytes.data() : &kNothing, bytes.size()});
+  return call->PassRest(0);
 }
 
-FrameResult RawFileFramer::Damaged(StatusCode code, const std::string& reason, std::uint64_t end,
-                                   const FrameInput& input, FrameOutput* output) {
+FrameStep RawFileFramer::Lose(StatusCode code, std::string reason, std::uint64_t end,
+                              FrameCall* call) {
   done_ = true;
-  FrameResult result;
-  if (options_.on_damage == OnDamage::kFail) {
-    failed_ = Status(code, reason, {options_.file, 0, 0});
-    result.status = failed_;
-    return result;
-  }
-  output->records.push_back({});
-  output->damage.push_back({options_.file, 0, end, reason});
-  result.consumed = input.bytes.size();
-  return result;
+  if (Damaged(code, std::move(reason), 0, end, call) == FrameStep::kStop) return FrameStep::kStop;
+  call->output->records.push_back({});
+  return call->PassRest(0);
 }
 
 class RawUnitFramer final : public UnitFramer {
  public:
-  explicit RawUnitFramer(const FramerOptions& options)
-      : file_bytes_(options.file_bytes), most_bytes_(options.max_record_bytes), lost_(options) {}
+  using UnitFramer::UnitFramer;
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
-    if (file_bytes_ != kUnknownSize && file_bytes_ > most_bytes_) {
-      return lost_.Lose(unit, records, "the file is longer than max_record_bytes", output);
+    if (options_.file_bytes != kUnknownSize && options_.file_bytes > options_.max_record_bytes) {
+      return Lose(unit, records, "the file is longer than max_record_bytes", output);
     }
     static constexpr std::byte kNothing{};
     const std::byte* const data = unit.bytes.empty() ? &kNothing : unit.bytes.data();
     output->records.push_back({data, unit.bytes.size()});
     return {};
   }
-
- private:
-  const std::uint64_t file_bytes_;
-  const std::uint64_t most_bytes_;
-  const LostUnits lost_;
 };
 
 class RawFileWriter final : public FileRecordWriter {
@@ -128,6 +101,7 @@ class RawFileWriter final : public FileRecordWriter {
 class RawFile final : public Format {
  public:
   std::string_view name() const override { return "raw"; }
+  bool has_fixed_places() const override { return true; }
   // Any file may be read as it is, so none is guessed to be raw.
   bool MatchesName(std::string_view) const override { return false; }
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }

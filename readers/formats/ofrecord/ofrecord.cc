@@ -8,6 +8,7 @@
 
 #include "base/fetch_ahead.h"
 #include "base/little_endian.h"
+#include "readers/formats/stepped_framer.h"
 #include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {
@@ -50,61 +51,24 @@ bool OfRecordEntriesChain(std::span<const std::byte> head, std::uint64_t length)
   return true;
 }
 
-class OfRecordFramer final : public Framer {
+class OfRecordFramer final : public RestLosingFramer {
  public:
-  explicit OfRecordFramer(const FramerOptions& options) : options_(options) {}
-
-  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  using RestLosingFramer::RestLosingFramer;
 
  private:
-  std::size_t UsualRecords(const FrameInput& input, std::size_t pos, FrameOutput* output);
-  // Each returns kStop with *result filled in if the call ends there.
-  FrameStep NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                       FrameResult* result);
-  FrameStep BadMessage(const FrameInput& input, std::uint64_t length, std::size_t* pos,
-                       FrameOutput* output, FrameResult* result);
+  void Walk(FrameCall* call) override;
+  void UsualRecords(FrameCall* call);
+  FrameStep NextRecord(FrameCall* call);
+  FrameStep BadMessage(std::uint64_t length, FrameCall* call);
   enum class Belief { kYes, kNo, kMore };
-  Belief BelieveEnd(const FrameInput& input, std::size_t pos, std::uint64_t frame,
-                    FrameResult* result) const;
-  FrameStep BadLength(std::uint64_t length, std::uint64_t at, FrameOutput* output,
-                      FrameResult* result);
-  FrameStep Ends(std::uint64_t at, FrameOutput* output, FrameResult* result);
-  FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                     FrameResult* result);
-  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameOutput* output,
-                    FrameResult* result);
-  void Note(std::uint64_t begin, std::uint64_t end, FrameOutput* output);
-
-  bool known_size() const { return options_.file_bytes != kUnknownSize; }
-  // How many bytes of a file of known size follow `at`.
-  std::uint64_t FileLeft(std::uint64_t at) const {
-    return options_.file_bytes - std::min(at, options_.file_bytes);
-  }
-
-  const FramerOptions options_;
-  std::int64_t next_record_ = 0;
-  bool lost_ = false;  // nothing from lost_at_ on is believed any more
-  bool noted_ = false;
-  std::uint64_t lost_at_ = 0;
-  std::string lost_reason_;
-  Status failed_;
+  Belief BelieveEnd(std::uint64_t frame, FrameCall* call) const;
+  FrameStep BadLength(std::uint64_t length, FrameCall* call);
 };
 
-FrameResult OfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) {
-  FrameResult result;
-  result.status = failed_;
-  if (!failed_.ok()) return result;
-  std::size_t pos = 0;
-  while (true) {
-    if (lost_) {
-      PassOver(input, &pos, output, &result);
-      break;
-    }
-    pos = UsualRecords(input, pos, output);
-    if (NextRecord(input, &pos, output, &result) == FrameStep::kStop) break;
-  }
-  result.consumed = pos;
-  return result;
+void OfRecordFramer::Walk(FrameCall* call) {
+  do {
+    UsualRecords(call);
+  } while (NextRecord(call) == FrameStep::kGoOn);
 }
 
 // Entries whose lengths take one byte each, and fill the record.
@@ -119,15 +83,17 @@ inline bool AreShortEntries(const std::byte* at, std::size_t bytes) {
   return at == end;
 }
 
-// Takes whole, short, correct records from `pos` on. Returns the place of the first other one.
-std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t pos,
-                                         FrameOutput* output) {
+// Takes whole, short, correct records, up to the first other one.
+void OfRecordFramer::UsualRecords(FrameCall* call) {
   constexpr std::size_t kMostBytes = 1024;
+  const FrameInput& input = call->input;
+  FrameOutput* const output = call->output;
   const std::byte* const data = input.bytes.data();
   const std::size_t size = input.bytes.size();
   const std::uint64_t most = std::min<std::uint64_t>(kMostBytes, options_.max_record_bytes);
   const std::uint64_t to_limit = input.limit - std::min(input.limit, input.offset);
   const std::size_t before = output->records.size();
+  std::size_t pos = call->pos;
   while (pos < to_limit && size - pos > kLength) {
     const auto length = LoadOnceLe<std::uint64_t>(data + pos);
     const std::byte* const record = data + pos + kLength;
@@ -141,92 +107,75 @@ std::size_t OfRecordFramer::UsualRecords(const FrameInput& input, std::size_t po
     pos += kLength + static_cast<std::size_t>(length);
   }
   next_record_ += static_cast<std::int64_t>(output->records.size() - before);
-  return pos;
+  call->pos = pos;
 }
 
-FrameStep OfRecordFramer::NextRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                     FrameResult* result) {
-  const std::uint64_t at = input.offset + *pos;
-  const std::size_t left = input.bytes.size() - *pos;
-  if (known_size() && at >= options_.file_bytes) return FrameStep::kStop;
-  if (left == 0 && input.at_end) return Ends(at, output, result);
-  if (at >= input.limit) return FrameStep::kStop;
+FrameStep OfRecordFramer::NextRecord(FrameCall* call) {
+  const std::uint64_t at = call->at();
+  const std::size_t left = call->left();
+  if (IsAtEnd(call)) return FrameStep::kStop;
   if (left < kLength) {
-    if (input.at_end || (known_size() && FileLeft(at) < kLength)) {
-      return Damaged(StatusCode::kTruncated, "the file ends inside a record's length of 8 bytes",
-                     at, output, result);
+    if (call->input.at_end || (known_size() && FileLeft(at) < kLength)) {
+      return LoseRest(StatusCode::kTruncated, "the file ends inside a record's length of 8 bytes",
+                      call);
     }
-    result->need_bytes = kLength;
-    return FrameStep::kStop;
+    return call->Need(kLength);
   }
-  const std::byte* const record = input.bytes.data() + *pos + kLength;
+  const std::byte* const record = call->data() + kLength;
   const auto length = LoadOnceLe<std::uint64_t>(record - kLength);
   const bool fits = !known_size() || length <= FileLeft(at) - kLength;
   if (length == 0 || length > options_.max_record_bytes || !fits) {
-    return BadLength(length, at, output, result);
+    return BadLength(length, call);
   }
   const auto here = static_cast<std::size_t>(std::min<std::uint64_t>(length, left - kLength));
-  if (!OfRecordEntriesChain({record, here}, length)) {
-    return BadMessage(input, length, pos, output, result);
-  }
+  if (!OfRecordEntriesChain({record, here}, length)) return BadMessage(length, call);
   if (here < length) {
-    if (input.at_end) {
-      return Damaged(StatusCode::kTruncated,
-                     "the file ends inside a record of " + std::to_string(length) + " bytes", at,
-                     output, result);
+    if (call->input.at_end) {
+      return LoseRest(StatusCode::kTruncated,
+                      "the file ends inside a record of " + std::to_string(length) + " bytes",
+                      call);
     }
-    result->need_bytes = kLength + static_cast<std::size_t>(length);
-    return FrameStep::kStop;
+    return call->Need(kLength + static_cast<std::size_t>(length));
   }
-  output->records.push_back({record, here});
-  if (output->units != nullptr) output->units->push_back({at, at + kLength + here});
-  ++next_record_;
-  *pos += kLength + here;
+  Append({record, here}, {at, at + kLength + here}, call);
+  call->pos += kLength + here;
   return FrameStep::kGoOn;
 }
 
 // The length is within bounds, but the bytes are no message. If a whole record follows at the place
 // to which the length leads, the length was right and only one record is lost.
-FrameStep OfRecordFramer::BadMessage(const FrameInput& input, std::uint64_t length,
-                                     std::size_t* pos, FrameOutput* output, FrameResult* result) {
-  const std::uint64_t at = input.offset + *pos;
+FrameStep OfRecordFramer::BadMessage(std::uint64_t length, FrameCall* call) {
+  const std::uint64_t at = call->at();
   const std::uint64_t frame = kLength + length;
   std::string reason = "no OFRecord of " + std::to_string(length) +
                        " bytes stands here: entries of its map, 0x0a and a length each, were "
                        "expected to fill it";
   Belief belief = Belief::kNo;
-  if (options_.on_damage == OnDamage::kSkip) belief = BelieveEnd(input, *pos, frame, result);
+  if (options_.on_damage == OnDamage::kSkip) belief = BelieveEnd(frame, call);
   if (belief == Belief::kMore) return FrameStep::kStop;
-  if (belief == Belief::kNo) {
-    return Damaged(StatusCode::kDamaged, std::move(reason), at, output, result);
-  }
-  output->damage.push_back({options_.file, at, at + frame, std::move(reason)});
-  output->records.push_back({});
-  if (output->units != nullptr) output->units->push_back({at, at, 1, true});
-  ++next_record_;
-  *pos += static_cast<std::size_t>(frame);
+  if (belief == Belief::kNo) return LoseRest(StatusCode::kDamaged, std::move(reason), call);
+  Note(at, at + frame, std::move(reason), call);
+  LoseRecord(at, call);
+  call->pos += static_cast<std::size_t>(frame);
   return FrameStep::kGoOn;
 }
 
-// Whether a frame of so many bytes at `pos` ends in front of a whole record or with the file. If
-// that is not at hand yet, *result says what is needed.
-OfRecordFramer::Belief OfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
-                                                  std::uint64_t frame, FrameResult* result) const {
-  const std::size_t left = input.bytes.size() - pos;
-  const std::uint64_t file_left = known_size()   ? FileLeft(input.offset + pos)
-                                  : input.at_end ? left
-                                                 : kUnknownSize;
+// Whether a frame of so many bytes ends in front of a whole record or with the file. If that is not
+// at hand yet, the call says what is needed.
+OfRecordFramer::Belief OfRecordFramer::BelieveEnd(std::uint64_t frame, FrameCall* call) const {
+  const std::size_t left = call->left();
+  const std::uint64_t file_left = FileLeft(call->at(), call->input);
   const auto here = [&](std::uint64_t bytes) {
     if (bytes <= left) return Belief::kYes;
-    if (input.at_end || bytes > file_left) return Belief::kNo;
-    result->need_bytes = static_cast<std::size_t>(bytes);
+    if (call->input.at_end || bytes > file_left) return Belief::kNo;
+    call->result.need_bytes = static_cast<std::size_t>(bytes);
     return Belief::kMore;
   };
   if (frame == file_left) return here(frame);
   Belief belief = here(frame + kLength);
   // In a file of unknown size the end may follow right after it: then the caller asks once more.
   if (belief != Belief::kYes) return belief;
-  const std::byte* const next = input.bytes.data() + pos + frame;
+  const std::byte* const next = call->data() + frame;
   const auto length = LoadOnceLe<std::uint64_t>(next);
   if (length == 0 || length > options_.max_record_bytes) return Belief::kNo;
   const auto bytes = static_cast<std::size_t>(
@@ -235,72 +184,25 @@ OfRecordFramer::Belief OfRecordFramer::BelieveEnd(const FrameInput& input, std::
   return here(frame + kLength + length);
 }
 
-FrameStep OfRecordFramer::BadLength(std::uint64_t length, std::uint64_t at, FrameOutput* output,
-                                    FrameResult* result) {
+FrameStep OfRecordFramer::BadLength(std::uint64_t length, FrameCall* call) {
   const auto promised = static_cast<std::int64_t>(length);
   const std::string size = "a record of " + std::to_string(promised) + " bytes";
   if (promised <= 0) {
-    return Damaged(StatusCode::kDamaged, size + ": a length of at least 1 was expected", at, output,
-                   result);
+    return LoseRest(StatusCode::kDamaged, size + ": a length of at least 1 was expected", call);
   }
-  if (known_size() && length > FileLeft(at) - kLength) {
-    return Damaged(StatusCode::kTruncated,
-                   size + " reaches past the end of the file: at most " +
-                       std::to_string(FileLeft(at) - kLength) + " were expected",
-                   at, output, result);
+  const std::uint64_t most = FileLeft(call->at()) - kLength;
+  if (known_size() && length > most) {
+    return LoseRest(StatusCode::kTruncated,
+                    size + " reaches past the end of the file: at most " + std::to_string(most) +
+                        " were expected",
+                    call);
   }
-  return Damaged(
-      StatusCode::kResourceExhausted,
-      size + " is longer than max_record_bytes (" + std::to_string(options_.max_record_bytes) + ")",
-      at, output, result);
-}
-
-// The bytes end between two records: the file's end, or before the end that it had when opened.
-FrameStep OfRecordFramer::Ends(std::uint64_t at, FrameOutput* output, FrameResult* result) {
-  if (!known_size()) return FrameStep::kStop;
-  return Damaged(StatusCode::kTruncated,
-                 "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
-                     std::to_string(at) + " bytes",
-                 at, output, result);
-}
-
-// Nothing marks the start of a record, so the rest of the file is one range of damage. If the
-// file's size is not known, this waits for its end.
-FrameStep OfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                   FrameResult* result) {
-  // Until the end is known a byte is kept: without one no call would come to tell it.
-  const std::size_t kept = noted_ || input.at_end ? 0 : 1;
-  *pos = input.bytes.size() - std::min(kept, input.bytes.size() - *pos);
-  const std::uint64_t at = input.offset + *pos;
-  if (!noted_ && input.at_end) Note(lost_at_, at, output);
-  const bool done = input.at_end || at >= input.limit || (known_size() && FileLeft(at) == 0);
-  result->need_bytes = done ? 0 : kept + 1;
-  return FrameStep::kStop;
-}
-
-FrameStep OfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
-                                  FrameOutput* output, FrameResult* result) {
-  if (options_.on_damage == OnDamage::kFail) {
-    const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
-    failed_ = Status(code, std::move(reason), place);
-    result->status = failed_;
-    return FrameStep::kStop;
-  }
-  lost_ = true;
-  lost_at_ = at;
-  lost_reason_ = std::move(reason);
-  if (known_size()) Note(at, options_.file_bytes, output);
-  return FrameStep::kGoOn;
-}
-
-void OfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, FrameOutput* output) {
-  output->damage.push_back({options_.file, begin, end, std::move(lost_reason_)});
-  noted_ = true;
+  return LoseRest(StatusCode::kResourceExhausted, AboveLimit(size), call);
 }
 
 class OfRecordUnitFramer final : public UnitFramer {
  public:
-  explicit OfRecordUnitFramer(const FramerOptions& options) : lost_(options) {}
+  using UnitFramer::UnitFramer;
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     RecordSpan record;
@@ -312,7 +214,7 @@ class OfRecordUnitFramer final : public UnitFramer {
         problem = "another record stands after it that the index does not know";
       }
     }
-    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
+    if (!problem.empty() || records != 1) return Lose(unit, records, problem, output);
     output->records.push_back(record);
     return {};
   }
@@ -334,8 +236,6 @@ class OfRecordUnitFramer final : public UnitFramer {
     }
     return {};
   }
-
-  const LostUnits lost_;
 };
 
 class OfRecordWriter final : public FileRecordWriter {

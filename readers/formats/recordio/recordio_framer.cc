@@ -9,8 +9,8 @@
 #include "base/memory/arena_advice.h"
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/compression/snappy_frames.h"
-#include "readers/formats/format.h"
 #include "readers/formats/recordio/recordio.h"
+#include "readers/formats/stepped_framer.h"
 
 namespace ringfeed {
 namespace {
@@ -41,11 +41,10 @@ bool IsCompressedAsKnown(RecordIoDialect dialect, std::span<const std::byte> sto
   return SnappyFramedSize(framing, stored, &bytes).empty() || (!fluid && gzip);
 }
 
-class RecordIoFramer final : public Framer {
+class RecordIoFramer final : public SteppedFramer {
  public:
-  explicit RecordIoFramer(const FramerOptions& options) : options_(options) {}
+  using SteppedFramer::SteppedFramer;
 
-  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
   /// Appends the records of the chunk that `input` begins with, or says what is wrong with it.
   Status TakeChunk(const FrameInput& input, FrameOutput* output);
 
@@ -63,45 +62,36 @@ class RecordIoFramer final : public Framer {
     std::uint64_t summed_bytes = 0;  ///< that the checksum was made of
   };
 
-  FrameStep NextChunk(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                      FrameResult* result);
-  FrameStep Search(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                   FrameResult* result);
-  FrameStep TryBoundary(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                        FrameResult* result);
-  FrameStep SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                       FrameResult* result);
-  bool HasRecords(const FrameInput& input, std::size_t pos);
-  void Found(std::uint64_t at, FrameOutput* output);
+  void Run(FrameCall* call) override;
+  FrameStep NextChunk(FrameCall* call);
+  FrameStep Search(FrameCall* call);
+  FrameStep TryBoundary(FrameCall* call);
+  FrameStep SearchEnds(FrameCall* call);
+  bool HasRecords(FrameCall* call);
+  void Found(std::uint64_t at, FrameCall* call);
   void LoseRecords(FrameOutput* output);
-  Finding Examine(const FrameInput& input, std::size_t pos) const;
-  Finding ExamineHeader(const FrameInput& input, std::size_t pos) const;
-  std::string Records(const RecordIoChunk& header, std::span<const std::byte> stored,
-                      FrameMemory* memory, FrameOutput* output);
-  std::string Decompress(const RecordIoChunk& header, std::span<const std::byte> stored,
-                         FrameMemory* memory, std::span<const std::byte>* payload);
+  Finding Examine(const FrameCall& call) const;
+  Finding ExamineHeader(const FrameCall& call) const;
+  std::string Records(const RecordIoChunk& header, const FrameCall& call);
+  std::string Decompress(const RecordIoChunk& header, const FrameCall& call,
+                         std::span<const std::byte>* payload);
   std::string Gunzip(std::span<const std::byte> stored, FrameMemory* memory,
                      std::span<const std::byte>* payload);
   std::byte* Room(std::uint64_t bytes, FrameMemory* memory, std::string* wrong);
+  /// What the chunk at hand has after its header.
+  static std::span<const std::byte> Stored(const RecordIoChunk& header, const FrameCall& call) {
+    return call.input.bytes.subspan(call.pos + kHeader, header.stored_bytes);
+  }
   bool MayStart(const std::byte* header) const;
   bool Countable(const RecordIoChunk& header) const;
   bool Boundary(const FrameInput& input, std::uint64_t boundary, bool* believed) const;
-  bool CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output, bool* done,
-                     FrameResult* result) const;
-  FrameStep Damaged(const Finding& finding, std::uint64_t at, FrameResult* result);
-  FrameStep Failed(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
-  void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
+  bool CountByHeader(bool* done, FrameCall* call) const;
+  FrameStep Damaged(const Finding& finding, std::uint64_t at, FrameCall* call);
 
-  /// As far as it is known; the bytes at hand reach it if at_end is set.
-  std::uint64_t FileEnd(const FrameInput& input) const {
-    return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
-  }
   bool MoreComes(const FrameInput& input) const {
     return input.offset + input.bytes.size() < FileEnd(input);
   }
 
-  const FramerOptions options_;
-  std::int64_t next_record_ = 0;
   bool searching_ = false;  // for the next intact chunk, since search_begin_
   std::uint64_t search_begin_ = 0;
   std::uint64_t search_extent_ = 0;   // of the damaged chunk, until its end was checked
@@ -109,39 +99,26 @@ class RecordIoFramer final : public Framer {
   std::uint64_t search_cost_ = 0;     // bytes summed of candidates that were no chunks
   std::uint64_t chunk_cost_ = 0;  // the same of the damaged chunk, which counts if it ends nowhere
   std::string search_reason_;
-  bool no_memory_ = false;    // the last chunk was refused for want of memory
-  bool unsupported_ = false;  // it is not damaged, and cannot be read here
-  Status failed_;
+  bool no_memory_ = false;              // the last chunk was refused for want of memory
+  bool unsupported_ = false;            // it is not damaged, and cannot be read here
   std::unique_ptr<Decompressor> gzip_;  // made for the first chunk that needs it
 };
 
-FrameResult RecordIoFramer::Frame(const FrameInput& input, FrameOutput* output) {
-  FrameResult result;
-  result.status = failed_;
-  if (!failed_.ok()) return result;
-  std::size_t pos = 0;
-  while (true) {
-    if (searching_) {
-      if (Search(input, &pos, output, &result) == FrameStep::kStop) break;
-    } else if (NextChunk(input, &pos, output, &result) == FrameStep::kStop) {
-      break;
-    }
+void RecordIoFramer::Run(FrameCall* call) {
+  while ((searching_ ? Search(call) : NextChunk(call)) == FrameStep::kGoOn) {
   }
-  result.consumed = pos;
-  return result;
 }
 
-// Examines the header at `pos`; all its bytes up to the file's end are there.
-RecordIoFramer::Finding RecordIoFramer::ExamineHeader(const FrameInput& input,
-                                                      std::size_t pos) const {
+// Examines the header of the chunk at hand; all its bytes up to the file's end are there.
+RecordIoFramer::Finding RecordIoFramer::ExamineHeader(const FrameCall& call) const {
   Finding finding;
-  const std::uint64_t left = FileEnd(input) - input.offset - pos;
+  const std::uint64_t left = FileEnd(call.input) - call.at();
   if (left < kHeader) {
     finding.code = StatusCode::kTruncated;
     finding.reason = "the file ends inside a chunk's header";
     return finding;
   }
-  const std::byte* const header = input.bytes.data() + pos;
+  const std::byte* const header = call.data();
   finding.header = ReadRecordIoHeader(header);
   const auto magic = LoadLe<std::uint32_t>(header);
   const std::uint64_t extent = kHeader + std::uint64_t{finding.header.stored_bytes};
@@ -160,9 +137,8 @@ RecordIoFramer::Finding RecordIoFramer::ExamineHeader(const FrameInput& input,
     finding.reason = std::string(kNoMagic);
   } else if (finding.header.stored_bytes > options_.max_record_bytes) {
     finding.code = StatusCode::kResourceExhausted;
-    finding.reason = "a chunk of " + std::to_string(finding.header.stored_bytes) +
-                     " bytes is longer than max_record_bytes (" +
-                     std::to_string(options_.max_record_bytes) + ")";
+    finding.reason =
+        AboveLimit("a chunk of " + std::to_string(finding.header.stored_bytes) + " bytes");
   } else {
     finding.kind = Finding::Kind::kChunk;
   }
@@ -170,19 +146,19 @@ RecordIoFramer::Finding RecordIoFramer::ExamineHeader(const FrameInput& input,
 }
 
 // Returns a chunk whose header is possible and whose checksum is right, or what is wrong.
-RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::size_t pos) const {
-  const std::size_t have = input.bytes.size() - pos;
+RecordIoFramer::Finding RecordIoFramer::Examine(const FrameCall& call) const {
+  const std::size_t have = call.left();
   Finding finding;
-  if (have < kHeader && MoreComes(input)) {
+  if (have < kHeader && MoreComes(call.input)) {
     finding.kind = Finding::Kind::kMore;
     finding.need_bytes = kHeader;
     return finding;
   }
-  finding = ExamineHeader(input, pos);
+  finding = ExamineHeader(call);
   if (finding.kind != Finding::Kind::kChunk) return finding;
   const std::size_t extent = kHeader + finding.header.stored_bytes;
   if (have < extent) {
-    if (MoreComes(input)) {
+    if (MoreComes(call.input)) {
       finding.kind = Finding::Kind::kMore;
       finding.need_bytes = extent;
       return finding;
@@ -193,7 +169,7 @@ RecordIoFramer::Finding RecordIoFramer::Examine(const FrameInput& input, std::si
     finding.extent = 0;
     return finding;
   }
-  const std::span<const std::byte> stored = input.bytes.subspan(pos + kHeader, extent - kHeader);
+  const std::span<const std::byte> stored = Stored(finding.header, call);
   finding.summed_bytes = stored.size();
   if (Crc32(stored) == finding.header.checksum) return finding;
   finding.kind = Finding::Kind::kDamage;
@@ -231,52 +207,51 @@ bool RecordIoFramer::Boundary(const FrameInput& input, std::uint64_t boundary,
   return true;
 }
 
-// For units only: takes the chunk at *pos by its header, if another chunk follows it. Whatever its
-// payload is, its records then have numbers. The first chunk is examined all the same: it tells
+// For units only: takes the chunk at call->pos by its header, if another chunk follows it. Whatever
+// its payload is, its records then have numbers. The first chunk is examined all the same: it tells
 // whether this is RecordIO. So is a chunk without records, for which no later read asks. False if
 // more is needed.
-bool RecordIoFramer::CountByHeader(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                   bool* done, FrameResult* result) const {
-  const std::uint64_t at = input.offset + *pos;
-  if (at == 0 || input.bytes.size() - *pos < kHeader) return true;
-  const Finding finding = ExamineHeader(input, *pos);
+bool RecordIoFramer::CountByHeader(bool* done, FrameCall* call) const {
+  const std::uint64_t at = call->at();
+  if (at == 0 || call->left() < kHeader) return true;
+  const Finding finding = ExamineHeader(*call);
   if (finding.kind != Finding::Kind::kChunk || !Countable(finding.header)) return true;
   if (finding.header.records == 0) return true;
   const std::uint64_t end = at + kHeader + finding.header.stored_bytes;
-  if (!Boundary(input, end, done)) {
-    const std::uint64_t wanted = std::min(end + kHeader, FileEnd(input));
-    result->need_bytes = static_cast<std::size_t>(wanted - at);
+  if (!Boundary(call->input, end, done)) {
+    const std::uint64_t wanted = std::min(end + kHeader, FileEnd(call->input));
+    (void)call->Need(wanted - at);
     return false;
   }
   if (!*done) return true;
-  output->units->push_back({at, end, finding.header.records});
-  *pos += static_cast<std::size_t>(end - at);
+  call->output->units->push_back({at, end, finding.header.records});
+  call->pos += static_cast<std::size_t>(end - at);
   return true;
 }
 
 // Whether a chunk with records is next. If bytes were lost after a chunk, they are no chunk or a
 // cut one; no index lists a chunk of no records.
-bool RecordIoFramer::HasRecords(const FrameInput& input, std::size_t pos) {
-  while (input.bytes.size() - pos >= kHeader) {
-    const Finding finding = Examine(input, pos);
+bool RecordIoFramer::HasRecords(FrameCall* call) {
+  while (call->left() >= kHeader) {
+    const Finding finding = Examine(*call);
     if (finding.kind != Finding::Kind::kChunk) return false;
-    FrameOutput unused;
-    const auto stored = input.bytes.subspan(pos + kHeader, finding.header.stored_bytes);
-    if (!Records(finding.header, stored, input.memory, &unused).empty()) return false;
+    if (!Records(finding.header, *call).empty()) return false;
     if (finding.header.records != 0) return true;
-    pos += kHeader + stored.size();
+    call->pos += kHeader + finding.header.stored_bytes;
   }
   return false;
 }
 
 Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
-  Finding finding = Examine(input, 0);
+  const FrameCall call{input, output};
+  Finding finding = Examine(call);
   if (finding.kind == Finding::Kind::kMore) finding.reason = "the chunk is longer than it was";
   if (finding.code == StatusCode::kResourceExhausted) finding.code = StatusCode::kDamaged;
   if (finding.kind == Finding::Kind::kChunk) {
-    const auto stored = input.bytes.subspan(kHeader, finding.header.stored_bytes);
-    finding.reason = Records(finding.header, stored, input.memory, output);
-    if (finding.reason.empty() && HasRecords(input, kHeader + stored.size())) {
+    finding.reason = Records(finding.header, call);
+    FrameOutput unused;
+    FrameCall rest{input, &unused, kHeader + finding.header.stored_bytes};
+    if (finding.reason.empty() && HasRecords(&rest)) {
       finding.reason = "another chunk stands after it that the index does not know";
     }
     if (no_memory_) finding.code = StatusCode::kResourceExhausted;
@@ -287,61 +262,55 @@ Status RecordIoFramer::TakeChunk(const FrameInput& input, FrameOutput* output) {
                 {options_.file, static_cast<std::int64_t>(input.offset), -1});
 }
 
-FrameStep RecordIoFramer::NextChunk(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                    FrameResult* result) {
-  const std::uint64_t at = input.offset + *pos;
-  if (at >= input.limit || at >= FileEnd(input)) return FrameStep::kStop;
+FrameStep RecordIoFramer::NextChunk(FrameCall* call) {
+  const std::uint64_t at = call->at();
+  if (at >= call->input.limit || at >= FileEnd(call->input)) return FrameStep::kStop;
   bool done = false;
-  if (options_.units_only && !CountByHeader(input, pos, output, &done, result))
-    return FrameStep::kStop;
+  if (options_.units_only && !CountByHeader(&done, call)) return FrameStep::kStop;
   if (done) return FrameStep::kGoOn;
-  Finding finding = Examine(input, *pos);
-  if (finding.kind == Finding::Kind::kMore) {
-    result->need_bytes = finding.need_bytes;
-    return FrameStep::kStop;
-  }
+  Finding finding = Examine(*call);
+  if (finding.kind == Finding::Kind::kMore) return call->Need(finding.need_bytes);
   if (finding.kind == Finding::Kind::kChunk) {
     const std::size_t extent = kHeader + finding.header.stored_bytes;
-    const std::span<const std::byte> stored = input.bytes.subspan(*pos + kHeader, extent - kHeader);
-    finding.reason = Records(finding.header, stored, input.memory, output);
+    finding.reason = Records(finding.header, *call);
     if (finding.reason.empty()) {
-      if (output->units != nullptr && finding.header.records > 0) {
-        output->units->push_back({at, at + extent, finding.header.records});
+      if (call->output->units != nullptr && finding.header.records > 0) {
+        call->output->units->push_back({at, at + extent, finding.header.records});
       }
-      *pos += extent;
+      call->pos += extent;
       return FrameStep::kGoOn;
     }
     if (no_memory_) {
-      return Failed(StatusCode::kResourceExhausted, std::move(finding.reason), at, result);
+      return Fail(StatusCode::kResourceExhausted, std::move(finding.reason), at, call);
     }
     finding.kind = Finding::Kind::kDamage;
     if (unsupported_) finding.code = StatusCode::kUnsupported;
   }
-  return Damaged(finding, at, result);
+  return Damaged(finding, at, call);
 }
 
 // Adds the chunk's records, or returns what is wrong with it and adds none.
-std::string RecordIoFramer::Records(const RecordIoChunk& header, std::span<const std::byte> stored,
-                                    FrameMemory* memory, FrameOutput* output) {
+std::string RecordIoFramer::Records(const RecordIoChunk& header, const FrameCall& call) {
   std::span<const std::byte> payload;
-  std::string wrong = Decompress(header, stored, memory, &payload);
+  std::string wrong = Decompress(header, call, &payload);
   if (!wrong.empty()) return wrong;
   if (payload.size() / kLength < header.records) {
     return "a chunk of " + std::to_string(payload.size()) + " bytes cannot hold the " +
            std::to_string(header.records) + " records that it promises";
   }
-  const std::size_t base = output->records.size();
+  std::vector<RecordSpan>& records = call.output->records;
+  const std::size_t base = records.size();
   std::uint32_t found = 0;
   while (payload.size() >= kLength && found < header.records) {
     const std::size_t bytes = LoadOnceLe<std::uint32_t>(payload.data());
     payload = payload.subspan(kLength);
     if (bytes > payload.size()) break;
-    output->records.push_back({payload.data(), bytes});
+    records.push_back({payload.data(), bytes});
     payload = payload.subspan(bytes);
     ++found;
   }
   if (found != header.records || !payload.empty()) {
-    output->records.resize(base);
+    records.resize(base);
     return "the chunk's records do not fill it: " + std::to_string(header.records) +
            " are promised";
   }
@@ -349,10 +318,10 @@ std::string RecordIoFramer::Records(const RecordIoChunk& header, std::span<const
   return {};
 }
 
-// The header's word says how. Afterwards the payload is in the input or in `memory`.
-std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
-                                       std::span<const std::byte> stored, FrameMemory* memory,
+// The header's word says how. Afterwards the payload is in the input or in its memory.
+std::string RecordIoFramer::Decompress(const RecordIoChunk& header, const FrameCall& call,
                                        std::span<const std::byte>* payload) {
+  const std::span<const std::byte> stored = Stored(header, call);
   no_memory_ = unsupported_ = false;
   switch (header.compressor) {
     case static_cast<std::uint32_t>(RecordIoCompressor::kNone):
@@ -365,13 +334,13 @@ std::string RecordIoFramer::Decompress(const RecordIoChunk& header,
       std::size_t bytes = 0;
       std::string wrong(SnappyFramedSize(framing, stored, &bytes));
       if (!wrong.empty()) return wrong;
-      std::byte* const to = Room(bytes, memory, &wrong);
+      std::byte* const to = Room(bytes, call.input.memory, &wrong);
       if (to == nullptr) return wrong;
       *payload = {to, bytes};
       return std::string(SnappyFramedDecompress(framing, stored, {to, bytes}));
     }
     case static_cast<std::uint32_t>(RecordIoCompressor::kGzip):
-      return Gunzip(stored, memory, payload);
+      return Gunzip(stored, call.input.memory, payload);
     case kOthersGzip:
       unsupported_ = !IsCompressedAsKnown(header.dialect, stored);
       if (!unsupported_) break;
@@ -415,9 +384,7 @@ std::string RecordIoFramer::Gunzip(std::span<const std::byte> stored, FrameMemor
 
 std::byte* RecordIoFramer::Room(std::uint64_t bytes, FrameMemory* memory, std::string* wrong) {
   if (bytes > options_.max_record_bytes) {
-    *wrong = "a chunk of " + std::to_string(bytes) +
-             " bytes, decompressed, is longer than max_record_bytes (" +
-             std::to_string(options_.max_record_bytes) + ")";
+    *wrong = AboveLimit("a chunk of " + std::to_string(bytes) + " bytes, decompressed,");
     return nullptr;
   }
   // An empty payload has an address as well: records and spans are never null.
@@ -429,9 +396,9 @@ std::byte* RecordIoFramer::Room(std::uint64_t bytes, FrameMemory* memory, std::s
   return to;
 }
 
-FrameStep RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at, FrameResult* result) {
+FrameStep RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at, FrameCall* call) {
   if (options_.on_damage == OnDamage::kFail || finding.code == StatusCode::kUnsupported) {
-    return Failed(finding.code, finding.reason, at, result);
+    return Fail(finding.code, finding.reason, at, call);
   }
   searching_ = true;
   search_begin_ = at;
@@ -443,14 +410,6 @@ FrameStep RecordIoFramer::Damaged(const Finding& finding, std::uint64_t at, Fram
   return FrameStep::kGoOn;
 }
 
-FrameStep RecordIoFramer::Failed(StatusCode code, std::string reason, std::uint64_t at,
-                                 FrameResult* result) {
-  const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
-  failed_ = Status(code, std::move(reason), place);
-  result->status = failed_;
-  return FrameStep::kStop;
-}
-
 // Whether a chunk of a readable size starts there, if all of it is there.
 bool RecordIoFramer::MayStart(const std::byte* header) const {
   return LoadLe<std::uint32_t>(header) == RecordIoLayout::kMagic &&
@@ -460,72 +419,62 @@ bool RecordIoFramer::MayStart(const std::byte* header) const {
 // Looks for the next chunk at the end of the damaged one before any other place: the payload may
 // hold chunks too. If a magic number is there, or the end of the file, that end is believed, and so
 // is the number of records of the damaged chunk.
-FrameStep RecordIoFramer::TryBoundary(const FrameInput& input, std::size_t* pos,
-                                      FrameOutput* output, FrameResult* result) {
+FrameStep RecordIoFramer::TryBoundary(FrameCall* call) {
   const std::uint64_t boundary = search_begin_ + search_extent_;
-  const auto into = static_cast<std::size_t>(boundary - input.offset);
+  const auto into = static_cast<std::size_t>(boundary - call->input.offset);
   bool believed = false;
-  if (!Boundary(input, boundary, &believed)) {
-    const std::uint64_t left = FileEnd(input) - input.offset - *pos;
-    result->need_bytes =
-        static_cast<std::size_t>(std::min<std::uint64_t>(left, into + kHeader - *pos));
-    return FrameStep::kStop;
+  if (!Boundary(call->input, boundary, &believed)) {
+    const std::uint64_t left = FileEnd(call->input) - call->at();
+    return call->Need(std::min<std::uint64_t>(left, into + kHeader - call->pos));
   }
   search_extent_ = 0;
   if (believed) {
-    LoseRecords(output);
-    Found(boundary, output);
-    *pos = into;
+    LoseRecords(call->output);
+    Found(boundary, call);
+    call->pos = into;
   } else {
     search_cost_ += chunk_cost_;
-    ++*pos;
+    ++call->pos;
   }
   return FrameStep::kGoOn;
 }
 
-FrameStep RecordIoFramer::Search(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                 FrameResult* result) {
+FrameStep RecordIoFramer::Search(FrameCall* call) {
   // Failed candidates cost a checksum of the bytes that they promise. A file that is made to cost
   // much is given up for lost.
   constexpr std::uint64_t kMostCost = std::uint64_t{16} << 30;
   constexpr std::string_view kMagicBytes("\x04\x03\x02\x01");
-  if (search_extent_ != 0) return TryBoundary(input, pos, output, result);
-  if (*pos + input.offset == search_begin_) ++*pos;
-  const std::string_view bytes(reinterpret_cast<const char*>(input.bytes.data()),
-                               input.bytes.size());
+  if (search_extent_ != 0) return TryBoundary(call);
+  if (call->at() == search_begin_) ++call->pos;
+  const std::string_view bytes(reinterpret_cast<const char*>(call->input.bytes.data()),
+                               call->input.bytes.size());
   while (search_cost_ < kMostCost) {
-    const std::size_t found = bytes.find(kMagicBytes, *pos);
+    const std::size_t found = bytes.find(kMagicBytes, call->pos);
     if (found == std::string_view::npos) break;
-    *pos = found;
-    if (input.offset + *pos >= input.limit) return FrameStep::kStop;
-    const Finding finding = Examine(input, *pos);
+    call->pos = found;
+    if (call->at() >= call->input.limit) return FrameStep::kStop;
+    const Finding finding = Examine(*call);
     if (finding.kind == Finding::Kind::kChunk) {
-      Found(input.offset + *pos, output);
+      Found(call->at(), call);
       return FrameStep::kGoOn;
     }
-    if (finding.kind == Finding::Kind::kMore) {
-      result->need_bytes = finding.need_bytes;
-      return FrameStep::kStop;
-    }
+    if (finding.kind == Finding::Kind::kMore) return call->Need(finding.need_bytes);
     search_cost_ += finding.summed_bytes;
-    ++*pos;
+    ++call->pos;
   }
-  return SearchEnds(input, pos, output, result);
+  return SearchEnds(call);
 }
 
 // There is no further candidate in the bytes at hand.
-FrameStep RecordIoFramer::SearchEnds(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                     FrameResult* result) {
-  const std::size_t size = input.bytes.size();
-  if (!MoreComes(input)) {
-    *pos = size;
-    Found(input.offset + size, output);
-    return FrameStep::kStop;
+FrameStep RecordIoFramer::SearchEnds(FrameCall* call) {
+  const std::size_t size = call->input.bytes.size();
+  if (!MoreComes(call->input)) {
+    Found(call->end(), call);
+    return call->PassRest(0);
   }
   // The magic number's first three bytes may be at the end.
-  *pos = std::max(*pos, size - std::min<std::size_t>(size, 3));
-  if (input.offset + *pos < input.limit) result->need_bytes = kHeader;
-  return FrameStep::kStop;
+  call->pos = std::max(call->pos, size - std::min<std::size_t>(size, 3));
+  return call->Need(call->at() < call->input.limit ? kHeader : 0);
 }
 
 void RecordIoFramer::LoseRecords(FrameOutput* output) {
@@ -538,22 +487,18 @@ void RecordIoFramer::LoseRecords(FrameOutput* output) {
   next_record_ += search_records_;
 }
 
-void RecordIoFramer::Found(std::uint64_t at, FrameOutput* output) {
-  Note(search_begin_, at, std::move(search_reason_), output);
+void RecordIoFramer::Found(std::uint64_t at, FrameCall* call) {
+  Note(search_begin_, at, std::move(search_reason_), call);
   searching_ = false;
-}
-
-void RecordIoFramer::Note(std::uint64_t begin, std::uint64_t end, std::string reason,
-                          FrameOutput* output) const {
-  output->damage.push_back({options_.file, begin, end, std::move(reason)});
 }
 
 class RecordIoUnitFramer final : public UnitFramer {
  public:
-  explicit RecordIoUnitFramer(const FramerOptions& options) : lost_(options), framer_(options) {}
+  explicit RecordIoUnitFramer(const FramerOptions& options)
+      : UnitFramer(options), framer_(options) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
-    if (unit.bytes.empty()) return lost_.Lose(unit, records, kLostBefore, output);
+    if (unit.bytes.empty()) return Lose(unit, records, kLostBefore, output);
     FrameInput whole = unit;
     whole.at_end = true;
     const std::size_t before = output->records.size();
@@ -563,11 +508,10 @@ class RecordIoUnitFramer final : public UnitFramer {
                                            status.code() == StatusCode::kTruncated;
     if (!damaged) return status;
     output->records.resize(before);
-    return lost_.Lose(unit, records, status.message(), output);
+    return Lose(unit, records, status.message(), output);
   }
 
  private:
-  const LostUnits lost_;
   RecordIoFramer framer_;
 };
 

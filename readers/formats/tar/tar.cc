@@ -40,13 +40,13 @@ class TarWriter final : public FileRecordWriter {
 
 class TarUnitFramer final : public UnitFramer {
  public:
-  explicit TarUnitFramer(const FramerOptions& options) : lost_(options) {}
+  using UnitFramer::UnitFramer;
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     StatusCode code = StatusCode::kDamaged;
     const std::string problem = Problem(unit.bytes, &code);
     if (code == StatusCode::kUnsupported) return {code, problem};
-    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
+    if (!problem.empty() || records != 1) return Lose(unit, records, problem, output);
     output->records.push_back({unit.bytes.data(), unit.bytes.size()});
     return {};
   }
@@ -79,8 +79,6 @@ class TarUnitFramer final : public UnitFramer {
     }
     return key.empty() ? "no sample stands where the index says" : "";
   }
-
-  const LostUnits lost_;
 };
 
 constexpr std::size_t kMostExtensionName = 64;  // a key and it fit into a header

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "base/memory/arena_advice.h"
-#include "readers/formats/format.h"
+#include "readers/formats/stepped_framer.h"
 #include "readers/formats/tar/tar.h"
 #include "readers/formats/tar/tar_loss.h"
 #include "readers/formats/tar/tar_unit.h"
@@ -21,60 +21,48 @@ constexpr std::uint64_t kWindow = std::uint64_t{1} << 20;
 // From this many questions for one sample on, each asks for half as much again: linear time.
 constexpr int kFewQuestions = 16;
 
-class TarFramer final : public Framer {
+class TarFramer final : public SteppedFramer {
  public:
-  explicit TarFramer(const FramerOptions& options) : options_(options) {}
+  using SteppedFramer::SteppedFramer;
 
-  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
   /// Starts at `offset`, after a loss.
   void StartBehindGap(std::uint64_t offset);
 
  private:
-  struct Call {
-    const FrameInput& input;
-    FrameOutput* output;
-    FrameResult result;
-  };
-
-  FrameStep NextStep(Call* call);
-  FrameStep NextUnit(Call* call);
-  FrameStep Member(TarUnit unit, Call* call);
-  FrameStep PassOver(TarUnit unit, Call* call);
+  void Run(FrameCall* call) override;
+  FrameStep NextStep(FrameCall* call);
+  FrameStep NextUnit(FrameCall* call);
+  FrameStep Member(TarUnit unit, FrameCall* call);
+  FrameStep PassOver(TarUnit unit, FrameCall* call);
   void Advance(TarUnit unit);
-  FrameStep EndMark(Call* call);
-  FrameStep Tail(Call* call);
-  FrameStep AtEnd(Call* call);
-  void WarnOfEnd(Call* call);
-  FrameStep CutShort(Call* call);
-  FrameStep Lose(const TarUnit& unit, Call* call);
-  FrameStep LoseMember(const TarUnit& unit, Call* call);
-  FrameStep StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call);
-  FrameStep Search(Call* call);
-  bool TryBoundary(Call* call, FrameStep* step);
+  FrameStep EndMark(FrameCall* call);
+  FrameStep Tail(FrameCall* call);
+  FrameStep AtEnd(FrameCall* call);
+  void WarnOfEnd(FrameCall* call);
+  FrameStep CutShort(FrameCall* call);
+  FrameStep Lose(const TarUnit& unit, FrameCall* call);
+  FrameStep LoseMember(const TarUnit& unit, FrameCall* call);
+  FrameStep StartSearch(std::uint64_t from, std::uint64_t boundary, FrameCall* call);
+  FrameStep Search(FrameCall* call);
+  bool TryBoundary(FrameCall* call, FrameStep* step);
   bool Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t end) const;
-  FrameStep Resolve(std::string_view after, std::string_view after_member, Call* call);
-  bool LearnFromNext(Call* call, FrameStep* step);
+  FrameStep Resolve(std::string_view after, std::string_view after_member, FrameCall* call);
+  bool LearnFromNext(FrameCall* call, FrameStep* step);
   TarLoss::Verdict Verdict(std::string_view after, std::string_view after_member) const;
-  FrameStep TooLong(TarUnit unit, Call* call);
-  FrameStep Unsupported(const TarUnit& unit, Call* call);
-  FrameStep EndSampleBefore(std::string_view key, std::string_view extension, Call* call);
-  FrameStep Failed(StatusCode code, const std::string& reason, std::uint64_t at, Call* call);
-  FrameStep More(std::uint64_t target, Call* call);
+  FrameStep TooLong(TarUnit unit, FrameCall* call);
+  FrameStep Unsupported(const TarUnit& unit, FrameCall* call);
+  FrameStep EndSampleBefore(std::string_view key, std::string_view extension, FrameCall* call);
+  FrameStep Failed(StatusCode code, const std::string& reason, std::uint64_t at, FrameCall* call);
+  FrameStep More(std::uint64_t target, FrameCall* call);
   void BeginSample(std::string_view key);
-  FrameStep Close(Call* call);
+  FrameStep Close(FrameCall* call);
   void Drop(std::uint64_t begin, std::string_view key);
-  void AddLost(std::uint64_t at, Call* call);
-  bool LostIsDue(Call* call);
-  void Note(std::uint64_t begin, std::uint64_t end, const std::string& reason, Call* call) const;
-  FrameStep Emit(Call* call);
+  bool LostIsDue(FrameCall* call);
+  void NoteLoss(std::uint64_t begin, std::uint64_t end, const std::string& reason, FrameCall* call);
+  FrameStep Emit(FrameCall* call);
 
   /// Whether the sample at hand has a member of that extension.
   bool IsThere(std::string_view extension) const { return pending_ && members_.Has(extension); }
-  /// As far as it is known; the bytes at hand reach it if at_end is set.
-  std::uint64_t FileEnd(const FrameInput& input) const {
-    return input.at_end ? input.offset + input.bytes.size() : options_.file_bytes;
-  }
-  static std::uint64_t End(const FrameInput& input) { return input.offset + input.bytes.size(); }
   static std::span<const std::byte> From(const FrameInput& input, std::uint64_t at) {
     return input.bytes.subspan(static_cast<std::size_t>(at - input.offset));
   }
@@ -85,7 +73,6 @@ class TarFramer final : public Framer {
   /// The first byte that is still needed.
   std::uint64_t Base() const { return pending_ ? begin_ : searching_ ? search_at_ : at_; }
 
-  const FramerOptions options_;
   std::uint64_t at_ = 0;  // the next unit
   /// The unit before it, and the state before that: it may prove to be cut short.
   struct Last {
@@ -117,22 +104,16 @@ class TarFramer final : public Framer {
   std::uint64_t boundary_ = 0;  // the place that the damaged header gives for the next one; 0:
                                 // tried
   bool warned_ = false;         // of an archive without its end
-  std::int64_t next_record_ = 0;
-  Status failed_;
 };
 
-FrameResult TarFramer::Frame(const FrameInput& input, FrameOutput* output) {
-  Call call{input, output, {}};
-  call.result.status = failed_;
-  if (!failed_.ok()) return call.result;
-  at_ = std::max(at_, input.offset);  // the first bytes may be at any place
-  while (NextStep(&call) == FrameStep::kGoOn) {
+void TarFramer::Run(FrameCall* call) {
+  at_ = std::max(at_, call->input.offset);  // the first bytes may be at any place
+  while (NextStep(call) == FrameStep::kGoOn) {
   }
   // If a null span waits for a later stripe at the file's end, a byte is kept: else no call comes.
-  const std::uint64_t wanted = lost_is_due_ ? std::min(Base(), LostPlace(input)) : Base();
-  const std::uint64_t base = std::clamp(wanted, input.offset, End(input));
-  call.result.consumed = static_cast<std::size_t>(base - input.offset);
-  return call.result;
+  const std::uint64_t wanted = lost_is_due_ ? std::min(Base(), LostPlace(call->input)) : Base();
+  const std::uint64_t base = std::clamp(wanted, call->input.offset, call->end());
+  call->pos = static_cast<std::size_t>(base - call->input.offset);
 }
 
 void TarFramer::StartBehindGap(std::uint64_t offset) {
@@ -145,30 +126,28 @@ void TarFramer::StartBehindGap(std::uint64_t offset) {
   search_at_ = offset;
 }
 
-FrameStep TarFramer::NextStep(Call* call) {
+FrameStep TarFramer::NextStep(FrameCall* call) {
   if (searching_) return Search(call);
   if (tail_) return Tail(call);
   return NextUnit(call);
 }
 
 // Stops, and asks for the bytes up to `target` of the file.
-FrameStep TarFramer::More(std::uint64_t target, Call* call) {
+FrameStep TarFramer::More(std::uint64_t target, FrameCall* call) {
   const std::uint64_t base = Base();
-  const std::uint64_t have = End(call->input) - std::min(base, End(call->input));
+  const std::uint64_t have = call->end() - std::min(base, call->end());
   if (++questions_ > kFewQuestions) target = std::max(target, base + have + have / 2);
   target = std::min(target, FileEnd(call->input));
-  call->result.need_bytes = static_cast<std::size_t>(std::max<std::uint64_t>(target - base, 1));
-  return FrameStep::kStop;
+  return call->Need(std::max<std::uint64_t>(target - base, 1));
 }
 
-FrameStep TarFramer::NextUnit(Call* call) {
+FrameStep TarFramer::NextUnit(FrameCall* call) {
   const FrameInput& input = call->input;
-  const std::uint64_t end = End(input);
+  const std::uint64_t end = call->end();
   if (at_ > end) {
     if (input.at_end) return CutShort(call);
     if (pending_) return More(at_ + kAhead, call);
-    call->result.need_bytes = end < input.limit ? kBlock : 0;
-    return FrameStep::kStop;
+    return call->Need(end < input.limit ? kBlock : 0);
   }
   if (at_ >= FileEnd(input)) {
     WarnOfEnd(call);
@@ -196,13 +175,13 @@ void TarFramer::Advance(TarUnit unit) {
   at_ += last_.unit.end;
 }
 
-FrameStep TarFramer::PassOver(TarUnit unit, Call* call) {
+FrameStep TarFramer::PassOver(TarUnit unit, FrameCall* call) {
   if (unit.end > FileEnd(call->input) - at_) return LoseMember(unit, call);
   Advance(std::move(unit));
   return FrameStep::kGoOn;
 }
 
-FrameStep TarFramer::Member(TarUnit unit, Call* call) {
+FrameStep TarFramer::Member(TarUnit unit, FrameCall* call) {
   if (lost_ && loss_.takes_next()) {
     loss_.TakeNext(unit.name);
     return PassOver(std::move(unit), call);
@@ -232,7 +211,8 @@ FrameStep TarFramer::Member(TarUnit unit, Call* call) {
 // the sample at hand has such a member: joined archives may have samples of one key next to each
 // other. After a loss it is unknown at which member such a sample begins: all of the key are
 // dropped.
-FrameStep TarFramer::EndSampleBefore(std::string_view key, std::string_view extension, Call* call) {
+FrameStep TarFramer::EndSampleBefore(std::string_view key, std::string_view extension,
+                                     FrameCall* call) {
   if (lost_ && Resolve(key, extension, call) == FrameStep::kStop) return FrameStep::kStop;
   if (LostIsDue(call)) return FrameStep::kStop;
   const bool is_other = ((pending_ || dropping_) && key != key_) || IsThere(extension);
@@ -240,7 +220,7 @@ FrameStep TarFramer::EndSampleBefore(std::string_view key, std::string_view exte
 }
 
 // The members before it are whole samples unless they are of its own one.
-FrameStep TarFramer::Unsupported(const TarUnit& unit, Call* call) {
+FrameStep TarFramer::Unsupported(const TarUnit& unit, FrameCall* call) {
   std::string_view key;
   std::string_view extension;
   const bool is_member = SplitTarName(unit.name, &key, &extension);
@@ -262,9 +242,8 @@ void TarFramer::BeginSample(std::string_view key) {
 }
 
 // The sample is known to its end, but is too long to be held.
-FrameStep TarFramer::TooLong(TarUnit unit, Call* call) {
-  const std::string reason = "sample " + key_ + " is longer than max_record_bytes (" +
-                             std::to_string(options_.max_record_bytes) + ")";
+FrameStep TarFramer::TooLong(TarUnit unit, FrameCall* call) {
+  const std::string reason = AboveLimit("sample " + key_);
   if (options_.on_damage == OnDamage::kFail) {
     return Failed(StatusCode::kResourceExhausted, reason, begin_, call);
   }
@@ -272,7 +251,7 @@ FrameStep TarFramer::TooLong(TarUnit unit, Call* call) {
   std::string_view key;
   std::string_view extension;
   if (SplitTarName(unit.name, &key, &extension)) members_.Add(extension);
-  AddLost(begin_, call);
+  LoseRecord(begin_, call);
   Drop(begin_, key_);
   Advance(std::move(unit));
   return FrameStep::kGoOn;
@@ -285,34 +264,28 @@ void TarFramer::Drop(std::uint64_t begin, std::string_view key) {
   key_ = std::string(key);
 }
 
-void TarFramer::AddLost(std::uint64_t at, Call* call) {
-  call->output->records.push_back({});
-  if (call->output->units != nullptr) call->output->units->push_back({at, at, 1, true});
-  ++next_record_;
-}
-
 // True if a due null span must wait for the stripe that at_ lies in. How much of the file is at
 // hand must not change the stripe that a record is counted in.
-bool TarFramer::LostIsDue(Call* call) {
+bool TarFramer::LostIsDue(FrameCall* call) {
   if (!lost_is_due_) return false;
   const std::uint64_t place = LostPlace(call->input);
   if (place >= call->input.limit) return true;
   lost_is_due_ = false;
-  AddLost(place, call);
+  LoseRecord(place, call);
   return false;
 }
 
 // Ends the sample at hand in front of at_.
-FrameStep TarFramer::Close(Call* call) {
+FrameStep TarFramer::Close(FrameCall* call) {
   if (std::exchange(pending_, false)) return Emit(call);
   if (std::exchange(dropping_, false)) {
-    Note(begin_, std::min(at_, End(call->input)), drop_reason_, call);
+    NoteLoss(begin_, std::min(at_, call->end()), drop_reason_, call);
   }
   return FrameStep::kGoOn;
 }
 
 // If global headers name or size the sample's members, it is copied after a header that does.
-FrameStep TarFramer::Emit(Call* call) {
+FrameStep TarFramer::Emit(FrameCall* call) {
   const auto bytes = From(call->input, begin_).first(static_cast<std::size_t>(end_ - begin_));
   RecordSpan record{bytes.data(), bytes.size()};
   if (sample_globals_.any()) {
@@ -333,33 +306,29 @@ FrameStep TarFramer::Emit(Call* call) {
     std::memcpy(to + kBlock + padded, bytes.data(), bytes.size());
     record.data = to;
   }
-  call->output->records.push_back(record);
-  if (call->output->units != nullptr) {
-    call->output->units->push_back({begin_, end_, 1, false, sample_globals_.any()});
-  }
-  ++next_record_;
+  Append(record, {begin_, end_, 1, false, sample_globals_.any()}, call);
   members_.SwapFirst(&usual_);
   return FrameStep::kGoOn;
 }
 
-FrameStep TarFramer::AtEnd(Call* call) {
+FrameStep TarFramer::AtEnd(FrameCall* call) {
   if (lost_ && Resolve({}, {}, call) == FrameStep::kStop) return FrameStep::kStop;
   if (Close(call) == FrameStep::kGoOn) LostIsDue(call);
   return FrameStep::kStop;
 }
 
 // Two blocks of zeros should be there. A file that grew has them after the part that is read.
-void TarFramer::WarnOfEnd(Call* call) {
+void TarFramer::WarnOfEnd(FrameCall* call) {
   if (lost_ || options_.has_grown || std::exchange(warned_, true)) return;
   call->output->warnings.push_back({options_.file, std::string(kTarHasNoEnd)});
 }
 
 // A block of zeros is at at_: the end of the archive, if another one follows.
-FrameStep TarFramer::EndMark(Call* call) {
+FrameStep TarFramer::EndMark(FrameCall* call) {
   const FrameInput& input = call->input;
   const std::uint64_t left = FileEnd(input) - at_;
   const std::uint64_t mark = std::min<std::uint64_t>(2 * kBlock, left);
-  if (at_ + mark > End(input)) return More(at_ + mark, call);
+  if (at_ + mark > call->end()) return More(at_ + mark, call);
   if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(mark)))) {
     if (!lost_) {
       loss_.Begin(at_, at_, StatusCode::kDamaged, "a block of zeros stands in place of a header");
@@ -378,11 +347,11 @@ FrameStep TarFramer::EndMark(Call* call) {
 
 // After the end of an archive come zeros up to the end of the file. Another archive there, or
 // members after a hole, must not be lost in silence.
-FrameStep TarFramer::Tail(Call* call) {
+FrameStep TarFramer::Tail(FrameCall* call) {
   const FrameInput& input = call->input;
   while (at_ < FileEnd(input) && at_ < input.limit) {
     const std::uint64_t bytes = std::min<std::uint64_t>(kBlock, FileEnd(input) - at_);
-    if (at_ + bytes > End(input)) return More(at_ + bytes, call);
+    if (at_ + bytes > call->end()) return More(at_ + bytes, call);
     if (!TarBlockIsZero(From(input, at_).first(static_cast<std::size_t>(bytes)))) {
       tail_ = false;
       loss_.Begin(begin_, at_, StatusCode::kDamaged,
@@ -397,7 +366,7 @@ FrameStep TarFramer::Tail(Call* call) {
 
 // The last unit turned out to reach past the end of a file whose size was not known, or that
 // shrank.
-FrameStep TarFramer::CutShort(Call* call) {
+FrameStep TarFramer::CutShort(FrameCall* call) {
   at_ = last_.at;
   end_ = last_.end;
   members_.CutTo(last_.members);
@@ -405,15 +374,15 @@ FrameStep TarFramer::CutShort(Call* call) {
 }
 
 // A header that is wrong or cut.
-FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
+FrameStep TarFramer::Lose(const TarUnit& unit, FrameCall* call) {
   const FrameInput& input = call->input;
   const std::uint64_t header = at_ + unit.header_at;
   // As much of it as there is may say whose it was, even if the file's size says that it is cut.
   const std::uint64_t header_end = std::min(header + kBlock, FileEnd(input));
-  if (header_end > End(input)) return More(header_end, call);
+  if (header_end > call->end()) return More(header_end, call);
   if (!lost_) loss_.Begin(at_, header, unit.code, unit.reason);
   lost_ = true;
-  const auto rest = From(input, std::min(header, End(input)));
+  const auto rest = From(input, std::min(header, call->end()));
   const auto block = rest.first(std::min(kBlock, rest.size()));
   // A name from extension headers is reliable.
   if (unit.long_name) {
@@ -432,7 +401,7 @@ FrameStep TarFramer::Lose(const TarUnit& unit, Call* call) {
 // A member whose header is right, but which reaches past the end of the file. The rest of the file
 // is searched for headers. If the member was passed over before the file's end was known, it is not
 // searched: its bytes may be gone, and whether they are must make no difference.
-FrameStep TarFramer::LoseMember(const TarUnit& unit, Call* call) {
+FrameStep TarFramer::LoseMember(const TarUnit& unit, FrameCall* call) {
   if (!lost_) {
     loss_.Begin(at_, at_ + unit.header_at, StatusCode::kTruncated,
                 "member " + unit.name + " of " + std::to_string(unit.size) +
@@ -443,11 +412,11 @@ FrameStep TarFramer::LoseMember(const TarUnit& unit, Call* call) {
   const FrameInput& input = call->input;
   const bool gone = options_.file_bytes == kUnknownSize || at_ < input.offset;
   if (pending_ || !gone) return StartSearch(at_ + unit.data_at, 0, call);
-  at_ = End(input);
+  at_ = call->end();
   return AtEnd(call);
 }
 
-FrameStep TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, Call* call) {
+FrameStep TarFramer::StartSearch(std::uint64_t from, std::uint64_t boundary, FrameCall* call) {
   // If nothing is kept back, a failure needs no search.
   if (options_.on_damage == OnDamage::kFail && !pending_) return Resolve({}, {}, call);
   searching_ = true;
@@ -472,12 +441,12 @@ bool TarFramer::Tiles(const FrameInput& input, std::uint64_t at, std::uint64_t e
 // in between are one of two things. Either they are of an archive within the member, which ends in
 // zeros: then they are passed over. Or the size is damaged, and they are back to back. True if that
 // decides the step.
-bool TarFramer::TryBoundary(Call* call, FrameStep* step) {
+bool TarFramer::TryBoundary(FrameCall* call, FrameStep* step) {
   const FrameInput& input = call->input;
   const std::uint64_t boundary = boundary_;
   const bool near = boundary > search_at_ && boundary - search_at_ <= kWindow &&
                     boundary <= FileEnd(input) && FileEnd(input) - boundary >= kBlock;
-  if (near && boundary + kBlock > End(input)) {
+  if (near && boundary + kBlock > call->end()) {
     *step = More(boundary + kBlock, call);
     return true;
   }
@@ -490,11 +459,11 @@ bool TarFramer::TryBoundary(Call* call, FrameStep* step) {
 }
 
 // Examines every block once.
-FrameStep TarFramer::Search(Call* call) {
+FrameStep TarFramer::Search(FrameCall* call) {
   const FrameInput& input = call->input;
   FrameStep step = FrameStep::kGoOn;
   if (boundary_ != 0 && TryBoundary(call, &step)) return step;
-  while (search_at_ <= End(input) && End(input) - search_at_ >= kBlock) {
+  while (search_at_ <= call->end() && call->end() - search_at_ >= kBlock) {
     if (!pending_ && search_at_ >= input.limit) return FrameStep::kStop;
     const auto block = From(input, search_at_).first(kBlock);
     if ((!anywhere_ || TarHasMagic(block)) && TarHeaderMatches(block)) {
@@ -514,7 +483,7 @@ FrameStep TarFramer::Search(Call* call) {
       if (before) {
         if (options_.on_damage == OnDamage::kFail) return Resolve({}, {}, call);
         drop_reason_ = loss_.reason();
-        AddLost(begin_, call);
+        LoseRecord(begin_, call);
         Drop(begin_, key_);
       } else {
         if (Close(call) == FrameStep::kStop) return FrameStep::kStop;
@@ -546,7 +515,7 @@ TarLoss::Verdict TarFramer::Verdict(std::string_view after, std::string_view aft
 // For the first sample no earlier one says what a whole sample holds. The sample after the loss, at
 // at_, says it if it holds the same members. True if more of that sample must be at hand, which
 // decides the step.
-bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
+bool TarFramer::LearnFromNext(FrameCall* call, FrameStep* step) {
   const FrameInput& input = call->input;
   TarGlobals globals = globals_;
   TarExtensions next;
@@ -556,7 +525,7 @@ bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
     TarUnit unit;
     unit.kind = TarUnit::Kind::kMore;
     unit.need_bytes = kBlock;
-    if (at <= End(input)) unit = ReadTarUnit(From(input, at), FileEnd(input) - at, &globals);
+    if (at <= call->end()) unit = ReadTarUnit(From(input, at), FileEnd(input) - at, &globals);
     if (unit.kind == TarUnit::Kind::kMore) {
       *step = More(at + unit.need_bytes, call);
       return true;
@@ -579,7 +548,8 @@ bool TarFramer::LearnFromNext(Call* call, FrameStep* step) {
 
 // Says which samples the loss made incomplete: the one at hand, and the one that starts at at_ with
 // the key `after` (empty: none does, or it is not known).
-FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_member, Call* call) {
+FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_member,
+                             FrameCall* call) {
   lost_ = false;
   const bool at_hand = pending_ || dropping_;
   const bool goes_on = at_hand && key_ == after && !IsThere(after_member);
@@ -592,7 +562,7 @@ FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_memb
   if (goes_on) {
     if (pending_) {
       drop_reason_ = loss_.reason();
-      AddLost(begin_, call);
+      LoseRecord(begin_, call);
       Drop(begin_, key_);
     }
     return FrameStep::kGoOn;
@@ -600,7 +570,7 @@ FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_memb
   std::uint64_t begin = loss_.begin();
   if (drops || dropping_) {
     begin = begin_;
-    if (drops) AddLost(begin_, call);
+    if (drops) LoseRecord(begin_, call);
     pending_ = false;
     dropping_ = false;
   } else if (Close(call) == FrameStep::kStop) {
@@ -614,21 +584,19 @@ FrameStep TarFramer::Resolve(std::string_view after, std::string_view after_memb
     return FrameStep::kGoOn;
   }
   lost_is_due_ = begin == loss_.begin() && loss_.stands_alone(verdict);
-  Note(begin, at_, loss_.reason(), call);
+  NoteLoss(begin, at_, loss_.reason(), call);
   return FrameStep::kGoOn;
 }
 
 FrameStep TarFramer::Failed(StatusCode code, const std::string& reason, std::uint64_t at,
-                            Call* call) {
-  failed_ = Status(code, reason, {options_.file, static_cast<std::int64_t>(at), next_record_});
-  call->result.status = failed_;
+                            FrameCall* call) {
   searching_ = false;
-  return FrameStep::kStop;
+  return Fail(code, reason, at, call);
 }
 
-void TarFramer::Note(std::uint64_t begin, std::uint64_t end, const std::string& reason,
-                     Call* call) const {
-  if (begin < end) call->output->damage.push_back({options_.file, begin, end, reason});
+void TarFramer::NoteLoss(std::uint64_t begin, std::uint64_t end, const std::string& reason,
+                         FrameCall* call) {
+  if (begin < end) Note(begin, end, reason, call);
 }
 
 }  // namespace

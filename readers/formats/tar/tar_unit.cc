@@ -209,6 +209,10 @@ bool SameTarExtension(std::string_view a, std::string_view b) {
                     [&](char x, char y) { return lower(x) == lower(y); });
 }
 
+bool IsNpyExtension(std::string_view extension) {
+  return SameTarExtension(extension.substr(extension.rfind('.') + 1), "npy");
+}
+
 TarUnit ReadTarUnit(std::span<const std::byte> bytes, std::uint64_t left, TarGlobals* globals) {
   TarUnit unit;
   Extensions extensions;

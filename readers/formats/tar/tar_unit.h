@@ -57,6 +57,8 @@ bool SplitTarName(std::string_view path, std::string_view* key, std::string_view
 
 /// Whether two extensions are the same except for the case of ASCII letters: cameras write "JPG".
 bool SameTarExtension(std::string_view a, std::string_view b);
+/// Whether members of that extension are arrays of NumPy: "npy", "seg.npy".
+bool IsNpyExtension(std::string_view extension);
 
 /// What a global pax header sets for all later members.
 struct TarGlobals {

@@ -1,7 +1,3 @@
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,27 +14,12 @@
 namespace ringfeed {
 namespace {
 
-#ifdef __SSE2__
-constexpr std::size_t kLookBytes = 64;
-
-// Which of the kLookBytes from `at` on are `c`: a bit for each.
-std::uint64_t EqualBytes(const std::byte* at, char c) {
-  const __m128i wanted = _mm_set1_epi8(c);
-  std::uint64_t equal = 0;
-  for (std::size_t i = 0; i < kLookBytes; i += sizeof(wanted)) {
-    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + i));
-    const auto bits = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, wanted)));
-    equal |= std::uint64_t{bits} << i;
-  }
-  return equal;
-}
-#endif
-
 // Finds the LF outside of quotes. Between calls it remembers whether the next byte is inside of
 // quotes, which depends on every earlier byte of the row.
 class CsvScanner {
  public:
   static constexpr bool kPassesByteOrderMark = true;
+  static constexpr bool kHasQuotes = true;
 
   static bool IsNoRow(const std::byte* /*row*/, std::size_t size) { return size == 0; }
 
@@ -48,6 +29,7 @@ class CsvScanner {
     scanned_ = 0;
     state_ = State::kFieldStart;
   }
+  bool IsAtStart() const { return scanned_ == 0 && state_ == State::kFieldStart; }
   std::size_t FindEnd(const std::byte* row, std::size_t size);
   void DropScanned() { scanned_ = 0; }
   /// Outside of quotes.
@@ -72,7 +54,7 @@ class CsvScanner {
 };
 
 std::size_t CsvScanner::FindEnd(const std::byte* row, std::size_t size) {
-  if (scanned_ != 0 || state_ != State::kFieldStart || size == 0) return Walk(row, size);
+  if (!IsAtStart() || size == 0) return Walk(row, size);
 #ifdef __SSE2__
   // Most rows are short: one look for both bytes; two calls take longer than the row is read.
   if (size >= kLookBytes) {
@@ -199,7 +181,9 @@ bool TakeColumns(std::string_view* text, std::string* columns) {
 
 class Csv final : public Format {
  public:
-  explicit Csv(const CsvLayout& layout) : layout_(layout) {
+  explicit Csv(const CsvLayout& layout, std::string lacking = {},
+               std::shared_ptr<const CsvOrder> order = nullptr)
+      : layout_(layout), lacking_(std::move(lacking)), order_(std::move(order)) {
     name_ = layout.delimiter == '\t' ? "tsv" : "csv";
     std::string_view before = ":";
     if (layout.delimiter != '\t' && layout.delimiter != ',') {
@@ -219,10 +203,12 @@ class Csv final : public Format {
   bool MatchesBytes(std::span<const std::byte>) const override { return false; }
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TextFramer<CsvScanner>>(
-        options, HeaderRow{layout_.header, layout_.columns}, CsvScanner(layout_.delimiter));
+        options, HeaderRow{layout_.header, layout_.columns, lacking_, order_},
+        CsvScanner(layout_.delimiter));
   }
   std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return std::make_unique<TextUnitFramer<CsvScanner>>(options, CsvScanner(layout_.delimiter));
+    return std::make_unique<TextUnitFramer<CsvScanner>>(options, CsvScanner(layout_.delimiter),
+                                                        order_);
   }
   // Not if there is a header: the columns' names are not known here.
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
@@ -230,10 +216,42 @@ class Csv final : public Format {
     return {Status(), std::make_unique<CsvWriter>(std::move(file), layout_.delimiter)};
   }
 
+  std::shared_ptr<const Format> OfFile(Compression compression,
+                                       std::span<const std::byte> head) const override;
+
  private:
   const CsvLayout layout_;
+  const std::string lacking_;
+  const std::shared_ptr<const CsvOrder> order_;
   std::string name_;
 };
+
+std::shared_ptr<const Format> Csv::OfFile(Compression compression,
+                                          std::span<const std::byte> head) const {
+  if (layout_.columns.empty()) return nullptr;
+  std::vector<std::byte> content;
+  if (compression != Compression::kNone) {
+    Status end;
+    content = HeadOfContent(compression, head, kMostColumnsBytes, &end);
+    head = content;
+  }
+  FrameOutput rows;
+  FramerOptions options;
+  options.max_record_bytes = kMostColumnsBytes;
+  const FrameInput input{.bytes = head, .limit = head.size(), .at_end = false};
+  TextFramer<CsvScanner> framer(options, {}, CsvScanner(layout_.delimiter));
+  (void)framer.Frame(input, &rows);
+  if (rows.records.empty()) return nullptr;
+  const std::span<const std::byte> first = rows.records.front().bytes();
+  CsvLayout own = layout_;
+  own.columns.assign(reinterpret_cast<const char*>(first.data()), first.size());
+  if (own.columns == layout_.columns) return nullptr;
+  std::string lacking;
+  auto order =
+      std::make_shared<const CsvOrder>(layout_.columns, own.columns, layout_.delimiter, &lacking);
+  if (lacking.empty()) return std::make_shared<const Csv>(own, "", std::move(order));
+  return std::make_shared<const Csv>(layout_, std::move(lacking));
+}
 
 struct DelimiterName {
   std::string_view name;

@@ -23,6 +23,7 @@ template <bool kJson>
 class LineScanner {
  public:
   static constexpr bool kPassesByteOrderMark = kJson;
+  static constexpr bool kHasQuotes = false;
 
   static bool IsNoRow(const std::byte* line, std::size_t size) {
     if (!kJson) return false;
@@ -35,6 +36,7 @@ class LineScanner {
   }
 
   void Start() { scanned_ = 0; }
+  bool IsAtStart() const { return scanned_ == 0; }
   std::size_t FindEnd(const std::byte* line, std::size_t size) {
     if (scanned_ >= size) return kNoRowEnd;
     const void* end = std::memchr(line + scanned_, '\n', size - scanned_);

@@ -25,8 +25,9 @@ bool IsTextFormat(std::string_view format_name);
 struct CsvLayout {
   char delimiter = ',';
   bool header = false;  ///< the first row names the columns: it is passed over
-  /// What that row has to be, byte for byte, without its end: a file with another one has other
-  /// columns and is damaged from there on. Empty: anything.
+  /// That row, without its end. A file whose first row has the same names in another order, or
+  /// others too, has its rows put in this one's order (Format::OfFile). One that lacks a name is
+  /// damaged from there on. Empty: the names mean nothing.
   std::string columns{};
 };
 

@@ -1,15 +1,22 @@
 #pragma once
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/fetch_ahead.h"
-#include "readers/formats/format.h"
+#include "readers/formats/stepped_framer.h"
+#include "readers/formats/text/csv_order.h"
 #include "readers/formats/text/text_start.h"
 
 namespace ringfeed {
@@ -19,28 +26,49 @@ inline constexpr std::size_t kMostEndBytes = 2;
 /// The result of a search that found no end of a row.
 inline constexpr std::size_t kNoRowEnd = ~std::size_t{0};
 
+#ifdef __SSE2__
+/// Bytes that EqualBytes looks at.
+inline constexpr std::size_t kLookBytes = 64;
+
+/// Which of the kLookBytes from `at` on are `c`: a bit for each.
+inline std::uint64_t EqualBytes(const std::byte* at, char c) {
+  const __m128i wanted = _mm_set1_epi8(c);
+  std::uint64_t equal = 0;
+  for (std::size_t i = 0; i < kLookBytes; i += sizeof(wanted)) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + i));
+    const auto bits = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, wanted)));
+    equal |= std::uint64_t{bits} << i;
+  }
+  return equal;
+}
+#endif
+
 /// A first row that is not a record.
 struct HeaderRow {
   bool is_due = false;
-  std::string expected{};  ///< what it has to be; empty: anything
+  std::string expected{};                   ///< what it has to be; empty: anything
+  std::string lacking{};                    ///< a name that the file's own row lacks
+  std::shared_ptr<const CsvOrder> order{};  ///< that the rows after it are put in; null: their own
 };
 
 /// Frames text: rows that end in LF or CRLF, the last one perhaps in neither. The Scanner defines a
 /// row:
 ///   kPassesByteOrderMark     whether U+FEFF at the file's start is no part of the first row
+///   kHasQuotes               whether a row with a quote may hold an LF that does not end it
 ///   IsNoRow(row, size)       whether the bytes between two ends are passed over
 ///   HasBareReturn(row, size) whether a CR in the row is in the place of an end
 ///   Start()                  a row starts
+///   IsAtStart()              no byte of the row was looked at
 ///   FindEnd(row, size)       the index of the LF that ends the row, or kNoRowEnd. It goes on from
 ///                            the place at which the call before, with fewer bytes of the row,
 ///                            stopped
 ///   DropScanned()            the next call gets the row without the bytes that this one got
 ///   OpenReason()             why the row cannot end here, or empty
 template <typename Scanner>
-class TextFramer final : public Framer {
+class TextFramer final : public SteppedFramer {
  public:
   TextFramer(const FramerOptions& options, HeaderRow header, Scanner scanner)
-      : options_(options), header_(std::move(header)), scanner_(std::move(scanner)) {
+      : SteppedFramer(options), header_(std::move(header)), scanner_(std::move(scanner)) {
     scanner_.Start();
   }
 
@@ -52,70 +80,80 @@ class TextFramer final : public Framer {
     scanner_.Start();
   }
 
-  FrameResult Frame(const FrameInput& input, FrameOutput* output) override {
-    FrameResult result;
-    result.status = failed_;
-    if (!failed_.ok()) return result;
-    std::size_t pos = 0;
+ private:
+  void Run(FrameCall* call) override {
     if (ended_) {
-      pos = input.bytes.size();
-    } else if (PassStart(input, &pos, &result) == FrameStep::kGoOn) {
-      while (Next(input, &pos, output, &result) == FrameStep::kGoOn) {
-      }
+      (void)PassFile(call);
+    } else if (PassStart(call) == FrameStep::kGoOn) {
+      do {
+        TakePlainRows(call);
+      } while (Next(call) == FrameStep::kGoOn);
     }
-    result.consumed = pos;
-    return result;
   }
 
- private:
-  bool known_size() const { return options_.file_bytes != kUnknownSize; }
   bool AtEnd(const FrameInput& input) const {
     return input.at_end || input.offset + input.bytes.size() >= options_.file_bytes;
   }
 
-  FrameStep PassStart(const FrameInput& input, std::size_t* pos, FrameResult* result) {
-    if (input.offset != 0 || passing_) return FrameStep::kGoOn;
-    TextStart start = LookAtTextStart(input.bytes, AtEnd(input));
-    if (!start.other.empty()) return Unsupported(std::move(start.other), 0, result);
-    result->need_bytes = start.need_bytes;
-    if (start.need_bytes != 0) return FrameStep::kStop;
-    if (Scanner::kPassesByteOrderMark) *pos = start.mark_bytes;
+  FrameStep PassStart(FrameCall* call) {
+    if (call->input.offset != 0 || passing_) return FrameStep::kGoOn;
+    TextStart start = LookAtTextStart(call->input.bytes, AtEnd(call->input));
+    if (!start.other.empty())
+      return Fail(StatusCode::kUnsupported, std::move(start.other), 0, call);
+    if (start.need_bytes != 0) return call->Need(start.need_bytes);
+    if (Scanner::kPassesByteOrderMark) call->pos = start.mark_bytes;
     first_row_ = start.mark_bytes;
     return FrameStep::kGoOn;
   }
 
-  // The file is not damaged, so no policy passes over it.
-  FrameStep Unsupported(std::string reason, std::uint64_t at, FrameResult* result) {
-    failed_ = Status(StatusCode::kUnsupported, std::move(reason),
-                     {options_.file, static_cast<std::int64_t>(at), next_record_});
-    result->status = failed_;
-    return FrameStep::kStop;
+  // Takes short rows without a quote, of which the bytes at hand hold the end, up to the first
+  // other row. Next would take the same rows, with two searches for each.
+  void TakePlainRows([[maybe_unused]] FrameCall* call) {
+#ifdef __SSE2__
+    constexpr std::size_t kLong = 1024;  // memchr finds the end of a longer row in less time
+    if (passing_ || header_.is_due || header_.order != nullptr || !scanner_.IsAtStart()) return;
+    const std::span<const std::byte> bytes = call->input.bytes;
+    for (std::size_t at = call->pos; at + kLookBytes <= bytes.size(); at += kLookBytes) {
+      const std::byte* const look = bytes.data() + at;
+      std::uint64_t ends = EqualBytes(look, '\n');
+      const std::uint64_t quotes = Scanner::kHasQuotes ? EqualBytes(look, '"') : 0;
+      if (quotes != 0) ends &= (quotes & -quotes) - 1;  // those before the first quote
+      FetchAhead(look, kLookBytes);
+      for (; ends != 0; ends &= ends - 1) {
+        const std::size_t end = at + static_cast<std::size_t>(std::countr_zero(ends)) - call->pos;
+        const std::byte* const row = call->data();
+        const std::size_t size = end - (end != 0 && row[end - 1] == std::byte{'\r'} ? 1 : 0);
+        if (call->at() >= call->input.limit || size > options_.max_record_bytes) return;
+        AppendRow({row, size}, call->at(), call->output);
+        call->pos += end + 1;
+      }
+      if (quotes != 0 || at >= call->pos + kLong) return;
+    }
+#endif
   }
 
-  FrameStep Next(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                 FrameResult* result) {
-    const std::uint64_t at = input.offset + *pos;
-    if (at >= input.limit) return FrameStep::kStop;
-    if (passing_) return PassOver(input, pos, output, result);
-    const std::size_t left = input.bytes.size() - *pos;
-    const std::byte* row = input.bytes.data() + *pos;
+  FrameStep Next(FrameCall* call) {
+    const std::uint64_t at = call->at();
+    if (at >= call->input.limit) return FrameStep::kStop;
+    if (passing_) return PassOver(call);
+    const std::size_t left = call->left();
+    const std::byte* row = call->data();
     // A row and its end of two bytes. A longer row is too long, whatever it goes on with.
     const std::size_t most = std::min(left, options_.max_record_bytes + 2);
     const std::size_t end = scanner_.FindEnd(row, most);
-    if (end == kNoRowEnd) return Unended(input, pos, output, result);
+    if (end == kNoRowEnd) return Unended(call);
     const std::size_t size = end - (end != 0 && row[end - 1] == std::byte{'\r'} ? 1 : 0);
     if (size > options_.max_record_bytes) [[unlikely]] {
-      return TooLong(input, pos, output, result);
+      return TooLong(call);
     }
     FetchAhead(row, end + 1);
     if (header_.is_due) [[unlikely]] {
-      if (scanner_.HasBareReturn(row, size)) return BadHeader(end + 1, input, pos, output, result);
-      if (!HasColumns({row, size})) return OtherColumns({row, size}, input, pos, output, result);
+      if (scanner_.HasBareReturn(row, size)) return BadHeader(end + 1, call);
+      if (!HasColumns({row, size})) return OtherColumns({row, size}, call);
     }
-    *pos += end + 1;
+    call->pos += end + 1;
     scanner_.Start();
-    Append({row, size}, at, output);
-    return FrameStep::kGoOn;
+    return TakeRow({row, size}, at, call);
   }
 
   bool HasColumns(const RecordSpan& row) const {
@@ -129,65 +167,85 @@ class TextFramer final : public Framer {
   }
 
   // All of a file with other columns is lost: the values of its rows would go to the wrong fields.
-  FrameStep OtherColumns(const RecordSpan& row, const FrameInput& input, std::size_t* pos,
-                         FrameOutput* output, FrameResult* result) {
+  FrameStep OtherColumns(const RecordSpan& row, FrameCall* call) {
     const auto shown = [](std::string_view text) {
       constexpr std::size_t kMost = 80;
       const std::string whole(text.substr(0, kMost));
       return "\"" + whole + (text.size() > kMost ? "\"…" : "\"");
     };
     return LoseFile("the first row is " + shown(TextOf(row)) + " where the columns " +
-                        shown(header_.expected) + " are expected",
-                    input, pos, output, result);
+                        shown(header_.expected) + " are expected" +
+                        (header_.lacking.empty() ? "" : ": it lacks " + shown(header_.lacking)),
+                    call);
   }
 
   // A first row of so many bytes may hold other rows: its LF is another byte, or most rows of the
   // file end in CR alone.
-  FrameStep BadHeader(std::size_t bytes, const FrameInput& input, std::size_t* pos,
-                      FrameOutput* output, FrameResult* result) {
+  FrameStep BadHeader(std::size_t bytes, FrameCall* call) {
     std::string reason = "the row of the columns' names holds a CR, and a CR alone ends no row";
-    if (!header_.expected.empty()) return LoseFile(std::move(reason), input, pos, output, result);
-    const std::uint64_t at = input.offset + *pos;
-    (void)Damaged(StatusCode::kDamaged, std::move(reason), at, at + bytes, output, result);
-    if (!result->status.ok()) return FrameStep::kStop;
+    if (!header_.expected.empty()) return LoseFile(std::move(reason), call);
+    const std::uint64_t at = call->at();
+    const FrameStep step = Damaged(StatusCode::kDamaged, std::move(reason), at, at + bytes, call);
+    if (step == FrameStep::kStop) return step;
     header_.is_due = false;
-    *pos += bytes;
+    call->pos += bytes;
     scanner_.Start();
     return FrameStep::kGoOn;
   }
 
-  FrameStep LoseFile(std::string reason, const FrameInput& input, std::size_t* pos,
-                     FrameOutput* output, FrameResult* result) {
-    const std::uint64_t here = input.offset + input.bytes.size();
+  FrameStep LoseFile(std::string reason, FrameCall* call) {
     ended_ = true;
-    const FrameStep step = Damaged(StatusCode::kDamaged, std::move(reason), input.offset + *pos,
-                                   known_size() ? options_.file_bytes : here, output, result);
-    if (result->status.ok()) *pos = input.bytes.size();
-    return step;
+    if (options_.on_damage == OnDamage::kFail) {
+      return Fail(StatusCode::kDamaged, std::move(reason), call->at(), call);
+    }
+    passing_ = true;
+    passing_begin_ = call->at();
+    passing_reason_ = std::move(reason);
+    return PassFile(call);
   }
 
-  void Append(RecordSpan row, std::uint64_t at, FrameOutput* output) {
+  // Passes over what is left. If it is lost, that is noted once its end is known.
+  FrameStep PassFile(FrameCall* call) {
+    if (passing_ && !known_size() && !call->input.at_end) return call->PassRest(1);
+    const std::uint64_t end = known_size() ? options_.file_bytes : call->end();
+    if (std::exchange(passing_, false)) Note(passing_begin_, end, std::move(passing_reason_), call);
+    return call->PassRest(0);
+  }
+
+  FrameStep TakeRow(RecordSpan row, std::uint64_t at, FrameCall* call) {
+    const bool moves = header_.order != nullptr && !header_.is_due && !options_.units_only;
+    if (moves && !Scanner::IsNoRow(row.data, row.size)) [[unlikely]] {
+      const std::uint64_t end = at + row.size;
+      const Status status = header_.order->Apply(call->input.memory, &row);
+      if (status.code() == StatusCode::kResourceExhausted) {
+        return Fail(status.code(), status.message(), at, call);
+      }
+      if (!status.ok()) {
+        const FrameStep step = Damaged(status.code(), status.message(), at, end, call);
+        if (step == FrameStep::kGoOn) LoseRecord(at, call);
+        return step;
+      }
+    }
+    AppendRow(row, at, call->output);
+    return FrameStep::kGoOn;
+  }
+
+  void AppendRow(RecordSpan row, std::uint64_t at, FrameOutput* output) {
     if (Scanner::IsNoRow(row.data, row.size)) return;
     if (header_.is_due) [[unlikely]] {
       header_.is_due = false;
       return;
     }
-    output->records.push_back(row);
+    output->records.emplace_back() = row;
     if (output->units != nullptr) output->units->push_back({at, at + row.size + kMostEndBytes});
     ++next_record_;
   }
 
   // The bytes at hand do not hold the end of the row.
-  FrameStep Unended(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                    FrameResult* result) {
-    const std::uint64_t at = input.offset + *pos;
-    const std::size_t left = input.bytes.size() - *pos;
-    if (left > options_.max_record_bytes + 1) return TooLong(input, pos, output, result);
-    if (!AtEnd(input)) {
-      result->need_bytes = NeedBytes(at, left);
-      return FrameStep::kStop;
-    }
-    return LastRow(input, pos, output, result);
+  FrameStep Unended(FrameCall* call) {
+    const std::size_t left = call->left();
+    if (left > options_.max_record_bytes + 1) return TooLong(call);
+    return AtEnd(call->input) ? LastRow(call) : call->Need(NeedBytes(call->at(), left));
   }
 
   // How far to read for a row of which `left` bytes are here. In a file: so far that a long row is
@@ -203,130 +261,99 @@ class TextFramer final : public Framer {
     return static_cast<std::size_t>(std::min<std::uint64_t>(more, options_.file_bytes - at));
   }
 
-  FrameStep LastRow(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                    FrameResult* result) {
-    const std::uint64_t at = input.offset + *pos;
-    const std::size_t left = input.bytes.size() - *pos;
-    const std::uint64_t end = input.offset + input.bytes.size();
+  FrameStep LastRow(FrameCall* call) {
+    const std::uint64_t at = call->at();
+    const std::size_t left = call->left();
+    const std::uint64_t end = call->end();
     const std::string_view open = scanner_.OpenReason();
     ended_ = true;
-    FrameStep step = FrameStep::kStop;
+    FrameStep step = FrameStep::kGoOn;
     if (known_size() && end < options_.file_bytes) {
-      step = Damaged(StatusCode::kTruncated,
-                     "the file shrank from " + std::to_string(options_.file_bytes) + " to " +
-                         std::to_string(end) + " bytes",
-                     at, options_.file_bytes, output, result);
+      step = Damaged(StatusCode::kTruncated, ShrankTo(end), at, options_.file_bytes, call);
     } else if (left != 0 && options_.has_grown) {
       step = Damaged(StatusCode::kDamaged,
                      "the file had " + std::to_string(options_.file_bytes) +
                          " bytes when it was first opened and is longer now: its last row is cut",
-                     at, end, output, result);
+                     at, end, call);
     } else if (left != 0 && !open.empty()) {
-      step = Damaged(StatusCode::kTruncated, std::string(open), at, end, output, result);
-    } else if (left > 1 && IsAll(at) &&
-               scanner_.HasBareReturn(input.bytes.data() + *pos, left - 1)) {
-      return Unsupported(CarriageReturnsAlone(), at, result);
+      step = Damaged(StatusCode::kTruncated, std::string(open), at, end, call);
+    } else if (left > 1 && IsAll(at) && scanner_.HasBareReturn(call->data(), left - 1)) {
+      // The file is not damaged, so no policy passes over it.
+      return Fail(StatusCode::kUnsupported, CarriageReturnsAlone(), at, call);
     } else if (left > options_.max_record_bytes) {
-      return TooLong(input, pos, output, result);
-    } else if (left != 0 && header_.is_due && !HasColumns({input.bytes.data() + *pos, left})) {
-      return OtherColumns({input.bytes.data() + *pos, left}, input, pos, output, result);
+      return TooLong(call);
+    } else if (left != 0 && header_.is_due && !HasColumns({call->data(), left})) {
+      return OtherColumns({call->data(), left}, call);
     } else if (left != 0) {
-      Append({input.bytes.data() + *pos, left}, at, output);
+      step = TakeRow({call->data(), left}, at, call);
     }
-    if (step == FrameStep::kStop && result->status.ok()) *pos = input.bytes.size();
-    return FrameStep::kStop;
+    return step == FrameStep::kGoOn ? call->PassRest(0) : step;
   }
 
-  FrameStep TooLong(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                    FrameResult* result) {
-    const std::uint64_t at = input.offset + *pos;
+  FrameStep TooLong(FrameCall* call) {
+    const std::uint64_t at = call->at();
     constexpr std::size_t kLooked = 64 * 1024;
-    const std::size_t seen =
-        std::min({input.bytes.size() - *pos, options_.max_record_bytes + 1, kLooked});
-    const bool returns = IsAll(at) && scanner_.HasBareReturn(input.bytes.data() + *pos, seen);
+    const std::size_t seen = std::min({call->left(), options_.max_record_bytes + 1, kLooked});
+    const bool returns = IsAll(at) && scanner_.HasBareReturn(call->data(), seen);
     const std::string reason = "a row is longer than max_record_bytes (" +
                                std::to_string(options_.max_record_bytes) +
                                (returns ? "), and no row ends in the CR that it holds" : ")");
     if (options_.on_damage == OnDamage::kFail) {
-      return Damaged(StatusCode::kResourceExhausted, reason, at, at, output, result);
+      return Fail(StatusCode::kResourceExhausted, reason, at, call);
     }
     if (header_.is_due && !header_.expected.empty()) {
-      return LoseFile(reason + ", of the columns' names", input, pos, output, result);
+      return LoseFile(reason + ", of the columns' names", call);
     }
     ended_ = false;
     PassRestOfRow(at, reason);
     if (header_.is_due) {
       header_.is_due = false;
     } else {
-      output->records.push_back({});
-      if (output->units != nullptr) output->units->push_back({at, at, 1, true});
-      ++next_record_;
+      LoseRecord(at, call);
     }
     return FrameStep::kGoOn;
   }
 
   // Goes on to the end of a row that is too long.
-  FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                     FrameResult* result) {
-    const std::uint64_t at = input.offset + *pos;
-    const auto wanted = static_cast<std::size_t>(
-        std::min<std::uint64_t>(input.bytes.size() - *pos, input.limit - at));
-    const std::size_t end = scanner_.FindEnd(input.bytes.data() + *pos, wanted);
+  FrameStep PassOver(FrameCall* call) {
+    const std::uint64_t at = call->at();
+    const auto wanted =
+        static_cast<std::size_t>(std::min<std::uint64_t>(call->left(), call->input.limit - at));
+    const std::size_t end = scanner_.FindEnd(call->data(), wanted);
     if (end != kNoRowEnd) {
-      *pos += end + 1;
+      call->pos += end + 1;
       scanner_.Start();
     } else {
-      *pos += wanted;
+      call->pos += wanted;
       scanner_.DropScanned();
-      if (*pos < input.bytes.size()) return FrameStep::kStop;  // at the limit
-      if (!AtEnd(input)) {
-        result->need_bytes = input.offset + *pos < input.limit ? 1 : 0;
-        return FrameStep::kStop;
-      }
+      if (call->pos < call->input.bytes.size()) return FrameStep::kStop;  // at the limit
+      if (!AtEnd(call->input)) return call->PassRest(1);
       ended_ = true;
     }
     passing_ = false;
-    output->damage.push_back(
-        {options_.file, passing_begin_, input.offset + *pos, std::move(passing_reason_)});
+    Note(passing_begin_, call->at(), std::move(passing_reason_), call);
     return ended_ ? FrameStep::kStop : FrameStep::kGoOn;
   }
 
-  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t begin, std::uint64_t end,
-                    FrameOutput* output, FrameResult* result) {
-    if (options_.on_damage == OnDamage::kFail) {
-      const DataPlace place{options_.file, static_cast<std::int64_t>(begin), next_record_};
-      failed_ = Status(code, std::move(reason), place);
-      result->status = failed_;
-    } else {
-      output->damage.push_back({options_.file, begin, end, std::move(reason)});
-    }
-    return FrameStep::kStop;
-  }
-
-  const FramerOptions options_;
   HeaderRow header_;
   Scanner scanner_;
-  std::int64_t next_record_ = 0;
   std::uint64_t first_row_ = 0;  // the place of the first row, after a byte order mark
   bool passing_ = false;         // the row at passing_begin_ is too long, or no row
   std::uint64_t passing_begin_ = 0;
   std::string passing_reason_;
   bool ended_ = false;
-  Status failed_;
 };
 
 /// Takes rows by themselves: each up to its end. Bytes after it must hold no other record.
 template <typename Scanner>
 class TextUnitFramer final : public UnitFramer {
  public:
-  TextUnitFramer(const FramerOptions& options, Scanner scanner)
-      : lost_(options),
-        most_(options.max_record_bytes),
-        file_bytes_(options.file_bytes),
-        scanner_(std::move(scanner)) {}
+  TextUnitFramer(const FramerOptions& options, Scanner scanner,
+                 std::shared_ptr<const CsvOrder> order = nullptr)
+      : UnitFramer(options), scanner_(std::move(scanner)), order_(std::move(order)) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
-    if (unit.bytes.empty()) return lost_.Lose(unit, records, kLostBefore, output);
+    if (unit.bytes.empty()) return Lose(unit, records, kLostBefore, output);
     const std::byte* const row = unit.bytes.data();
     scanner_.Start();
     const std::size_t end = scanner_.FindEnd(row, unit.bytes.size());
@@ -334,15 +361,22 @@ class TextUnitFramer final : public UnitFramer {
     std::size_t size = open ? unit.bytes.size() : end;
     if (!open && size != 0 && row[size - 1] == std::byte{'\r'}) --size;
     std::string_view problem = open ? scanner_.OpenReason() : std::string_view();
-    const bool ends = file_bytes_ == kUnknownSize || unit.offset + size >= file_bytes_;
+    const bool ends =
+        options_.file_bytes == kUnknownSize || unit.offset + size >= options_.file_bytes;
     if (open && problem.empty() && !ends) problem = "the row goes on behind its unit";
     if (!open && HasRow(unit.bytes.subspan(end + 1))) {
       problem = "another row stands after it that the index does not know";
     }
-    if (size > most_) problem = "a row is longer than max_record_bytes";
+    if (size > options_.max_record_bytes) problem = "a row is longer than max_record_bytes";
     if (Scanner::IsNoRow(row, size)) problem = "the row is empty";
-    if (!problem.empty() || records != 1) return lost_.Lose(unit, records, problem, output);
-    output->records.push_back({row, size});
+    if (!problem.empty() || records != 1) return Lose(unit, records, problem, output);
+    RecordSpan record{row, size};
+    const Status status = order_ == nullptr ? Status() : order_->Apply(unit.memory, &record);
+    if (status.code() == StatusCode::kResourceExhausted) {
+      return status.WithPlace({options_.file, static_cast<std::int64_t>(unit.offset), -1});
+    }
+    if (!status.ok()) return Lose(unit, records, status.message(), output);
+    output->records.push_back(record);
     return {};
   }
 
@@ -359,11 +393,8 @@ class TextUnitFramer final : public UnitFramer {
     };
     return empty_rows_count || !std::all_of(rest.begin(), rest.end(), is_blank);
   }
-
-  const LostUnits lost_;
-  const std::size_t most_;
-  const std::uint64_t file_bytes_;
   Scanner scanner_;
+  const std::shared_ptr<const CsvOrder> order_;
 };
 
 }  // namespace ringfeed

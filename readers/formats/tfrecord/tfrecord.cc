@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "base/little_endian.h"
+#include "readers/formats/stepped_framer.h"
 #include "readers/formats/writing/file_record_writer.h"
 
 namespace ringfeed {
@@ -33,115 +34,91 @@ struct Batch {
   std::size_t end = 0;  // of the last one, in the input
 };
 
-class TfRecordFramer final : public Framer {
+class TfRecordFramer final : public SteppedFramer {
  public:
-  explicit TfRecordFramer(const FramerOptions& options) : options_(options) {}
-
-  FrameResult Frame(const FrameInput& input, FrameOutput* output) override;
+  using SteppedFramer::SteppedFramer;
 
  private:
-  // Each returns kStop with *result filled in if the call ends there.
-  FrameStep PassOver(const FrameInput& input, std::size_t* pos, FrameResult* result) const;
-  FrameStep FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                     FrameResult* result);
-  FrameStep FrameBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                       FrameResult* result);
-  FrameStep AfterBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                       FrameResult* result);
-  FrameStep PartialRecord(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                          FrameResult* result);
-  FrameStep ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result);
-  FrameStep AppendBelieved(const FrameInput& input, std::size_t good, std::size_t* pos,
-                           FrameOutput* output, FrameResult* result);
-  FrameStep Append(const FrameInput& input, std::size_t good, std::size_t believed,
-                   std::size_t* pos, FrameOutput* output, FrameResult* result);
-  FrameStep LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
-                          FrameOutput* output, FrameResult* result);
+  void Run(FrameCall* call) override;
+  FrameStep PassOver(FrameCall* call) const;
+  FrameStep FindNext(FrameCall* call);
+  FrameStep FrameBatch(FrameCall* call);
+  FrameStep AfterBatch(FrameCall* call);
+  FrameStep PartialRecord(FrameCall* call);
+  FrameStep ShrunkFile(FrameCall* call);
+  FrameStep AppendBelieved(std::size_t good, FrameCall* call);
+  FrameStep AppendBatch(std::size_t good, std::size_t believed, FrameCall* call);
+  FrameStep LastIsDamaged(std::size_t good, FrameCall* call);
   enum class Belief { kYes, kNo, kMore };
-  Belief BelieveEnd(const FrameInput& input, std::size_t pos, std::size_t bytes,
-                    FrameResult* result) const;
-  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameResult* result);
+  Belief BelieveEnd(std::size_t pos, std::size_t bytes, FrameCall* call) const;
+  FrameStep Damaged(StatusCode code, std::string reason, std::uint64_t at, FrameCall* call);
+  void EndSearch(std::uint64_t at, FrameCall* call);
   bool Plausible(std::uint64_t at, std::uint64_t length, const FrameInput& input) const;
-  void Note(std::uint64_t begin, std::uint64_t end, std::string reason, FrameOutput* output) const;
 
-  bool known_size() const { return options_.file_bytes != kUnknownSize; }
-
-  const FramerOptions options_;
-  std::int64_t next_record_ = 0;
   std::uint64_t pass_to_ = 0;  // an oversized record ends here; nothing of it is wanted
   bool searching_ = false;     // for the next intact header, since search_begin_
   std::uint64_t search_begin_ = 0;
   std::string search_reason_;
   std::uint64_t search_cost_ = 0;  // bytes summed of records that turned out to be none
-  Status failed_;
-  Batch batch_;  // here so that it is not cleared for every few records
+  Batch batch_;                    // here so that it is not cleared for every few records
 };
 
-FrameResult TfRecordFramer::Frame(const FrameInput& input, FrameOutput* output) {
-  FrameResult result;
-  result.status = failed_;
-  if (!failed_.ok()) return result;
-  std::size_t pos = 0;
+void TfRecordFramer::Run(FrameCall* call) {
   while (true) {
-    if (PassOver(input, &pos, &result) == FrameStep::kStop) break;
-    if (searching_ && FindNext(input, &pos, output, &result) == FrameStep::kStop) break;
-    if (FrameBatch(input, &pos, output, &result) == FrameStep::kStop) break;
+    if (PassOver(call) == FrameStep::kStop) return;
+    if (searching_ && FindNext(call) == FrameStep::kStop) return;
+    if (FrameBatch(call) == FrameStep::kStop) return;
   }
-  result.consumed = pos;
-  return result;
 }
 
-FrameStep TfRecordFramer::PassOver(const FrameInput& input, std::size_t* pos,
-                                   FrameResult* result) const {
-  const std::uint64_t at = input.offset + *pos;
+FrameStep TfRecordFramer::PassOver(FrameCall* call) const {
+  const std::uint64_t at = call->at();
   if (pass_to_ <= at) return FrameStep::kGoOn;
   const std::uint64_t left = pass_to_ - at;
-  if (left <= input.bytes.size() - *pos) {
-    *pos += static_cast<std::size_t>(left);
+  if (left <= call->left()) {
+    call->pos += static_cast<std::size_t>(left);
     return FrameStep::kGoOn;
   }
-  *pos = input.bytes.size();
-  const bool done = input.at_end || input.offset + *pos >= input.limit;
-  result->need_bytes = done ? 0 : kHeader;
-  return FrameStep::kStop;
+  return call->PassRest(kHeader);
 }
 
 // Whether a record of this length can start here, checksums aside.
 bool TfRecordFramer::Plausible(std::uint64_t at, std::uint64_t length,
                                const FrameInput& input) const {
   if (length > options_.max_record_bytes) return false;
-  if (known_size() && length + kFrame > options_.file_bytes - std::min(at, options_.file_bytes)) {
-    return false;
-  }
+  if (known_size() && length + kFrame > FileLeft(at)) return false;
   return !input.at_end || length + kFrame <= input.offset + input.bytes.size() - at;
 }
 
 // Examines every offset once, over all calls. A header is 12 bytes, of which four are a checksum of
 // the other eight: so none matches by chance and also fits into the file.
-FrameStep TfRecordFramer::FindNext(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                   FrameResult* result) {
-  const std::size_t size = input.bytes.size();
-  if (search_cost_ >= kMostSearchCost) *pos = std::max(*pos, size - std::min(size, kHeader - 1));
-  for (; size - *pos >= kHeader; ++*pos) {
-    const std::uint64_t at = input.offset + *pos;
-    if (at >= input.limit) return FrameStep::kStop;
-    const auto header = input.bytes.subspan(*pos, kHeader);
-    if (!Plausible(at, LoadLe<std::uint64_t>(header.data()), input)) continue;
+FrameStep TfRecordFramer::FindNext(FrameCall* call) {
+  const std::size_t size = call->input.bytes.size();
+  if (search_cost_ >= kMostSearchCost)
+    call->pos = std::max(call->pos, size - std::min(size, kHeader - 1));
+  for (; size - call->pos >= kHeader; ++call->pos) {
+    const std::uint64_t at = call->at();
+    if (at >= call->input.limit) return FrameStep::kStop;
+    const auto header = call->input.bytes.subspan(call->pos, kHeader);
+    if (!Plausible(at, LoadLe<std::uint64_t>(header.data()), call->input)) continue;
     if (!TfRecordHeaderMatches(header)) continue;
-    Note(search_begin_, at, std::move(search_reason_), output);
-    searching_ = false;
+    EndSearch(at, call);
     return FrameStep::kGoOn;
   }
-  const std::uint64_t end = known_size() ? options_.file_bytes : input.offset + size;
-  if (input.at_end || (known_size() && end - input.offset - *pos < kHeader)) {
-    *pos = size;
-    Note(search_begin_, end, std::move(search_reason_), output);
-    searching_ = false;
+  const std::uint64_t end = known_size() ? options_.file_bytes : call->input.offset + size;
+  if (call->input.at_end || (known_size() && end - call->input.offset - call->pos < kHeader)) {
+    call->pos = size;
+    EndSearch(end, call);
     pass_to_ = end;
-  } else if (input.offset + *pos < input.limit) {
-    result->need_bytes = kHeader;
+  } else if (call->at() < call->input.limit) {
+    call->result.need_bytes = kHeader;
   }
   return FrameStep::kStop;
+}
+
+void TfRecordFramer::EndSearch(std::uint64_t at, FrameCall* call) {
+  Note(search_begin_, at, std::move(search_reason_), call);
+  searching_ = false;
 }
 
 // Only this header's length tells the place of the next one, which leaves the memory idle in
@@ -185,15 +162,13 @@ std::size_t CheckHeaders(Batch* batch, std::size_t max_record_bytes) {
   return batch->count;
 }
 
-FrameStep TfRecordFramer::FrameBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                     FrameResult* result) {
+FrameStep TfRecordFramer::FrameBatch(FrameCall* call) {
   Batch& batch = batch_;
-  Walk(input, *pos, &batch);
+  Walk(call->input, call->pos, &batch);
   const std::size_t good = CheckHeaders(&batch, options_.max_record_bytes);
-  if (good != 0 && AppendBelieved(input, good, pos, output, result) == FrameStep::kStop)
-    return FrameStep::kStop;
+  if (good != 0 && AppendBelieved(good, call) == FrameStep::kStop) return FrameStep::kStop;
   if (good == kBatch || searching_) return FrameStep::kGoOn;
-  return AfterBatch(input, pos, output, result);
+  return AfterBatch(call);
 }
 
 // Adds the units of `spans`, the first of which starts at `at`.
@@ -216,11 +191,12 @@ bool HeaderStandsAt(const FrameInput& input, std::size_t pos) {
 }
 
 // Which payloads match their checksums. Of the first `believed` the checksums may be left: then
-// they count as matching, and the last records of `output`, which are these, as unchecked.
-std::array<bool, kBatch> TakeSums(const FrameInput& input, std::span<const RecordSpan> spans,
-                                  std::size_t believed, FrameOutput* output) {
+// they count as matching, and the last records of the output, which are these, as unchecked.
+std::array<bool, kBatch> TakeSums(std::span<const RecordSpan> spans, std::size_t believed,
+                                  FrameCall* call) {
+  FrameOutput* const output = call->output;
   const auto is_left = [&](std::size_t i) {
-    return i < believed && spans[i].size >= input.leaves_sums_from;
+    return i < believed && spans[i].size >= call->input.leaves_sums_from;
   };
   std::array<RecordSpan, kBatch> taken;
   std::size_t count = 0;
@@ -246,42 +222,39 @@ std::array<bool, kBatch> TakeSums(const FrameInput& input, std::span<const Recor
 // A record's checksum can be left only if damage loses that record alone: if its length leads to a
 // header. So the header after the last of `good` records decides, wherever the input ends:
 // otherwise how the file is read would change what a damaged record costs.
-FrameStep TfRecordFramer::AppendBelieved(const FrameInput& input, std::size_t good,
-                                         std::size_t* pos, FrameOutput* output,
-                                         FrameResult* result) {
+FrameStep TfRecordFramer::AppendBelieved(std::size_t good, FrameCall* call) {
   const RecordSpan& last = batch_.spans[good - 1];
-  if (options_.units_only || last.size < input.leaves_sums_from) {
-    return Append(input, good, good - 1, pos, output, result);
+  if (options_.units_only || last.size < call->input.leaves_sums_from) {
+    return AppendBatch(good, good - 1, call);
   }
-  const auto at = static_cast<std::size_t>(last.data - batch_.spans[0].data) + *pos;
-  switch (BelieveEnd(input, at, last.size + kFrame, result)) {
+  const auto at = static_cast<std::size_t>(last.data - batch_.spans[0].data) + call->pos;
+  switch (BelieveEnd(at, last.size + kFrame, call)) {
     case Belief::kYes:
-      return Append(input, good, good, pos, output, result);
+      return AppendBatch(good, good, call);
     case Belief::kNo:
-      return Append(input, good, good - 1, pos, output, result);
+      return AppendBatch(good, good - 1, call);
     case Belief::kMore:
       break;
   }
-  if (good > 1) (void)Append(input, good - 1, good - 1, pos, output, result);
+  if (good > 1) (void)AppendBatch(good - 1, good - 1, call);
   return FrameStep::kStop;
 }
 
 // Checks the payloads of the batch's first `good` records and appends them; see TakeSums.
-FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std::size_t believed,
-                                 std::size_t* pos, FrameOutput* output, FrameResult* result) {
+FrameStep TfRecordFramer::AppendBatch(std::size_t good, std::size_t believed, FrameCall* call) {
   const std::span<const RecordSpan> spans{batch_.spans.data(), good};
   const RecordSpan& last = spans.back();
-  const std::uint64_t at = input.offset + *pos;
-  if (output->units != nullptr) AddUnits(spans, at, output->units);
+  const std::uint64_t at = call->at();
+  if (call->output->units != nullptr) AddUnits(spans, at, call->output->units);
   next_record_ += static_cast<std::int64_t>(good);
-  *pos += static_cast<std::size_t>(last.data - spans[0].data) + last.size + kFrame;
+  call->pos += static_cast<std::size_t>(last.data - spans[0].data) + last.size + kFrame;
   if (options_.units_only) {
-    if (HeaderStandsAt(input, *pos) || PayloadMatches(last)) return FrameStep::kGoOn;
-    return LastIsDamaged(input, good, pos, output, result);
+    if (HeaderStandsAt(call->input, call->pos) || PayloadMatches(last)) return FrameStep::kGoOn;
+    return LastIsDamaged(good, call);
   }
-  const std::size_t base = output->records.size();
-  output->records.insert(output->records.end(), spans.begin(), spans.end());
-  const std::array<bool, kBatch> matches = TakeSums(input, spans, believed, output);
+  const std::size_t base = call->output->records.size();
+  call->output->records.insert(call->output->records.end(), spans.begin(), spans.end());
+  const std::array<bool, kBatch> matches = TakeSums(spans, believed, call);
   for (std::size_t i = 0; i < good; ++i) {
     if (matches[i]) [[likely]] {
       continue;
@@ -289,41 +262,40 @@ FrameStep TfRecordFramer::Append(const FrameInput& input, std::size_t good, std:
     const RecordSpan& span = spans[i];
     const std::uint64_t begin = at + static_cast<std::uint64_t>(span.data - spans[0].data);
     if (options_.on_damage == OnDamage::kFail) {
-      output->CutRecords(base + i);
+      call->output->CutRecords(base + i);
       next_record_ -= static_cast<std::int64_t>(good - i);
-      return Damaged(StatusCode::kDamaged, std::string(kBadPayload), begin, result);
+      return Damaged(StatusCode::kDamaged, std::string(kBadPayload), begin, call);
     }
-    output->records[base + i] = {};
-    if (i + 1 == good) return LastIsDamaged(input, good, pos, output, result);
+    call->output->records[base + i] = {};
+    if (i + 1 == good) return LastIsDamaged(good, call);
     // A header follows it, so its length was right.
-    Note(begin, begin + span.size + kFrame, std::string(kBadPayload), output);
+    Note(begin, begin + span.size + kFrame, std::string(kBadPayload), call);
   }
   return FrameStep::kGoOn;
 }
 
-// The last of `good` records, which were appended up to *pos, does not match its checksum. If its
-// length leads to a header, or to the end of the file, it is lost alone. Otherwise its length is
-// believed no more than its payload, and the search for the next record starts after its header.
-FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t good, std::size_t* pos,
-                                        FrameOutput* output, FrameResult* result) {
+// The last of `good` records, which were appended up to call->pos, does not match its checksum. If
+// its length leads to a header, or to the end of the file, it is lost alone. Otherwise its length
+// is believed no more than its payload, and the search for the next record starts after its header.
+FrameStep TfRecordFramer::LastIsDamaged(std::size_t good, FrameCall* call) {
   const std::size_t bytes = batch_.spans[good - 1].size + kFrame;
-  const std::uint64_t begin = input.offset + *pos - bytes;
-  switch (BelieveEnd(input, *pos - bytes, bytes, result)) {
+  const std::uint64_t begin = call->at() - bytes;
+  switch (BelieveEnd(call->pos - bytes, bytes, call)) {
     case Belief::kYes:
       // A reader of units alone reads it again later, and handles it then.
-      if (!options_.units_only) Note(begin, begin + bytes, std::string(kBadPayload), output);
+      if (!options_.units_only) Note(begin, begin + bytes, std::string(kBadPayload), call);
       return FrameStep::kGoOn;
     case Belief::kMore:
-      if (!options_.units_only) output->records.pop_back();
-      if (output->units != nullptr) output->units->pop_back();
+      if (!options_.units_only) call->output->records.pop_back();
+      if (call->output->units != nullptr) call->output->units->pop_back();
       --next_record_;
-      *pos -= bytes;
+      call->pos -= bytes;
       return FrameStep::kStop;
     case Belief::kNo:
       break;
   }
-  if (output->units != nullptr) output->units->back() = {begin, begin, 1, true};
-  *pos -= bytes - kHeader;
+  if (call->output->units != nullptr) call->output->units->back() = {begin, begin, 1, true};
+  call->pos -= bytes - kHeader;
   search_cost_ += bytes;
   searching_ = true;
   search_begin_ = begin;
@@ -332,100 +304,86 @@ FrameStep TfRecordFramer::LastIsDamaged(const FrameInput& input, std::size_t goo
 }
 
 // Whether a record of so many bytes at `pos`, all of them at hand, ends in front of a header or
-// with the file. If that is not at hand yet, *result says what is needed.
-TfRecordFramer::Belief TfRecordFramer::BelieveEnd(const FrameInput& input, std::size_t pos,
-                                                  std::size_t bytes, FrameResult* result) const {
-  const std::uint64_t at = input.offset + pos;
-  const std::size_t left = input.bytes.size() - pos;
-  const std::uint64_t file_left = known_size()
-                                      ? options_.file_bytes - std::min(at, options_.file_bytes)
-                                  : input.at_end ? left
-                                                 : kUnknownSize;
+// with the file. If that is not at hand yet, the call says what is needed.
+TfRecordFramer::Belief TfRecordFramer::BelieveEnd(std::size_t pos, std::size_t bytes,
+                                                  FrameCall* call) const {
+  const std::size_t left = call->input.bytes.size() - pos;
+  const std::uint64_t file_left = FileLeft(call->input.offset + pos, call->input);
   if (bytes == file_left) return Belief::kYes;
   if (left >= bytes + kHeader) {
-    return HeaderStandsAt(input, pos + bytes) ? Belief::kYes : Belief::kNo;
+    return HeaderStandsAt(call->input, pos + bytes) ? Belief::kYes : Belief::kNo;
   }
-  if (input.at_end || file_left < bytes + kHeader) return Belief::kNo;
-  result->need_bytes = bytes + kHeader;
+  if (call->input.at_end || file_left < bytes + kHeader) return Belief::kNo;
+  call->result.need_bytes = bytes + kHeader;
   return Belief::kMore;
 }
 
 // At the limit, the end, a record that is not all here, or damage.
-FrameStep TfRecordFramer::AfterBatch(const FrameInput& input, std::size_t* pos, FrameOutput* output,
-                                     FrameResult* result) {
-  const std::uint64_t at = input.offset + *pos;
-  const std::size_t left = input.bytes.size() - *pos;
+FrameStep TfRecordFramer::AfterBatch(FrameCall* call) {
+  const std::uint64_t at = call->at();
+  const std::size_t left = call->left();
   if (known_size() && at >= options_.file_bytes) return FrameStep::kStop;
-  if (left == 0 && input.at_end) {
-    return known_size() ? ShrunkFile(at, output, result) : FrameStep::kStop;
+  if (left == 0 && call->input.at_end) {
+    return known_size() ? ShrunkFile(call) : FrameStep::kStop;
   }
-  if (at >= input.limit) return FrameStep::kStop;
-  if (left >= kHeader) return PartialRecord(input, pos, output, result);
-  if (input.at_end || (known_size() && options_.file_bytes - at < kHeader)) {
-    return Damaged(StatusCode::kTruncated, "the file ends inside a record's header", at, result);
+  if (at >= call->input.limit) return FrameStep::kStop;
+  if (left >= kHeader) return PartialRecord(call);
+  if (call->input.at_end || (known_size() && options_.file_bytes - at < kHeader)) {
+    return Damaged(StatusCode::kTruncated, "the file ends inside a record's header", at, call);
   }
-  result->need_bytes = kHeader;
-  return FrameStep::kStop;
+  return call->Need(kHeader);
 }
 
 // A header that belongs to no whole, checked record.
-FrameStep TfRecordFramer::PartialRecord(const FrameInput& input, std::size_t* pos,
-                                        FrameOutput* output, FrameResult* result) {
-  const std::uint64_t at = input.offset + *pos;
-  const auto header = input.bytes.subspan(*pos, kHeader);
+FrameStep TfRecordFramer::PartialRecord(FrameCall* call) {
+  const std::uint64_t at = call->at();
+  const auto header = call->input.bytes.subspan(call->pos, kHeader);
   std::uint64_t length = 0;
   if (!ReadTfRecordHeader(header, &length)) {
-    return Damaged(StatusCode::kDamaged, "the length's checksum does not match", at, result);
+    return Damaged(StatusCode::kDamaged, "the length's checksum does not match", at, call);
   }
   const std::string size = "a record of " + std::to_string(length) + " bytes";
   const std::uint64_t file_left = known_size() ? options_.file_bytes - at : kUnknownSize;
   if (known_size() && (file_left < kFrame || length > file_left - kFrame)) {
-    return Damaged(StatusCode::kTruncated, size + " reaches past the end of the file", at, result);
+    return Damaged(StatusCode::kTruncated, size + " reaches past the end of the file", at, call);
   }
   if (length > options_.max_record_bytes) {
-    const std::string reason = size + " is longer than max_record_bytes (" +
-                               std::to_string(options_.max_record_bytes) + ")";
     if (options_.on_damage == OnDamage::kFail || !known_size()) {
-      return Damaged(StatusCode::kResourceExhausted, reason, at, result);
+      return Damaged(StatusCode::kResourceExhausted, AboveLimit(size), at, call);
     }
-    Note(at, at + length + kFrame, reason, output);
-    output->records.push_back({});
-    if (output->units != nullptr) output->units->push_back({at, at, 1, true});
-    ++next_record_;
+    Note(at, at + length + kFrame, AboveLimit(size), call);
+    LoseRecord(at, call);
     pass_to_ = at + length + kFrame;
     return FrameStep::kGoOn;
   }
-  if (input.at_end) {
-    return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, result);
+  if (call->input.at_end) {
+    return Damaged(StatusCode::kTruncated, "the file ends inside " + size, at, call);
   }
-  result->need_bytes = static_cast<std::size_t>(length) + kFrame;
+  call->result.need_bytes = static_cast<std::size_t>(length) + kFrame;
   // If the next header is at hand too, the checksum can be left.
-  if (length >= input.leaves_sums_from && known_size() && file_left - length - kFrame >= kHeader) {
-    result->need_bytes += kHeader;
+  if (length >= call->input.leaves_sums_from && known_size() &&
+      file_left - length - kFrame >= kHeader) {
+    call->result.need_bytes += kHeader;
   }
   return FrameStep::kStop;
 }
 
 // The file ends between two records, but before the end that it had when it was opened.
-FrameStep TfRecordFramer::ShrunkFile(std::uint64_t at, FrameOutput* output, FrameResult* result) {
-  const std::string reason = "the file shrank from " + std::to_string(options_.file_bytes) +
-                             " to " + std::to_string(at) + " bytes";
+FrameStep TfRecordFramer::ShrunkFile(FrameCall* call) {
+  const std::uint64_t at = call->at();
   if (options_.on_damage == OnDamage::kFail) {
-    return Damaged(StatusCode::kTruncated, reason, at, result);
+    return Fail(StatusCode::kTruncated, ShrankTo(at), at, call);
   }
-  Note(at, options_.file_bytes, reason, output);
+  Note(at, options_.file_bytes, ShrankTo(at), call);
   pass_to_ = options_.file_bytes;
   return FrameStep::kStop;
 }
 
 // Damage without a length to trust: the end under kFail, else a search from the next byte on.
 FrameStep TfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint64_t at,
-                                  FrameResult* result) {
+                                  FrameCall* call) {
   if (options_.on_damage == OnDamage::kFail) {
-    const DataPlace place{options_.file, static_cast<std::int64_t>(at), next_record_};
-    failed_ = Status(code, std::move(reason), place);
-    result->status = failed_;
-    return FrameStep::kStop;
+    return Fail(code, std::move(reason), at, call);
   }
   searching_ = true;
   search_begin_ = at;
@@ -434,20 +392,15 @@ FrameStep TfRecordFramer::Damaged(StatusCode code, std::string reason, std::uint
   return FrameStep::kGoOn;
 }
 
-void TfRecordFramer::Note(std::uint64_t begin, std::uint64_t end, std::string reason,
-                          FrameOutput* output) const {
-  output->damage.push_back({options_.file, begin, end, std::move(reason)});
-}
-
 class TfRecordUnitFramer final : public UnitFramer {
  public:
-  explicit TfRecordUnitFramer(const FramerOptions& options) : lost_(options) {}
+  using UnitFramer::UnitFramer;
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     std::uint64_t length = 0;
     const std::string_view problem = Problem(unit.bytes, unit.leaves_sums_from, &length);
     if (!problem.empty() || records != 1) [[unlikely]] {
-      return lost_.Lose(unit, records, problem, output);
+      return Lose(unit, records, problem, output);
     }
     output->records.push_back({unit.bytes.data() + kHeader, static_cast<std::size_t>(length)});
     if (length >= unit.leaves_sums_from) output->LeaveSum(output->records.size() - 1);
@@ -481,8 +434,6 @@ class TfRecordUnitFramer final : public UnitFramer {
     return rest.size() >= kFrame && ReadTfRecordHeader(rest.first(kHeader), &length) &&
            length <= rest.size() - kFrame;
   }
-
-  const LostUnits lost_;
 };
 
 class TfRecordWriter final : public FileRecordWriter {

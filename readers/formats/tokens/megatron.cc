@@ -177,18 +177,15 @@ class MegatronRecords final : public RecordIndex {
 /// Takes sequences by themselves.
 class MegatronUnitFramer final : public UnitFramer {
  public:
-  explicit MegatronUnitFramer(const FramerOptions& options) : lost_(options) {}
+  using UnitFramer::UnitFramer;
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     static constexpr std::byte kNothing{};
-    if (records != 1) return lost_.Lose(unit, records, {}, output);
+    if (records != 1) return Lose(unit, records, {}, output);
     const std::byte* const data = unit.bytes.empty() ? &kNothing : unit.bytes.data();
     output->records.push_back({data, unit.bytes.size()});
     return {};
   }
-
- private:
-  const LostUnits lost_;
 };
 
 /// Writes the .bin file as records come, and the .idx file once that is complete. Both appear only
@@ -272,6 +269,7 @@ class Megatron final : public Format {
       : index_(std::move(index)), element_(element) {}
 
   std::string_view name() const override { return "megatron"; }
+  bool has_fixed_places() const override { return true; }
   bool MatchesName(std::string_view) const override { return false; }  // ".idx" may be anything
   bool MatchesBytes(std::span<const std::byte> head) const override {
     return StartsAsMegatronIndex(head);
@@ -348,7 +346,7 @@ RecordWriterResult Megatron::NewWriter(std::unique_ptr<OutputFile> file) const {
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options) {
   if (options.check_elements == nullptr) return {};
   const DType type = index.element_type();
-  return options.check_elements({std::string(DTypeName(type)), {type}})
+  return options.check_elements({std::string(DTypeName(type)), {type}, {-1}})
       .WithPlace({options.file, -1, -1});
 }
 

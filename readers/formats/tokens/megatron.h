@@ -41,7 +41,6 @@ class MegatronIndex {
   static constexpr const char* kShrunk = "Megatron's index shrank while it was read";
 
   std::uint64_t sequences() const { return sequences_; }
-  std::size_t element_bytes() const { return element_bytes_; }
   /// The elements' type, as the index says.
   DType element_type() const { return element_type_; }
   /// Of sequence i, as the index has it: negative if it is damaged.

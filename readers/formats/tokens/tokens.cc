@@ -122,31 +122,27 @@ ArrayHeader ReadTokensHeader(const TokensOptions& options, std::span<const std::
   }
   layout.row_bytes = options.block * layout.item_bytes;
   layout.stride_bytes = options.stride * layout.item_bytes;
-  if (layout.item_bytes == 2) header.elements = {"u2", {DType::kUInt16}};
+  // The last record may be short.
+  const Shape shape = {layout.drop_tail ? static_cast<std::int64_t>(options.block) : -1};
+  if (layout.item_bytes == 2) header.elements = {"u2", {DType::kUInt16}, shape};
   // Ids are so small that the sign bit is never set.
-  if (layout.item_bytes == 4) header.elements = {"u4", {DType::kUInt32, DType::kInt32}};
+  if (layout.item_bytes == 4) header.elements = {"u4", {DType::kUInt32, DType::kInt32}, shape};
   return header;
 }
 
-class Tokens final : public Format {
+class Tokens final : public ArrayFormat {
  public:
-  explicit Tokens(const TokensOptions& options) : options_(options) {}
+  explicit Tokens(const TokensOptions& options)
+      : ArrayFormat(
+            [options](std::span<const std::byte> head) { return ReadTokensHeader(options, head); }),
+        options_(options) {}
 
   std::string_view name() const override { return "tokens"; }
+  bool has_fixed_places() const override { return true; }
   // ".bin" may be anything.
   bool MatchesName(std::string_view) const override { return false; }
   bool MatchesBytes(std::span<const std::byte> head) const override {
     return head.size() >= TokensVariant::kKnownBytes && FindVariant(head) != nullptr;
-  }
-  std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
-    return NewArrayFramer(options, HeaderReader());
-  }
-  std::unique_ptr<UnitFramer> NewUnitFramer(const FramerOptions& options) const override {
-    return NewArrayUnitFramer(options);
-  }
-  OwnIndexResult OwnIndex(const FramerOptions& options,
-                          std::span<const std::byte> head) const override {
-    return ArrayIndex(options, head, HeaderReader());
   }
   // Tokens of two bytes with a header, unless the user says otherwise. Not for overlapping records:
   // each has tokens of the next one.
@@ -160,11 +156,6 @@ class Tokens final : public Format {
   bool writes_in_order() const override { return !has_header(); }
 
  private:
-  ReadArrayHeader HeaderReader() const {
-    return [tokens = options_](std::span<const std::byte> head) {
-      return ReadTokensHeader(tokens, head);
-    };
-  }
   bool has_header() const { return options_.header || options_.token_bytes == 0; }
 
   const TokensOptions options_;

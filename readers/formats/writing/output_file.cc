@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "io/data_file.h"
 #include "io/wide_pipe.h"
 
 namespace ringfeed {
@@ -58,6 +59,7 @@ Status NoFile(const struct stat& facts, const std::string& path) {
 
 Status FindOutputTarget(const std::string& path, std::string* target) {
   fs::path place(path);
+  if (Status status = RefuseAddress(path); !status.ok()) return status;
   std::error_code failure;
   for (int links = 0; fs::is_symlink(fs::symlink_status(place, failure)); ++links) {
     if (links == kMostLinks) return StatusFromErrno(ELOOP, "follow the link " + path);

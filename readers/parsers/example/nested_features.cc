@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "base/little_endian.h"
 #include "base/refuse.h"
 #include "readers/parsers/example/feature_names.h"
 #include "readers/parsers/example/feature_scanner.h"
@@ -16,8 +15,6 @@
 
 namespace ringfeed {
 namespace {
-
-constexpr std::size_t kEndBytes = sizeof(std::uint64_t);
 
 Status Bad(const FeatureField& field, const std::string& why) {
   return Status(StatusCode::kDamaged, "feature \"" + field.name + "\" " + why);
@@ -96,9 +93,6 @@ void NestedFeaturesParser::Add(const WantedFeature& wanted) {
   const auto refuse = [&](const std::string& why) {
     Refuse(dialect_.record + (" parser: \"" + wanted.spec.name + "\" " + why));
   };
-  for (const FeatureField& other : features_) {
-    if (other.name == wanted.spec.name) refuse("is named twice");
-  }
   const bool nested = IsNested(wanted);
   FeatureField field = MakeFeatureField(dialect_, nested ? SequenceOf(wanted) : wanted);
   if (nested && dialect_.converts) {
@@ -110,12 +104,9 @@ void NestedFeaturesParser::Add(const WantedFeature& wanted) {
   if (nested && field.has_default && !field.missing.empty()) {
     refuse("has two levels: its default is \"\", a row without a sequence");
   }
-  FieldSpec values{wanted.spec.name, wanted.spec.dtype, wanted.spec.shape};
-  if (nested) {
-    values.shape.erase(values.shape.begin());
-    AddColumn({values.name + "'s sequences", DType::kInt64, {-1}}, FieldRole::kLodLevel);
+  if (!AddRows({wanted.spec.name, wanted.spec.dtype, wanted.spec.shape}, nested)) {
+    refuse("is named twice");
   }
-  AddColumn(std::move(values), nested ? FieldRole::kNestedRows : FieldRole::kTensor);
   if (!wanted.sequence) ++lists_;
   features_.push_back(std::move(field));
   nested_.push_back(nested);
@@ -183,17 +174,9 @@ Status NestedFeaturesParser::LocateNested(std::size_t feature, FieldLocation* co
     Status status = steps ? ReadSteps(field, at, own) : ReadBytesList(field, at, own);
     if (!status.ok()) return status;
   }
-  const std::size_t bytes = own->elements.size();
-  const std::size_t sequences = own->ends.size();
-  std::byte* const ends = own->storage.Allocate(sequences * kEndBytes);
-  for (std::size_t i = 0; i < sequences; ++i) {
-    StoreLe(ends + i * kEndBytes, own->ends[i] / field.unit_bytes);
-  }
-  std::byte* const values = own->storage.Allocate(bytes);
-  std::copy_n(own->elements.data(), bytes, values);
-  const bool fits = LocateAt(ends, sequences * kEndBytes, sequences, &columns[0]) &&
-                    LocateAt(values, bytes, bytes / field.unit_bytes, &columns[1]);
-  return fits ? Status() : TooLarge(field);
+  return LocateSequences(own->elements, own->ends, field.unit_bytes, &own->storage, columns)
+             ? Status()
+             : TooLarge(field);
 }
 
 // All values of a list of bytes, each a sequence.

@@ -6,6 +6,7 @@
 #include "base/little_endian.h"
 #include "base/refuse.h"
 #include "base/utf8.h"
+#include "readers/formats/text/csv_order.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
@@ -70,6 +71,7 @@ class CsvRowsParser final : public Parser {
                   std::vector<RowFailure>* failures) const;
   void Place(const CsvField& spec, std::int64_t first, std::size_t field);
   bool ParseRow(const RecordSpan& row, FieldLocation* texts, CsvScratch* scratch) const;
+  bool ParseNumbers(const RecordSpan& row, CsvScratch* scratch) const;
   const char* Number(std::size_t column, const char* at, const char* end,
                      CsvScratch* scratch) const;
   const char* OtherNumber(std::size_t column, const char* at, const char* end, std::byte* to,
@@ -92,6 +94,7 @@ class CsvRowsParser final : public Parser {
   std::size_t chunk_rows_ = kMostChunkRows;
   std::size_t count_ = 0;  // columns that a row has, or, with any_count_, has at least
   bool any_count_ = false;
+  bool numbers_alone_ = false;  // a row has no column but those of numbers that are wanted
   bool blanks_ = false;
   bool quotes_ = true;
   char delimiter_ = ',';
@@ -130,31 +133,6 @@ bool Undouble(std::string_view text, std::byte* to, std::size_t bytes) {
   return to == end;
 }
 
-// Splits the header in the same way as the parser splits rows.
-std::vector<std::string> SplitCsvRow(std::string_view row, const CsvOptions& options) {
-  std::vector<std::string> names;
-  const auto delimiter = [&](char c) {
-    return c == options.delimiter || (options.delimiter == ' ' && c == '\t');
-  };
-  std::size_t at = 0;
-  while (at <= row.size()) {
-    std::string name;
-    bool quoted = options.quotes && at < row.size() && row[at] == '"';
-    for (at += quoted ? 1 : 0; at < row.size() && (quoted || !delimiter(row[at])); ++at) {
-      const bool quote = quoted && row[at] == '"';
-      if (quote && (at + 1 == row.size() || row[at + 1] != '"')) {
-        quoted = false;
-      } else {
-        name += row[at];
-        at += quote ? 1 : 0;
-      }
-    }
-    if (options.delimiter != ' ' || !name.empty()) names.push_back(std::move(name));
-    ++at;
-  }
-  return names;
-}
-
 // Whether a cell that should be a number begins as a name does, and is no number.
 bool IsName(std::string_view cell, ReadElement read) {
   const std::size_t blanks = std::min(cell.find_first_not_of(" \t"), cell.size());
@@ -174,7 +152,9 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
   units_alike_ = true;
   if (fields.empty()) RefuseFields("name at least one field");
   std::vector<std::string> header;
-  if (!options.header.empty()) header = SplitCsvRow(options.header, options);
+  if (!options.header.empty()) {
+    header = CsvTexts(options.header, options.delimiter, options.quotes);
+  }
   std::int64_t next = 0;
   for (const CsvField& spec : fields) {
     if (!AddField({spec.name, spec.dtype, spec.shape}))
@@ -212,15 +192,20 @@ CsvRowsParser::CsvRowsParser(const std::vector<CsvField>& fields, const CsvOptio
     RefuseFields("a field stands in column " + std::to_string(columns_.size() - 1) +
                  " where rows have " + std::to_string(count_) + " columns");
   }
+  numbers_alone_ = count_ == columns_.size() && !any_count_ && !blanks_ &&
+                   std::all_of(columns_.begin(), columns_.end(),
+                               [](const Column& column) { return column.read != nullptr; });
   chunk_rows_ = std::clamp(kChunkBytes / std::max<std::size_t>(fixed_bytes_, 1), std::size_t{1},
                            kMostChunkRows);
 }
 
 // Adds the field, whose elements are from column `first` on.
 void CsvRowsParser::Place(const CsvField& spec, std::int64_t first, std::size_t field) {
-  const TextField made = MakeTextField("CSV", fields_.back(), spec.missing);
-  if (made.ragged && !made.text) RefuseFields("\"" + spec.name + "\" is ragged, but no string");
-  if (!made.text && made.read == nullptr) RefuseFields("\"" + spec.name + "\" is bool: take uint8");
+  TextField made = MakeTextField("CSV", fields_.back(), spec.missing);
+  if (made.ragged && (!made.text || made.strings)) {
+    RefuseFields("\"" + spec.name + "\" is ragged, but no string");
+  }
+  if (made.dtype == DType::kBool) made.read = ReadTruth;
   const std::size_t columns = made.text ? 1 : made.elements;
   if (first > kMostColumns || columns > static_cast<std::size_t>(kMostColumns)) {
     RefuseFields("\"" + spec.name + "\" reaches beyond " + std::to_string(kMostColumns) +
@@ -247,10 +232,7 @@ std::string CsvRowsParser::HintOfFirst(const RecordSpan& record,
   // If a header was passed over before it, it is no header.
   if (front.find_first_not_of("\r\n") != front.npos || record.size > kMostNamesBytes) return {};
   const std::string_view row(reinterpret_cast<const char*>(record.data), record.size);
-  CsvOptions as_read;
-  as_read.delimiter = delimiter_;
-  as_read.quotes = quotes_;
-  const std::vector<std::string> cells = SplitCsvRow(row, as_read);
+  const std::vector<std::string> cells = CsvTexts(row, delimiter_, quotes_);
   std::size_t names = 0;
   for (std::size_t i = 0; i < std::min(cells.size(), columns_.size()); ++i) {
     if (columns_[i].read == nullptr) continue;
@@ -325,18 +307,26 @@ const char* CsvRowsParser::OtherNumber(std::size_t column, const char* at, const
   std::string_view text = cell.text();
   while (!text.empty() && blank(text.front())) text.remove_prefix(1);
   while (!text.empty() && blank(text.back())) text.remove_suffix(1);
-  if (text.empty()) {
-    if (field.has_default) {
-      std::memcpy(to, field.missing.data(), DTypeBytes(field.dtype));
-      return after;
-    }
-    scratch->wrong = Named(column) + "it is empty, and the field has no default";
-    return nullptr;
-  }
   const bool plus = text.size() > 1 && text[0] == '+' && text[1] != '-';
   const char* first = text.data() + (plus ? 1 : 0);
   const char* last = text.data() + text.size();
-  if (field.read(first, last, to) == last) return after;
+  if (!text.empty() && field.read(first, last, to) == last) return after;
+  const bool is_byte = field.dtype == DType::kUInt8;
+  if (!text.empty() && is_byte && ReadTruth(first, last, to) == last) return after;
+  const bool missing = text.empty() || IsMissing(text);
+  if (missing && field.has_default) {
+    std::memcpy(to, field.missing.data(), DTypeBytes(field.dtype));
+    return after;
+  }
+  if (text.empty()) {
+    scratch->wrong = Named(column) + "it is empty, and the field has no default";
+    return nullptr;
+  }
+  const bool real = field.dtype == DType::kFloat32 || field.dtype == DType::kFloat64;
+  constexpr std::string_view kNaN = "nan";
+  if (missing && real && field.read(kNaN.data(), kNaN.data() + kNaN.size(), to) != nullptr) {
+    return after;
+  }
   scratch->wrong =
       Named(column) + Shown(cell.text()) + " is no " + std::string(DTypeName(field.dtype));
   return nullptr;
@@ -385,9 +375,24 @@ bool CsvRowsParser::OtherCount(std::size_t seen, CsvScratch* scratch) const {
   return false;
 }
 
+// The row as most rows of numbers alone are: each number begins and ends with its cell. False if it
+// is any other.
+bool CsvRowsParser::ParseNumbers(const RecordSpan& row, CsvScratch* scratch) const {
+  const char* at = reinterpret_cast<const char*>(row.data);
+  const char* const end = at + row.size;
+  for (const Column& column : columns_) {
+    at = column.read(at, end, scratch->to[column.field] + column.offset);
+    if (at == nullptr) return false;
+    if (at == end) return &column == &columns_.back();
+    if (*at++ != delimiter_) return false;
+  }
+  return false;
+}
+
 // Numbers go to scratch->to[field], strings to texts[field]. False, and why in scratch->wrong.
 bool CsvRowsParser::ParseRow(const RecordSpan& row, FieldLocation* texts,
                              CsvScratch* scratch) const {
+  if (numbers_alone_ && ParseNumbers(row, scratch)) return true;
   const char* at = reinterpret_cast<const char*>(row.data);
   const char* const end = at + row.size;
   const auto pass_blanks = [&] {

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "base/refuse.h"
+#include "readers/parsers/element_value.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/parser_decorator.h"
 #include "readers/parsers/wrappers/wrappers.h"
 
 namespace ringfeed {
@@ -30,12 +32,27 @@ constexpr std::size_t kValues = 0;
 constexpr std::size_t kSegments = 1;
 constexpr std::size_t kPositions = 2;
 
-}  // namespace
+/// Its locations of segments and positions are the record's place.
+class PackParser final : public ParserDecorator {
+ public:
+  PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options);
 
-struct PackParser::PackScratch final : DecoratorScratch {
-  using DecoratorScratch::DecoratorScratch;
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
+              std::vector<RowFailure>* failures) const override;
+  /// A row has several records' bytes, and what fills it up.
+  bool CopiesBytesOf(std::size_t /*field*/) const override { return false; }
+  bool ReadsBytes() const override { return true; }
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* scratch,
+             std::vector<RowFailure>* failures) const override;
 
-  std::vector<FieldLocation> locations;
+ private:
+  /// Makes `units` units empty, from `begin` units after the targets' start.
+  void Blank(std::span<const ColumnTarget> targets, std::size_t begin, std::size_t units) const;
+
+  const std::uint32_t length_;
+  const std::size_t unit_bytes_;
+  ElementValue pad_;
 };
 
 PackParser::PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options)
@@ -55,49 +72,38 @@ PackParser::PackParser(std::shared_ptr<const Parser> inner, const PackOptions& o
   two_phase_ = true;
 }
 
-std::unique_ptr<Parser::Scratch> PackParser::NewScratch() const {
-  return std::make_unique<PackScratch>(inner_->NewScratch());
-}
-
 void PackParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations,
                         Scratch* scratch, std::vector<RowFailure>* failures) const {
-  auto* own = static_cast<PackScratch*>(scratch);
-  own->locations.assign(rows.size(), {});
-  inner_->Locate(rows, own->locations.data(), own->inner.get(), failures);
+  LocateInner(rows, locations, scratch, failures);
   for (std::size_t row = 0; row < rows.size(); ++row) {
-    locations[row * fields_.size()] = own->locations[row];
+    FieldLocation* const at = locations + row * kPackFields;
+    SetPackedPlace({1, 0, length_ - at->units}, at);
   }
 }
 
 void PackParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                        std::span<const ColumnTarget> targets, Scratch* scratch,
                        std::vector<RowFailure>* failures) const {
-  std::vector<std::uint32_t> row_ends(rows.size());
-  std::iota(row_ends.begin(), row_ends.end(), std::uint32_t{1});
-  WritePacked(rows, locations, row_ends, 0, targets, scratch, failures);
-}
-
-void PackParser::WritePacked(std::span<const RecordSpan> records, const FieldLocation* locations,
-                             std::span<const std::uint32_t> row_ends, std::uint32_t first,
-                             std::span<const ColumnTarget> targets, Scratch* scratch,
-                             std::vector<RowFailure>* failures) const {
-  auto* own = static_cast<PackScratch*>(scratch);
-  std::size_t record = 0;
-  for (std::size_t row = 0; row < row_ends.size(); ++row) {
-    std::size_t unit = row * length_;
-    for (std::int32_t number = 1; record < row_ends[row] - first; ++record, ++number) {
-      const FieldLocation& at = locations[record * fields_.size()];
+  std::size_t first_unit = 0;  // of the record's row
+  for (std::size_t record = 0; record < rows.size(); ++record) {
+    const FieldLocation& at = locations[record * kPackFields];
+    const PackedPlace place = PackedPlaceOf(&at);
+    if (record > 0 && place.begin == 0) first_unit += length_;
+    const std::size_t unit = first_unit + place.begin;
+    if (rows[record].damaged()) {
+      Blank(targets, unit, at.units);
+    } else {
       std::array<std::int64_t, 2> offsets{static_cast<std::int64_t>(unit), 0};
       const ColumnTarget target{targets[kValues].data, offsets.data()};
       const std::size_t already = failures->size();
-      inner_->Write({&records[record], 1}, &at, {&target, 1}, own->inner.get(), failures);
+      inner_->Write(rows.subspan(record, 1), &at, {&target, 1}, Inner(scratch), failures);
       for (std::size_t i = already; i < failures->size(); ++i) (*failures)[i].row = record;
-      std::fill_n(Numbers(targets[kSegments]) + unit, at.units, number);
+      std::fill_n(Numbers(targets[kSegments]) + unit, at.units,
+                  static_cast<std::int32_t>(place.number));
       std::int32_t* const positions = Numbers(targets[kPositions]) + unit;
       std::iota(positions, positions + at.units, 0);
-      unit += at.units;
     }
-    Blank(targets, unit, (row + 1) * length_ - unit);
+    Blank(targets, unit + at.units, place.rest);
   }
 }
 
@@ -106,6 +112,23 @@ void PackParser::Blank(std::span<const ColumnTarget> targets, std::size_t begin,
   pad_.Fill(targets[kValues].data + begin * unit_bytes_, units * unit_bytes_);
   std::fill_n(Numbers(targets[kSegments]) + begin, units, 0);
   std::fill_n(Numbers(targets[kPositions]) + begin, units, 0);
+}
+
+}  // namespace
+
+void SetPackedPlace(const PackedPlace& place, FieldLocation* locations) {
+  locations[kSegments].units = place.number;
+  locations[kPositions].units = place.begin;
+  locations[kPositions].bytes = place.rest;
+}
+
+PackedPlace PackedPlaceOf(const FieldLocation* locations) {
+  return {locations[kSegments].units, locations[kPositions].units, locations[kPositions].bytes};
+}
+
+std::shared_ptr<const Parser> MakePackParser(std::shared_ptr<const Parser> inner,
+                                             const PackOptions& options) {
+  return std::make_shared<PackParser>(std::move(inner), options);
 }
 
 }  // namespace ringfeed

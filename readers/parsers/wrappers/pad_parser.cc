@@ -20,7 +20,6 @@ namespace {
 struct PadScratch final : DecoratorScratch {
   using DecoratorScratch::DecoratorScratch;
 
-  std::vector<FieldLocation> locations;  // of the inner parser's fields alone
   std::vector<ColumnTarget> targets;
 };
 
@@ -55,10 +54,6 @@ class PadParser final : public ParserDecorator {
   }
   /// Rows are written one by one, each with its padding: a row's bytes may not be left out.
   bool CopiesBytesOf(std::size_t /*field*/) const override { return false; }
-  std::span<const std::byte> BytesOf(std::size_t /*field*/, const RecordSpan& /*record*/,
-                                     const FieldLocation& /*location*/) const override {
-    return {};
-  }
   bool ReadsBytes() const override { return true; }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
@@ -87,16 +82,13 @@ bool PadParser::Pad(std::size_t units, std::size_t* padded) const {
 
 void PadParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                        std::vector<RowFailure>* failures) const {
-  auto* own = static_cast<PadScratch*>(scratch);
   const std::size_t already = failures->size();
-  own->locations.assign(rows.size() * inner_fields_, {});
-  inner_->Locate(rows, own->locations.data(), own->inner.get(), failures);
+  LocateInner(rows, locations, scratch, failures);
   for (std::size_t i = already; i < failures->size(); ++i) {
-    own->locations[(*failures)[i].row * inner_fields_ + field_] = {};
+    locations[(*failures)[i].row * fields_.size() + field_] = {};
   }
   for (std::size_t row = 0; row < rows.size(); ++row) {
     FieldLocation* const to = locations + row * fields_.size();
-    std::copy_n(own->locations.data() + row * inner_fields_, inner_fields_, to);
     const FieldLocation inner = to[field_];
     to[inner_fields_] = inner;
     std::size_t padded = 0;

@@ -1,14 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "readers/parsers/element_value.h"
 #include "readers/parsers/parser.h"
-#include "readers/parsers/parser_decorator.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/slot.h"
@@ -28,13 +26,15 @@ std::shared_ptr<const Parser> MakeSlotParser(const std::vector<SlotSpec>& slots)
 std::shared_ptr<const Parser> MakeParsedRowParser(const Parser& like);
 
 /// A user's function as the last parser of a chain: `inner` (may be null) parses the record for it,
-/// the function writes `fields`. If all of them are fixed it runs when the row is written, straight
-/// into the batch. If one is ragged it runs in the first phase, since its lengths give the places.
-/// A row fails (kUserError), with the field's name and `function_name`, if the function leaves a
-/// field of it unwritten.
+/// the function writes `fields`, and those of `inner` to keep follow. If all of them are fixed it
+/// runs when the row is written, straight into the batch. If one is ragged it runs in the first
+/// phase, since its lengths give the places. A row fails (kUserError), with the field's name, if
+/// the function leaves a field of it unwritten; it fails (kDamaged) if the function refuses it.
+/// Throws Error for fields to keep that cannot be kept.
 std::shared_ptr<const Parser> MakeMapParser(std::shared_ptr<const Parser> inner,
                                             std::vector<FieldSpec> fields, MapFunction function,
-                                            std::string function_name = "the Map function");
+                                            const MapOptions& options = {},
+                                            std::uint64_t first_epoch = 0);
 
 /// `inner` with the rows of one ragged field cut to `length` units. If its locations can be cut,
 /// nothing else is done. Otherwise a row that is too long is written to another place, and its
@@ -48,56 +48,24 @@ std::shared_ptr<const Parser> MakeTruncateParser(std::shared_ptr<const Parser> i
 std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
                                             const std::string& field, const PadOptions& options);
 
-/// Writes the rows of a parser with one ragged field into rows of a fixed length, several one after
-/// the other, with what tells them apart. Takes the beginning of longer rows. Each byte of a packed
-/// row is written once.
-class PackParser final : public ParserDecorator {
- public:
-  /// `inner` has that field alone. Throws Error if it does not, or if its type does not hold the
-  /// pad value.
-  PackParser(std::shared_ptr<const Parser> inner, const PackOptions& options);
+/// `inner`, which has one ragged field, with records in rows of a fixed length that several of them
+/// share: their values, segments and positions. Takes the beginning of longer records. Each byte of
+/// a row is written once. Locate gives each record a row of its own, and SetPackedPlace another
+/// place. Write takes the records of rows one after another: those that begin a row go to the next
+/// row of the targets, the first one to their first. A damaged one leaves its units empty. Throws
+/// Error if `inner` has other fields, or if its type does not hold the pad value.
+std::shared_ptr<const Parser> MakePackParser(std::shared_ptr<const Parser> inner,
+                                             const PackOptions& options);
 
-  std::unique_ptr<Scratch> NewScratch() const override;
-  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
-              std::vector<RowFailure>* failures) const override;
-  /// No field of it is ragged.
-  bool Cut(std::size_t /*field*/, std::uint32_t /*units*/,
-           FieldLocation* /*location*/) const override {
-    return false;
-  }
-  /// A row has several records' bytes, and what fills it up.
-  bool CopiesBytesOf(std::size_t /*field*/) const override { return false; }
-  std::span<const std::byte> BytesOf(std::size_t /*field*/, const RecordSpan& /*record*/,
-                                     const FieldLocation& /*location*/) const override {
-    return {};
-  }
-  bool ReadsBytes() const override { return true; }
-  /// Each record in a row of its own.
-  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
-             std::span<const ColumnTarget> targets, Scratch* scratch,
-             std::vector<RowFailure>* failures) const override;
-
-  /// Writes records [row_ends[r - 1], row_ends[r]) into row r of the targets. Record numbers start
-  /// at `first`, which is the number of records[0]. A failure's row is its record's number in
-  /// `records`.
-  void WritePacked(std::span<const RecordSpan> records, const FieldLocation* locations,
-                   std::span<const std::uint32_t> row_ends, std::uint32_t first,
-                   std::span<const ColumnTarget> targets, Scratch* scratch,
-                   std::vector<RowFailure>* failures) const;
-  /// Makes a part of a row that was written empty: `units` of them, from `begin` units after the
-  /// targets' start.
-  void Blank(std::span<const ColumnTarget> targets, std::size_t begin, std::size_t units) const;
-
-  std::uint32_t length() const { return length_; }
-  /// Units that a located record takes.
-  std::uint32_t UnitsOf(const FieldLocation* locations) const { return locations->units; }
-
- private:
-  struct PackScratch;
-
-  const std::uint32_t length_;
-  const std::size_t unit_bytes_;
-  ElementValue pad_;
+/// The fields of a packed row. The first one's location has the units of a record.
+inline constexpr std::size_t kPackFields = 3;
+/// Where a record stands in its row.
+struct PackedPlace {
+  std::uint32_t number = 1;  ///< among the row's records, from 1
+  std::uint32_t begin = 0;   ///< its first unit
+  std::uint32_t rest = 0;    ///< units after it that are left empty
 };
+void SetPackedPlace(const PackedPlace& place, FieldLocation* locations);
+PackedPlace PackedPlaceOf(const FieldLocation* locations);
 
 }  // namespace ringfeed

@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -36,7 +39,12 @@ class CudaRunning : public CudaBackendTest {
     }
   }
 
-  std::vector<std::byte> host_ = std::vector<std::byte>(kBytes);
+  /// A page: memory that crosses a boundary of the registrations is copied in two pieces.
+  struct alignas(kBytes) Page {
+    std::array<std::byte, kBytes> bytes{};
+  };
+  const std::unique_ptr<Page> page_ = std::make_unique<Page>();
+  const std::span<std::byte, kBytes> host_{page_->bytes};
   const DeviceStream stream_ = NewStream();
   std::byte* const device_ = NewMemory(kBytes);
 };
@@ -46,7 +54,7 @@ TEST_F(CudaRunning, WhatIsCopiedThereAndBackIsTheSame) {
   ASSERT_TRUE(cuda_.CopyToDevice(stream_, device_, host_.data(), kBytes).ok());
   ASSERT_TRUE(cuda_.CopyToHost(stream_, back.data(), device_, kBytes).ok());
   ASSERT_TRUE(cuda_.SyncStream(stream_).ok());
-  EXPECT_EQ(back, host_);
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), host_.begin()));
 }
 
 TEST_F(CudaRunning, NoEventBecomesPartOfAGraph) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kBytes = 256;
 
-/// Both executors, two devices.
+/// On both clocks, two devices.
 class Faults : public testing::TestWithParam<bool> {
  protected:
   static EmulatedOptions Options(std::vector<DeviceFault> faults) {
@@ -308,7 +308,7 @@ TEST_P(Faults, CallsAreCountedOverAllDevices) {
   rig.Expect(rig->BindThread(0));
 }
 
-INSTANTIATE_TEST_SUITE_P(Executors, Faults, testing::Bool(), [](const auto& instance) {
+INSTANTIATE_TEST_SUITE_P(Clocks, Faults, testing::Bool(), [](const auto& instance) {
   return instance.param ? "Simulated" : "Threaded";
 });
 

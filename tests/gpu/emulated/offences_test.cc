@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kBytes = 1'024;
 
-/// Both executors, two devices.
+/// On both clocks, two devices.
 class Offences : public testing::TestWithParam<bool> {
  protected:
   static EmulatedOptions Options() {
@@ -365,7 +365,7 @@ TEST_P(Offences, RegistrationsOfOneProcessAreForAllButEndByWhoMadeThem) {
   one.ExpectNoOffence();
 }
 
-INSTANTIATE_TEST_SUITE_P(Executors, Offences, testing::Bool(), [](const auto& instance) {
+INSTANTIATE_TEST_SUITE_P(Clocks, Offences, testing::Bool(), [](const auto& instance) {
   return instance.param ? "Simulated" : "Threaded";
 });
 

@@ -22,8 +22,8 @@ struct Slot {
 };
 
 Slot CarryOut(const CopyPlan& plan) {
-  Slot slot{std::vector<std::uint64_t>(plan.slot_bytes() / 8 + 1, 0xEEEEEEEEEEEEEEEE)};
-  for (const PlannedPiece& piece : plan.pieces()) {
+  Slot slot{std::vector<std::uint64_t>(plan.layout().slot_bytes() / 8 + 1, 0xEEEEEEEEEEEEEEEE)};
+  for (const PlannedPiece& piece : plan.layout().pieces()) {
     std::memcpy(slot.data() + piece.to, piece.from, piece.bytes);
   }
   std::vector<DeviceKernel> kernels;
@@ -117,30 +117,31 @@ TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
   const Instance batch = NumberedBatch{3, 40, true}.Make(SmallArena());
   CopyPlan plan;
   ASSERT_TRUE(plan.Make(batch, {}).ok());
-  ASSERT_EQ(plan.pieces().size(), 1U);
-  EXPECT_FALSE(plan.pieces()[0].staged);
-  EXPECT_EQ(plan.staging_bytes(), 0U);
+  ASSERT_EQ(plan.layout().pieces().size(), 1U);
+  EXPECT_FALSE(plan.layout().pieces()[0].staged);
+  EXPECT_EQ(plan.layout().staging_bytes(), 0U);
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), {}, &tensors);
+  plan.fields().MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
-  EXPECT_EQ(std::memcmp(plan.OffsetsIn(slot.data(), 1), batch[1].lod[0].data(), 41 * 8), 0);
-  EXPECT_EQ(plan.OffsetsIn(slot.data(), 0), nullptr);
+  EXPECT_EQ(std::memcmp(plan.fields().OffsetsIn(slot.data(), 1), batch[1].lod[0].data(), 41 * 8),
+            0);
+  EXPECT_EQ(plan.fields().OffsetsIn(slot.data(), 0), nullptr);
 }
 
 TEST(CopyPlanTest, WhatIsInNoArenaIsStaged) {
   const Instance batch = NumberedBatch{3, 40, true}.Make(nullptr);
   CopyPlan plan;
   ASSERT_TRUE(plan.Make(batch, {}).ok());
-  EXPECT_EQ(plan.pieces().size(), 3U);
-  for (const PlannedPiece& piece : plan.pieces()) {
+  EXPECT_EQ(plan.layout().pieces().size(), 3U);
+  for (const PlannedPiece& piece : plan.layout().pieces()) {
     EXPECT_TRUE(piece.staged);
     EXPECT_EQ(piece.staging_at, piece.to);  // so one copy does
-    EXPECT_LE(piece.staging_at + piece.bytes, plan.staging_bytes());
+    EXPECT_LE(piece.staging_at + piece.bytes, plan.layout().staging_bytes());
   }
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), {}, &tensors);
+  plan.fields().MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
 }
 
@@ -151,11 +152,11 @@ TEST(CopyPlanTest, TensorsOfDifferentOwnersAreAPieceEach) {
   batch.push_back(other[0]);
   CopyPlan plan;
   ASSERT_TRUE(plan.Make(batch, {}).ok());
-  ASSERT_EQ(plan.pieces().size(), 2U);
-  EXPECT_FALSE(plan.pieces()[0].staged);
+  ASSERT_EQ(plan.layout().pieces().size(), 2U);
+  EXPECT_FALSE(plan.layout().pieces()[0].staged);
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), {}, &tensors);
+  plan.fields().MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
 }
 
@@ -165,7 +166,7 @@ TEST(CopyPlanTest, ABatchOfNoRowsHasTensorsOfNoBytes) {
   ASSERT_TRUE(plan.Make(batch, {}).ok());
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), {}, &tensors);
+  plan.fields().MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
 }
 
@@ -173,7 +174,7 @@ TEST(CopyPlanTest, ABatchOfNoRowsHasAMaskOfNoBytesIfThereIsOne) {
   const Instance batch = NumberedBatch{3, 0, true}.Make(nullptr);
   CopyPlan plan;
   ASSERT_TRUE(plan.Make(batch, {.mask_rows = 0}).ok());
-  EXPECT_LE(plan.mask_at(), plan.slot_bytes());
+  EXPECT_LE(plan.mask_at(), plan.layout().slot_bytes());
   ASSERT_TRUE(plan.Make(batch, {}).ok());
   EXPECT_EQ(plan.mask_at(), FieldPlace::kNowhere);
 }
@@ -195,10 +196,11 @@ TEST(CopyPlanTest, WhatAWholeBatchTakesIsKnownByAShortOne) {
       const CopyPlan few = plan_of(5, transformed, masked);
       for (const std::uint64_t most : {5U, 10U, 500U, 5000U}) {
         const CopyPlan whole = plan_of(static_cast<std::int64_t>(most), transformed, masked);
-        EXPECT_GE(few.SlotBytesFor(most, 5), whole.slot_bytes());
-        EXPECT_LE(few.SlotBytesFor(most, 5), whole.slot_bytes() + 256);
+        EXPECT_GE(few.SlotBytesFor(most, 5), whole.layout().slot_bytes());
+        EXPECT_LE(few.SlotBytesFor(most, 5), whole.layout().slot_bytes() + 256);
       }
-      EXPECT_EQ(few.SlotBytesFor(~std::uint64_t{0}, 5), few.slot_bytes());  // nobody has that
+      EXPECT_EQ(few.SlotBytesFor(~std::uint64_t{0}, 5),
+                few.layout().slot_bytes());  // nobody has that
       const CopyPlan none = plan_of(0, transformed, masked);
       EXPECT_GE(none.SlotBytesFor(500, 0), 500 * 4 * sizeof(std::uint32_t));
     }
@@ -210,11 +212,11 @@ TEST(CopyPlanTest, WhatStandsBetweenFieldsIsLeftOutWhereThereIsNoRoom) {
   Instance batch = NumberedBatch{3, 40, true}.Make(arena);
   CopyPlan plan;
   ASSERT_TRUE(plan.Make({batch[0], batch[1]}, {.tight = true}).ok());
-  EXPECT_EQ(plan.pieces().size(), 3U);
+  EXPECT_EQ(plan.layout().pieces().size(), 3U);
   EXPECT_FALSE(plan.has_gaps());
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), {}, &tensors);
+  plan.fields().MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
 }
 
@@ -234,7 +236,7 @@ TEST(CopyPlanTest, ARaggedFieldCanBeWidenedOrPadded) {
     ASSERT_TRUE(plan.Make(batch, {.transforms = transforms}).ok());
     Slot slot = CarryOut(plan);
     Instance tensors;
-    plan.MakeTensors(slot.data(), {}, &tensors);
+    plan.fields().MakeTensors(slot.data(), {}, &tensors);
     if (pads) {
       EXPECT_EQ(tensors[1].shape, (Shape{3, 2}));
       EXPECT_TRUE(tensors[1].lod.empty());
@@ -267,12 +269,12 @@ TEST(CopyPlanTest, ImagesAreNormalisedByChannelAndTurned) {
   ASSERT_TRUE(plan.Make(Images(), {.transforms = transforms}).ok());
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), {}, &tensors);
+  plan.fields().MakeTensors(slot.data(), {}, &tensors);
   EXPECT_EQ(tensors[0].shape, (Shape{1, 3, 2, 2}));
   const auto values = tensors[0].Values<float>();
   EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
             (std::vector<float>{0, 3, 6, 9, 0, 3, 6, 9, 0, 30, 60, 90}));
-  EXPECT_EQ(plan.copied_bytes(), 12U);  // a quarter of what is shown
+  EXPECT_EQ(plan.layout().copied_bytes(), 12U);  // a quarter of what is shown
 }
 
 /// Two images of 2 by 3 pixels of 2 channels, each with its place.
@@ -312,7 +314,7 @@ TEST(CopyPlanTest, ImagesAreCroppedAndMirroredByAFieldBeside) {
     ASSERT_TRUE(plan.Make(ImagesAndPlaces(), {.transforms = transforms}).ok());
     Slot slot = CarryOut(plan);
     Instance tensors;
-    plan.MakeTensors(slot.data(), {}, &tensors);
+    plan.fields().MakeTensors(slot.data(), {}, &tensors);
     EXPECT_EQ(tensors[0].shape, channels_first ? (Shape{2, 2, 1, 2}) : (Shape{2, 1, 2, 2}));
     const auto values = tensors[0].Values<float>();
     EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
@@ -330,7 +332,7 @@ TEST(CopyPlanTest, ImagesAreCroppedInTheMiddleWithoutSuchAField) {
   ASSERT_TRUE(plan.Make(ImagesAndPlaces(), {.transforms = transforms}).ok());
   Slot slot = CarryOut(plan);
   Instance tensors;
-  plan.MakeTensors(slot.data(), {}, &tensors);
+  plan.fields().MakeTensors(slot.data(), {}, &tensors);
   EXPECT_EQ(tensors[0].shape, (Shape{2, 2, 1, 2}));
   const auto values = tensors[0].Values<float>();
   EXPECT_EQ(std::vector<float>(values.begin(), values.end()),
@@ -448,10 +450,10 @@ class LeftRowsTest : public ::testing::Test {
         plan.Make(batch_, {.pending = pending_, .left_rows = how, .planner = planner}).ok());
     Slot slot = CarryOut(plan);
     Instance tensors;
-    plan.MakeTensors(slot.data(), {}, &tensors);
+    plan.fields().MakeTensors(slot.data(), {}, &tensors);
     EXPECT_EQ(tensors[0].bytes, expected_.size());
     EXPECT_EQ(std::memcmp(tensors[0].data, expected_.data(), expected_.size()), 0);
-    EXPECT_EQ(std::memcmp(plan.OffsetsIn(slot.data(), 0), batch_[0].lod[0].data(),
+    EXPECT_EQ(std::memcmp(plan.fields().OffsetsIn(slot.data(), 0), batch_[0].lod[0].data(),
                           batch_[0].lod[0].size_bytes()),
               0);
     return plan;
@@ -467,8 +469,8 @@ class LeftRowsTest : public ::testing::Test {
 TEST_F(LeftRowsTest, LongRowsAreCopiedOneByOne) {
   Make({60'000, 0, 47'001, 50'003}, 12);
   const CopyPlan plan = Check(LeftRows::kByCost);
-  EXPECT_EQ(plan.each_bytes(), expected_.size());
-  EXPECT_EQ(plan.together_bytes(), 0u);
+  EXPECT_EQ(plan.rows().each_bytes(), expected_.size());
+  EXPECT_EQ(plan.rows().together_bytes(), 0u);
   std::vector<DeviceKernel> kernels;
   plan.AddKernels(nullptr, &kernels);
   EXPECT_TRUE(kernels.empty());
@@ -477,22 +479,23 @@ TEST_F(LeftRowsTest, LongRowsAreCopiedOneByOne) {
 TEST_F(LeftRowsTest, ShortNeighboursAreCopiedTogether) {
   Make({2000, 3001, 1024, 5003, 0, 2000}, 16);
   const CopyPlan plan = Check(LeftRows::kByCost);
-  EXPECT_EQ(plan.together_bytes(), expected_.size());
-  EXPECT_EQ(plan.pieces().size(), 3u) << "the offsets, the rows, the table";
+  EXPECT_EQ(plan.rows().together_bytes(), expected_.size());
+  EXPECT_EQ(plan.layout().pieces().size(), 3u) << "the offsets, the rows, the table";
 }
 
 TEST_F(LeftRowsTest, NeighboursOfMiddlingLengthAreCopiedAsItCosts) {
   Make({10'000, 12'000, 9'000, 11'000}, 16);
-  EXPECT_EQ(Check(LeftRows::kByCost).together_bytes(), expected_.size());
+  EXPECT_EQ(Check(LeftRows::kByCost).rows().together_bytes(), expected_.size());
   // Where a link takes ten times as long, joining saves little of a row's time on it.
-  EXPECT_EQ(Check(LeftRows::kByCost, {.link_ns_per_kib = 186}).each_bytes(), expected_.size());
-  EXPECT_EQ(Check(LeftRows::kByCost, {.row_ns = 425}).each_bytes(), expected_.size());
+  EXPECT_EQ(Check(LeftRows::kByCost, {.link_ns_per_kib = 186}).rows().each_bytes(),
+            expected_.size());
+  EXPECT_EQ(Check(LeftRows::kByCost, {.row_ns = 425}).rows().each_bytes(), expected_.size());
 }
 
 TEST_F(LeftRowsTest, TooFewNeighboursAreNotWorthACopy) {
   Make({2000, 2000}, 16);
-  EXPECT_GE(Check(LeftRows::kByCost).staging_bytes(), expected_.size());
-  EXPECT_EQ(Check(LeftRows::kTogether).together_bytes(), expected_.size());
+  EXPECT_GE(Check(LeftRows::kByCost).layout().staging_bytes(), expected_.size());
+  EXPECT_EQ(Check(LeftRows::kTogether).rows().together_bytes(), expected_.size());
 }
 
 TEST_F(LeftRowsTest, AGapMayCostWhatACopyDoes) {
@@ -502,15 +505,16 @@ TEST_F(LeftRowsTest, AGapMayCostWhatACopyDoes) {
   // The last row stands far behind the others.
   pending_.back().from += 20'000;
   std::memcpy(const_cast<std::byte*>(pending_.back().from), expected_.data() + bytes - 2000, 2000);
-  EXPECT_EQ(Check(LeftRows::kByCost).together_bytes(), bytes);
-  EXPECT_EQ(Check(LeftRows::kByCost, {.link_ns_per_kib = 25}).together_bytes(), bytes - 2000);
+  EXPECT_EQ(Check(LeftRows::kByCost).rows().together_bytes(), bytes);
+  EXPECT_EQ(Check(LeftRows::kByCost, {.link_ns_per_kib = 25}).rows().together_bytes(),
+            bytes - 2000);
 }
 
 TEST_F(LeftRowsTest, ShortRowsFarFromEachOtherAreStaged) {
   Make({2000, 3001, 1024}, 100'000);
   const CopyPlan plan = Check(LeftRows::kByCost);
-  EXPECT_EQ(plan.each_bytes() + plan.together_bytes(), 0u);
-  EXPECT_GE(plan.staging_bytes(), expected_.size());
+  EXPECT_EQ(plan.rows().each_bytes() + plan.rows().together_bytes(), 0u);
+  EXPECT_GE(plan.layout().staging_bytes(), expected_.size());
 }
 
 TEST_F(LeftRowsTest, RowsInTheBatchItselfComeWithThoseThatAreNot) {
@@ -521,13 +525,13 @@ TEST_F(LeftRowsTest, RowsInTheBatchItselfComeWithThoseThatAreNot) {
 TEST_F(LeftRowsTest, TogetherGoesWhatIsWantedByTwoThirds) {
   Make({30'000, 30'000, 30'000, 30'000}, 14'000);
   const CopyPlan near = Check(LeftRows::kTogether);
-  EXPECT_EQ(near.together_bytes(), expected_.size());
+  EXPECT_EQ(near.rows().together_bytes(), expected_.size());
   batch_.clear();
   pending_.clear();
   Make({30'000, 30'000, 30'000, 30'000}, 31'000);
   const CopyPlan far = Check(LeftRows::kTogether);
-  EXPECT_EQ(far.together_bytes(), 0u);
-  EXPECT_EQ(far.each_bytes(), expected_.size());
+  EXPECT_EQ(far.rows().together_bytes(), 0u);
+  EXPECT_EQ(far.rows().each_bytes(), expected_.size());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class ListedSupply final : public BatchSupply {
     return SupplyResult::kBatch;
   }
   void ReInit() override { next_ = 0; }
-  std::int64_t UsualRows() const override { return usual_rows_; }
+  Rows rows() const override { return {.usual = usual_rows_}; }
 
  private:
   const std::vector<std::int64_t> rows_;

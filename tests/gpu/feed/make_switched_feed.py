@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""Writes the feed's sources with switches that leave one step out (feed_steps.h).
-
-make_switched_feed.py ROOT OUTPUT: the source OUTPUT has the sources below, one after another, and
-in them the changes of each step, where OUT stands for whether the step is left out. A text that is
-not there exactly once is an error: so what a switch leaves out is in what ships.
+"""make_switched_feed.py ROOT OUTPUT: writes the feed's sources with switches that leave one step out
+(feed_steps.h). In the changes of a step, OUT stands for whether it is left out.
 """
 
 import pathlib
 import re
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "support"))
+sys.dont_write_bytecode = True
+import switched_sources  # noqa: E402
 
 FEED = "gpu/feed/"
 CORE = FEED + "feed_core.cc"
@@ -84,19 +85,10 @@ STEPS = {
 }
 
 
-def main():
-    root, output = map(pathlib.Path, sys.argv[1:3])
-    shipped = {source: (root / source).read_text(encoding="utf-8") for source in SOURCES}
-    texts = dict(shipped)
-    for step, changes in STEPS.items():
-        switch = f"LeavesOut(FeedStep::{step})"
-        for source, old, new in changes:
-            if shipped[source].count(old) != 1 or texts[source].count(old) != 1:
-                sys.exit(f"{step}: it is not once in {source}: {old}")
-            texts[source] = texts[source].replace(old, re.sub(r"\bOUT\b", switch, new))
-    includes = '#include "tests/gpu/feed/feed_steps.h"\n'
-    output.write_text(includes + "".join(texts.values()), encoding="utf-8")
+def changes():
+    for step, changed in STEPS.items():
+        for source, old, new in changed:
+            yield source, old, re.sub(r"\bOUT\b", f"LeavesOut(FeedStep::{step})", new)
 
 
-if __name__ == "__main__":
-    main()
+switched_sources.write(SOURCES, changes(), "tests/gpu/feed/feed_steps.h")

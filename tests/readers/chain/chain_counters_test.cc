@@ -15,11 +15,12 @@ namespace {
 class ChainCountersTest : public PipelineTest {
  protected:
   std::shared_ptr<ringfeed::Run> FinishedRun() {
-    auto run = std::make_shared<ringfeed::Run>(plan_, RewindInput(), arena_->arena(), RunHooks(),
-                                               RunStart(), nullptr, kept_);
+    auto run = std::make_shared<ringfeed::Run>(
+        RunInput{.plan = plan_, .arena = arena_->arena(), .chain = kept_});
     run->Start();
     Delivery delivery;
-    while (run->Next(&delivery) == QueueResult::kOk) run->Lease(std::move(delivery));
+    while (run->NextUntil(&delivery, kNoDeadline) == QueueResult::kOk)
+      run->Lease(std::move(delivery));
     run->Stop();
     return run;
   }
@@ -71,6 +72,35 @@ TEST_F(ChainCountersTest, BatchesAddUpAndTimesCountFromTheLastStart) {
   counters_.Explain(*run, false, &stats);
   EXPECT_EQ(stats.batches, 2u);
   EXPECT_EQ(Deliver(stats)->wait_s, 0);
+}
+
+TEST_F(ChainCountersTest, EachStepsWaitIsCountedByItsLengthFromTheLastStart) {
+  counters_.NoteStart();
+  const auto run = FinishedRun();
+  const auto waits = [&] {
+    PipelineStats stats;
+    counters_.Explain(*run, false, &stats);
+    return stats.step_waits;
+  };
+  for (int step = 0; step < 90; ++step) counters_.NoteDelivered(1);
+  EXPECT_EQ(waits().p99_s, 0);
+  for (int step = 0; step < 9; ++step) {
+    counters_.NoteWait(1'000'000);  // cut in two by a deadline
+    counters_.NoteWait(2'000'000);
+    counters_.NoteDelivered(1);
+  }
+  counters_.NoteWait(5'000'000'000);
+  counters_.NoteDelivered(1);
+  counters_.NoteWait(9'000'000'000);  // of a step that is under way
+  const StepWaits all = waits();
+  EXPECT_EQ(all.steps, 100u);
+  EXPECT_EQ(all.p50_s, 0);
+  EXPECT_NEAR(all.p99_s, 0.003, 0.003 / 8);
+  EXPECT_GE(all.p99_s, 0.003);
+  EXPECT_DOUBLE_EQ(all.max_s, 5);
+  counters_.NoteStart();
+  EXPECT_EQ(waits().steps, 0u);
+  EXPECT_EQ(waits().max_s, 0);
 }
 
 TEST_F(ChainCountersTest, ALookFromOutsideCountsTheStagesOfAllRuns) {

@@ -31,8 +31,7 @@ class TakersTest : public PipelineTest {
               {.size = 2, .slots = slots});
     plan_ = LowerChain(*ReaderAccess::NodeOf(chain));
     run_.start = book_.start();
-    run_.run = std::make_shared<ringfeed::Run>(plan_, RewindInput(), arena_->arena(), RunHooks(),
-                                               *run_.start, nullptr, ChainKeeps());
+    run_.run = std::make_shared<ringfeed::Run>(RunInput{plan_, arena_->arena(), *run_.start});
     run_.run->Start();
   }
   std::optional<ReadResult> Look(milliseconds most = milliseconds(60'000), bool is_known = false) {

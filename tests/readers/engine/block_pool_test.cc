@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <memory>
-#include <new>
 #include <set>
 #include <vector>
 
@@ -18,7 +17,7 @@ SlabRun Slab(Arena* arena) { return arena->Allocate(arena->slab_bytes()); }
 
 TEST(BlockPoolTest, ABlockComesBackEmptyAndWithoutItsSlabs) {
   const auto arena = SmallArena();
-  BlockPool pool(arena, {});
+  BlockPool pool(arena);
   Block* const block = pool.Take();
   block->runs.push_back(Slab(arena.get()));
   block->frame.records.resize(3);
@@ -41,7 +40,7 @@ TEST(BlockPoolTest, ABlockComesBackEmptyAndWithoutItsSlabs) {
 }
 
 TEST(BlockPoolTest, BlocksThatAreOutAreTwoAndNumbered) {
-  BlockPool pool(SmallArena(), {});
+  BlockPool pool(SmallArena());
   std::set<std::uint32_t> numbers;
   std::vector<Block*> out;
   constexpr std::uint32_t kBlocks = 10'000;  // more than its ring holds
@@ -57,21 +56,11 @@ TEST(BlockPoolTest, BlocksThatAreOutAreTwoAndNumbered) {
   EXPECT_EQ(again, std::set<Block*>(out.begin(), out.end()));
 }
 
-TEST(BlockPoolTest, GrowthThatIsRefusedLeavesThePoolAsItWas) {
-  bool refuses = true;
-  BlockPool pool(SmallArena(), [&] {
-    if (refuses) throw std::bad_alloc();
-  });
-  EXPECT_THROW(pool.Take(), std::bad_alloc);
-  refuses = false;
-  EXPECT_EQ(pool.Take()->index, 0u);
-}
-
 TEST(BlockPoolTest, SlabsOfBlocksThatAreOutGoWithThePool) {
   const auto arena = SmallArena();
   const std::size_t used = arena->Report().in_use_bytes;
   {
-    BlockPool pool(arena, {});
+    BlockPool pool(arena);
     pool.Take()->runs.push_back(Slab(arena.get()));
     EXPECT_GT(arena->Report().in_use_bytes, used);
   }

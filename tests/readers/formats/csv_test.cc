@@ -210,6 +210,7 @@ TEST(CsvTest, AFileOfOtherColumnsIsLostAsAWhole) {
         ASSERT_TRUE(skipped.records.empty());
         ASSERT_EQ(skipped.damage.size(), 1U);
         ASSERT_EQ(skipped.damage[0].begin, 1U);
+        ASSERT_EQ(skipped.damage[0].end, file.size()) << known << split;
       }
     }
   }

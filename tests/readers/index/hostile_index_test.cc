@@ -37,7 +37,7 @@ class HostileIndexTest : public testing::Test {
  protected:
   /// Younger than the file, as ScanKnown sees to.
   static void Save(const IndexedFile& file, const IndexImage& image) {
-    const std::string path = IndexPathFor(file.name, {});
+    const std::string path = IndexPlaceFor(file.name, {}).own;
     struct stat of_file {};
     struct stat of_index {};
     do {
@@ -72,7 +72,7 @@ TEST_F(HostileIndexTest, AnIndexThatLeavesRecordsOutIsMadeAgain) {
   for (const ScannedFile& scanned : ScannedFiles()) {
     SCOPED_TRACE(scanned.format);
     const IndexedFile file = FileAt(folder_.File("data"), scanned.format, scanned.bytes);
-    std::filesystem::remove(IndexPathFor(file.name, {}));
+    ForgetIndex(file);
     const OpenedIndex good = OpenRecordIndex(file);
     ASSERT_TRUE(good.status.ok()) << good.status.ToString();
     ASSERT_EQ(OpenRecordIndex(file).origin, IndexOrigin::kOpened);
@@ -167,7 +167,7 @@ TEST_F(HostileIndexTest, AUnitThatHoldsAnotherRecordBehindItsOwnIsDamaged) {
   for (const ScannedFile& scanned : ScannedFiles()) {
     SCOPED_TRACE(scanned.format);
     const IndexedFile file = FileAt(folder_.File("data"), scanned.format, scanned.bytes);
-    std::filesystem::remove(IndexPathFor(file.name, {}));
+    ForgetIndex(file);
     const OpenedIndex good = OpenRecordIndex(file);
     ASSERT_TRUE(good.status.ok()) << good.status.ToString();
     const std::vector<RecordUnit> units = UnitsOf(*good.index);

@@ -136,18 +136,19 @@ TEST_F(KnownFileTest, AnIndexIsYoungerThanItsFile) {
 }
 
 TEST_F(KnownFileTest, AnIndexThatIsNoYoungerThanItsFileIsNotBelieved) {
-  const OpenedIndex built = OpenRecordIndex(file_);
+  const IndexedFile file = FileAt(folder_.File("large"), "lines", Rows('c', 3000));
+  const OpenedIndex built = OpenRecordIndex(file);
   if (built.known.identity.changed_ns == 0) GTEST_SKIP() << "the file system is not local";
-  ASSERT_EQ(OpenRecordIndex(file_).origin, IndexOrigin::kOpened);
+  ASSERT_EQ(OpenRecordIndex(file).origin, IndexOrigin::kOpened);
   constexpr std::int64_t kSecondNs = 1000000000;
   const std::int64_t changed_ns = built.known.identity.changed_ns;
   const timespec time{changed_ns / kSecondNs, changed_ns % kSecondNs};
   const timespec times[2] = {time, time};
   ASSERT_EQ(utimensat(AT_FDCWD, built.path.c_str(), times, 0), 0);
-  const OpenedIndex opened = OpenRecordIndex(file_);
+  const OpenedIndex opened = OpenRecordIndex(file);
   EXPECT_EQ(opened.origin, IndexOrigin::kRebuilt);
   EXPECT_NE(opened.why.find("no younger"), std::string::npos) << opened.why;
-  EXPECT_EQ(OpenRecordIndex(file_).origin, IndexOrigin::kOpened);
+  EXPECT_EQ(OpenRecordIndex(file).origin, IndexOrigin::kOpened);
 }
 
 // A page that is dirty is written through a mapping without a change of the file's times.
@@ -171,7 +172,7 @@ TEST_F(KnownFileTest, TheIndexOfAFileThatSomebodyHasMappedForWritingIsNotKept) {
   }
   EXPECT_FALSE(opened.kept.ok());
   EXPECT_NE(opened.why.find("open for writing"), std::string::npos) << opened.why;
-  EXPECT_FALSE(fs::exists(IndexPathFor(file_.name, {})));
+  EXPECT_FALSE(fs::exists(IndexPlaceFor(file_.name, {}).shared));
   munmap(data, file_.bytes);
   const OpenedIndex anew = OpenRecordIndex(file_);
   EXPECT_EQ(anew.index->records(), 1001U);
@@ -180,7 +181,7 @@ TEST_F(KnownFileTest, TheIndexOfAFileThatSomebodyHasMappedForWritingIsNotKept) {
 
 TEST_F(KnownFileTest, ALinkInTheIndexsPlaceIsReplacedNotFollowed) {
   const std::string victim = folder_.File("victim");
-  const std::string path = IndexPathFor(file_.name, {});
+  const std::string path = IndexPlaceFor(file_.name, {}).shared;
   for (const bool there : {true, false}) {
     SCOPED_TRACE(there);
     fs::remove(path);

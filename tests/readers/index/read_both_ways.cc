@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "readers/formats/format.h"
+#include "readers/index/open_index.h"
 #include "tests/readers/formats/frame_all.h"
 #include "tests/readers/formats/ofrecord_file.h"
 #include "tests/readers/formats/recordio_file.h"
@@ -100,6 +101,12 @@ IndexedFile FileAt(const std::string& path, const std::string& format, const std
   file.bytes = bytes.size();
   file.format = FindFormat(format).format;
   return file;
+}
+
+void ForgetIndex(const IndexedFile& file) {
+  const IndexPlace place = IndexPlaceFor(file.name, {});
+  std::filesystem::remove(place.own);
+  std::filesystem::remove(place.shared);
 }
 
 void ExpectSameBothWays(const IndexedFile& file, const std::string& bytes,

@@ -33,6 +33,9 @@ NumberedRecords ReadByIndex(const IndexedFile& file, const std::string& bytes,
 IndexedFile FileInMemory(const std::string& format, const std::string& bytes);
 IndexedFile FileAt(const std::string& path, const std::string& format, const std::string& bytes);
 
+/// Removes its kept index, and with it those of small files beside it.
+void ForgetIndex(const IndexedFile& file);
+
 /// Both ways give the same, for a few sizes of stripes; `index` is the file's.
 void ExpectSameBothWays(const IndexedFile& file, const std::string& bytes,
                         const RecordIndex& index);

@@ -47,11 +47,7 @@ TEST_F(RecordSetTest, RowsAreNumberedThroughTheListOfFiles) {
     EXPECT_EQ(set.FirstRow(file), row);
     EXPECT_EQ(set.file(file).name, names[file]);
     const std::uint64_t lines = file % 3 == 0 ? 0 : file;
-    for (std::uint64_t i = 0; i < lines; ++i, ++row) {
-      for (const std::size_t hint : {std::size_t{0}, file, file + 1, std::size_t{999}}) {
-        EXPECT_EQ(set.FileOf(row, hint), file);
-      }
-    }
+    for (std::uint64_t i = 0; i < lines; ++i, ++row) EXPECT_EQ(FileOfRow(set, row), file);
     EXPECT_EQ(set.FirstRow(file + 1), row);
     EXPECT_EQ(set.stripes(file), (set.file(file).bytes + 39) / 40);
   }
@@ -86,9 +82,9 @@ TEST_F(RecordSetTest, SourcesAreIndexedInMemory) {
   }
   const RecordSet of_sources({}, sources, options_);
   ASSERT_TRUE(of_sources.status().ok());
-  EXPECT_FALSE(std::filesystem::exists(IndexPathFor(names[4], {})));
+  EXPECT_FALSE(std::filesystem::exists(IndexPlaceFor(names[4], {}).shared));
   const RecordSet of_files(names, {}, options_);
-  EXPECT_TRUE(std::filesystem::exists(IndexPathFor(names[4], {})));
+  EXPECT_TRUE(std::filesystem::exists(IndexPlaceFor(names[4], {}).shared));
   EXPECT_EQ(of_sources.rows(), of_files.rows());
   EXPECT_EQ(of_sources.fingerprint(), of_files.fingerprint());
 }

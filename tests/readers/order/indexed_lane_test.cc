@@ -50,14 +50,14 @@ class NarrowEngine final : public ReadEngine {
       : inner_(std::move(inner)), most_handed_(most_handed) {}
 
   std::string name() const override { return "narrow"; }
-  std::size_t Submit(std::span<const ReadRequest> requests) override {
+  std::size_t Submit(std::span<ReadRequest* const> requests) override {
     *most_handed_ = std::max(*most_handed_, requests.size());
     return inner_->Submit(requests.first(std::min(requests.size(), room())));
   }
   std::size_t room() const override { return kMost - inner_->in_flight(); }
-  std::size_t Reap(std::span<ReadCompletion> completions,
+  std::size_t Reap(std::span<ReadRequest*> finished,
                    std::chrono::steady_clock::time_point deadline) override {
-    return inner_->Reap(completions, deadline);
+    return inner_->Reap(finished, deadline);
   }
   void Wake() override { inner_->Wake(); }
   std::size_t in_flight() const override { return inner_->in_flight(); }

@@ -32,7 +32,7 @@ std::uint32_t NumberAt(std::span<const std::byte> bytes, std::size_t at) {
 /// Units of one record after another: length, checksum, payload; in chunks turned by the key.
 class RecordUnits final : public UnitFramer {
  public:
-  RecordUnits(FramerOptions options, bool turned) : options_(std::move(options)), turned_(turned) {}
+  RecordUnits(const FramerOptions& options, bool turned) : UnitFramer(options), turned_(turned) {}
 
   Status Frame(const FrameInput& unit, std::uint32_t records, FrameOutput* output) override {
     std::span<const std::byte> left = unit.bytes;
@@ -70,7 +70,6 @@ class RecordUnits final : public UnitFramer {
     return data;
   }
 
-  const FramerOptions options_;
   const bool turned_;
 };
 

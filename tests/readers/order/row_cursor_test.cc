@@ -235,16 +235,6 @@ TEST(RowCursorTest, RandomChainsOfStagesAgreeWithSortedPasses) {
   }
 }
 
-TEST(RowCursorTest, AStageThatLooksIntoRecordsEndsTheChain) {
-  Random random(9);
-  const FakeLayout layout = RandomLayout(random);
-  const std::vector<OrderStage> stages = {
-      {Kind::kWindow, 10, 3}, {Kind::kContent, 64, 0}, {Kind::kBlock, 7, 3}};
-  const auto cursor = MakeRowCursor(layout, {}, stages);
-  const auto source = Passes(2, [&](auto pass) { return SlowInterleave(layout, {}, pass); });
-  ExpectPasses(*cursor, SlowStages(source, 0, {stages.front()}), random);
-}
-
 TEST(WindowCursorTest, LargeWindowsFillTheirBucketsAndAreSoughtExactly) {
   const FakeLayout layout({{20000}, {7, 7000}, {0, 13000}});
   const auto source = Passes(2, [&](auto pass) { return SlowInterleave(layout, {}, pass); });

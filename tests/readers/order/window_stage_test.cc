@@ -41,16 +41,6 @@ class Collector final : public PlanStage {
   std::vector<Rows> passes_ = {{}};
 };
 
-std::unique_ptr<PlanStage> MakeStage(const OrderStage& stage) {
-  if (stage.kind == Kind::kWindow) {
-    return std::make_unique<WindowShuffleStage>(stage.amount, stage.seed);
-  }
-  if (stage.kind == Kind::kBlock) {
-    return std::make_unique<BlockShuffleStage>(stage.amount, stage.seed);
-  }
-  return std::make_unique<MultiPassStage>(stage.amount);
-}
-
 /// The stages driven as the planner drives them, over blocks of `sizes` rows.
 std::vector<Rows> Driven(const std::vector<OrderStage>& stages,
                          const std::vector<std::uint64_t>& sizes, std::uint64_t passes) {
@@ -66,7 +56,7 @@ std::vector<Rows> Driven(const std::vector<OrderStage>& stages,
     first += size;
   }
   std::vector<std::unique_ptr<PlanStage>> chain;
-  for (const OrderStage& stage : stages) chain.push_back(MakeStage(stage));
+  for (const OrderStage& stage : stages) chain.push_back(MakeOrderStage(stage, 0));
   Collector collector;
   for (std::size_t i = 0; i < chain.size(); ++i) {
     chain[i]->set_next(i + 1 < chain.size() ? chain[i + 1].get() : &collector);

@@ -88,8 +88,7 @@ std::vector<Case> Cases() {
     cases.push_back({"padded to a multiple" + odd, MakePadParser(example, "ids", {.multiple = 4}),
                      OddExamples(oddness, 40)});
     cases.push_back({"packed" + odd,
-                     std::make_shared<PackParser>(OfText("example: ids=i8[]?"),
-                                                  PackOptions{.field = "ids", .length = 16}),
+                     MakePackParser(OfText("example: ids=i8[]?"), {.field = "ids", .length = 16}),
                      OddExamples(oddness, 40)});
     cases.push_back(
         {"ofrecord" + odd, OfText("ofrecord: n=i8[]? d=f8[]? e=u1[]?"), OddOfRecords(oddness)});

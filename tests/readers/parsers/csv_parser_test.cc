@@ -185,6 +185,61 @@ TEST(CsvParserTest, EmptyCellsGetTheDefaultOrAreDamage) {
   EXPECT_EQ(parsed.values[1][1], "");
 }
 
+// As pandas.read_csv takes them: true and false in any case.
+TEST(CsvParserTest, TruthValuesAreWordsOrDigits) {
+  const Strings rows = {"true,False,x", "FALSE,TRUE,x", "1,0,x", "\"True\", fALSE ,x"};
+  for (const DType dtype : {kBool, kUInt8}) {
+    const ParsedRows parsed =
+        Parse({Field("p", dtype), Field("q", dtype), Field("t", kUInt8, {-1})}, rows);
+    ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
+    EXPECT_EQ(parsed.values[0], (Strings{"\x01", {'\0'}, "\x01", "\x01"}));
+    EXPECT_EQ(parsed.values[1], (Strings{{'\0'}, "\x01", {'\0'}, {'\0'}}));
+    for (const std::string bad : {"yes", "t", "truex", "true1", "tru", "-1", "0.0", "", "NA"}) {
+      EXPECT_TRUE(Has(FailureOf(Parse({Field("p", dtype)}, {bad})), "column 0 (p)")) << bad;
+    }
+  }
+  EXPECT_NE(FailureOf(Parse({Field("p", kBool)}, {"2"})), "no failure");
+  EXPECT_NE(FailureOf(Parse({Field("p", kBool)}, {"10"})), "no failure");
+  EXPECT_NE(FailureOf(Parse({Field("p", kInt32)}, {"true"})), "no failure");
+  const ParsedRows alone = Parse({Field("p", kBool, {2})}, {"true,0", "false,1"});
+  EXPECT_EQ(alone.values[0][0] + alone.values[0][1], std::string("\1\0\0\1", 4));
+  CsvField with = Field("p", kBool);
+  with.missing = std::int64_t{1};
+  EXPECT_EQ(Parse({with}, {"NA"}).values[0][0], "\x01");
+}
+
+// The default na_values of pandas.read_csv.
+TEST(CsvParserTest, TokensOfMissingValuesAreNaNOrTheDefaultOrDamage) {
+  for (const std::string token :
+       {"#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN",
+        "<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"}) {
+    for (const std::string& cell : {token, " " + token + "\t", "\"" + token + "\""}) {
+      const ParsedRows real =
+          Parse({Field("x", kFloat64), Field("y", kFloat32)}, {"1," + cell, cell + ",2"});
+      ASSERT_TRUE(real.failures.empty()) << cell << FailureOf(real) << FailureOf(real, 1);
+      EXPECT_TRUE(std::isnan(ValueOf<float>(real.values[1][0]))) << cell;
+      EXPECT_TRUE(std::isnan(ValueOf<double>(real.values[0][1]))) << cell;
+      EXPECT_TRUE(Has(FailureOf(Parse({Field("i", kInt64)}, {cell})), "is no int64")) << cell;
+      CsvField number = Field("i", kInt64);
+      number.missing = std::int64_t{-1};
+      EXPECT_EQ(ValueOf<std::int64_t>(Parse({number}, {cell}).values[0][0]), -1) << cell;
+    }
+    EXPECT_EQ(Parse({Field("t", kUInt8, {-1})}, {token}).values[0][0], token) << "text stays";
+  }
+  for (const std::string other : {"na", "Na", "NAN0", "nil", "none", "Null", "-"}) {
+    CsvField number = Field("i", kInt64);
+    number.missing = std::int64_t{-1};
+    EXPECT_NE(FailureOf(Parse({number}, {other})), "no failure") << other;
+  }
+  CsvField real = Field("x", kFloat32);
+  real.missing = 2.5;
+  const ParsedRows parsed = Parse({real}, {"NA", "", "nan", " nan"});
+  EXPECT_EQ(ValueOf<float>(parsed.values[0][0]), 2.5F);
+  EXPECT_EQ(ValueOf<float>(parsed.values[0][1]), 2.5F);
+  EXPECT_TRUE(std::isnan(ValueOf<float>(parsed.values[0][2]))) << "a number, as the file says";
+  EXPECT_TRUE(std::isnan(ValueOf<float>(parsed.values[0][3])));
+}
+
 TEST(CsvParserTest, RunsOfBlanksAreOneDelimiter) {
   CsvOptions options;
   options.delimiter = ' ';
@@ -235,7 +290,8 @@ TEST(CsvParserTest, WhatCannotBeAFieldIsRefused) {
   EXPECT_THROW(CsvParser({Field("a", kInt32), Field("a", kInt32)}), Error);
   EXPECT_THROW(CsvParser({Field("a", kInt32, {}, 1), Field("b", kInt32, {}, 1)}), Error);
   EXPECT_THROW(CsvParser({Field("a", kFloat32, {-1})}), Error);
-  EXPECT_THROW(CsvParser({Field("a", kBool)}), Error);
+  EXPECT_THROW(CsvParser({Field("a", kUInt8, {-1, -1})}), Error);
+  EXPECT_THROW(CsvParser({Field("a", kInt16)}), Error);
   EXPECT_THROW(CsvParser({Field("a", kInt32, {}, std::int64_t{1} << 40)}), Error);
   EXPECT_THROW(CsvParser({Field("a", kInt32, {1 << 21})}), Error);
   CsvOptions options;

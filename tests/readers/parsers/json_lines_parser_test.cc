@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <random>
 
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/parse_rows.h"
@@ -200,7 +203,169 @@ TEST(JsonLinesParserTest, FailedRowLeavesZerosAndItsNeighboursAlone) {
   }
 }
 
+// The pointers of RFC 6901, section 5, and what they lead to.
+TEST(JsonLinesParserTest, APathIsAJsonPointer) {
+  const std::string row =
+      R"({"foo":["bar","baz"],"":0,"a/b":1,"c%d":2,"e^f":3,"g|h":4,"i\\j":5,"k\"l":6," ":7,"m~n":8,)"
+      R"("user":{"name":"Ann","ids":[4,5],"at":{"x":1.5}}})";
+  std::int64_t number = 0;
+  for (const std::string path :
+       {"/", "/a~1b", "/c%d", "/e^f", "/g|h", "/i\\j", "/k\"l", "/ ", "/m~0n"}) {
+    const ParsedRows parsed = Parse({Key(path, kInt64)}, {row});
+    ASSERT_TRUE(parsed.failures.empty()) << path << parsed.failures.begin()->second.ToString();
+    EXPECT_EQ(ValueOf<std::int64_t>(parsed.values[0][0]), number++) << path;
+  }
+  const ParsedRows inner =
+      Parse({Key("/user/at/x", kFloat64), Key("/foo/1", kUInt8, {-1}),
+             Key("/user/ids", kInt64, {-1}), Key("/user/name", kUInt8, {-1}), Key("a/b", kInt32)},
+            {row});
+  ASSERT_TRUE(inner.failures.empty()) << inner.failures.begin()->second.ToString();
+  EXPECT_EQ(ValueOf<double>(inner.values[0][0]), 1.5);
+  EXPECT_EQ(inner.values[1][0], "baz");
+  EXPECT_EQ(ValueOf<std::int64_t>(inner.values[2][0], 1), 5);
+  EXPECT_EQ(inner.values[3][0], "Ann");
+  EXPECT_EQ(ValueOf<std::int32_t>(inner.values[4][0]), 1)
+      << "a name without a slash first is a key";
+}
+
+TEST(JsonLinesParserTest, AKeyWithADotOrASlashIsOneKey) {
+  const ParsedRows parsed = Parse({Key("a.b", kInt32), Key("c/d", kInt32)},
+                                  {R"({"a":{"b":1},"a.b":2,"c":{"d":3},"c/d":4})"});
+  EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[0][0]), 2);
+  EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[1][0]), 4);
+}
+
+TEST(JsonLinesParserTest, APathThatEndsEarlyGetsTheDefaultOrIsDamage) {
+  const FeatureSpec with = Key("/a/b", kInt32, {}, std::int64_t{7});
+  for (const std::string row :
+       {R"({})", R"({"a":null})", R"({"a":{}})", R"({"a":{"b":null}})", R"({"a":[1]})"}) {
+    const ParsedRows parsed = Parse({with}, {row});
+    ASSERT_TRUE(parsed.failures.empty()) << row;
+    EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[0][0]), 7) << row;
+    EXPECT_TRUE(Has(FailureOf({Key("/a/b", kInt32)}, row), "key \"/a/b\" is missing")) << row;
+  }
+  for (const std::string row :
+       {R"({"a":1})", R"({"a":"b"})", R"({"a":{"b":1},"a":{}})", R"({"a":{"b":1,"b":1}})",
+        R"({"a":{"b":1})", R"({"a":{"b":1]})", R"({"a":[})", R"({"a":tru})", R"({"a":[1 2]})"}) {
+    EXPECT_NE(FailureOf({with}, row), "no failure") << row;
+  }
+}
+
+TEST(JsonLinesParserTest, AnotherPathThatIsMisspeltIsFound) {
+  const std::string row = R"({"user":{"name":"x","id":7}})";
+  const RecordSpan record{reinterpret_cast<const std::byte*>(row.data()), row.size()};
+  const auto parser = JsonLinesParser({Key("/user/nmae", kUInt8, {-1})});
+  EXPECT_TRUE(Has(parser->Explain(record, Status(StatusCode::kDamaged, "")).message,
+                  "key \"/user/nmae\" is missing; the nearest name there is: \"name\""));
+}
+
+TEST(JsonLinesParserTest, AListOfStringsIsARowOfSequences) {
+  const auto parser = JsonLinesParser({Key("id", kInt32), Key("/m/tags", kUInt8, {-1, -1}, "")});
+  ASSERT_EQ(TensorFields(*parser).size(), 2U);
+  const ParsedRows parsed = RowsRunner(parser).Run(
+      {R"({"m":{"tags":["a","","b\u00e9\n"]},"id":1})", R"({"id":2,"m":{"tags":[]}})",
+       R"({"id":3})", R"({"m":{"tags":["c"]},"id":4})", R"({"m":{"tags":["c",1]},"id":5})",
+       R"({"m":{"tags":"c"},"id":6})", R"({"m":{"tags":["c" "d"]},"id":7})",
+       R"({"m":{"tags":["c",]},"id":8})"});
+  EXPECT_EQ(parsed.failures.size(), 4U);
+  EXPECT_TRUE(Has(parsed.failures.at(4).message(), "key \"/m/tags\" holds no string"));
+  EXPECT_TRUE(Has(parsed.failures.at(5).message(), "holds no list of strings"));
+  EXPECT_EQ(parsed.values[1][0], Packed<std::int64_t>({1, 1, 5}));
+  EXPECT_EQ(parsed.values[2][0], "ab\xc3\xa9\n");
+  EXPECT_EQ(parsed.values[1][1] + parsed.values[1][2] + parsed.values[2][2], "");
+  EXPECT_EQ(parsed.values[1][3], Packed<std::int64_t>({6})) << "counted from the batch's start";
+  EXPECT_EQ(parsed.values[2][3], "c");
+}
+
+// Values of random objects are what another reader of JSON finds at the same pointers.
+TEST(JsonLinesParserTest, RandomObjectsHaveTheValuesThatAnotherReaderFinds) {
+  std::mt19937 random(11);
+  const Strings names = {"a", "b", "a/b", "~", "", "\xc3\xbc\"\\", "0", "1"};
+  const std::function<nlohmann::json(int)> make = [&](int depth) {
+    nlohmann::json value;
+    switch (random() % (depth > 0 ? 6 : 4)) {
+      case 0:
+        return nlohmann::json(static_cast<int>(random() % 2000) - 1000);
+      case 1:
+        return nlohmann::json(names[random() % names.size()] + "\n\xe2\x82\xac");
+      case 2:
+        value = nlohmann::json::array();
+        for (auto left = random() % 4; left > 0; --left) value.push_back(names[random() % 8]);
+        return value;
+      case 3:
+        return nlohmann::json(nullptr);
+      case 4:
+        value = nlohmann::json::array();
+        for (auto left = random() % 3; left > 0; --left) value.push_back(make(depth - 1));
+        return value;
+      default:
+        value = nlohmann::json::object();
+        for (auto left = random() % 5; left > 0; --left)
+          value[names[random() % 8]] = make(depth - 1);
+        return value;
+    }
+  };
+  std::size_t values = 0;
+  for (int round = 0; round < 300; ++round) {
+    std::string path;
+    for (auto keys = 1 + random() % 3; keys > 0; --keys) {
+      nlohmann::json::json_pointer one;
+      one.push_back(names[random() % names.size()]);
+      path += one.to_string();
+    }
+    Strings rows;
+    std::vector<nlohmann::json> expected;
+    for (int row = 0; row < 40; ++row) {
+      nlohmann::json object = make(4);
+      if (!object.is_object()) object = {{names[random() % 8], object}};
+      rows.push_back(object.dump(-1, ' ', random() % 2 == 0));
+      const nlohmann::json::json_pointer pointer(path);
+      // It throws for a name in an array where a number is due.
+      try {
+        expected.push_back(object.at(pointer));
+      } catch (const nlohmann::json::exception&) {
+        expected.push_back(nullptr);
+      }
+    }
+    const ParsedRows numbers = Parse({Key(path, kInt64)}, rows);
+    const ParsedRows texts = Parse({Key(path, kUInt8, {-1})}, rows);
+    const ParsedRows lists = Parse({Key(path, kUInt8, {-1, -1})}, rows);
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      const nlohmann::json& value = expected[row];
+      ASSERT_EQ(numbers.failures.count(row), value.is_number() ? 0U : 1U) << path << rows[row];
+      ASSERT_EQ(texts.failures.count(row), value.is_string() ? 0U : 1U) << path << rows[row];
+      std::string joined;
+      bool strings = value.is_array();
+      for (const nlohmann::json& item : value) {
+        strings = strings && item.is_string();
+        if (value.is_array() && item.is_string()) joined += item.get<std::string>();
+      }
+      ASSERT_EQ(lists.failures.count(row), strings ? 0U : 1U) << path << rows[row];
+      values += value.is_null() ? 0 : 1;
+      if (value.is_number()) {
+        EXPECT_EQ(ValueOf<std::int64_t>(numbers.values[0][row]), value.get<std::int64_t>());
+      } else if (value.is_string()) {
+        EXPECT_EQ(texts.values[0][row], value.get<std::string>());
+      } else if (strings) {
+        EXPECT_EQ(lists.values[1][row], joined);
+        EXPECT_EQ(lists.values[0][row].size(), value.size() * sizeof(std::int64_t));
+      }
+    }
+  }
+  EXPECT_GT(values, 500U);
+}
+
 TEST(JsonLinesParserTest, WhatCannotBeAFieldIsRefused) {
+  EXPECT_THROW(JsonLinesParser({Key("/a", kInt32), Key("a", kInt32)}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("/a/b", kInt32), Key("a", kInt32)}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("/a", kInt32), Key("/a/b", kInt32)}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("/a~2", kInt32)}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("/a~", kInt32)}), Error);
+  std::string deep;
+  for (int i = 0; i < 65; ++i) deep += "/a";
+  EXPECT_THROW(JsonLinesParser({Key(deep, kInt32)}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kUInt8, {-1, -1}, "x")}), Error);
+  EXPECT_THROW(JsonLinesParser({Key("a", kUInt8, {-1, -1}), Key("a", kUInt8)}), Error);
   EXPECT_THROW(JsonLinesParser({}), Error);
   EXPECT_THROW(JsonLinesParser({Key("a", kInt32), Key("a", kInt32)}), Error);
   EXPECT_THROW(JsonLinesParser({Key("a", kInt16)}), Error);

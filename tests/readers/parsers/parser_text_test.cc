@@ -79,6 +79,11 @@ TEST(ParserTextTest, JsonLinesKeysHaveTypes) {
   ASSERT_TRUE(made.status.ok()) << made.status.ToString();
   EXPECT_EQ(made.parser->name(), "jsonl");
   EXPECT_EQ(made.parser->fields().size(), 4U);
+  const ParserResult paths = ParserFromText("jsonl: /a/b~1c=u1[,]? a.b=f4[2] /x/0=u1[]?none");
+  ASSERT_TRUE(paths.status.ok()) << paths.status.ToString();
+  EXPECT_EQ(paths.parser->role(1), FieldRole::kNestedRows);
+  EXPECT_EQ(paths.parser->fields()[1].name, "/a/b~1c");
+  EXPECT_EQ(paths.parser->fields()[3].name, "/x/0");
 }
 
 TEST(ParserTextTest, TensorsMayHaveLevelsOfLoD) {

@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "ringfeed/parsers.h"
 #include "tests/readers/parsers/fixture_records.h"
 #include "tests/readers/parsers/parse_rows.h"
@@ -129,6 +132,140 @@ TEST(TarParserTest, WhatIsNoNumberOfItsTypeIsAFailure) {
   }
 }
 
+// A file of NumPy's format, version 1, as numpy.save writes it.
+std::string Npy(const std::string& descr, const std::string& shape, const std::string& data,
+                bool fortran = false) {
+  std::string dict = "{'descr': '" + descr + "', 'fortran_order': " + (fortran ? "True" : "False") +
+                     ", 'shape': " + shape + ", }";
+  dict.append((64 - (10 + dict.size() + 1) % 64) % 64, ' ');
+  dict += '\n';
+  return std::string("\x93NUMPY\x01\0", 8) + static_cast<char>(dict.size()) + '\0' + dict + data;
+}
+
+TEST(TarParserTest, ArraysOfNumPyGoToFieldsOfTheirTypeAndShape) {
+  const std::string data = Packed<float>({1, 2, 3, 4, 5, 6});
+  const std::string record = Member("1.npy", Npy("<f4", "(2, 3)", data)) +
+                             Member("1.len.npy", Npy("<i8", "()", Packed<std::int64_t>({7}))) +
+                             Member("1.half.NPY", Npy("<f2", "(3,)", "abcdef")) +
+                             Member("1.f.npy", Npy("<f4", "(2, 3)", data, true)) +
+                             Member("1.none.npy", Npy("<u2", "(0, 4)", "")) + Member("1.cls", "3");
+  const ParsedRows parsed = Parsed({{"npy", kFloat32, {2, 3}},
+                                    {".npy;.np.npy", kFloat32, {-1, 3}},
+                                    {"len.npy", kInt64, {}},
+                                    {"half.npy", kFloat16, {-1}},
+                                    {"f.npy", kFloat32, {2, 3}},
+                                    {"none.npy", kUInt16, {-1, 4}},
+                                    {"other.npy", kUInt16, {-1}, ""},
+                                    {"more.npy", kFloat32, {2}, 0.5},
+                                    {"len.npy;len.npy", kUInt8, {-1}},
+                                    {"cls", kInt32, {}}},
+                                   {record, record});
+  ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.begin()->second.ToString();
+  for (const std::size_t row : {0U, 1U}) {
+    EXPECT_EQ(parsed.values[0][row], data);
+    EXPECT_EQ(parsed.values[1][row], data);
+    EXPECT_EQ(ValueOf<std::int64_t>(parsed.values[2][row]), 7);
+    EXPECT_EQ(parsed.values[3][row], "abcdef");
+    EXPECT_EQ(parsed.values[4][row], Packed<float>({1, 3, 5, 2, 4, 6})) << "in C order";
+    EXPECT_EQ(parsed.values[5][row] + parsed.values[6][row], "");
+    EXPECT_EQ(parsed.values[7][row], Packed<float>({0.5, 0.5}));
+    EXPECT_EQ(parsed.values[8][row].substr(1, 5), "NUMPY") << "uint8 of shape [-1] is the bytes";
+    EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[9][row]), 3);
+  }
+}
+
+TEST(TarParserTest, AnotherArrayThanTheFieldIsDamageThatSaysHow) {
+  const auto failure = [](const std::string& npy, DType dtype, Shape shape) {
+    const ParsedRows parsed = Parsed({{"npy", dtype, std::move(shape)}}, {Member("1.npy", npy)});
+    return parsed.failures.empty() ? "no failure" : parsed.failures.at(0).message();
+  };
+  const std::string two = Npy("<f4", "(2,)", "12345678");
+  EXPECT_EQ(failure(two, kFloat32, {-1}), "no failure");
+  EXPECT_EQ(failure(two, kInt32, {-1}),
+            "member \"npy\" of the sample \"1\": its elements are \"<f4\" where int32 is expected");
+  EXPECT_EQ(failure(two, kFloat32, {3}),
+            "member \"npy\" of the sample \"1\": its shape [2] is not that of the field");
+  for (const Shape& shape : std::vector<Shape>{{}, {1, 2}, {2, 1}, {-1, 2}}) {
+    EXPECT_NE(failure(two, kFloat32, shape), "no failure") << ShapeToString(shape);
+  }
+  const std::vector<std::string> bad = {"",
+                                        "text",
+                                        two.substr(0, 9),
+                                        two.substr(0, 40),
+                                        two.substr(0, two.size() - 1),
+                                        two + "x",
+                                        Npy(">f4", "(2,)", "12345678"),
+                                        Npy("<c8", "(1,)", "12345678"),
+                                        Npy("<U1", "(2,)", "12345678"),
+                                        Npy("|O", "(2,)", "12345678"),
+                                        Npy("<f4", "(9223372036854775807,)", ""),
+                                        Npy("<f4", "(4294967296, 4294967296)", ""),
+                                        Npy("<f4", "(2, 0)", "")};
+  for (const std::string& npy : bad) {
+    EXPECT_NE(failure(npy, kFloat32, {-1}), "no failure") << npy;
+    EXPECT_NE(failure(npy, kFloat32, {-1, 2}), "no failure") << npy;
+  }
+}
+
+TEST(TarParserTest, FilesOfNumPyAreReadAsMembers) {
+  for (const auto& [name, dtype] : std::vector<std::pair<std::string, DType>>{
+           {"b1", kBool}, {"i1", kInt8}, {"u2", kUInt16}, {"f2", kFloat16}, {"f8", kFloat64}}) {
+    std::ifstream file(std::string(RINGFEED_TEST_DATA) + "/numpy/t_" + name + ".npy",
+                       std::ios::binary);
+    const std::string npy(std::istreambuf_iterator<char>(file), {});
+    ASSERT_GT(npy.size(), 128U) << name;
+    const std::size_t rows = (npy.size() - 128) / DTypeBytes(dtype);
+    const ParsedRows parsed = Parsed({{"npy", dtype, {-1, 3}}}, {Member("1.npy", npy)});
+    ASSERT_TRUE(parsed.failures.empty()) << parsed.failures.at(0).ToString();
+    EXPECT_EQ(parsed.values[0][0], npy.substr(npy.size() - rows * DTypeBytes(dtype)));
+  }
+}
+
+TEST(TarParserTest, ValuesOfAJsonMemberAreFields) {
+  const std::string json =
+      "{\"label\": 3,\r\n \"box\": {\"x\": [1, 2.5]},\n \"tags\": [\"a\", \"bc\"]}\n";
+  const std::vector<FeatureSpec> fields = {{"json/label", kInt64, {}},
+                                           {"cls", kInt32, {}},
+                                           {"json/box/x", kFloat32, {2}},
+                                           {"json/tags", kUInt8, {-1, -1}},
+                                           {"meta.json;meta/id", kInt32, {}, -1},
+                                           {"json", kUInt8, {-1}}};
+  const std::string good = Member("1.cls", "9") + Member("1.json", json);
+  const ParsedRows parsed =
+      Parsed(fields, {good, good + Member("1.meta", "{\"id\":4}"), Member("1.cls", "9"),
+                      Member("1.cls", "9") + Member("1.json", "{\"label\":\"x\"}"),
+                      Member("1.cls", "9") + Member("1.json", "[]")});
+  ASSERT_EQ(parsed.failures.size(), 3U);
+  EXPECT_EQ(parsed.failures.at(2).message(), "the sample \"1\" has no member \"json\"");
+  EXPECT_EQ(parsed.failures.at(3).message(),
+            "key \"json/label\" holds \"\"x\"\" where int64 is expected, in the sample \"1\"");
+  EXPECT_EQ(parsed.failures.at(4).message(),
+            "member \"json\" is no JSON object: no \"{\" at byte 0, in the sample \"1\"");
+  for (const std::size_t row : {0U, 1U}) {
+    const auto ends = static_cast<std::int64_t>(3 * row);
+    EXPECT_EQ(ValueOf<std::int64_t>(parsed.values[0][row]), 3);
+    EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[1][row]), 9);
+    EXPECT_EQ(parsed.values[2][row], Packed<float>({1, 2.5}));
+    EXPECT_EQ(parsed.values[3][row], Packed<std::int64_t>({ends + 1, ends + 3}));
+    EXPECT_EQ(parsed.values[4][row], "abc");
+    EXPECT_EQ(ValueOf<std::int32_t>(parsed.values[5][row]), row == 0 ? -1 : 4);
+    EXPECT_EQ(parsed.values[6][row], json);
+  }
+}
+
+TEST(TarParserTest, AMisspeltKeyOfAJsonMemberIsFound) {
+  const std::string record = Member("1.json", "{\"label\":3}");
+  const RecordSpan span{reinterpret_cast<const std::byte*>(record.data()), record.size()};
+  const Status why(StatusCode::kDamaged, "");
+  const auto hint = [&](const std::string& name) {
+    return TarParser({{name, kInt64, {}}})->Explain(span, why).message;
+  };
+  EXPECT_NE(hint("json/lable").find("nearest name there is: \"label\""), std::string::npos);
+  EXPECT_NE(
+      hint("jsn/label").find("member \"jsn\" is missing; the nearest name there is: \"json\""),
+      std::string::npos);
+}
+
 TEST(TarParserTest, WhatCannotBeAFieldIsRefused) {
   const FeatureSpec cls{"cls", kInt64, {}};
   EXPECT_THROW(TarParser({}), Error);
@@ -138,6 +275,11 @@ TEST(TarParserTest, WhatCannotBeAFieldIsRefused) {
                                                           {"v", kBool, {}},
                                                           {"v", kFloat16, {}},
                                                           {"v", kUInt8, {-1, 3}},
+                                                          {"v", kUInt8, {-1, -1}},
+                                                          {"npy", kUInt8, {-1, -1}},
+                                                          {"npy;cls", kFloat32, {2}},
+                                                          {"npy", kInt16, {}, 1},
+                                                          {"json/v", kInt16, {}},
                                                           {"v", kInt64, {}, "text"},
                                                           {"__key__", kInt64, {}}}) {
     EXPECT_THROW(TarParser({spec}), Error) << DTypeName(spec.dtype) << ShapeToString(spec.shape);
@@ -145,9 +287,15 @@ TEST(TarParserTest, WhatCannotBeAFieldIsRefused) {
 }
 
 TEST(TarParserTest, EveryCutAndFlippedBitOfARecordIsSurvived) {
-  const Strings damaged = CutAndFlipped(Member("1.cls", "3") + Member("1.jpg", "abc"));
-  const ParsedRows parsed = Parsed(
-      {{"cls", kInt64, {}, 0}, {"jpg", kUInt8, {-1}, ""}, {"__key__", kUInt8, {-1}}}, damaged);
+  const Strings damaged = CutAndFlipped(Member("1.cls", "3") + Member("1.jpg", "abc") +
+                                        Member("1.npy", Npy("<f4", "(2,)", "12345678")) +
+                                        Member("1.json", "{\"a\":{\"b\":[\"c\"]}}"));
+  const ParsedRows parsed = Parsed({{"cls", kInt64, {}, 0},
+                                    {"jpg", kUInt8, {-1}, ""},
+                                    {"npy", kFloat32, {-1}, ""},
+                                    {"json/a/b", kUInt8, {-1, -1}, ""},
+                                    {"__key__", kUInt8, {-1}}},
+                                   damaged);
   EXPECT_GT(parsed.failures.size(), damaged.size() / 8);
   EXPECT_LT(parsed.failures.size(), damaged.size());
 }
