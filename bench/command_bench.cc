@@ -58,8 +58,7 @@ LoopResult RunOverFiles(const std::string& command, const Paths& files, nlohmann
   Paths words{RingfeedCommand(), command, "--json"};
   words.insert(words.end(), files.begin(), files.end());
   LoopResult result = RunChild(words, output);
-  *list = nlohmann::json::parse(ReadWhole(output));
-  if (list->is_object()) *list = nlohmann::json::array({*list});  // of one file
+  *list = nlohmann::json::parse(ReadWhole(output)).at("files");
   fs::remove(output);
   for (const auto& file : *list) {
     result.records += file["records"].get<std::uint64_t>();

@@ -57,29 +57,25 @@ void ReadByEngine(InputFile* file, ReadEngine* engine, std::byte* buffers, bool 
   for (std::size_t block = kBlocks; block > 0; --block) {
     free.push_back(buffers + (block - 1) * kBlockBytes);
   }
-  std::array<ReadCompletion, 16> completions;
-  std::array<std::uint64_t, kBlocks> offsets{};
+  std::array<ReadRequest*, 16> finished;
+  std::array<ReadRequest, kBlocks> reads;
   std::uint64_t next = 0;
   const Timer timer(Timer::Of::kProcess);
   while (next < file->size() || engine->in_flight() > 0) {
     while (next < file->size() && !free.empty()) {
       const auto number = static_cast<std::size_t>(free.back() - buffers) / kBlockBytes;
-      const ReadRequest request{file, next, free.back(), std::uint32_t{kBlockBytes}, number};
-      if (engine->Submit({&request, 1}) == 0) break;
-      offsets[number] = next;
+      reads[number] = {file, next, free.back(), std::uint32_t{kBlockBytes}};
+      ReadRequest* const read = &reads[number];
+      if (engine->Submit({&read, 1}) == 0) break;
       free.pop_back();
       next += kBlockBytes;
     }
-    const std::size_t count =
-        engine->Reap(completions, std::chrono::steady_clock::time_point::max());
-    for (const ReadCompletion& completion : std::span(completions).first(count)) {
-      std::byte* const buffer = buffers + completion.tag * kBlockBytes;
-      if (!completion.status.ok()) result->failure = completion.status.ToString();
-      result->bytes += completion.bytes;
-      if (digest) {
-        result->digest += BlockDigest(offsets[completion.tag], {buffer, completion.bytes});
-      }
-      free.push_back(buffer);
+    const std::size_t count = engine->Reap(finished, std::chrono::steady_clock::time_point::max());
+    for (const ReadRequest* const read : std::span(finished).first(count)) {
+      if (!read->status.ok()) result->failure = read->status.ToString();
+      result->bytes += read->got;
+      if (digest) result->digest += BlockDigest(read->offset, {read->buffer, read->got});
+      free.push_back(read->buffer);
     }
   }
   timer.Stop(result);

@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, Dict, Iterator, List
 
 import torch
-from nvidia.dali import fn, pipeline_def
+from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali import tfrecord as tfrec
 
 from contestant import Resume
-from data_sets import IMAGES, Work, made
+from data_sets import CROP, IMAGES, SHORTER_SIDE, Work, made
 
 # One thread and one batch ahead cost the least CPU time of all that was tried.
 THREADS = 1
@@ -47,6 +47,28 @@ def _read(files: List[str], features: Dict[str, Any], shuffled: bool) -> Any:
     read = fn.readers.tfrecord(path=files, index_path=index_files(files), features=features,
                                name="reader", random_shuffle=shuffled, seed=7)
     return tuple(read[name] for name in sorted(features))
+
+
+@pipeline_def
+def _decode(files: List[str]) -> Any:
+    jpg, cls = fn.readers.webdataset(paths=files, ext=["jpg", "cls"], name="reader")
+    image = fn.resize(fn.decoders.image(jpg, device="cpu", output_type=types.RGB),
+                      resize_shorter=SHORTER_SIDE, interp_type=types.INTERP_LINEAR)
+    return cls, fn.crop(image, crop=(CROP, CROP))
+
+
+def decoded(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:
+    """The pixels of a work's images, and their numbers."""
+    pipeline = _decode(work.files(data), batch_size=work.batch, num_threads=THREADS, device_id=None,
+                       prefetch_queue_depth=AHEAD)
+    pipeline.build()
+    rows = pipeline.reader_meta("reader")["epoch_size"]
+    while rows > 0:
+        cls, image = pipeline.run()
+        texts = cls.as_array()
+        yield {"cls": torch.tensor([int(bytes(text)) for text in texts])[:rows],
+               "jpg": torch.from_dlpack(image.as_tensor())[:rows]}
+        rows -= work.batch if once else 0
 
 
 def build(work: Work, data: pathlib.Path, shuffled: bool = False, **more: Any) -> Any:
@@ -98,5 +120,5 @@ def _as_text(checkpoint: Any) -> str:
     return checkpoint if isinstance(checkpoint, str) else checkpoint.decode("latin-1")
 
 
-STREAMS = {name: stream for name in FEATURES}
+STREAMS = {**{name: stream for name in FEATURES}, "jpegs": decoded}
 RESUME = Resume(start, go_on)

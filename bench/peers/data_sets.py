@@ -1,19 +1,24 @@
 """What the contestants do: the data sets, made by the command `ringfeed` and kept, their shapes,
 and how much of them makes a batch."""
 
+import importlib.util
+import io
 import json
 import pathlib
 import shutil
 import subprocess
+import tarfile
 from dataclasses import dataclass
-from typing import Callable, Dict, Iterator, List, Union
+from typing import Any, Callable, Dict, Iterator, List, Tuple, Union
 
 SAMPLE_BYTES = 110_000
 FILES = 8
 LABELS = 100
 PUSHED_ARRAYS = 16
-# The dtype of each column that a digest is taken of.
-COLUMNS = {"image": "u1", "label": "<i8", "dense": "<f4", "cat": "<i8", "value": "u1"}
+# Of decoded images, [height, width] of a row and the shorter side that they are resized to.
+CROP, SHORTER_SIDE = 224, 256
+# The dtype of each column that a digest is taken of; not of "jpg", whose pixels decoders round otherwise.
+COLUMNS = {"cls": "<i8", "image": "u1", "label": "<i8", "dense": "<f4", "cat": "<i8", "value": "u1"}
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,10 @@ TINY = Work("tiny", 16, 160, 4_194_304, 262_144, stride=1024)
 # Arrays of 1 MB that Python hands over, out of 16 in turn; no files.
 PUSH = Work("push", 1, 1 << 20, PUSHED_ARRAYS, PUSHED_ARRAYS, stride=16)
 
-WORKS = {work.name: work for work in (IMAGES, TABLE, SAMPLES, TINY, PUSH)}
+# JPEGs of 500 by 375 pixels and about 110 KB with their numbers, in tar files: to pixels.
+JPEGS = Work("jpegs", 64, 0, 1_024, 128)
+
+WORKS = {work.name: work for work in (IMAGES, TABLE, SAMPLES, TINY, PUSH, JPEGS)}
 
 
 def make(command: str, data: pathlib.Path, smoke: bool) -> None:
@@ -69,7 +77,10 @@ def make(command: str, data: pathlib.Path, smoke: bool) -> None:
         IMAGES: lambda folder: _make_images(command, data, folder),
         TABLE: lambda folder: _make(command, folder, "table", TABLE, smoke),
         TINY: lambda folder: _make(command, folder, "rows", TINY, smoke),
+        JPEGS: lambda folder: _make_jpegs(folder, JPEGS.smoke if smoke else JPEGS.records),
     }
+    if not _has_pillow():
+        del makers[JPEGS]  # whoever wants them says that they are not there
     for work, maker in makers.items():
         made(data / work.name, maker)
     for path in sorted(data.glob("*/*")):
@@ -130,6 +141,48 @@ def _make_images(command: str, data: pathlib.Path, folder: pathlib.Path) -> None
     _run([command, "convert", *map(str, sorted(rows.glob("part-*"))), f"{folder}/", "--from",
           f"rows:{size}", "--to", "tfrecord", "--json"])
     shutil.rmtree(rows)
+
+
+def members(path: str) -> Iterator[Tuple[int, int, int]]:
+    """Of each image in a tar file its number, its offset and its size."""
+    with tarfile.open(path) as tar:
+        for member in tar:
+            if member.name.endswith(".jpg"):
+                yield int(member.name[:-4]), member.offset_data, member.size
+
+
+def _has_pillow() -> bool:
+    return importlib.util.find_spec("PIL") is not None
+
+
+def _make_jpegs(folder: pathlib.Path, count: int) -> None:
+    """Noise whose strength falls with its frequency, as in photographs."""
+    folder.mkdir()
+    for file in range(FILES):
+        with tarfile.open(folder / f"part-{file}.tar", "w") as tar:
+            for number in range(file, count, FILES):
+                for ending, content in (("jpg", _jpeg(number)), ("cls", b"%06d" % number)):
+                    member = tarfile.TarInfo(f"{number:06}.{ending}")
+                    member.size = len(content)
+                    tar.addfile(member, io.BytesIO(content))
+
+
+def _jpeg(number: int) -> bytes:
+    import numpy as np  # pylint: disable=import-outside-toplevel  # with Pillow: for these data alone
+    from PIL import Image  # pylint: disable=import-outside-toplevel
+
+    height, width = 375, 500
+    noise = np.random.default_rng(number).normal(size=(3, height, width))
+    falls = np.hypot(np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)) ** 1.1
+    falls[0, 0] = 1
+    planes = np.fft.irfft2(np.fft.rfft2(noise) / falls, s=(height, width))
+    planes /= planes.std(axis=(1, 2), keepdims=True)
+    gray, *colours = planes
+    pixels = np.stack([128 + 45 * gray + 12 * c for c in (*colours, -colours[0])], axis=-1)
+    file = io.BytesIO()
+    image: Any = Image.fromarray(pixels.clip(0, 255).astype("uint8"))
+    image.save(file, "JPEG", quality=92)
+    return file.getvalue()
 
 
 def _example(image: bytes, label: int) -> bytes:

@@ -10,7 +10,7 @@ from typing import Any, Dict, Iterator
 import ringfeed
 
 from contestant import Resume
-from data_sets import IMAGES, SAMPLE_BYTES, Work
+from data_sets import CROP, IMAGES, SAMPLE_BYTES, SHORTER_SIDE, Work
 
 try:
     from ringfeed.torch import tensors as of_batch
@@ -28,6 +28,9 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "table": {"parse": ringfeed.example(TABLE_FIELDS)},
     "samples": {"parse": ringfeed.rows({"value": ("uint8", [SAMPLE_BYTES])}),
                 "format": f"rows:{SAMPLE_BYTES}", "shuffle": ringfeed.Shuffle("global", seed=7)},
+    "jpegs": {"parse": ringfeed.jpeg.decode(
+        ringfeed.tar({"jpg": ("uint8", [-1]), "cls": ("int64", [])}), height=CROP, width=CROP,
+        shorter_side=SHORTER_SIDE)},
     "tiny": {"parse": ringfeed.rows({"value": ("uint8", [160])}), "format": "rows:160"},
 }
 

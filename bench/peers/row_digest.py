@@ -21,9 +21,9 @@ class RowDigest:
 
     def add(self, batch: Mapping[str, np.ndarray]) -> None:
         """Adds a batch: a column of shape [rows, ...] for each name in COLUMNS, converted to the
-        dtype that stands there."""
+        dtype that stands there; others are left out."""
         hashes = None
-        for name in sorted(batch):
+        for name in sorted(batch.keys() & COLUMNS.keys()):
             column = np.ascontiguousarray(batch[name], dtype=COLUMNS[name])
             column = column.reshape(len(column), -1)
             own = _row_hashes(column)

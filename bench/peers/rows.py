@@ -32,6 +32,7 @@ CONTESTANTS = {
     "tf_data": Contestant("tf_data"),
     "torch": Contestant("torch_blocks", {"LOADER_WORKERS": "0"}),
     "torch_2_workers": Contestant("torch_blocks", {"LOADER_WORKERS": "2"}),
+    "torchvision": Contestant("torchvision_images", {"LOADER_WORKERS": "0"}),
     "grain": Contestant("grain_records"),
     "litdata": Contestant("litdata_chunks", {"LOADER_WORKERS": "0"}),
     "litdata_2_workers": Contestant("litdata_chunks", {"LOADER_WORKERS": "2"}),
@@ -52,7 +53,7 @@ class Row:
     Attributes:
         work: what both do.
         ours, theirs: names of contestants.
-        figure: what is compared: "bytes" or "rows" per CPU second, "overhead" (CPU time of a batch
+        figure: what is compared: "bytes", "rows" or "images" per CPU second, "overhead" (CPU time of a batch
             that ours takes more) or "first_batch" (wall time).
         reach: "ratio >= 2", "ours <= 5", or None.
     """
@@ -89,13 +90,15 @@ ROWS = (
     Row("push", "push", "numpy", "bytes", "ratio >= 0.9"),
     Row("push", "push_one_thread", "numpy", "bytes", "ratio >= 0.8"),
     Row("push", "push_shared", "numpy", "bytes"),
+    *_rows("jpegs", "images", dali="ratio >= 1", torchvision=None),
     *_rows("tiny", "overhead", ringfeed_feed="ours <= 5"),
     *_rows("resume", "first_batch", grain="ours <= 30", dali="ours <= 30", tf_data="ours <= 30"),
 )
 
 Result = Mapping[str, Any]
-_SCALES = {"bytes": 1e9, "rows": 1e6}
-UNITS = {"bytes": "GB per CPU s", "rows": "M rows per CPU s", "overhead": "µs per batch",
+_SCALES = {"bytes": 1e9, "rows": 1e6, "images": 1}
+UNITS = {"bytes": "GB per CPU s", "rows": "M rows per CPU s",
+         "images": "images per CPU s", "overhead": "µs per batch",
          "first_batch": "ms"}
 
 
@@ -143,7 +146,8 @@ def _cells(row: Mapping[str, Any]) -> List[str]:
 def _value(figure: str, result: Result) -> float:
     if figure == "first_batch":
         return 1e3 * result["first_batch_s"]
-    return result[figure] / result["cpu_s"] / _SCALES[figure]
+    count = result["rows" if figure == "images" else figure]
+    return count / result["cpu_s"] / _SCALES[figure]
 
 
 def _batch_us(result: Result) -> float:

@@ -23,13 +23,14 @@ ROWS = {"A": ["2core_epyc_zen5_clean", "2core_epyc_zen5_clean_again"],
 #: Of these rows another program disturbed B's first hour; they were measured again.
 AGAIN = {"B": "2core_xeon_amx_command"}
 PEERS = {"A": "2core_epyc_zen5_clean_peers", "B": "2core_xeon_amx_peers", "C": "2core_epyc_peers",
-         "D": "2core_vm_peers"}
+         "D": "2core_vm_peers", "E": "2core_epyc_jpegs"}
 CURVES = "2core_epyc_zen5_clean_threads"
 GPU = "h200_16core_gpu"
 VERDICTS = {True: "reached", False: "**missed**", None: ""}
 UNITS = {"GB per CPU s": "GB/CPU s", "M records per CPU s": "M/CPU s", "M rows per CPU s": "M/CPU s",
          "G tokens per CPU s": "G/CPU s", "M reads per CPU s": "M/CPU s", "us of CPU": "µs",
-         "CPU s per million": "CPU s/M", "of the peak": "", "of the time of steps": ""}
+         "images per CPU s": "images/CPU s", "CPU s per million": "CPU s/M", "of the peak": "",
+         "of the time of steps": ""}
 
 
 def load(path, name):
