@@ -21,17 +21,20 @@ namespace ringfeed {
 ///   round 0, 2, 4: row    = (row    + floor(F(column) * rows    / 2^32)) mod rows
 ///   round 1, 3, 5: column = (column + floor(F(row)    * columns / 2^32)) mod columns
 ///
-/// F of round r is Hash with key draw(2r) * 2^32 + draw(2r + 1).
+/// F of round r is Hash with key draw(12s + 2r) * 2^32 + draw(12s + 2r + 1), s the stream.
 class KeyedPermutation {
  public:
-  KeyedPermutation(std::uint64_t size, std::uint64_t seed, std::uint32_t epoch, DrawPurpose purpose)
+  /// Of several permutations of one purpose: its keys are the draws from 12 * stream on.
+  KeyedPermutation(std::uint64_t size, std::uint64_t seed, std::uint32_t epoch, DrawPurpose purpose,
+                   std::uint64_t stream = 0)
       : size_(size) {
     const std::uint64_t pairs = std::max(size, kLeastPairs);
     rows_ = Root(pairs) + 1;
     columns_ = pairs / rows_ + 1;
     DrawSequence draws(seed, epoch, purpose);
     for (std::size_t round = 0; round < kRounds; ++round) {
-      keys_[round] = std::uint64_t{draws.At(2 * round)} << 32 | draws.At(2 * round + 1);
+      const std::uint64_t first = 2 * (kRounds * stream + round);
+      keys_[round] = std::uint64_t{draws.At(first)} << 32 | draws.At(first + 1);
     }
   }
 

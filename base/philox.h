@@ -17,6 +17,8 @@ enum class DrawPurpose : std::uint32_t {
   kBlockOrder = 6,
   kGlobalOrder = 7,
   kRowNumbers = 8,
+  kShareOrder = 9,
+  kStepOrder = 10,
 };
 
 /// Four 32-bit draws as a pure function of key and counter: Philox4x32-10 of Salmon, Moraes, Dror

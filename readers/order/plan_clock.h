@@ -6,11 +6,13 @@
 namespace ringfeed {
 
 /// A chain goes on from here as if it had never stopped: it starts at place `place` of pass `pass`
-/// of its order, with nothing held back, and leaves out its first `outputs` batches.
+/// of its order, with nothing held back, and leaves out its first `outputs` batches. If shares make
+/// its batches (ShareRules), `outputs` are shares, and after these it leaves out `done` steps.
 struct PlanPosition {
   std::uint64_t pass = 0;
   std::uint64_t place = 0;
   std::uint64_t outputs = 0;
+  std::uint64_t done = 0;  ///< not 0 only if shares are exchanged among several steps
   friend bool operator==(const PlanPosition&, const PlanPosition&) = default;
 };
 

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+
+#include "readers/order/row_layout.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// The units (tokens, steps of a ragged field) of a data set's records by their numbers, known
+/// without reading the records. Thread safe.
+class LengthTable {
+ public:
+  /// Units of a record that was damaged when it was measured.
+  static constexpr std::uint32_t kHole = std::numeric_limits<std::uint32_t>::max();
+
+  virtual ~LengthTable() = default;
+  /// Fills `units`, one for each of `rows`, in their order. Fails if what is kept of them is
+  /// damaged.
+  virtual Status UnitsOf(std::span<const RowNumber> rows, std::span<std::uint32_t> units) const = 0;
+  /// No record has more.
+  virtual std::uint32_t most() const = 0;
+};
+
+}  // namespace ringfeed
