@@ -11,6 +11,7 @@
 #include "readers/engine/run_worker.h"
 #include "readers/engine/sources/indexed_lane.h"
 #include "readers/engine/sources/lane.h"
+#include "readers/order/place_chunks.h"
 
 namespace ringfeed {
 
@@ -311,15 +312,15 @@ void RunBuilder::AddWorker(bool writes) {
 }
 
 std::size_t RunBuilder::BuildChunks() {
-  ChunkPlan::Options options;
-  options.lanes = kLanesPerWriter * parts_.workers.writers();
-  if (parts_.direct) options.lanes = std::min(options.lanes, kMostDirectLanes);
+  std::size_t lanes = kLanesPerWriter * parts_.workers.writers();
+  if (parts_.direct) lanes = std::min(lanes, kMostDirectLanes);
+  PlaceChunks::Options options;
   options.rows_per_chunk = RowsPerChunk(parts_.indexed->mean_record_bytes());
   options.passes = parts_.indexed->passes(parts_.stages_by_index);
   if (plan_.source.mix == nullptr && options.passes == 1) {
     // A lane without a chunk would have memory set aside for nothing.
     const std::uint64_t chunks = parts_.indexed->fingerprint().records / options.rows_per_chunk + 1;
-    options.lanes = static_cast<std::size_t>(std::min<std::uint64_t>(options.lanes, chunks));
+    lanes = static_cast<std::size_t>(std::min<std::uint64_t>(lanes, chunks));
   }
   options.pass = parts_.start.mark.pass;
   options.place = parts_.start.mark.place;
@@ -331,7 +332,8 @@ std::size_t RunBuilder::BuildChunks() {
                      plan_.batch.pad};
   }
   parts_.chunks = std::make_unique<ChunkPlan>(
-      parts_.indexed->NewCursor(parts_.start.mix, parts_.stages_by_index), options);
+      lanes, std::make_unique<PlaceChunks>(
+                 parts_.indexed->NewCursor(parts_.start.mix, parts_.stages_by_index), options));
   const FileTable& table = *parts_.indexed->table();
   parts_.opened_files =
       std::make_unique<OpenedFiles>(parts_.indexed->table(), plan_.source.options.io, News(),
@@ -341,7 +343,7 @@ std::size_t RunBuilder::BuildChunks() {
       parts_.chain.ledger->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
     }
   }
-  return options.lanes;
+  return lanes;
 }
 
 void RunBuilder::ShareBatches(BatchSink::Options* options) const {

@@ -381,6 +381,7 @@ Status SharePlan::Next(PlannedStep* step, bool* ended) {
   }
   *ended = false;
   step->pass = block_.begin.pass;
+  step->data_pass = cursor_->DataPassAt(step->pass, block_.begin.place).pass;
   const auto begin = block_.shares.begin() + static_cast<std::ptrdiff_t>(done_ * rules_.step);
   const auto end = begin + std::min<std::ptrdiff_t>(static_cast<std::ptrdiff_t>(rules_.step),
                                                     block_.shares.end() - begin);

@@ -122,6 +122,7 @@ struct PlannedShare {
 /// A step: what all ranks together take. It holds the segments of its shares.
 struct PlannedStep {
   std::uint64_t pass = 0;
+  std::uint64_t data_pass = 0;  ///< of the data, at the place where the step's segment begins
   std::vector<PlannedShare> shares;
   PlanPosition end;  ///< after it; outputs are shares
   std::vector<std::shared_ptr<const SegmentShares>> segments{};

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "readers/engine/blocks/failures.h"
+#include "readers/order/place_chunks.h"
 #include "readers/order/row_cursor.h"
 #include "readers/order/window_buckets.h"
 

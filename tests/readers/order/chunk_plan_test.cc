@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "readers/order/place_chunks.h"
+
 namespace ringfeed {
 namespace {
 
@@ -65,6 +67,15 @@ class NumberCursor final : public RowCursor {
   std::uint64_t pass_ = 0;
   std::uint64_t place_ = 0;
 };
+
+struct PlanOptions : PlaceChunks::Options {
+  std::size_t lanes = 1;
+};
+
+std::unique_ptr<ChunkPlan> NewPlan(std::unique_ptr<RowCursor> cursor, const PlanOptions& options) {
+  return std::make_unique<ChunkPlan>(options.lanes,
+                                     std::make_unique<PlaceChunks>(std::move(cursor), options));
+}
 
 /// Takes the lanes' chunks in turn, as a plan does: the rows of each pass, by pass.
 std::map<std::uint64_t, std::vector<RowNumber>> TakeAll(ChunkPlan* plan, std::uint64_t passes,
@@ -119,18 +130,19 @@ TEST(ChunkPlanTest, LanesInTurnGiveTheCursorsOrder) {
   for (int round = 0; round < 300; ++round) {
     NumberCursor::Calls calls;
     const std::vector<std::uint64_t> lengths = {random() % 60, random() % 60, random() % 3};
-    ChunkPlan::Options options;
+    PlanOptions options;
     options.lanes = 1 + random() % 5;
     options.rows_per_chunk = 1 + random() % 12;
     options.passes = 3;
     options.pass = random() % 3;
     options.place = random() % (lengths[options.pass] + 1);
-    ChunkPlan plan(std::make_unique<NumberCursor>(lengths, random() % 2 == 0, &calls), options);
-    auto taken = TakeAll(&plan, 3, options.rows_per_chunk);
+    const auto plan =
+        NewPlan(std::make_unique<NumberCursor>(lengths, random() % 2 == 0, &calls), options);
+    auto taken = TakeAll(plan.get(), 3, options.rows_per_chunk);
     for (std::uint64_t pass = options.pass; pass < 3; ++pass) {
       const std::uint64_t from = pass == options.pass ? options.place : 0;
       EXPECT_EQ(taken[pass], SliceOf(pass, lengths[pass], from, {})) << "round " << round;
-      EXPECT_EQ(plan.TakeRowsOf(pass), taken[pass].size()) << "round " << round;
+      EXPECT_EQ(plan->TakeRowsOf(pass), taken[pass].size()) << "round " << round;
     }
     EXPECT_EQ(taken.size(), 3 - options.pass);
   }
@@ -147,18 +159,19 @@ TEST(ChunkPlanTest, SlicesOfAllRanksCoverEachBatchOnceInOrder) {
     const int policy = static_cast<int>(random() % 3);
     for (std::uint64_t rank = 0; rank < ranks; ++rank) {
       NumberCursor::Calls calls;
-      ChunkPlan::Options options;
+      PlanOptions options;
       options.lanes = 1 + random() % 3;
       options.rows_per_chunk = 1 + random() % 9;
       options.passes = 2;
       options.place = start * batch;
       options.slice = {batch, rank, ranks, policy == 1, policy == 2};
-      ChunkPlan plan(std::make_unique<NumberCursor>(lengths, random() % 2 == 0, &calls), options);
-      auto taken = TakeAll(&plan, 2, options.rows_per_chunk);
+      const auto plan =
+          NewPlan(std::make_unique<NumberCursor>(lengths, random() % 2 == 0, &calls), options);
+      auto taken = TakeAll(plan.get(), 2, options.rows_per_chunk);
       for (std::uint64_t pass = 0; pass < 2; ++pass) {
         EXPECT_EQ(taken[pass],
                   SliceOf(pass, lengths[pass], pass == 0 ? options.place : 0, options.slice));
-        EXPECT_EQ(plan.TakeRowsOf(pass), taken[pass].size()) << "round " << round;
+        EXPECT_EQ(plan->TakeRowsOf(pass), taken[pass].size()) << "round " << round;
       }
       of_rank.push_back(std::move(taken[0]));
     }
@@ -184,29 +197,29 @@ TEST(ChunkPlanTest, SlicesOfAllRanksCoverEachBatchOnceInOrder) {
 TEST(ChunkPlanTest, StartsInTheMiddleOfABatch) {
   for (std::uint64_t place = 0; place <= 20; ++place) {
     NumberCursor::Calls calls;
-    ChunkPlan::Options options;
+    PlanOptions options;
     options.rows_per_chunk = 3;
     options.place = place;
     options.slice = {8, 1, 2, false, true};
-    ChunkPlan plan(std::make_unique<NumberCursor>(std::vector<std::uint64_t>{20}, true, &calls),
-                   options);
-    EXPECT_EQ(TakeAll(&plan, 1, 3)[0], SliceOf(0, 20, place, options.slice)) << place;
+    const auto plan = NewPlan(
+        std::make_unique<NumberCursor>(std::vector<std::uint64_t>{20}, true, &calls), options);
+    EXPECT_EQ(TakeAll(plan.get(), 1, 3)[0], SliceOf(0, 20, place, options.slice)) << place;
   }
 }
 
 TEST(ChunkPlanTest, ARestThatIsDroppedIsGivenInChunksThatSayIt) {
   for (const std::uint64_t rank : {0U, 1U}) {
     NumberCursor::Calls calls;
-    ChunkPlan::Options options;
+    PlanOptions options;
     options.rows_per_chunk = 100;
     options.slice = {8, rank, 2, true, false};
-    ChunkPlan plan(std::make_unique<NumberCursor>(std::vector<std::uint64_t>{20}, true, &calls),
-                   options);
+    const auto plan = NewPlan(
+        std::make_unique<NumberCursor>(std::vector<std::uint64_t>{20}, true, &calls), options);
     Chunk chunk;
-    plan.Next(0, &chunk);
+    plan->Next(0, &chunk);
     EXPECT_EQ(chunk.rows.size(), 8u);
     EXPECT_FALSE(chunk.of_dropped_rest);
-    plan.Next(0, &chunk);
+    plan->Next(0, &chunk);
     EXPECT_EQ(chunk.rows.size(), rank == 0 ? 4u : 0u);
     EXPECT_EQ(chunk.of_dropped_rest, rank == 0);
     EXPECT_EQ(chunk.kind, rank == 0 ? Chunk::Kind::kRows : Chunk::Kind::kPassEnd);
@@ -214,15 +227,15 @@ TEST(ChunkPlanTest, ARestThatIsDroppedIsGivenInChunksThatSayIt) {
 }
 
 TEST(ChunkPlanTest, PassesOverOtherRanksPlacesAsTheCursorLikes) {
-  ChunkPlan::Options options;
+  PlanOptions options;
   options.rows_per_chunk = 100;
   options.slice = {4000, 3, 4, false, false};
   for (const bool seeks_at_once : {true, false}) {
     NumberCursor::Calls calls;
-    ChunkPlan plan(
+    const auto plan = NewPlan(
         std::make_unique<NumberCursor>(std::vector<std::uint64_t>{40000}, seeks_at_once, &calls),
         options);
-    EXPECT_EQ(TakeAll(&plan, 1, 100)[0].size(), 10000u);
+    EXPECT_EQ(TakeAll(plan.get(), 1, 100)[0].size(), 10000u);
     EXPECT_EQ(calls.seeks, seeks_at_once ? 10 : 1);
     EXPECT_EQ(calls.rows, seeks_at_once ? 10000u : 37000u);
   }
@@ -230,13 +243,13 @@ TEST(ChunkPlanTest, PassesOverOtherRanksPlacesAsTheCursorLikes) {
 
 TEST(ChunkPlanTest, PassesWithoutEndFollowEachOther) {
   NumberCursor::Calls calls;
-  ChunkPlan::Options options;
+  PlanOptions options;
   options.lanes = 3;
   options.rows_per_chunk = 4;
   options.passes = 0;
-  ChunkPlan plan(std::make_unique<NumberCursor>(std::vector<std::uint64_t>{10}, true, &calls),
-                 options);
-  auto taken = TakeAll(&plan, 50, 4);
+  const auto plan = NewPlan(
+      std::make_unique<NumberCursor>(std::vector<std::uint64_t>{10}, true, &calls), options);
+  auto taken = TakeAll(plan.get(), 50, 4);
   ASSERT_EQ(taken.size(), 50u);
   EXPECT_EQ(taken[49], SliceOf(49, 10, 0, {}));
 }
@@ -245,37 +258,37 @@ TEST(ChunkPlanTest, AFailureOfTheOrderStandsBehindTheRowsBeforeIt) {
   NumberCursor::Calls calls;
   auto cursor = std::make_unique<NumberCursor>(std::vector<std::uint64_t>{30}, true, &calls);
   cursor->fails_at = 13;
-  ChunkPlan::Options options;
+  PlanOptions options;
   options.lanes = 2;
   options.rows_per_chunk = 5;
-  ChunkPlan plan(std::move(cursor), options);
+  const auto plan = NewPlan(std::move(cursor), options);
   Chunk chunk;
-  plan.Next(0, &chunk);
-  plan.Next(1, &chunk);
+  plan->Next(0, &chunk);
+  plan->Next(1, &chunk);
   EXPECT_EQ(chunk.rows.size(), 5u);
-  plan.Next(0, &chunk);
+  plan->Next(0, &chunk);
   EXPECT_EQ(chunk.rows.size(), 3u);
   EXPECT_EQ(chunk.status.code(), StatusCode::kDamaged);
-  plan.Next(1, &chunk);
+  plan->Next(1, &chunk);
   EXPECT_EQ(chunk.kind, Chunk::Kind::kEnd);
 }
 
 TEST(ChunkPlanTest, LanesMayAskFromManyThreads) {
   constexpr std::size_t kLanes = 4;
   NumberCursor::Calls calls;
-  ChunkPlan::Options options;
+  PlanOptions options;
   options.lanes = kLanes;
   options.rows_per_chunk = 7;
   options.passes = 20;
-  ChunkPlan plan(std::make_unique<NumberCursor>(std::vector<std::uint64_t>{500}, true, &calls),
-                 options);
+  const auto plan = NewPlan(
+      std::make_unique<NumberCursor>(std::vector<std::uint64_t>{500}, true, &calls), options);
   std::vector<std::vector<RowNumber>> rows(kLanes);
   std::vector<std::thread> threads;
   for (std::size_t lane = 0; lane < kLanes; ++lane) {
     threads.emplace_back([&plan, &mine = rows[lane], lane] {
       Chunk chunk;
       do {
-        plan.Next(lane, &chunk);
+        plan->Next(lane, &chunk);
         mine.insert(mine.end(), chunk.rows.begin(), chunk.rows.end());
       } while (chunk.kind != Chunk::Kind::kEnd);
     });

@@ -19,6 +19,7 @@
 #include "readers/engine/sources/stripe_reader.h"
 #include "readers/engine/sources/worker_io.h"
 #include "readers/formats/format.h"
+#include "readers/order/place_chunks.h"
 #include "ringfeed/formats.h"
 #include "tests/readers/order/planned_data.h"
 #include "tests/support/fault_engine.h"
@@ -124,11 +125,11 @@ class IndexedLaneTest : public testing::Test {
     context.written = setup.written;
     context.read_clock = context.decompress_clock = context.frame_clock = &clock_;
     context.read_bytes = &read_bytes_;
-    ChunkPlan::Options plan_options;
-    plan_options.lanes = setup.lanes;
+    PlaceChunks::Options plan_options;
     plan_options.rows_per_chunk = setup.rows_per_chunk;
     plan_options.passes = setup.passes;
-    ChunkPlan plan(std::make_unique<ListedRows>(rows), plan_options);
+    ChunkPlan plan(setup.lanes,
+                   std::make_unique<PlaceChunks>(std::make_unique<ListedRows>(rows), plan_options));
     const FileNews news{
         .opened = [&](const InputFile& file) { brought.choices.push_back(file.choice()); }};
     OpenedFiles files(data, options_.io, news, {.room = std::make_shared<CacheRoom>()});

@@ -17,6 +17,7 @@
 #include "base/keyed_permutation.h"
 #include "readers/order/packing.h"
 #include "readers/order/rank_shares.h"
+#include "readers/order/share_chunks.h"
 
 namespace ringfeed {
 namespace {
@@ -612,6 +613,119 @@ TEST(SplitSharesTest, WeightsSayHowManySharesARankGets) {
     }
     ASSERT_EQ(given, costs.size());
   }
+}
+
+// ---- Chunks ----
+
+/// What a rank gets of a step: the text of each of its shares.
+using RankStep = std::vector<std::string>;
+
+struct RankSteps {
+  std::map<std::uint64_t, std::vector<RankStep>> of_pass;
+  std::vector<PlanPosition> ends;
+  std::vector<std::uint64_t> pass_rows;
+};
+
+RankSteps TakeChunks(const RandomPlan& random, const ShareChunks::Options& options) {
+  ShareChunks chunks(std::make_unique<SharePlan>(random.rules, SharePlan::Passes{random.passes},
+                                                 std::make_unique<TestOrder>(random.order),
+                                                 std::make_shared<TestLengths>(random.units)),
+                     options);
+  RankSteps steps;
+  RankStep step;
+  std::string share = "[";
+  std::uint64_t rows = 0;
+  for (;;) {
+    Chunk chunk;
+    chunks.Make(&chunk);
+    EXPECT_TRUE(chunk.status.ok());
+    if (chunk.kind == Chunk::Kind::kEnd) break;
+    if (chunk.kind == Chunk::Kind::kPassEnd) {
+      steps.of_pass[chunk.pass];
+      steps.pass_rows.push_back(chunk.pass_rows);
+      EXPECT_EQ(chunk.pass_rows, std::exchange(rows, 0));
+      continue;
+    }
+    EXPECT_EQ(chunk.rows.size(), chunk.planned.size());
+    EXPECT_TRUE(!chunk.rows.empty() && chunk.rows.size() <= options.rows_per_chunk);
+    rows += chunk.rows.size();
+    steps.ends.insert(steps.ends.end(), chunk.step_ends.begin(), chunk.step_ends.end());
+    for (std::size_t i = 0; i < chunk.rows.size(); ++i) {
+      const std::uint8_t marks = chunk.planned[i].marks;
+      if (chunk.rows[i] != kNoRow) {
+        share += (share.size() > 1 ? " " : "") + std::to_string(chunk.rows[i]);
+      }
+      if ((marks & PlannedRow::kEndsShare) != 0) {
+        step.push_back(share + ((marks & PlannedRow::kRepeated) != 0 ? "]*" : "]"));
+        share = "[";
+      }
+      if ((marks & PlannedRow::kEndsStep) == 0) continue;
+      EXPECT_EQ(share, "[") << "a step ends within a share";
+      EXPECT_EQ((marks & PlannedRow::kNoShare) != 0, step.empty());
+      steps.of_pass[chunk.pass].push_back(std::exchange(step, {}));
+    }
+  }
+  EXPECT_TRUE(step.empty());
+  return steps;
+}
+
+TEST(ShareChunksTest, RanksTogetherHaveTheStepsAndTheirPositions) {
+  for (std::uint64_t seed = 0; seed < kRandomPlans; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomPlan random(seed);
+    const std::vector<PlannedStep> steps = random.StepsFrom({}, 0);
+    Random draws(seed);
+    ShareChunks::Options options;
+    options.passes = random.passes;
+    options.rows_per_chunk = 1 + draws() % 30;
+    options.split.ranks = 1 + draws() % (random.rules.step + 2);
+    options.split.balance = draws() % 2 == 0;
+    options.fills_ranks = draws() % 2 == 0;
+    const std::size_t from = steps.empty() ? 0 : draws() % steps.size();
+    if (from > 0) {
+      options.begin = steps[from - 1].end;
+      options.first_step = from;
+    }
+    std::vector<RankSteps> of_rank;
+    for (options.rank = 0; options.rank < options.split.ranks; ++options.rank) {
+      of_rank.push_back(TakeChunks(random, options));
+      ASSERT_EQ(of_rank.back().ends.size(), steps.size() - from);
+    }
+    std::map<std::uint64_t, std::size_t> step_of_pass;
+    for (std::size_t i = from; i < steps.size(); ++i) {
+      std::multiset<std::string> wanted;
+      for (const PlannedShare& share : steps[i].shares) wanted.insert(TextOf(share));
+      const std::size_t at = step_of_pass[steps[i].pass]++;
+      std::multiset<std::string> came;
+      for (const RankSteps& rank : of_rank) {
+        const RankStep& part = rank.of_pass.at(steps[i].pass).at(at);
+        came.insert(part.begin(), part.end());
+        ASSERT_EQ(rank.ends[i - from], steps[i].end);
+        if (options.fills_ranks) {
+          ASSERT_EQ(part.size(),
+                    (steps[i].shares.size() + options.split.ranks - 1) / options.split.ranks);
+        }
+      }
+      while (came.size() > wanted.size()) {
+        ASSERT_EQ(came.count("[]"), came.size() - wanted.size() + wanted.count("[]"));
+        came.erase(came.find("[]"));
+      }
+      ASSERT_EQ(came, wanted) << "step " << i;
+    }
+  }
+}
+
+TEST(ShareChunksTest, AFailureStandsBehindTheRowsBeforeIt) {
+  auto lengths = std::make_shared<TestLengths>(std::vector(kUnits.begin(), kUnits.end()));
+  lengths->fails_at = 8;
+  ShareChunks chunks(
+      std::make_unique<SharePlan>(Packed(2, false), SharePlan::Passes{1},
+                                  std::make_unique<TestOrder>(TestOrder::Options{12}), lengths),
+      {});
+  Chunk chunk;
+  chunks.Make(&chunk);
+  EXPECT_EQ(chunk.rows, (std::vector<RowNumber>{0, 2, 3, 1, 4}));
+  EXPECT_EQ(chunk.status.code(), StatusCode::kDamaged);
 }
 
 }  // namespace

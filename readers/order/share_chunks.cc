@@ -1,0 +1,99 @@
+#include "readers/order/share_chunks.h"
+
+#include <algorithm>
+#include <cassert>
+#include <span>
+#include <utility>
+
+namespace ringfeed {
+
+ShareChunks::ShareChunks(std::unique_ptr<SharePlan> plan, const Options& options)
+    : plan_(std::move(plan)), options_(options), pass_(options.begin.pass) {
+  assert(options_.rank < options_.split.ranks && options_.rows_per_chunk > 0);
+  plan_->Seek(options_.begin, options_.first_step);
+}
+
+void ShareChunks::Make(Chunk* chunk) {
+  if (!planned_ && !ended_) {
+    chunk->pass = pass_;
+    planned_ = NextStep(chunk);
+    if (!chunk->status.ok()) {
+      chunk->kind = Chunk::Kind::kRows;
+      return;
+    }
+  }
+  chunk->pass = pass_;
+  // A pass without a step ends, too.
+  const bool pass_over =
+      ended_ ? options_.passes != 0 && pass_ < options_.passes : step_.pass != pass_;
+  if (pass_over) {
+    chunk->kind = Chunk::Kind::kPassEnd;
+    chunk->pass_rows = std::exchange(pass_rows_, 0);
+    ++pass_;
+    return;
+  }
+  if (ended_) {
+    chunk->kind = Chunk::Kind::kEnd;
+    return;
+  }
+  chunk->kind = Chunk::Kind::kRows;
+  chunk->data_pass = step_.data_pass;
+  while (planned_ && chunk->rows.size() < options_.rows_per_chunk) {
+    TakeRows(chunk);
+    if (planned_) break;  // the chunk is full
+    planned_ = NextStep(chunk);
+    if (!planned_ || step_.pass != pass_ || step_.data_pass != chunk->data_pass) break;
+  }
+  pass_rows_ += chunk->rows.size();
+}
+
+bool ShareChunks::NextStep(Chunk* chunk) {
+  chunk->status = plan_->Next(&step_, &ended_);
+  if (!chunk->status.ok() || ended_) return false;
+  FindPart();
+  return true;
+}
+
+void ShareChunks::FindPart() {
+  const std::uint64_t ranks = options_.split.ranks;
+  if (options_.fills_ranks) {
+    const std::size_t shares = (step_.shares.size() + ranks - 1) / ranks * ranks;
+    step_.shares.resize(shares);
+  }
+  std::vector<std::uint64_t> costs;
+  costs.reserve(step_.shares.size());
+  for (const PlannedShare& share : step_.shares) {
+    costs.push_back(share.segment == nullptr ? 0 : share.segment->CostOf(share.number));
+  }
+  part_ = std::move(SplitShares(costs, options_.split)[options_.rank]);
+  next_share_ = next_place_ = 0;
+}
+
+void ShareChunks::TakeRows(Chunk* chunk) {
+  const auto add = [chunk](RowNumber row, const PlannedRow& planned) {
+    chunk->rows.push_back(row);
+    chunk->planned.push_back(planned);
+  };
+  if (part_.empty()) add(kNoRow, {0, PlannedRow::kNoShare});
+  for (; next_share_ < part_.size(); ++next_share_, next_place_ = 0) {
+    const PlannedShare& share = step_.shares[part_[next_share_]];
+    const std::uint8_t marks = share.repeated ? PlannedRow::kRepeated : 0;
+    if (share.segment == nullptr) {
+      if (chunk->rows.size() >= options_.rows_per_chunk) return;
+      add(kNoRow, {0, PlannedRow::kEndsShare});
+      continue;
+    }
+    const std::span<const std::uint32_t> places = share.segment->PlacesOf(share.number);
+    for (; next_place_ < places.size(); ++next_place_) {
+      if (chunk->rows.size() >= options_.rows_per_chunk) return;
+      const std::uint32_t place = places[next_place_];
+      add(share.segment->RowAt(place), {share.segment->UnitsAt(place), marks});
+    }
+    chunk->planned.back().marks |= PlannedRow::kEndsShare;
+  }
+  chunk->planned.back().marks |= PlannedRow::kEndsStep;
+  chunk->step_ends.push_back(step_.end);
+  planned_ = false;
+}
+
+}  // namespace ringfeed
