@@ -1,23 +1,16 @@
 #include "readers/index/index_file.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "base/crc32c.h"
 #include "base/little_endian.h"
 #include "base/mixed_hash.h"
-#include "io/file_mapping.h"
-#include "io/file_state.h"
 #include "readers/formats/writing/output_file.h"
 #include "readers/index/index_builder.h"
 #include "readers/index/index_cover.h"
@@ -146,22 +139,10 @@ Status CheckLists(const IndexHeader& header, std::span<const IndexGap> gaps,
   return {};
 }
 
-Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
-                    const FileIdentity& identity) {
+Status CheckPurpose(const IndexHeader& header, const IndexedFile& file) {
   const auto other = [](const std::string& what) {
     return Status(StatusCode::kInvalidArgument, what);
   };
-  if (header.file.bytes != identity.bytes) {
-    return other("the file had " + std::to_string(header.file.bytes) + " bytes then and has " +
-                 std::to_string(identity.bytes));
-  }
-  if (header.file.modified_ns != identity.modified_ns) return other("the file was written since");
-  if (header.file.sample != identity.sample) return other("the file's contents are others");
-  const auto differs = [](auto then, auto now) { return then != 0 && now != 0 && then != now; };
-  if (differs(header.file.changed_ns, identity.changed_ns) ||
-      differs(header.file.inode, identity.inode)) {
-    return other("the file was changed or copied since, though its size and time are the same");
-  }
   if (header.format != FormatField(*file.format)) {
     return other(
         "it was made for format \"" +
@@ -175,76 +156,10 @@ Status CheckPurpose(const IndexHeader& header, const IndexedFile& file,
   return {};
 }
 
-// O_NONBLOCK, here and for other companions of data: without it opening a FIFO would wait.
-Status ReadWhole(int descriptor, std::size_t bytes, std::vector<std::byte>* memory) {
-  memory->resize(bytes);
-  for (std::size_t have = 0; have < bytes;) {
-    const ssize_t got =
-        pread(descriptor, memory->data() + have, bytes - have, static_cast<off_t>(have));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return StatusFromErrno(errno, "read");
-    if (got == 0) return Damaged("it was cut while it was read");
-    have += static_cast<std::size_t>(got);
-  }
-  return {};
-}
-
-Status ReadFile(const std::string& path, StoredIndex* stored, std::int64_t* written_ns) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return StatusFromErrno(errno, "open");
-  struct stat facts {};
-  Status status;
-  if (fstat(descriptor, &facts) != 0) {
-    status = StatusFromErrno(errno, "examine");
-  } else if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) < kPage) {
-    status = Damaged("it is no index of ringfeed's");
-  } else {
-    *written_ns = FileState::Of(facts).modified_ns;
-    const bool maps = FileMapping::Count() < FileMapping::kMostKept;
-    if (maps) stored->mapping = FileMapping::Open(descriptor, facts, &status);
-    // The system may have no mappings left.
-    if (stored->mapping == nullptr) {
-      status = ReadWhole(descriptor, static_cast<std::size_t>(facts.st_size), &stored->memory);
-    }
-  }
-  close(descriptor);
-  return status;
-}
-
-constexpr const char* kEnding = ".rfx";
-
-std::string PathByHash(const std::filesystem::path& file, const std::string& hashed,
-                       const std::string& folder) {
-  std::array<char, 24> hash{};
-  std::snprintf(hash.data(), hash.size(), "-%016llx",
-                static_cast<unsigned long long>(MixedHash().Add(hashed).value()));
-  return (std::filesystem::path(folder) / file.filename()).string() + hash.data() + kEnding;
-}
-
 }  // namespace
 
 std::uint64_t IndexBytes(const IndexHeader& header) {
   return kPage + header.pages * kPage + header.gaps * sizeof(IndexGap) + header.damage_bytes;
-}
-
-IndexPlace PlaceOfIndex(const std::string& file, const std::string& folder) {
-  const std::filesystem::path given(file);
-  const std::string name = given.filename().string();
-  if (folder.empty()) {  // hidden, so that "data/*" does not take it for data
-    return {given.parent_path() / ("." + name + kEnding), given.parent_path() / kEnding, name};
-  }
-  std::error_code error;
-  std::filesystem::path place = std::filesystem::weakly_canonical(given, error);
-  if (error) place = std::filesystem::absolute(given, error);
-  const std::filesystem::path parent = place.parent_path();
-  return {PathByHash(given, place.string(), folder),
-          PathByHash(parent, "folder " + parent.string(), folder), place.filename().string()};
-}
-
-IndexPlace PlaceOfSourceIndex(const std::string& name, const std::string& folder) {
-  const std::filesystem::path parent = std::filesystem::path(name).parent_path();
-  return {PathByHash(name, "source " + name, folder),
-          PathByHash(parent, "sources " + parent.string(), folder), name};
 }
 
 namespace {
@@ -255,11 +170,8 @@ Status OpenStored(StoredIndex stored, std::int64_t written_ns, const IndexedFile
   IndexHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   Status status = CheckHeader(header, bytes.size());
-  if (status.ok()) status = CheckPurpose(header, file, identity);
-  // A write after the index was made may have left the file with the same time.
-  if (status.ok() && identity.changed_ns != 0 && written_ns <= identity.changed_ns) {
-    status = Status(StatusCode::kInvalidArgument, "it is no younger than the file's last change");
-  }
+  if (status.ok()) status = CheckState(header.file, identity, written_ns);
+  if (status.ok()) status = CheckPurpose(header, file);
   if (!status.ok()) return status;
   const auto pages = bytes.subspan(kPage, static_cast<std::size_t>(header.pages * kPage));
   std::vector<IndexGap> gaps(static_cast<std::size_t>(header.gaps));
@@ -331,18 +243,19 @@ std::uint64_t KeptBytes(const IndexHeader& header, const IndexPlace& place,
 Status LoadIndex(const IndexPlace& place, const IndexedFile& file, const FileIdentity& identity,
                  FolderIndexes* folders, std::string* path,
                  std::shared_ptr<const PagedIndex>* index) {
-  StoredIndex stored;
-  std::int64_t written_ns = 0;
-  *path = place.own;
-  Status status = ReadFile(place.own, &stored, &written_ns);
-  if (status.code() == StatusCode::kNotFound) {
-    *path = place.shared;
-    FolderIndexes::Entry entry;
-    status = folders->Read(place.shared, place.name, &entry);
-    if (status.ok()) status = Spread(entry.index, &stored.memory);
-    written_ns = entry.written_ns;
+  KeptFile kept;
+  Status status = ReadKept(place, folders, &kept);
+  *path = kept.path;
+  if (status.ok() && kept.path == place.shared) {
+    std::vector<std::byte> spread;
+    status = Spread(kept.stored.bytes(), &spread);
+    kept.stored.memory = std::move(spread);
   }
-  return status.ok() ? OpenStored(std::move(stored), written_ns, file, identity, index) : status;
+  if (status.ok() && kept.stored.bytes().size() < kPage) {
+    status = Damaged("it is no index of ringfeed's");
+  }
+  if (!status.ok()) return status;
+  return OpenStored(std::move(kept.stored), kept.written_ns, file, identity, index);
 }
 
 void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage* image) {

@@ -6,25 +6,11 @@
 #include "readers/index/folder_index.h"
 #include "readers/index/index_image.h"
 #include "readers/index/indexed_file.h"
+#include "readers/index/kept_file.h"
 #include "readers/index/paged_index.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
-
-/// The places of a file's kept index.
-struct IndexPlace {
-  /// Of an index by itself: beside the file as .NAME.rfx, or in a folder of indexes under its name
-  /// and a hash of its full path. Empty: it is not kept.
-  std::string own;
-  /// Of the indexes of small files: beside them as .rfx, or in the folder of indexes under their
-  /// folder's name and hash.
-  std::string shared;
-  std::string name;  ///< in that one
-};
-/// Those of a file, if its index is kept in `folder`; "": beside it.
-IndexPlace PlaceOfIndex(const std::string& file, const std::string& folder);
-/// The same for a store of the user's own: in `folder`, by hashes of its name.
-IndexPlace PlaceOfSourceIndex(const std::string& name, const std::string& folder);
 
 /// Opens the index of `place` (*path says where it is): one by itself, which is mapped, else that
 /// among others. Reads its header and its gaps, and the pages of its first unit and of some gaps;

@@ -7,20 +7,11 @@
 #include <span>
 #include <vector>
 
-#include "io/file_mapping.h"
 #include "readers/formats/record_index.h"
 #include "readers/index/index_image.h"
+#include "readers/index/kept_file.h"
 
 namespace ringfeed {
-
-/// The bytes of an index file: mapped, or, if many are mapped already, read into memory.
-struct StoredIndex {
-  std::shared_ptr<const FileMapping> mapping;  ///< null: `memory` has them
-  std::vector<std::byte> memory;
-  std::span<const std::byte> bytes() const {
-    return mapping != nullptr ? mapping->bytes() : std::span<const std::byte>(memory);
-  }
-};
 
 /// An index of pages. A page of a file is checked when it is first used; if that fails, the call
 /// returns kDamaged.

@@ -1,0 +1,133 @@
+#include "readers/index/kept_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/mixed_hash.h"
+#include "io/file_state.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr const char* kEnding = ".rfx";
+constexpr const char* kLengthsEnding = ".rfl";
+
+std::string PathByHash(const std::filesystem::path& file, const std::string& hashed,
+                       const std::string& folder) {
+  std::array<char, 24> hash{};
+  std::snprintf(hash.data(), hash.size(), "-%016llx",
+                static_cast<unsigned long long>(MixedHash().Add(hashed).value()));
+  return (std::filesystem::path(folder) / file.filename()).string() + hash.data() + kEnding;
+}
+
+Status ReadWhole(int descriptor, std::size_t bytes, std::vector<std::byte>* memory) {
+  memory->resize(bytes);
+  for (std::size_t have = 0; have < bytes;) {
+    const ssize_t got =
+        pread(descriptor, memory->data() + have, bytes - have, static_cast<off_t>(have));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return StatusFromErrno(errno, "read");
+    if (got == 0) return Status(StatusCode::kDamaged, "it was cut while it was read");
+    have += static_cast<std::size_t>(got);
+  }
+  return {};
+}
+
+// O_NONBLOCK, here and for other companions of data: without it opening a FIFO would wait.
+Status ReadFile(const std::string& path, KeptFile* kept) {
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return StatusFromErrno(errno, "open");
+  struct stat facts {};
+  Status status;
+  if (fstat(descriptor, &facts) != 0) {
+    status = StatusFromErrno(errno, "examine");
+  } else if (!S_ISREG(facts.st_mode) || facts.st_size == 0) {
+    status = Status(StatusCode::kDamaged, "it is no file of ringfeed's");
+  } else {
+    kept->written_ns = FileState::Of(facts).modified_ns;
+    const bool maps = FileMapping::Count() < FileMapping::kMostKept;
+    if (maps) kept->stored.mapping = FileMapping::Open(descriptor, facts, &status);
+    // The system may have no mappings left.
+    if (kept->stored.mapping == nullptr) {
+      status = ReadWhole(descriptor, static_cast<std::size_t>(facts.st_size), &kept->stored.memory);
+    }
+  }
+  close(descriptor);
+  return status;
+}
+
+}  // namespace
+
+IndexPlace PlaceOfIndex(const std::string& file, const std::string& folder) {
+  const std::filesystem::path given(file);
+  const std::string name = given.filename().string();
+  if (folder.empty()) {  // hidden, so that "data/*" does not take it for data
+    return {given.parent_path() / ("." + name + kEnding), given.parent_path() / kEnding, name};
+  }
+  std::error_code error;
+  std::filesystem::path place = std::filesystem::weakly_canonical(given, error);
+  if (error) place = std::filesystem::absolute(given, error);
+  const std::filesystem::path parent = place.parent_path();
+  return {PathByHash(given, place.string(), folder),
+          PathByHash(parent, "folder " + parent.string(), folder), place.filename().string()};
+}
+
+IndexPlace PlaceOfSourceIndex(const std::string& name, const std::string& folder) {
+  const std::filesystem::path parent = std::filesystem::path(name).parent_path();
+  return {PathByHash(name, "source " + name, folder),
+          PathByHash(parent, "sources " + parent.string(), folder), name};
+}
+
+IndexPlace PlaceOfLengths(const IndexPlace& index, const std::string& key) {
+  if (index.own.empty()) return {};
+  std::array<char, 20> hash{};
+  std::snprintf(hash.data(), hash.size(), "%016llx",
+                static_cast<unsigned long long>(MixedHash().Add(key).value()));
+  const std::string name = index.own.substr(0, index.own.size() - std::string(kEnding).size());
+  return {name + "." + hash.data() + kLengthsEnding, index.shared, index.name + "/" + hash.data()};
+}
+
+Status ReadKept(const IndexPlace& place, FolderIndexes* folders, KeptFile* kept) {
+  kept->path = place.own;
+  const Status status = ReadFile(place.own, kept);
+  if (status.code() != StatusCode::kNotFound) return status;
+  kept->path = place.shared;
+  FolderIndexes::Entry entry;
+  const Status found = folders->Read(place.shared, place.name, &entry);
+  kept->stored.memory = std::move(entry.index);
+  kept->written_ns = entry.written_ns;
+  return found;
+}
+
+Status CheckState(const FileIdentity& then, const FileIdentity& now, std::int64_t written_ns) {
+  const auto other = [](const std::string& what) {
+    return Status(StatusCode::kInvalidArgument, what);
+  };
+  if (then.bytes != now.bytes) {
+    return other("the file had " + std::to_string(then.bytes) + " bytes then and has " +
+                 std::to_string(now.bytes));
+  }
+  if (then.modified_ns != now.modified_ns) return other("the file was written since");
+  if (then.sample != now.sample) return other("the file's contents are others");
+  const auto differs = [](auto before, auto after) {
+    return before != 0 && after != 0 && before != after;
+  };
+  if (differs(then.changed_ns, now.changed_ns) || differs(then.inode, now.inode)) {
+    return other("the file was changed or copied since, though its size and time are the same");
+  }
+  // A write after it was made may have left the file with the same time.
+  if (now.changed_ns != 0 && written_ns <= now.changed_ns) {
+    return other("it is no younger than the file's last change");
+  }
+  return {};
+}
+
+}  // namespace ringfeed
