@@ -1,9 +1,12 @@
 #include "ringfeed/ranks.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -218,6 +221,43 @@ Rank FindRank(const EnvironmentLookup& lookup) {
 
 Rank FindRank() {
   return FindRank([](const char* name) -> const char* { return std::getenv(name); });
+}
+
+Rank DataRank(const Rank& rank, const ParallelGroups& groups, const std::string& order) {
+  if (groups.tensor < 1 || groups.context < 1 || groups.pipeline < 1) {
+    Refuse("a group of ranks has at least one");
+  }
+  const std::int64_t together = std::int64_t{groups.tensor} * groups.context;
+  const std::int64_t alike = together > rank.world_size ? together : together * groups.pipeline;
+  if (rank.world_size % alike != 0) {
+    Refuse("groups of " + std::to_string(groups.tensor) + " (tensor), " +
+           std::to_string(groups.context) + " (context) and " + std::to_string(groups.pipeline) +
+           " (pipeline) ranks do not divide the " + std::to_string(rank.world_size) +
+           " ranks (of " + rank.source + ")");
+  }
+  const int data = rank.world_size / static_cast<int>(alike);
+  std::map<std::string_view, int> sizes = {
+      {"tp", groups.tensor}, {"cp", groups.context}, {"pp", groups.pipeline}, {"dp", data}};
+  Rank found = rank;
+  found.world_size = data;
+  int left = rank.rank;
+  for (std::string_view words = order; !words.empty();) {
+    const std::string_view word = words.substr(0, words.find('-'));
+    words.remove_prefix(std::min(words.size(), word.size() + 1));
+    const auto size = sizes.extract(word);
+    if (size.empty()) {
+      Refuse(
+          "the order of the groups is each of tp, cp, dp and pp once, such as \"tp-cp-dp-pp\", "
+          "not \"" +
+          order + "\"");
+    }
+    if (word == "dp") found.rank = left % data;
+    left /= size.mapped();
+  }
+  for (const auto& [word, size] : sizes) {
+    if (size > 1 || word == "dp") Refuse("the order \"" + order + "\" lacks " + std::string(word));
+  }
+  return found;
 }
 
 int ChooseDevice(const Rank& rank, int visible_devices) {

@@ -31,6 +31,25 @@ Rank FindRank(const EnvironmentLookup& lookup);
 /// FindRank of this process's environment.
 Rank FindRank();
 
+/// How many ranks work on the same data, by what they split in place of it: each layer (tensor),
+/// the sequences (context), or the layers (pipeline).
+struct ParallelGroups {
+  int tensor = 1;
+  int context = 1;
+  int pipeline = 1;
+};
+
+/// The rank among those that get different data, for Batch and the others: all ranks that share a
+/// tensor, a context or a pipeline group have the same. What it says of the machine stays that of
+/// the process. `order` names the groups, "tp", "cp", "pp", and "dp" for the data, the one whose
+/// ranks follow each other first: that of Megatron-LM is the default; in a device mesh of Torch the
+/// last dimension comes first.
+///
+/// Throws Error (kInvalidArgument) if the groups do not divide the number of ranks, or `order` does
+/// not name each of them once.
+Rank DataRank(const Rank& rank, const ParallelGroups& groups,
+              const std::string& order = "tp-cp-dp-pp");
+
 /// Which of the devices that this process sees is its own: the only one, else the one of its local
 /// rank. Throws Error (kInvalidArgument) if there are too few, or the local rank is not known.
 int ChooseDevice(const Rank& rank, int visible_devices);

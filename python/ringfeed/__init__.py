@@ -62,7 +62,7 @@ from .program_readers import (
     open_file,
     read_recordio,
 )
-from .ranks import Rank, find_rank
+from .ranks import Rank, data_rank, find_rank
 from .record_writer import (
     build_example,
     build_instance,
@@ -109,6 +109,7 @@ __all__ = [
     "csv",
     "csv_columns",
     "data",
+    "data_rank",
     "devices",
     "double_buffer",
     "errors",

@@ -67,6 +67,31 @@ def own_rank() -> Rank:
     return group
 
 
+def data_rank(
+    tensor: int = 1,
+    context: int = 1,
+    pipeline: int = 1,
+    order: str = "tp-cp-dp-pp",
+    rank: Optional[Rank] = None,
+) -> Rank:
+    """The rank among those that get different data, for `rank=`: all ranks that share a tensor, a
+    context or a pipeline group have the same.
+
+    Args:
+        tensor: ranks that split each layer.
+        context: ranks that split the sequences.
+        pipeline: ranks that split the layers.
+        order: the groups, "dp" for the data, the one whose ranks follow each other first: that of
+            Megatron-LM is the default. In a device mesh of Torch the last dimension comes first;
+            `ringfeed.torch.rank_of` takes a mesh.
+        rank: of all ranks; None: this process's (as rank="auto").
+
+    Raises:
+        InvalidArgument: the groups do not divide the number of ranks, or `order` lacks one.
+    """
+    return Rank(*_core.data_rank(own_rank() if rank is None else rank, tensor, context, pipeline, order))
+
+
 def rank_of(rank: Union[Rank, str, None]) -> Optional[Rank]:
     """The rank that an argument stands for: "auto", a Rank or None."""
     if rank == "auto":

@@ -34,6 +34,21 @@ def find_rank() -> Rank:
     return ranks.own_rank()
 
 
+def rank_of(mesh: Any) -> Rank:
+    """The rank in a device mesh of one dimension, for `rank=` of a Loader: `rank_of(mesh["dp"])`
+    gives all ranks of a tensor- or pipeline-parallel group the same data.
+
+    Raises:
+        ValueError: the mesh has several dimensions; name that of the data.
+    """
+    if mesh.ndim != 1:
+        raise ValueError(f"a mesh of {mesh.ndim} dimensions: name that of the data, as mesh[\"dp\"]")
+    own = ranks.own_rank()
+    return own._replace(
+        rank=mesh.get_local_rank(), world_size=mesh.size(), source="a device mesh of Torch"
+    )
+
+
 def tensors(batch: Any, ragged: str = "offsets") -> Any:
     """A batch's Arrays as tensors that share their memory, on the device where they lie.
 

@@ -135,9 +135,15 @@ Rank RankOf(const RankTuple& from) {
   return {rank, world_size, local_rank, local_world_size, source};
 }
 
-RankTuple FindRankTuple() {
-  const Rank rank = FindRank();
+RankTuple TupleOf(const Rank& rank) {
   return {rank.rank, rank.world_size, rank.local_rank, rank.local_world_size, rank.source};
+}
+
+RankTuple FindRankTuple() { return TupleOf(FindRank()); }
+
+RankTuple DataRankTuple(const RankTuple& rank, int tensor, int context, int pipeline,
+                        const std::string& order) {
+  return TupleOf(DataRank(RankOf(rank), {tensor, context, pipeline}, order));
 }
 
 ReaderHandle BatchBy(const ReaderHandle& input, std::size_t size, bool drop_remainder, bool pad,
@@ -380,6 +386,8 @@ void BindReaders(nb::module_& module) {
                      "-> Reader"));
   module.def("find_rank", &FindRankTuple,
              "(rank, world_size, local_rank, local_world_size, source)");
+  module.def("data_rank", &DataRankTuple, nb::arg("rank"), nb::arg("tensor"), nb::arg("context"),
+             nb::arg("pipeline"), nb::arg("order"), "The same, among those with different data.");
   module.def("tuned_feed", &TunedFeed, nb::arg("path"),
              "What a tuning says of batches in memory and on each device (0: nothing), and of how "
              "they come there (\"\": nothing), and for which kind of devices (\"\": any).");

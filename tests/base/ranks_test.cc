@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "ringfeed/status.h"
 
@@ -270,6 +271,58 @@ TEST(ChooseDeviceTest, TooFewDevicesAreRefused) {
       EXPECT_NE(message.find("sees " + std::to_string(visible)), std::string::npos) << message;
     }
   }
+}
+
+// ---- Groups of ranks ----
+
+int DataRankOf(int rank, int ranks, const ParallelGroups& groups,
+               const std::string& order = "tp-cp-dp-pp") {
+  const Rank found = DataRank({rank, ranks, 3, 8, "torchrun"}, groups, order);
+  EXPECT_EQ(found.world_size, ranks / (groups.tensor * groups.context * groups.pipeline));
+  EXPECT_EQ(found.local_rank, 3);  // it is still this process of this machine
+  EXPECT_EQ(found.local_world_size, 8);
+  return found.rank;
+}
+
+std::vector<int> DataRanks(int ranks, const ParallelGroups& groups, const std::string& order) {
+  std::vector<int> found;
+  for (int rank = 0; rank < ranks; ++rank) found.push_back(DataRankOf(rank, ranks, groups, order));
+  return found;
+}
+
+TEST(DataRankTest, RanksOfAGroupHaveTheSameData) {
+  EXPECT_EQ(DataRanks(8, {.tensor = 2, .pipeline = 2}, "tp-cp-dp-pp"),
+            (std::vector{0, 0, 1, 1, 0, 0, 1, 1}));
+  EXPECT_EQ(DataRanks(8, {.tensor = 2, .context = 2}, "tp-cp-dp-pp"),
+            (std::vector{0, 0, 0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(DataRanks(4, {}, "tp-cp-dp-pp"), (std::vector{0, 1, 2, 3}));
+  EXPECT_EQ(DataRanks(8, {.tensor = 4}, "dp-tp"), (std::vector{0, 1, 0, 1, 0, 1, 0, 1}));
+}
+
+TEST(DataRankTest, EachDataRankHasAsManyRanksInEveryOrder) {
+  for (const char* order : {"tp-cp-dp-pp", "tp-dp-cp-pp", "pp-tp-cp-dp", "dp-tp-cp-pp"}) {
+    for (int code = 0; code < 81; ++code) {
+      const ParallelGroups groups{1 + code % 3, 1 + code / 3 % 3, 1 + code / 9 % 3};
+      const int data = 1 + code / 27;
+      const int alike = groups.tensor * groups.context * groups.pipeline;
+      std::map<int, int> ranks_of;
+      for (const int rank : DataRanks(data * alike, groups, order)) ++ranks_of[rank];
+      EXPECT_EQ(ranks_of.size(), static_cast<std::size_t>(data));
+      for (const auto& [rank, count] : ranks_of) EXPECT_EQ(count, alike) << order << " " << rank;
+    }
+  }
+}
+
+TEST(DataRankTest, RefusesGroupsThatDoNotDivideAndOrdersThatLackOne) {
+  const Rank rank{0, 8, 0, 8, "torchrun"};
+  EXPECT_THROW(DataRank(rank, {.tensor = 3}), Error);
+  EXPECT_THROW(DataRank(rank, {.tensor = 16}), Error);
+  EXPECT_THROW(DataRank(rank, {.tensor = 0}), Error);
+  EXPECT_THROW(DataRank(rank, {2147483647, 2147483647, 2147483647}), Error);
+  EXPECT_THROW(DataRank(rank, {.tensor = 2}, "cp-dp-pp"), Error);
+  EXPECT_THROW(DataRank(rank, {.tensor = 2}, "tp-cp-pp"), Error);
+  EXPECT_THROW(DataRank(rank, {.tensor = 2}, "tp-tp-dp"), Error);
+  EXPECT_THROW(DataRank(rank, {.tensor = 2}, "tp-cp-dp-ep"), Error);
 }
 
 }  // namespace

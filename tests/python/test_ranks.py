@@ -93,6 +93,31 @@ def test_a_loader_that_found_itself_alone_too_early_is_refused(
     assert sum(1 for _ in early) == 15
 
 
+def test_ranks_of_a_parallel_group_get_the_same_data(tmp_path: Path, launched: Any) -> None:
+    files = write_rows(tmp_path)
+    got = []
+    for rank in range(8):
+        launched(RANK=rank, WORLD_SIZE=8, LOCAL_RANK=rank % 4, LOCAL_WORLD_SIZE=4)
+        of_data = ringfeed.data_rank(tensor=2, pipeline=2)
+        assert of_data[1:] == (2, rank % 4, 4, "torchrun")
+        loader = number_loader(files, 10, shuffle="global", seed=3, rank=of_data)
+        got.append([numbers(batch) for batch in loader])
+    assert got[0] == got[1] == got[4] == got[5]
+    assert got[2] == got[3] == got[6] == got[7]
+    launched()
+    whole = [numbers(batch) for batch in number_loader(files, 10, shuffle="global", seed=3)]
+    assert [first + second for first, second in zip(got[0], got[2])] == whole
+
+
+def test_groups_that_do_not_divide_the_ranks_are_refused(launched: Any) -> None:
+    launched(RANK=1, WORLD_SIZE=6)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="do not divide the 6 ranks"):
+        ringfeed.data_rank(tensor=4)
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="tp, cp, dp and pp once"):
+        ringfeed.data_rank(tensor=2, order="dp-tensor")
+    assert ringfeed.data_rank(tensor=2, rank=ringfeed.Rank(3, 4))[:2] == (1, 2)
+
+
 def _play_jax(monkeypatch: pytest.MonkeyPatch, rank: int, world_size: int, begun: bool) -> None:
     played = types.ModuleType("jax")
     distributed = types.SimpleNamespace(is_initialized=lambda: begun)

@@ -215,3 +215,29 @@ def test_the_rank_is_that_of_an_initialised_process_group(tmp_path: Path) -> Non
     ]
     said = [rank.communicate(timeout=120)[0].strip() for rank in ranks]
     assert said == ["(0, 1) (0, 2)", "(0, 1) (1, 2)"]
+
+
+_MESH = """
+import sys, torch.distributed, ringfeed.torch
+from torch.distributed.device_mesh import init_device_mesh
+torch.distributed.init_process_group(
+    "gloo", init_method="file://" + sys.argv[1], rank=int(sys.argv[2]), world_size=4)
+mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
+print(ringfeed.torch.rank_of(mesh["dp"])[:2])
+try:
+    ringfeed.torch.rank_of(mesh)
+except ValueError as refused:
+    print(refused)
+torch.distributed.destroy_process_group()
+"""
+
+
+def test_the_rank_in_a_device_mesh_is_that_of_its_data(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", _MESH, str(tmp_path / "meet")]
+    ranks = [
+        subprocess.Popen([*command, str(rank)], stdout=subprocess.PIPE, text=True)
+        for rank in range(4)
+    ]
+    said = [rank.communicate(timeout=120)[0].splitlines() for rank in ranks]
+    assert [lines[0] for lines in said] == ["(0, 2)", "(0, 2)", "(1, 2)", "(1, 2)"]
+    assert all(lines[1].startswith("a mesh of 2 dimensions") for lines in said)
