@@ -91,6 +91,8 @@ void Places(rf::DeviceBackend& gpus) {
   if (told.world_size != 1 || rf::ChooseDevice(told, 1) != 0) throw std::runtime_error("not alone");
   const rf::Rank second = {.rank = 1, .world_size = 2, .local_rank = 1, .local_world_size = 2};
   std::cout << "rank 1 takes device " << rf::ChooseDevice(second, 2) << "\n";
+  const rf::ParallelGroups groups = {.tensor = 2};  // both split each layer: they share their data
+  if (rf::DataRank(second, groups).world_size != 1) throw std::runtime_error("not the same data");
 }
 
 int main() try {

@@ -51,8 +51,8 @@ struct LengthHeader {
 };
 static_assert(sizeof(LengthHeader) == 16 + 8 + 40 + 6 * 8 + 16 + 33 * 8);
 
-/// Makes the bytes of a column. `units`: of each record, LengthColumn::kHole for a hole. `key` tells
-/// what they are units of; at most kMostKeyBytes.
+/// Makes the bytes of a column. `units`: of each record, LengthColumn::kHole for a hole. `key`
+/// tells what they are units of; at most kMostKeyBytes.
 std::vector<std::byte> EncodeLengths(std::span<const std::uint32_t> units, const std::string& key,
                                      const FileIdentity& file, std::uint64_t max_record_bytes);
 
