@@ -89,7 +89,8 @@ def data_rank(
     Raises:
         InvalidArgument: the groups do not divide the number of ranks, or `order` lacks one.
     """
-    return Rank(*_core.data_rank(own_rank() if rank is None else rank, tensor, context, pipeline, order))
+    of_all = own_rank() if rank is None else rank
+    return Rank(*_core.data_rank(of_all, tensor, context, pipeline, order))
 
 
 def rank_of(rank: Union[Rank, str, None]) -> Optional[Rank]:

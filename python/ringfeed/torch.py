@@ -42,7 +42,9 @@ def rank_of(mesh: Any) -> Rank:
         ValueError: the mesh has several dimensions; name that of the data.
     """
     if mesh.ndim != 1:
-        raise ValueError(f"a mesh of {mesh.ndim} dimensions: name that of the data, as mesh[\"dp\"]")
+        raise ValueError(
+            f"a mesh of {mesh.ndim} dimensions: name that of the data, as mesh['dp']"
+        )
     own = ranks.own_rank()
     return own._replace(
         rank=mesh.get_local_rank(), world_size=mesh.size(), source="a device mesh of Torch"
