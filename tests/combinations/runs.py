@@ -115,14 +115,16 @@ class Place:
         numbers = {number: payload for (_, number), payload in zip(good, payloads)}
         offsets = [offset for offset, _ in file.records]
         end = max([number + 1 for _, number in (*good, *bad)] + [last])
-        records, before = [], -1
+        records, before, offset = [], -1, 0
         for number in range(end):
             payload = numbers.get(number, HOLE)
             # Of those that are alike the next one.
             before = next((i for i in range(before + 1, len(true)) if true[i] == payload), before)
             found = 0 <= before and true[before] == payload
             at = before if found else min(number, len(offsets) - 1)
-            records.append((offsets[at] if offsets else 0, payload))
+            # Damage may have made a record alike another one; none stands before the one in front of it.
+            offset = max(offset, offsets[at]) if offsets else 0
+            records.append((offset, payload))
         file.records = records
         self._mark(file, len(first.out().split("\n")) - 1)
         file.whole = max(file.whole, file.size)
