@@ -15,6 +15,23 @@ macro(ringfeed_leave_out name title why)
   return()
 endmacro()
 
+# ringfeed_component_library(name HEADER…): what the library of each component is, beside its sources and
+# what it links. Its HEADERs are installed with it alone, so that a program can ask for them by
+# __has_include.
+function(ringfeed_component_library name)
+  set(library ringfeed_${name})
+  add_library(ringfeed::${name} ALIAS ${library})
+  target_sources(${library} PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${ARGN})
+  target_include_directories(${library} PRIVATE ${PROJECT_SOURCE_DIR})
+  set_target_properties(${library} PROPERTIES
+    EXPORT_NAME ${name}
+    POSITION_INDEPENDENT_CODE ON
+    VERIFY_INTERFACE_HEADER_SETS ON)
+  target_link_libraries(${library}
+    PUBLIC ringfeed::ringfeed
+    PRIVATE $<BUILD_INTERFACE:ringfeed_warnings>)
+endfunction()
+
 # ringfeed_component(NAME TITLE WHERE): declares the option RINGFEED_NAME and sets RINGFEED_WITH_NAME to
 # OFF. Returns from the file that calls it where that is final.
 macro(ringfeed_component name title where)
