@@ -1,7 +1,5 @@
 #include "readers/index/index_file.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -11,7 +9,6 @@
 #include "base/crc32c.h"
 #include "base/little_endian.h"
 #include "base/mixed_hash.h"
-#include "readers/formats/writing/output_file.h"
 #include "readers/index/index_builder.h"
 #include "readers/index/index_cover.h"
 
@@ -84,14 +81,7 @@ bool DamagedAllOver(const IndexHeader& header) {
 
 // Whether it is a header, and as many bytes follow it as it says.
 Status CheckHeader(const IndexHeader& header, std::uint64_t bytes) {
-  if (std::string_view(header.magic.data(), header.magic.size()) != IndexHeader::kMagic) {
-    return Damaged("it is no index of ringfeed's");
-  }
-  if (header.version != IndexHeader::kVersion) {
-    return Status(StatusCode::kInvalidArgument, "it is of version " +
-                                                    std::to_string(header.version) + ", not " +
-                                                    std::to_string(IndexHeader::kVersion));
-  }
+  if (const Status status = CheckKind(header, "index"); !status.ok()) return status;
   if (header.checksum != HeaderChecksum(header)) return Damaged("its header is damaged");
   const std::uint64_t per_page = header.layout().entries_per_page();
   const std::uint64_t pages = header.units / per_page + (header.units % per_page != 0 ? 1 : 0);
@@ -285,10 +275,8 @@ Status CanBeKept(const IndexImage& image) {
 Status SaveIndex(const IndexPlace& place, const IndexImage& image, FolderIndexes* folders,
                  std::string* path) {
   if (Status status = CanBeKept(image); !status.ok()) return status;
-  *path = place.shared;
   if (image.header.pages <= 1) {
-    const Status status = folders->Append(place.shared, place.name, Compact(image));
-    if (status.ok()) (void)unlink(place.own.c_str());  // it would be found first
+    const Status status = KeepAmongOthers(place, Compact(image), folders, path);
     if (status.code() != StatusCode::kUnsupported) return status;
   }
   *path = place.own;
@@ -297,15 +285,10 @@ Status SaveIndex(const IndexPlace& place, const IndexImage& image, FolderIndexes
 
 Status SaveIndex(const std::string& path, const IndexImage& image) {
   if (Status status = CanBeKept(image); !status.ok()) return status;
-  OutputFile file(path);
-  file.ReplaceLink();
-  Status status = file.Open();
-  if (status.ok()) status = file.Append(std::as_bytes(std::span(&image.header, 1)));
-  if (status.ok()) status = file.AppendZeros(kPage - sizeof(IndexHeader));
-  if (status.ok()) status = file.Append(image.pages);
-  if (status.ok()) status = file.Append(std::as_bytes(std::span(image.gaps)));
-  if (status.ok()) status = file.Append(Encoded(image.damage));
-  return status.ok() ? file.Commit() : status;
+  std::array<std::byte, kPage> header{};
+  std::memcpy(header.data(), &image.header, sizeof(image.header));
+  return KeepByItself(
+      path, {header, image.pages, std::as_bytes(std::span(image.gaps)), Encoded(image.damage)});
 }
 
 }  // namespace ringfeed

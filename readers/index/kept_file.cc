@@ -13,6 +13,7 @@
 
 #include "base/mixed_hash.h"
 #include "io/file_state.h"
+#include "readers/formats/writing/output_file.h"
 
 namespace ringfeed {
 namespace {
@@ -105,6 +106,25 @@ Status ReadKept(const IndexPlace& place, FolderIndexes* folders, KeptFile* kept)
   kept->stored.memory = std::move(entry.index);
   kept->written_ns = entry.written_ns;
   return found;
+}
+
+Status KeepAmongOthers(const IndexPlace& place, std::span<const std::byte> bytes,
+                       FolderIndexes* folders, std::string* path) {
+  *path = place.shared;
+  const Status status = folders->Append(place.shared, place.name, bytes);
+  if (status.ok()) (void)unlink(place.own.c_str());
+  return status;
+}
+
+Status KeepByItself(const std::string& path,
+                    std::initializer_list<std::span<const std::byte>> pieces) {
+  OutputFile file(path);
+  file.ReplaceLink();
+  Status status = file.Open();
+  for (const std::span<const std::byte> piece : pieces) {
+    if (status.ok()) status = file.Append(piece);
+  }
+  return status.ok() ? file.Commit() : status;
 }
 
 Status CheckState(const FileIdentity& then, const FileIdentity& now, std::int64_t written_ns) {

@@ -3,11 +3,14 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "io/file_mapping.h"
@@ -51,6 +54,51 @@ struct KeptFile {
 };
 /// Opens what is kept at `place`: by itself, else among others. kNotFound if there is none. Blocks.
 Status ReadKept(const IndexPlace& place, FolderIndexes* folders, KeptFile* kept);
+
+/// Keeps a small one among the others of its folder, and removes what is there of one by itself,
+/// which would be found first. Fails as FolderIndexes::Append. *path is where it is. Blocks.
+Status KeepAmongOthers(const IndexPlace& place, std::span<const std::byte> bytes,
+                       FolderIndexes* folders, std::string* path);
+/// Keeps the pieces, one after another, as a file at `path`: others see all of it or nothing.
+/// Replaces a link of that name, and does not follow it. Blocks.
+Status KeepByItself(const std::string& path,
+                    std::initializer_list<std::span<const std::byte>> pieces);
+
+/// Whether a header has its kind's magic and version; `what` is the kind in words.
+template <typename Header>
+Status CheckKind(const Header& header, const std::string& what) {
+  if (std::string_view(header.magic.data(), header.magic.size()) != Header::kMagic) {
+    return Status(StatusCode::kDamaged, "it is no " + what + " of ringfeed's");
+  }
+  if (header.version != Header::kVersion) {
+    return Status(StatusCode::kInvalidArgument, "it is of version " +
+                                                    std::to_string(header.version) + ", not " +
+                                                    std::to_string(Header::kVersion));
+  }
+  return {};
+}
+
+/// Which pages of a kept file were found whole, a bit for each. Two threads may both check a page:
+/// that is harmless. Thread safe.
+class CheckedPages {
+ public:
+  explicit CheckedPages(std::uint64_t pages) : words_(static_cast<std::size_t>(pages / 64 + 1)) {}
+
+  bool Has(std::uint64_t page) const {
+    return (WordOf(page).load(std::memory_order_relaxed) >> page % 64 & 1) != 0;
+  }
+  void Add(std::uint64_t page) {
+    words_[static_cast<std::size_t>(page / 64)].fetch_or(std::uint64_t{1} << page % 64,
+                                                         std::memory_order_relaxed);
+  }
+
+ private:
+  const std::atomic<std::uint64_t>& WordOf(std::uint64_t page) const {
+    return words_[static_cast<std::size_t>(page / 64)];
+  }
+
+  std::vector<std::atomic<std::uint64_t>> words_;
+};
 
 /// Whether what was made of a file in the state `then`, and written at `written_ns`, is of the file
 /// in the state `now`. kInvalidArgument, with what differs, if it is not.

@@ -1,7 +1,5 @@
 #include "readers/index/length_column.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <bit>
 #include <cassert>
@@ -12,7 +10,6 @@
 #include "base/crc32c.h"
 #include "base/little_endian.h"
 #include "base/mixed_hash.h"
-#include "readers/formats/writing/output_file.h"
 
 namespace ringfeed {
 
@@ -104,14 +101,7 @@ Status LengthColumn::Open(StoredIndex stored, std::shared_ptr<const LengthColumn
   LengthHeader header;
   if (bytes.size() < sizeof(header)) return Damaged("it is no length column of ringfeed's");
   std::memcpy(&header, bytes.data(), sizeof(header));
-  if (std::string_view(header.magic.data(), header.magic.size()) != LengthHeader::kMagic) {
-    return Damaged("it is no length column of ringfeed's");
-  }
-  if (header.version != LengthHeader::kVersion) {
-    return Status(StatusCode::kInvalidArgument, "it is of version " +
-                                                    std::to_string(header.version) + ", not " +
-                                                    std::to_string(LengthHeader::kVersion));
-  }
+  if (const Status status = CheckKind(header, "length column"); !status.ok()) return status;
   const bool has_key = header.key_bytes <= LengthHeader::kMostKeyBytes &&
                        header.key_bytes <= bytes.size() - sizeof(header);
   if (!has_key ||
@@ -132,7 +122,7 @@ LengthColumn::LengthColumn(StoredIndex stored, const LengthHeader& header)
     : stored_(std::move(stored)),
       header_(header),
       pages_(stored_.bytes().subspan(PagesBegin(header))),
-      checked_(static_cast<std::size_t>(header.records / EntriesPerPage(header) / 64 + 1)) {}
+      checked_(header.records / EntriesPerPage(header) + 1) {}
 
 std::string_view LengthColumn::key() const {
   return {reinterpret_cast<const char*>(stored_.bytes().data()) + sizeof(LengthHeader),
@@ -158,8 +148,7 @@ Status LengthColumn::Check(std::uint64_t page) const {
   if (stored_.mapping != nullptr && stored_.mapping->damaged()) {
     return Damaged("the lengths were cut while they were read");
   }
-  checked_[static_cast<std::size_t>(page / 64)].fetch_or(std::uint64_t{1} << page % 64,
-                                                         std::memory_order_relaxed);
+  checked_.Add(page);
   return {};
 }
 
@@ -170,9 +159,7 @@ Status LengthColumn::Read(std::span<const std::uint64_t> records,
   for (std::size_t i = 0; i < records.size(); ++i) {
     assert(records[i] < header_.records);
     const std::uint64_t page = records[i] / kEntries;
-    const std::uint64_t word =
-        checked_[static_cast<std::size_t>(page / 64)].load(std::memory_order_relaxed);
-    if ((word >> page % 64 & 1) == 0) {
+    if (!checked_.Has(page)) {
       if (const Status status = Check(page); !status.ok()) return status;
     }
     const Entry entry =
@@ -223,17 +210,11 @@ Status LoadLengths(const IndexPlace& place, const LengthPurpose& purpose, Folder
 Status SaveLengths(const IndexPlace& place, std::span<const std::byte> column,
                    FolderIndexes* folders, std::string* path) {
   if (column.size() <= kPage) {
-    *path = place.shared;
-    const Status status = folders->Append(place.shared, place.name, column);
-    if (status.ok()) (void)unlink(place.own.c_str());  // it would be found first
+    const Status status = KeepAmongOthers(place, column, folders, path);
     if (status.code() != StatusCode::kUnsupported) return status;
   }
   *path = place.own;
-  OutputFile file(place.own);
-  file.ReplaceLink();
-  Status status = file.Open();
-  if (status.ok()) status = file.Append(column);
-  return status.ok() ? file.Commit() : status;
+  return KeepByItself(place.own, {column});
 }
 
 }  // namespace ringfeed

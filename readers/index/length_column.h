@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -84,8 +83,7 @@ class LengthColumn {
   const StoredIndex stored_;
   const LengthHeader header_;
   const std::span<const std::byte> pages_;
-  /// A bit for each page: its checksum matched. Two threads may both check it: that is harmless.
-  mutable std::vector<std::atomic<std::uint64_t>> checked_;
+  mutable CheckedPages checked_;
 };
 
 /// What a column must be of to be used.

@@ -24,13 +24,10 @@ PagedIndex::PagedIndex(const IndexHeader& header, std::span<const std::byte> pag
       gaps_(std::move(gaps)),
       damage_(std::move(damage)),
       pages_(pages),
-      checked_(header.pages / 64 + 1) {}
+      checked_(header.pages) {}
 
 Status PagedIndex::Check(std::uint64_t page) const {
-  if (checked_.empty()) return {};
-  std::atomic<std::uint64_t>& word = checked_[page / 64];
-  const std::uint64_t bit = std::uint64_t{1} << (page % 64);
-  if ((word.load(std::memory_order_relaxed) & bit) != 0) return {};
+  if (!checked_ || checked_->Has(page)) return {};
   const IndexPage at = At(page);
   const std::uint64_t before = page * layout_.entries_per_page();
   const auto entries = std::min<std::uint64_t>(header_.units - before, layout_.entries_per_page());
@@ -38,7 +35,7 @@ Status PagedIndex::Check(std::uint64_t page) const {
     return Status(StatusCode::kDamaged,
                   "page " + std::to_string(page) + " of the index is damaged");
   }
-  word.fetch_or(bit, std::memory_order_relaxed);
+  checked_->Add(page);
   return {};
 }
 

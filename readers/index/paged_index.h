@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -61,8 +61,8 @@ class PagedIndex final : public RecordIndex {
   const std::vector<IndexGap> gaps_;
   const std::vector<IndexDamage> damage_;
   const std::span<const std::byte> pages_;
-  /// A bit for each page: its checksum matched. Two threads may both check it: that is harmless.
-  mutable std::vector<std::atomic<std::uint64_t>> checked_;
+  mutable std::optional<CheckedPages>
+      checked_;  ///< of a file; in memory pages are as they were made
 };
 
 }  // namespace ringfeed
