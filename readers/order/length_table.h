@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -23,5 +24,12 @@ class LengthTable {
   /// No record has more.
   virtual std::uint32_t most() const = 0;
 };
+
+/// Units up to the next multiple of so many, at most `most`.
+inline std::uint32_t UpToMultiple(std::uint32_t units, std::uint32_t multiple, std::uint32_t most) {
+  if (multiple == 1) return std::min(units, most);
+  const std::uint64_t rounded = (std::uint64_t{units} + multiple - 1) / multiple * multiple;
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded, most));
+}
 
 }  // namespace ringfeed

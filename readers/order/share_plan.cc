@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
-#include <optional>
 #include <utility>
 
 #include "base/keyed_permutation.h"
-#include "readers/order/packing.h"
 
 namespace ringfeed {
 
@@ -18,37 +16,17 @@ constexpr std::size_t kKnownSegments = 3;
 /// So many passes in a row may be without a step if passes have different files.
 constexpr std::uint64_t kMostEmptyPasses = 1000;
 
-/// `units` up to the next multiple, at most `most`.
-std::uint32_t RoundUp(std::uint32_t units, std::uint32_t multiple, std::uint32_t most) {
-  if (multiple == 1) return std::min(units, most);
-  const std::uint64_t rounded = (std::uint64_t{units} + multiple - 1) / multiple * multiple;
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>(rounded, most));
-}
-
 }  // namespace
 
-/// What packing keeps between segments.
-struct SegmentPlanner::Fits {
-  explicit Fits(const ShareRules& rules) {
-    if (rules.kind != ShareRules::Kind::kPacked) return;
-    if (rules.best_fit) {
-      best.emplace(rules.length, rules.most_records);
-    } else {
-      first.emplace(rules.length);
-    }
-  }
-
-  std::optional<FirstFit> first;
-  std::optional<BestFit> best;
-  ByFallingUnits by_falling_units;
-};
-
-SegmentPlanner::SegmentPlanner(const ShareRules& rules)
-    : rules_(rules), fits_(std::make_unique<Fits>(rules)) {
+SegmentPlanner::SegmentPlanner(const ShareRules& rules) : rules_(rules) {
   assert(rules_.segment < LengthTable::kHole && rules_.multiple > 0);
+  if (rules_.kind != ShareRules::Kind::kPacked) return;
+  if (rules_.best_fit) {
+    best_fit_.emplace(rules_.length, rules_.most_records);
+  } else {
+    first_fit_.emplace(rules_.length);
+  }
 }
-
-SegmentPlanner::~SegmentPlanner() = default;
 
 Status SegmentPlanner::Plan(std::uint64_t pass, std::uint64_t segment, std::vector<RowNumber> rows,
                             const LengthTable& lengths,
@@ -95,7 +73,7 @@ void SegmentPlanner::CountUnits() {
     std::uint32_t& units = made_->units_[place];
     if (units == LengthTable::kHole) units = 0;
     if (!counts_items || units == 0) continue;
-    units = RoundUp(units, rules_.multiple, most);
+    units = UpToMultiple(units, rules_.multiple, most);
     longest_ = std::max(longest_, units);
     items_.push_back(place);
   }
@@ -105,17 +83,17 @@ void SegmentPlanner::Pack() {
   const std::vector<std::uint32_t>& units = made_->units_;
   row_of_.resize(units.size());
   if (rules_.best_fit) {
-    fits_->by_falling_units.Sort(units, longest_, &items_);
-    for (const std::uint32_t item : items_) row_of_[item] = fits_->best->Place(units[item]);
-    GatherRows(fits_->best->rows());
-    fits_->best->Clear();
+    by_falling_units_.Sort(units, longest_, &items_);
+    for (const std::uint32_t item : items_) row_of_[item] = best_fit_->Place(units[item]);
+    GatherRows(best_fit_->rows());
+    best_fit_->Clear();
     return;
   }
   for (const std::uint32_t item : items_) {
-    row_of_[item] = static_cast<std::uint32_t>(fits_->first->Place(units[item]));
+    row_of_[item] = static_cast<std::uint32_t>(first_fit_->Place(units[item]));
   }
-  GatherRows(fits_->first->rows());
-  fits_->first->Clear();
+  GatherRows(first_fit_->rows());
+  first_fit_->Clear();
 }
 
 void SegmentPlanner::GatherRows(std::size_t rows) {
@@ -162,7 +140,7 @@ void SegmentPlanner::FindOrder(std::size_t shares) {
 
 void SegmentPlanner::CutByTokens() {
   const std::vector<std::uint32_t>& units = made_->units_;
-  if (rules_.best_fit) fits_->by_falling_units.Sort(units, longest_, &items_);
+  if (rules_.best_fit) by_falling_units_.Sort(units, longest_, &items_);
   std::uint64_t sum = 0;
   std::uint64_t rows = 0;
   for (std::uint32_t i = 0; i < items_.size(); ++i) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "readers/order/length_table.h"
+#include "readers/order/packing.h"
 #include "readers/order/plan_clock.h"
 #include "readers/order/row_cursor.h"
 #include "ringfeed/status.h"
@@ -81,14 +82,11 @@ class SegmentShares {
 class SegmentPlanner {
  public:
   explicit SegmentPlanner(const ShareRules& rules);
-  ~SegmentPlanner();
   /// Of the rows at the places of segment number `segment` of `pass`; lengths are of `lengths`.
   Status Plan(std::uint64_t pass, std::uint64_t segment, std::vector<RowNumber> rows,
               const LengthTable& lengths, std::shared_ptr<const SegmentShares>* shares);
 
  private:
-  struct Fits;
-
   void CountUnits();
   void Pack();
   void CutByTokens();
@@ -102,7 +100,9 @@ class SegmentPlanner {
   void AddCosts();
 
   const ShareRules rules_;
-  const std::unique_ptr<Fits> fits_;
+  std::optional<FirstFit> first_fit_;
+  std::optional<BestFit> best_fit_;
+  ByFallingUnits by_falling_units_;
   std::shared_ptr<SegmentShares> made_;
   std::vector<std::uint32_t> items_;   ///< places of the records that take part
   std::vector<std::uint32_t> row_of_;  ///< of each item, by its place

@@ -26,10 +26,7 @@ FileLengths::FileLengths(const FileTable& table, Columns columns, std::vector<Le
 std::uint32_t FileLengths::Changed(std::uint32_t units) const {
   if (units == kHole) return units;
   for (const LengthChange& change : changes_) {
-    const std::uint64_t multiple = change.multiple;
-    const std::uint64_t cut = std::min(units, change.cut_at);
-    units = static_cast<std::uint32_t>(
-        std::min<std::uint64_t>((cut + multiple - 1) / multiple * multiple, kHole - 1));
+    units = UpToMultiple(std::min(units, change.cut_at), change.multiple, kHole - 1);
   }
   return units;
 }
