@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "base/little_endian.h"
+#include "base/refuse.h"
 
 namespace ringfeed {
 
@@ -115,6 +116,15 @@ bool ElementValue::Make(double value, DType dtype, ElementValue* made) {
                               [&](std::byte each) { return each == *first; });
   *made = own;
   return true;
+}
+
+ElementValue ElementValue::Of(double value, DType dtype, const std::string& who) {
+  ElementValue made;
+  if (!Make(value, dtype, &made)) {
+    Refuse(who + ": " + std::to_string(value) + " is no number that " +
+           std::string(DTypeName(dtype)) + " holds exactly");
+  }
+  return made;
 }
 
 void ElementValue::Fill(std::byte* to, std::size_t bytes) const {

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <string>
 
 #include "ringfeed/tensor.h"
 
@@ -12,6 +13,8 @@ class ElementValue {
  public:
   /// False if the type does not hold `value` exactly. Any NaN is held exactly.
   static bool Make(double value, DType dtype, ElementValue* made);
+  /// The same; throws Error, which says that `who` asks, if the type does not.
+  static ElementValue Of(double value, DType dtype, const std::string& who);
 
   /// Writes it to `bytes` bytes, a multiple of the type's.
   void Fill(std::byte* to, std::size_t bytes) const;

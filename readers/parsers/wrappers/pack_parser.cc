@@ -61,10 +61,7 @@ PackParser::PackParser(std::shared_ptr<const Parser> inner, const PackOptions& o
       unit_bytes_(inner_->fields()[0].unit_bytes()) {
   FieldSpec& values = fields_[0];
   values.shape[0] = length_;
-  if (!ElementValue::Make(options.pad_value, values.dtype, &pad_)) {
-    Refuse("Pack: " + std::to_string(options.pad_value) + " is no number that " +
-           std::string(DTypeName(values.dtype)) + " holds exactly");
-  }
+  pad_ = ElementValue::Of(options.pad_value, values.dtype, "Pack");
   roles_.clear();  // a packed row has no levels
   const std::string name = values.name;
   AddField({name + "_segments", DType::kInt32, {length_}});

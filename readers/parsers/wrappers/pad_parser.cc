@@ -144,11 +144,7 @@ std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
                                             const std::string& field, const PadOptions& options) {
   const std::size_t number = FindRaggedField(*inner, field, "Pad");
   const DType dtype = inner->fields()[number].dtype;
-  ElementValue value;
-  if (!ElementValue::Make(options.value, dtype, &value)) {
-    Refuse("Pad: " + std::to_string(options.value) + " is no number that " +
-           std::string(DTypeName(dtype)) + " holds exactly");
-  }
+  const ElementValue value = ElementValue::Of(options.value, dtype, "Pad");
   return std::make_shared<PadParser>(std::move(inner), number, options, value);
 }
 
