@@ -12,17 +12,11 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
-nb::list Stages(const PipelineStats& stats) {
-  nb::list list;
-  for (const StageStats& stage : stats.stages) {
-    nb::dict entry;
-    entry["name"] = stage.name;
-    entry["busy_s"] = stage.busy_s;
-    entry["wait_s"] = stage.wait_s;
-    entry["waits_for"] = ReadableText(stage.waits_for);
-    list.append(entry);
-  }
-  return list;
+void Fill(const StageStats& stage, nb::dict entry) {
+  entry["name"] = stage.name;
+  entry["busy_s"] = stage.busy_s;
+  entry["wait_s"] = stage.wait_s;
+  entry["waits_for"] = ReadableText(stage.waits_for);
 }
 
 }  // namespace
@@ -38,51 +32,39 @@ nb::dict StepWaitsDict(const StepWaits& waits) {
 
 namespace {
 
-nb::list Damage(const PipelineStats& stats) {
-  nb::list list;
-  for (const DamagedRange& range : stats.damage) {
-    nb::dict entry;
-    entry["file"] = FileNameText(range.file);
-    entry["begin"] = range.begin;
-    entry["end"] = range.end;
-    entry["reason"] = ReadableText(range.reason);
-    list.append(entry);
-  }
-  return list;
+void Fill(const DamagedRange& range, nb::dict entry) {
+  entry["file"] = FileNameText(range.file);
+  entry["begin"] = range.begin;
+  entry["end"] = range.end;
+  entry["reason"] = ReadableText(range.reason);
 }
 
-nb::list Warnings(const PipelineStats& stats) {
-  nb::list list;
-  for (const DataWarning& warning : stats.warnings) {
-    nb::dict entry;
-    entry["file"] = FileNameText(warning.file);
-    entry["text"] = ReadableText(warning.text);
-    list.append(entry);
-  }
-  return list;
+void Fill(const DataWarning& warning, nb::dict entry) {
+  entry["file"] = FileNameText(warning.file);
+  entry["text"] = ReadableText(warning.text);
 }
 
-nb::list SlowestRows(const PipelineStats& stats) {
-  nb::list list;
-  for (const SlowRow& row : stats.slowest_rows) {
-    nb::dict entry;
-    entry["file"] = FileNameText(row.file);
-    entry["record"] = row.record;
-    entry["seconds"] = row.seconds;
-    list.append(entry);
-  }
-  return list;
+void Fill(const SlowRow& row, nb::dict entry) {
+  entry["file"] = FileNameText(row.file);
+  entry["record"] = row.record;
+  entry["seconds"] = row.seconds;
 }
 
-nb::list Io(const PipelineStats& stats) {
+void Fill(const IoChoice& choice, nb::dict entry) {
+  entry["file"] = FileNameText(choice.file);
+  entry["path"] = std::string(IoPathName(choice.path));
+  entry["direct"] = choice.direct;
+  entry["resident"] = choice.resident;
+  entry["reason"] = ReadableText(choice.reason);
+}
+
+/// A dict of each.
+template <typename Entry>
+nb::list ListOf(const std::vector<Entry>& entries) {
   nb::list list;
-  for (const IoChoice& choice : stats.io) {
+  for (const Entry& each : entries) {
     nb::dict entry;
-    entry["file"] = FileNameText(choice.file);
-    entry["path"] = std::string(IoPathName(choice.path));
-    entry["direct"] = choice.direct;
-    entry["resident"] = choice.resident;
-    entry["reason"] = ReadableText(choice.reason);
+    Fill(each, entry);
     list.append(entry);
   }
   return list;
@@ -100,8 +82,8 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["reopened_streams"] = stats.reopened_streams;
   dict["damaged_records"] = stats.damaged_records;
   dict["lost_ranges"] = stats.lost_ranges;
-  dict["damage"] = Damage(stats);
-  dict["warnings"] = Warnings(stats);
+  dict["damage"] = ListOf(stats.damage);
+  dict["warnings"] = ListOf(stats.warnings);
   dict["files_read"] = stats.files_read;
   dict["files_refused"] = stats.files_refused;
   dict["files_missing"] = stats.files_missing;
@@ -110,18 +92,18 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["truncated_records"] = stats.truncated_records;
   dict["given_up_reads"] = stats.given_up_reads;
   dict["given_up_rows"] = stats.given_up_rows;
-  dict["slowest_rows"] = SlowestRows(stats);
+  dict["slowest_rows"] = ListOf(stats.slowest_rows);
   dict["grown_batches"] = stats.grown_batches;
   dict["late_wakes"] = stats.late_wakes;
   dict["read_bytes"] = stats.read_bytes;
   dict["read_per_byte"] = stats.read_per_byte;
   dict["first_batch_s"] = stats.first_batch_s;
   dict["wall_s"] = stats.wall_s;
-  dict["stages"] = Stages(stats);
+  dict["stages"] = ListOf(stats.stages);
   dict["step_waits"] = StepWaitsDict(stats.step_waits);
   dict["bottleneck"] = ReadableText(stats.bottleneck);
   dict["advice"] = ReadableText(stats.advice);
-  dict["io"] = Io(stats);
+  dict["io"] = ListOf(stats.io);
   dict["arena_bytes"] = stats.arena_bytes;
   dict["arena_peak_bytes"] = stats.arena_peak_bytes;
   dict["pages"] = stats.pages;
