@@ -9,26 +9,19 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/counted_files.h"
+
 namespace ringfeed {
 namespace {
 
 using Random = std::mt19937_64;
 constexpr std::uint32_t kHole = LengthTable::kHole;
 
-/// Files of so many records.
-class CountedFiles final : public FileTable {
- public:
-  explicit CountedFiles(const std::vector<std::vector<std::uint32_t>>& units) {
-    for (const auto& file : units) first_rows_.push_back(first_rows_.back() + file.size());
-  }
-  std::size_t files() const override { return first_rows_.size() - 1; }
-  RowNumber FirstRow(std::size_t file) const override { return first_rows_[file]; }
-  const DataFile& file(std::size_t /*file*/) const override { return file_; }
-
- private:
-  std::vector<RowNumber> first_rows_{0};
-  DataFile file_;
-};
+CountedFiles FilesOf(const std::vector<std::vector<std::uint32_t>>& units) {
+  std::vector<std::uint64_t> rows;
+  for (const auto& file : units) rows.push_back(file.size());
+  return CountedFiles(rows);
+}
 
 std::shared_ptr<const LengthColumn> ColumnOf(const std::vector<std::uint32_t>& units,
                                              std::size_t broken_at = 0) {
@@ -54,7 +47,7 @@ struct Lengths {
   FileLengths Make(std::vector<LengthChange> changes) const {
     FileLengths::Columns columns;
     for (const auto& file : units) columns.push_back(file.empty() ? nullptr : ColumnOf(file));
-    return {CountedFiles(units), std::move(columns), std::move(changes)};
+    return {FilesOf(units), std::move(columns), std::move(changes)};
   }
 
   std::vector<std::vector<std::uint32_t>> units;
@@ -96,7 +89,7 @@ TEST(FileLengthsTest, TheDigestTellsDataSetsApart) {
   const auto digest_of = [](const std::vector<std::vector<std::uint32_t>>& units) {
     FileLengths::Columns columns;
     for (const auto& file : units) columns.push_back(file.empty() ? nullptr : ColumnOf(file));
-    return FileLengths(CountedFiles(units), std::move(columns), {}).digest();
+    return FileLengths(FilesOf(units), std::move(columns), {}).digest();
   };
   EXPECT_EQ(digest_of({{1, 2}, {3}}), digest_of({{1, 2}, {3}}));
   EXPECT_NE(digest_of({{1, 2}, {3}}), digest_of({{1}, {2, 3}}));
@@ -108,7 +101,7 @@ TEST(FileLengthsTest, ADamagedPageFails) {
   const std::vector<std::uint32_t> units(100, 7);
   FileLengths::Columns columns{ColumnOf(units),
                                ColumnOf(units, sizeof(LengthHeader) + 64 + 4 + 50)};
-  const FileLengths lengths(CountedFiles({units, units}), std::move(columns), {});
+  const FileLengths lengths(FilesOf({units, units}), std::move(columns), {});
   std::uint32_t found = 0;
   const RowNumber whole = 5;
   const RowNumber broken = 105;

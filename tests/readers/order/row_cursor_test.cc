@@ -17,6 +17,7 @@
 #include "tests/readers/order/cursor_checks.h"
 #include "tests/readers/order/fake_layout.h"
 #include "tests/readers/order/slow_order.h"
+#include "tests/support/counted_files.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -348,21 +349,6 @@ TEST(KeyedPermutationTest, RangesOfHugeOrdersAgreeWithSingleNumbers) {
     }
   }
 }
-
-// As many rows of each file as `rows` says.
-class CountedFiles final : public FileTable {
- public:
-  explicit CountedFiles(const std::vector<std::uint64_t>& rows) : first_rows_(1) {
-    for (const std::uint64_t count : rows) first_rows_.push_back(first_rows_.back() + count);
-  }
-  std::size_t files() const override { return first_rows_.size() - 1; }
-  RowNumber FirstRow(std::size_t file) const override { return first_rows_[file]; }
-  const DataFile& file(std::size_t /*file*/) const override { return file_; }
-
- private:
-  std::vector<RowNumber> first_rows_;
-  const DataFile file_{};
-};
 
 TEST(RowFilesTest, EachRowIsOfTheFileThatASearchFinds) {
   std::mt19937_64 random(6);
