@@ -24,11 +24,16 @@ struct BatchOrigin {
   std::uint64_t batch = 0;
   std::uint64_t pass = 0;  ///< over the data, of its first row, also if passes are joined
   /// What Reader::Position needs of it besides.
-  std::array<std::uint64_t, 3> mark{};
+  std::array<std::uint64_t, 4> mark{};
   /// Which records it holds, in the order of their delivery: only with OpenOptions::note_records.
   std::vector<RecordRange> records;
   /// Which damaged records it would have held, had they not been skipped; with note_records too.
   std::vector<RecordRange> damaged;
+  /// Of planned batches (StepOptions): units and records of the batch's step, on all ranks
+  /// together, as they are planned: the divisor of a loss over tokens, without an all-reduce. 0 of
+  /// others.
+  std::uint64_t step_units = 0;
+  std::uint64_t step_records = 0;
   /// How the batch's run began (ReInit and Restore end a run): Reader::Position needs it too. Only
   /// of mixtures and of a program's own readers and data sets; else null.
   std::shared_ptr<const RunStart> start{};

@@ -110,18 +110,25 @@ struct BatchOptions {
   /// one per row) is 0 for these, 1 for all others.
   bool pad = false;
   /// Of each batch of `size` rows this process gets rows [rank * size / ranks, (rank + 1) * size /
-  /// ranks), and reads no more than it needs for these; FindRank() asks the launcher. `size` must
-  /// be a multiple of the ranks. A short last batch is uneven: later ranks have fewer rows of it,
-  /// or none. All ranks take as many steps (see empty_batches). Needs an index of the files.
+  /// ranks), rounded down, and reads no more than it needs for these; FindRank() asks the launcher.
+  /// `size` must be at least the number of ranks. A short last batch is uneven: later ranks have
+  /// fewer rows of it, or none. All ranks take as many steps (see empty_batches). Needs an index of
+  /// the files.
   Rank rank{};
-  /// Instead each rank reads files of its own (FileOrder::rank), size / ranks rows at a time: needs
-  /// no index, but the order is another one for each number of ranks, and so are the steps.
+  /// Instead each rank reads files of its own (FileOrder::rank), size / ranks rows at a time:
+  /// `size` must be a multiple of the ranks. That needs no index, but the order is another one for
+  /// each number of ranks, and so are the steps.
   bool split_by_files = false;
   /// Whether to deliver a batch with no rows here, because its rows are other ranks' or damaged,
   /// with tensors of no rows. Otherwise it is not shown, and counts with the delivery that comes
   /// next, or with the end. If not set: with several ranks it is delivered, so that all take as
   /// many steps; with one rank, and with split_by_files, it is not.
   std::optional<bool> empty_batches{};
+  /// In place of rank, drop_remainder and pad: batches are planned, so that ranks may get rows by
+  /// weights, or as much work. `size` is of all ranks together, and keeps its order of rows only
+  /// without Balance.
+  std::optional<StepOptions> steps{};
+  std::string field{};  ///< the ragged field whose units StepOptions::balance counts
 };
 /// Joins `size` rows to a batch in one piece of pinned memory. A fixed field becomes [rows,
 /// shape…]. A ragged one becomes the values of all rows with their offsets in lod[0] (LoDTensors:

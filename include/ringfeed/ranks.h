@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace ringfeed {
 
@@ -49,6 +52,52 @@ struct ParallelGroups {
 /// not name each of them once.
 Rank DataRank(const Rank& rank, const ParallelGroups& groups,
               const std::string& order = "tp-cp-dp-pp");
+
+/// What is done with the shares of a pass that fill no step: see StepOptions.
+enum class Rest : std::uint8_t {
+  kShort,  ///< a step of fewer shares
+  kDrop,   ///< none: they are not read, and come in no batch of the pass
+  /// A step that is filled up with empty shares. Every batch then has all its rows, on every rank
+  /// as many, and a last field "mask" (uint8, one per row): 0 for rows without a record, else 1.
+  kPad,
+};
+
+/// Splits a step so that all ranks have as much work. A record of u units costs linear * u + square
+/// * u * u, a share the sum of its records: {24576, 1} is a transformer of 7 billion parameters, in
+/// which attention costs the square.
+struct Balance {
+  std::uint64_t linear = 1;
+  std::uint64_t square = 0;
+  /// Exchanges shares among so many steps, so that the shares of a step cost alike. For ranks with
+  /// one row each, which a split cannot balance. Costs randomness: of so many steps, records of one
+  /// length come together.
+  std::uint64_t alike = 1;
+};
+
+/// Of Pack, TokenBatch, BucketBatch and Batch: batches over several ranks. The content makes
+/// *shares*: a packed row, a token batch, or a row of a batch. A *step* is a fixed number of
+/// shares, whatever the number of ranks, and the ranks split it. So all ranks take as many steps,
+/// any number of ranks up to the shares of a step goes on where another number stopped, and a step
+/// has the same records for each. docs/ORDER.md has the formulas.
+///
+/// If a decorator is given StepOptions, also those of one rank, or an option that says so, its
+/// batches are planned from the records' lengths, before any record is read. The lengths are kept
+/// beside the indexes of the files. Missing ones are made when the chain is opened, which reads the
+/// files once; several ranks that would read 1 GiB or more are told the command that makes them
+/// (ringfeed index --lengths). Takes files with an index, shuffled or mixed, Parse, Map, Truncate
+/// and Pad; no Filter.
+struct StepOptions {
+  Rank rank{};  ///< this process; FindRank() asks the launcher, DataRank groups ranks
+  /// How many shares each rank gets, in proportion: one number for each, from 1. Empty: all as
+  /// many, give or take one.
+  std::vector<std::uint32_t> rank_weights{};
+  std::optional<Balance> balance{};  ///< else each rank gets shares that follow each other
+  Rest rest = Rest::kShort;
+  std::uint64_t seed = 0;  ///< of the order of shares by best fit, and of steps that are alike
+  /// If a function of yours makes the field (Map, a parser of your own): the name under which its
+  /// lengths are kept. Give it another one after the function changed.
+  std::string lengths{};
+};
 
 /// Which of the devices that this process sees is its own: the only one, else the one of its local
 /// rank. Throws Error (kInvalidArgument) if there are too few, or the local rank is not known.

@@ -178,6 +178,16 @@ class Reader {
   /// one list after the other. Takes that from the files' indexes, and makes those that are
   /// missing. Throws Error if there can be none.
   std::vector<std::uint64_t> FileRecords() const;
+  /// How many batches there are from the beginning to the end of all passes, as BatchOrigin::batch
+  /// counts them: on each rank as many. Of a chain without Batch, rows. By the files' index, which
+  /// is made if it is missing; planned batches (StepOptions) are planned for it, at about 20
+  /// million records a second. Reads no record. Throws Error (kUnsupported) if it cannot be known:
+  /// passes without end, Filter, groups, batches by content that are not planned, mixtures,
+  /// streams.
+  std::uint64_t CountBatches() const;
+  /// In how many batches this rank gets a step: TokenBatch over several shares delivers them one
+  /// after another, and a position lies between steps and counts these. 1 of all other chains.
+  std::uint64_t BatchesOfStep() const;
   /// Opens the files' indexes now, and makes those that are missing, which may read all of the
   /// files once. kReading does what the first read does of a chain that is read by index alone, and
   /// nothing for other chains. kCounting does what FileRecords, Restore and SeekTo do, for every

@@ -217,9 +217,24 @@ void CheckRank(const BatchOptions& options) {
            ": the first of n ranks is 0, the last n - 1");
   }
   const auto ranks = static_cast<std::size_t>(rank.world_size);
-  if (options.size % ranks != 0) {
+  if (options.split_by_files && options.size % ranks != 0) {
     Refuse("a batch of " + std::to_string(options.size) + " rows does not divide over " +
-           std::to_string(ranks) + " ranks: `size` is of all ranks together");
+           std::to_string(ranks) +
+           " ranks, of which each reads files of its own: `size` is of all "
+           "ranks together");
+  }
+  if (options.size < ranks) {
+    Refuse("a batch of " + std::to_string(options.size) + " rows for " + std::to_string(ranks) +
+           " ranks: more ranks than rows (`size` is of all ranks together)");
+  }
+  const bool other = options.pad || options.drop_remainder || options.split_by_files || ranks > 1;
+  if (options.steps && other) {
+    Refuse(
+        "Batch with `steps` has rank, drop_remainder and pad there (StepOptions::rank and rest)");
+  }
+  if (options.steps) CheckSteps("Batch", *options.steps, "rows", options.size);
+  if (options.field.empty() == (options.steps && options.steps->balance)) {
+    Refuse("Batch with Balance names the `field` whose units it counts, and no other Batch does");
   }
   if (options.pad && options.drop_remainder) Refuse("a rest is dropped or padded, not both");
 }

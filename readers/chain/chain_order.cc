@@ -78,6 +78,23 @@ std::vector<std::uint64_t> ChainOrder::FileRecords() {
   return records;
 }
 
+std::uint64_t ChainOrder::CountBatches() {
+  const auto refuse = [](const std::string& why) {
+    Refuse(StatusCode::kUnsupported, "batches cannot be counted before they are read: " + why);
+  };
+  if (plan_.is_endless()) refuse("the passes are without end");
+  if (plan_.looks_into_records() && !plan_.shares) refuse("they depend on what is in the records");
+  if (plan_.source.mix != nullptr && !plan_.shares) refuse("sets of files are mixed");
+  std::string why;
+  const std::shared_ptr<IndexedSource> indexed = Index(&why);
+  if (indexed == nullptr) refuse(why);
+  constexpr std::uint64_t kAll = std::numeric_limits<std::uint64_t>::max();
+  if (!plan_.shares) {
+    return indexed->BatchOrEnd(kAll, PositionRows(), plan_.batch.drop_remainder);
+  }
+  return indexed->StepsBehind({}, kAll).steps * BatchesOfStep();
+}
+
 DataFingerprint ChainOrder::Fingerprint() {
   const std::lock_guard lock(mutex_);
   if (indexed_ != nullptr) return indexed_->fingerprint();
@@ -127,6 +144,10 @@ std::string ChainOrder::TextOf(ChainPosition place, const RunStart& start) {
     if (!place.mark) place.mark = MarkOfMixture(start, place.batch);
     place.mix = Index()->MixBehind(start.mix, *place.mark);
   }
+  if (plan_.shares) {
+    place.lengths = Index()->lengths_digest();
+    place.batch /= BatchesOfStep();  // steps, which are the same for any number of ranks
+  }
   place.source_pass = start.source_pass;
   place.order = OrderText();
   // Damage without a record's number has a place if it fails, and none if it is skipped.
@@ -148,10 +169,20 @@ PlanPosition ChainOrder::MarkOfMixture(const RunStart& start, std::uint64_t batc
 
 ChainPosition ChainOrder::Further(ChainPosition place, const RunStart& start,
                                   std::uint64_t batches) {
+  const std::uint64_t before = place.batch;
   place.batch = SumOrMost(place.batch, batches);
   place.mix = start.mix;
   place.source_pass = start.source_pass;
-  if (plan_.looks_into_records()) {
+  if (plan_.shares) {
+    const std::uint64_t pieces = BatchesOfStep();
+    RunStart from = start;
+    from.step = before / pieces;
+    from.mark = place.mark.value_or(start.mark);
+    const std::uint64_t steps = place.batch / pieces - from.step;
+    const IndexedSource::StepPlace reached = Index()->StepsBehind(from, steps);
+    place.mark = reached.mark;
+    if (reached.steps < steps) place.batch = (from.step + reached.steps) * pieces;
+  } else if (plan_.looks_into_records()) {
     if (place.mark) place.mark->outputs = SumOrMost(place.mark->outputs, batches);
   } else if (plan_.source.mix != nullptr) {
     place.mark = MarkOfMixture(start, place.batch);
@@ -174,6 +205,8 @@ Beginning ChainOrder::BeginningAt(ChainPosition position) {
   start.by_index = indexed != nullptr;
   if (indexed == nullptr) {
     start.mark.outputs = position.batch;
+  } else if (plan_.shares) {
+    BeginAtStep(*indexed, &position, &start);
   } else if (plan_.looks_into_records()) {
     start.mark = position.mark.value_or(PlanPosition{0, 0, position.batch});
   } else if (plan_.source.mix != nullptr && position.mark) {
@@ -185,12 +218,13 @@ Beginning ChainOrder::BeginningAt(ChainPosition position) {
   start.source_pass = position.source_pass;
   start.other_policy =
       position.batch > 0 && !position.on_damage.empty() && position.on_damage != PolicyName();
-  start.batch = position.batch - std::min(position.batch, start.mark.outputs);
+  if (!plan_.shares) start.leave_out = start.mark.outputs;
+  start.batch = position.batch - std::min(position.batch, start.leave_out);
   beginning.how = (start.by_index ? "by index" : "by reading up to there (" + why + ")") +
                   ": pass " + std::to_string(start.mark.pass) + ", place " +
                   std::to_string(start.mark.place);
-  if (start.mark.outputs > 0) {
-    beginning.how += ", leaving " + std::to_string(start.mark.outputs) +
+  if (start.leave_out > 0) {
+    beginning.how += ", leaving " + std::to_string(start.leave_out) +
                      (plan_.batched ? " batches" : " rows") + " out";
   }
   beginning.delivered = std::move(position);
@@ -198,9 +232,43 @@ Beginning ChainOrder::BeginningAt(ChainPosition position) {
   return beginning;
 }
 
+void ChainOrder::BeginAtStep(const IndexedSource& indexed, ChainPosition* position,
+                             RunStart* start) const {
+  const std::uint64_t pieces = BatchesOfStep();
+  start->step = position->batch / pieces;
+  start->leave_out = position->batch % pieces;
+  if (position->mark) {
+    start->mark = *position->mark;
+    return;
+  }
+  const std::uint64_t steps = std::exchange(start->step, 0);
+  const IndexedSource::StepPlace reached = indexed.StepsBehind(*start, steps);
+  start->step = reached.steps;
+  start->mark = reached.mark;
+  if (reached.steps == steps) return;
+  start->leave_out = 0;
+  position->batch = reached.steps * pieces;
+}
+
+void ChainOrder::CheckLengths(const IndexedSource& indexed, ChainPosition* position) const {
+  const SharedSteps& steps = *plan_.shares;
+  if (position->lengths != indexed.lengths_digest()) {
+    Refuse(StatusCode::kInvalidArgument, "the position is of records with other lengths of \"" +
+                                             steps.field + "\": their steps have other records");
+  }
+  const PlanPosition& mark = *position->mark;
+  if (mark.place % steps.rules.segment != 0 || mark.done >= steps.rules.alike ||
+      mark.done > position->batch) {
+    Refuse(StatusCode::kInvalidArgument, "the position is between no two steps: it is damaged");
+  }
+  if (__builtin_mul_overflow(position->batch, BatchesOfStep(), &position->batch)) {
+    Refuse(StatusCode::kInvalidArgument, "the position is behind more batches than are counted");
+  }
+}
+
 Beginning ChainOrder::BeginningAtCount(ChainPosition position) {
   Beginning beginning = BeginningAt(std::move(position));
-  beginning.settled = !plan_.looks_into_records() || beginning.start.mark.outputs == 0;
+  beginning.settled = !plan_.looks_into_records() || plan_.shares || beginning.start.leave_out == 0;
   return beginning;
 }
 
@@ -226,6 +294,7 @@ ChainPosition ChainOrder::Understood(const std::string& text) {
            "the position is behind " + std::to_string(position.batch) + " batches, and there are " +
                std::to_string(end) + ": read as many passes as were read before");
   }
+  if (plan_.shares) CheckLengths(*indexed, &position);
   // Checks whether its weights may have changed before anything is lost.
   if (plan_.source.mix != nullptr) indexed->CheckMix(position.mix, position.mark);
   return position;

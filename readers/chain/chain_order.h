@@ -37,6 +37,9 @@ class ChainOrder {
   std::vector<std::uint64_t> FileRecords();
 
   void RefuseWithoutPosition() const;
+  /// As Reader::CountBatches.
+  std::uint64_t CountBatches();
+  std::uint64_t BatchesOfStep() const { return plan_.shares ? plan_.shares->pieces() : 1; }
   /// Of a place of a run that began at `start`.
   std::string TextOf(ChainPosition place, const RunStart& start);
   /// The opposite. Throws Error if it is of other data or of another order.
@@ -62,6 +65,10 @@ class ChainOrder {
   const char* PolicyName() const {
     return plan_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";
   }
+  /// Throws Error if it is of other lengths. Its batches count steps, and then the chain's batches.
+  void CheckLengths(const IndexedSource& indexed, ChainPosition* position) const;
+  /// The begin of a run of a chain whose batches shares make.
+  void BeginAtStep(const IndexedSource& indexed, ChainPosition* position, RunStart* start) const;
   /// Positions count so many rows at a time.
   std::uint64_t PositionRows() const { return plan_.batched ? plan_.batch.size : 1; }
 

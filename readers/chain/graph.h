@@ -131,6 +131,15 @@ class GraphNode : public std::enable_shared_from_this<GraphNode> {
   std::shared_ptr<ReaderSession> session_;
 };
 
+/// Throws Error for impossible ones. `share` is what a rank gets of a step, `shares` how many there
+/// are.
+void CheckSteps(const std::string& who, const StepOptions& steps, const std::string& share,
+                std::size_t shares);
+/// Whether batches are planned from lengths (StepOptions).
+bool IsPlanned(const PackOptions& options);
+bool IsPlanned(const TokenBatchOptions& options);
+bool IsPlanned(const BucketBatchOptions& options);
+
 /// The plan of the chain that ends in `last`. Throws Error for chains that make no sense.
 ExecutionPlan LowerChain(const GraphNode& last);
 

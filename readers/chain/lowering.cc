@@ -4,7 +4,9 @@
 
 #include "base/refuse.h"
 #include "readers/chain/graph.h"
+#include "readers/chain/measure_lengths.h"
 #include "readers/engine/stages/content_steps.h"
+#include "readers/engine/stages/share_stage.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 
@@ -36,13 +38,15 @@ class Lowering {
     if (plan_->parser != nullptr || !plan_->source.slots.empty()) {
       Refuse("Parse on fields: the chain is parsed already; parse once, or use Map");
     }
-    plan_->parser = plan_->record_parser = node.parser;
+    plan_->parser = plan_->record_parser = lengths_parser_ = node.parser;
   }
   void operator()(const MapNode& node) {
     if (plan_->batched) Refuse("Map after Batch: put Map before Batch; it sees one row at a time");
     ParseInstances();
     plan_->parser = MakeMapParser(plan_->parser, node.fields, node.function, node.options,
                                   plan_->source.options.first_epoch);
+    lengths_parser_ = plan_->parser;
+    lengths_from_ = changed_lengths_.size();
   }
   void operator()(const ShuffleOptions& options) {
     if (plan_->batched) {
@@ -75,6 +79,12 @@ class Lowering {
     plan_->batch = options;
     if (options.split_by_files) SplitByFiles();
     ParseInstances();
+    if (!options.steps) return;
+    ShareRules rules;
+    rules.kind = ShareRules::Kind::kRows;
+    rules.step = options.size;
+    rules.segment = ShareRules::kUsualSegment;
+    PlanShares("Batch", rules, options.steps, options.field, false, "rows");
   }
   void operator()(const FilterNode& node) {
     if (plan_->batched) Refuse("Filter after Batch: put Filter before Batch");
@@ -92,14 +102,17 @@ class Lowering {
     CheckParsed("Truncate");
     plan_->parser =
         MakeTruncateParser(plan_->parser, node.field, static_cast<std::uint32_t>(node.length));
-    changed_lengths_.push_back({node.field, "cut at " + std::to_string(node.length)});
+    const auto length = static_cast<std::uint32_t>(node.length);
+    changed_lengths_.push_back({node.field, "cut at " + std::to_string(node.length), {length, 1}});
   }
   void operator()(const PadNode& node) {
     CheckParsed("Pad");
     plan_->parser = MakePadParser(plan_->parser, node.field, node.options);
     const std::size_t multiple = node.options.multiple;
     if (multiple > 0) {
-      changed_lengths_.push_back({node.field, "filled up by " + std::to_string(multiple)});
+      changed_lengths_.push_back({node.field,
+                                  "filled up by " + std::to_string(multiple),
+                                  {LengthTable::kHole, static_cast<std::uint32_t>(multiple)}});
     }
   }
   void operator()(const GroupBatchOptions& options) {
@@ -110,7 +123,18 @@ class Lowering {
   void operator()(const BucketBatchOptions& options) {
     CheckParsed("BucketBatch");
     (*this)(BatchOptions{options.size, options.drop_remainder, options.slots});
-    plan_->content.push_back(WithLengths(BucketStep(options, *plan_->parser), options.field));
+    if (!IsPlanned(options)) {
+      plan_->content.push_back(WithLengths(BucketStep(options, *plan_->parser), options.field));
+      return;
+    }
+    ShareRules rules;
+    rules.kind = ShareRules::Kind::kBuckets;
+    rules.step = options.size;
+    rules.segment = options.segment;
+    rules.bounds = options.bounds;
+    std::string text = "rows of buckets of " + options.field + " up to";
+    for (const std::uint64_t bound : options.bounds) text += " " + std::to_string(bound);
+    PlanShares("BucketBatch", rules, options.steps, options.field, options.drop_remainder, text);
   }
   void operator()(const TokenBatchOptions& options) {
     if (options.tokens != 0) {
@@ -119,6 +143,21 @@ class Lowering {
       CheckHasBytes("TokenBatch by bytes");
     }
     (*this)(BatchOptions{options.most_rows, false, options.slots});
+    if (IsPlanned(options)) {
+      ShareRules rules;
+      rules.kind = ShareRules::Kind::kTokens;
+      rules.step = options.shares;
+      rules.segment = options.segment;
+      rules.best_fit = options.best_fit;
+      rules.padded = options.padded;
+      rules.tokens = options.tokens;
+      rules.most_rows = options.most_rows;
+      PlanShares("TokenBatch", rules, options.steps, options.field, false,
+                 "batches of up to " + std::to_string(options.tokens) + " units of " +
+                     options.field + ", at most " + std::to_string(options.most_rows) + " rows" +
+                     (options.padded ? ", padded" : ""));
+      return;
+    }
     ContentStep step = TokenStep(options, plan_->parser.get());
     if (options.tokens != 0) step = WithLengths(std::move(step), options.field);
     plan_->content.push_back(std::move(step));
@@ -127,6 +166,24 @@ class Lowering {
     CheckParsed("Pack");
     plan_->parser = MakePackParser(plan_->parser, options);
     (*this)(BatchOptions{options.rows, options.drop_remainder, options.slots});
+    if (IsPlanned(options)) {
+      ShareRules rules;
+      rules.kind = ShareRules::Kind::kPacked;
+      rules.step = options.rows;
+      rules.segment = options.segment;
+      rules.best_fit = options.fit == PackFit::kBest;
+      rules.multiple = static_cast<std::uint32_t>(options.multiple);
+      rules.length = static_cast<std::uint32_t>(options.length);
+      rules.most_records = static_cast<std::uint32_t>(options.most_records);
+      std::string text =
+          "packed into " + std::to_string(options.length) + " units of " + options.field;
+      if (options.multiple > 1) text += ", by " + std::to_string(options.multiple);
+      if (options.most_records > 0) {
+        text += ", at most " + std::to_string(options.most_records) + " records";
+      }
+      PlanShares("Pack", rules, options.steps, options.field, options.drop_remainder, text);
+      return;
+    }
     plan_->content.push_back(WithLengths(PackStep(options), options.field));
   }
   void operator()(const MultiPassNode& node) {
@@ -164,6 +221,88 @@ class Lowering {
     batch.size /= files.ranks;
     batch.rank = {};
   }
+  // The last step of the chain, whose batches are planned. `text` says what makes its shares.
+  void PlanShares(const std::string& who, ShareRules rules, const std::optional<StepOptions>& given,
+                  const std::string& field, bool drops, std::string text) {
+    const StepOptions steps = given.value_or(StepOptions{});
+    if (!plan_->content.empty()) {
+      Refuse("Filter in front of " + who +
+             ", whose batches are planned: its verdict must be known before a record is read");
+    }
+    if (plan_->source.options.unordered) {
+      Refuse(who + " with planned batches keeps the order: OpenOptions::unordered gives it up");
+    }
+    if (plan_->source.options.files.ranks > 1) {
+      Refuse(who +
+             " with planned batches splits each step over the ranks: FileOrder splits the "
+             "files already");
+    }
+    SharedSteps shared;
+    const Rest rest = drops ? Rest::kDrop : steps.rest;
+    rules.rest = rest == Rest::kDrop  ? ShareRules::Rest::kDrop
+                 : rest == Rest::kPad ? ShareRules::Rest::kPad
+                                      : ShareRules::Rest::kShort;
+    rules.first_epoch = plan_->source.options.first_epoch;
+    text += ", in segments of " + std::to_string(rules.segment) + ", steps of " +
+            std::to_string(rules.step);
+    if (rest != Rest::kShort) text += rest == Rest::kDrop ? ", rest dropped" : ", rest filled up";
+    if (steps.balance) {
+      rules.cost = {steps.balance->linear, steps.balance->square};
+      rules.alike = steps.balance->alike;
+      shared.split.balance = true;
+    }
+    if (rules.best_fit) text += ", best fit";
+    rules.seed = steps.seed;
+    if (rules.draws()) text += ", seed " + std::to_string(rules.seed);
+    if (rules.alike > 1) {
+      text += ", " + std::to_string(rules.alike) + " alike by " +
+              std::to_string(rules.cost.linear) + " " + std::to_string(rules.cost.square);
+    }
+    shared.rules = rules;
+    shared.split.ranks = static_cast<std::uint64_t>(steps.rank.world_size);
+    shared.split.weights = steps.rank_weights;
+    shared.rank = static_cast<std::uint64_t>(steps.rank.rank);
+    shared.field = field;
+    shared.measure = MeasureLengths;
+    if (!field.empty()) SetLengths(who, steps, &shared);
+    plan_->batch.rank = steps.rank;
+    plan_->batch.pad = rest == Rest::kPad;
+    plan_->batch.drop_remainder = false;
+    // A short step has as many batches as the others: their numbers tell the step.
+    if (shared.in_pieces() && rules.step > 1) plan_->batch.empty_batches = true;
+    plan_->shares = std::move(shared);
+    ContentStep step = ShareStep(rules, std::move(text));
+    if (!field.empty()) {
+      // Pack's field is fixed by now.
+      const bool packed = rules.kind == ShareRules::Kind::kPacked;
+      const std::size_t index = packed ? 0 : FindRaggedField(*plan_->parser, field, who);
+      const PlannedUnits units{field, index, plan_->parser->fields().size(), rules,
+                               plan_->source.options.on_damage};
+      step.after_locate = [units](Block* block) { CheckPlannedUnits(units, block); };
+    }
+    plan_->content.push_back(WithLengths(std::move(step), field));
+  }
+  void SetLengths(const std::string& who, const StepOptions& steps, SharedSteps* shared) const {
+    if (lengths_parser_ == nullptr) {
+      Refuse(who + " with planned batches takes records of files: here are instances");
+    }
+    const std::size_t index = FindRaggedField(*lengths_parser_, shared->field, who);
+    shared->is_named = !steps.lengths.empty();
+    shared->units = lengths_parser_->LengthsOf(index);
+    if (shared->is_named) {
+      shared->units = {"named " + steps.lengths + ": " + shared->field,
+                       MakeUnitsParser(lengths_parser_, index)};
+    } else if (shared->units.key.empty()) {
+      Refuse(who + " with planned batches needs the lengths of \"" + shared->field +
+             "\", which a function or a parser of yours makes: name them (StepOptions::lengths)");
+    } else {
+      shared->units.parser = MakeUnitsParser(shared->units.parser, 0);
+    }
+    for (std::size_t i = lengths_from_; i < changed_lengths_.size(); ++i) {
+      const ChangedLength& each = changed_lengths_[i];
+      if (each.field == shared->field) shared->changes.push_back(each.change);
+    }
+  }
   // Batches of a step that uses lengths depend on the steps before it that change them.
   ContentStep WithLengths(ContentStep step, const std::string& field) const {
     std::string changes;
@@ -194,11 +333,14 @@ class Lowering {
   struct ChangedLength {
     std::string field;
     std::string how;
+    LengthChange change;
   };
 
   ExecutionPlan* const plan_;
   const GraphNode* const first_;
   std::vector<ChangedLength> changed_lengths_;
+  std::shared_ptr<const Parser> lengths_parser_;  ///< of Parse, or of the last Map
+  std::size_t lengths_from_ = 0;                  ///< changed_lengths_ from here on come after it
 };
 
 void CheckMask(const ExecutionPlan& plan) {

@@ -47,7 +47,7 @@ void PositionBook::NotePassed(const OrderSpan& span) {
 
 void PositionBook::PassOver(const Start& of, const OrderSpan& span,
                             std::span<const std::uint64_t> damaged) {
-  if (!IsOf(of) || span.uncounted > 0) return;
+  if (!IsOf(of) || (span.uncounted > 0 && !span.inside_step)) return;
   passed_damage_.insert(passed_damage_.end(), damaged.begin(), damaged.end());
   NotePassed(span);
 }

@@ -139,6 +139,10 @@ std::vector<std::uint64_t> Reader::FileRecords() const {
   return SessionOf(node_)->order().FileRecords();
 }
 
+std::uint64_t Reader::CountBatches() const { return SessionOf(node_)->order().CountBatches(); }
+
+std::uint64_t Reader::BatchesOfStep() const { return SessionOf(node_)->order().BatchesOfStep(); }
+
 void Reader::Restore(const std::string& position) {
   AwaitedSessionOf(node_)->AimAt(position);
   node_->GoToAim();

@@ -285,8 +285,7 @@ std::int64_t ReaderSession::RowsBefore() const {
 
 std::int64_t ReaderSession::WholeRows() const {
   if (!plan_.batched) return 0;
-  const auto ranks = static_cast<std::uint64_t>(plan_.batch.rank.world_size);
-  return static_cast<std::int64_t>(plan_.batch.size / ranks);
+  return static_cast<std::int64_t>(plan_.RowsOfRank());
 }
 
 ReadResult ReaderSession::ReadNext(Instance* instance, BatchOrigin* origin,

@@ -28,7 +28,7 @@ BatchOrigin OriginIn(std::uint64_t pass, const ExecutionPlan& plan, const Starte
 void SetPlace(const OrderSpan& span, std::size_t place, const RunStart& start,
               BatchOrigin* origin) {
   origin->batch = start.batch + span.first_place + place;
-  origin->mark = {span.begin.pass, span.begin.place + place + 1, 0};
+  origin->mark = {span.begin.pass, span.begin.place + place + 1};
 }
 
 }  // namespace
@@ -38,6 +38,8 @@ BatchOrigin OriginOf(const ExecutionPlan& plan, const StartedRun& of, const Batc
   BatchOrigin origin = OriginIn(batch.pass, plan, of, batch.row_numbers);
   origin.batch = of.start->batch + batch.span.number;
   origin.mark = OriginMarkOf(batch.span);
+  origin.step_units = batch.span.step_units;
+  origin.step_records = batch.span.step_records;
   std::vector<std::uint64_t> damaged(passed_damage.begin(), passed_damage.end());
   damaged.insert(damaged.end(), batch.damaged_numbers.begin(), batch.damaged_numbers.end());
   origin.damaged = RangesOf(of, damaged);

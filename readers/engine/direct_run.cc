@@ -16,9 +16,8 @@ std::size_t BytesRead(std::uint64_t record_bytes) {
   return static_cast<std::size_t>((record_bytes + 2 * (kPage - 1)) / kPage * kPage);
 }
 
-std::size_t RowsOf(const BatchOptions& batch) {
-  const auto ranks = static_cast<std::size_t>(std::max(1, batch.rank.world_size));
-  return std::max<std::size_t>(1, batch.size / ranks);
+std::size_t RowsOf(const ExecutionPlan& plan) {
+  return std::max<std::size_t>(1, plan.RowsOfRank());
 }
 
 /// Batches that there are at a time, at most.
@@ -69,7 +68,7 @@ void DirectRun::Begin(const ExecutionPlan& plan, const IndexedSource* indexed,
   }
   if (need.file.empty()) return plan.direct->NoteUnfit("there are no records");
   const std::size_t row_bytes = BytesRead(need.record_bytes);
-  const std::size_t rows = RowsOf(plan.batch);
+  const std::size_t rows = RowsOf(plan);
   const std::size_t slots =
       SlotsOf(plan, std::max<std::size_t>(1, rows * static_cast<std::size_t>(need.record_bytes)));
   // One part more at either end: its other rows are in other batches.

@@ -12,6 +12,7 @@
 #include "readers/engine/sources/indexed_lane.h"
 #include "readers/engine/sources/lane.h"
 #include "readers/order/place_chunks.h"
+#include "readers/order/share_chunks.h"
 
 namespace ringfeed {
 
@@ -40,8 +41,14 @@ constexpr std::uint64_t kSlotsAhead = 4;  ///< of a Batch that does not say how 
 
 // If several ranks share batches, the order says which rows are a rank's: they all keep it.
 bool GivesOrderUp(const ExecutionPlan& plan) {
-  const bool slices = plan.batch.rank.world_size > 1 && !plan.batch.split_by_files;
+  const bool slices = (plan.batch.rank.world_size > 1 && !plan.batch.split_by_files) || plan.shares;
   return (plan.source.options.unordered && !slices) || plan.source.streams.size() > 1;
+}
+
+BatchSlice SliceOf(const ExecutionPlan& plan) {
+  const Rank& rank = plan.batch.rank;
+  return {plan.batch.size, static_cast<std::uint64_t>(rank.rank),
+          static_cast<std::uint64_t>(rank.world_size), plan.batch.drop_remainder, plan.batch.pad};
 }
 
 RingOptions DeliveryOptions(const ExecutionPlan& plan) {
@@ -63,7 +70,8 @@ std::size_t StagesByIndex(const ExecutionPlan& plan, const RunStart& start,
   const std::vector<OrderStage>& stages = plan.stages;
   const bool from_blocks = stages.size() > 1 && stages[0].kind == OrderStage::Kind::kStripes;
   const bool all = start.mark.pass == 0 && start.mark.place == 0;
-  if (!from_blocks || !all || plan.batch.rank.world_size > 1) return stages.size();
+  const bool shared = plan.batch.rank.world_size > 1 || plan.shares;
+  if (!from_blocks || !all || shared) return stages.size();
   std::uint64_t held_rows = 0;
   for (const OrderStage& stage : stages) {
     if (stage.kind != OrderStage::Kind::kMultiPass) held_rows += stage.amount;
@@ -100,13 +108,14 @@ std::string NameOf(const SourceNode& source) {
   return name;
 }
 
-ParserJudge::Options JudgeOptions(const ExecutionPlan& plan, const PlanPosition& start) {
+ParserJudge::Options JudgeOptions(const ExecutionPlan& plan, const RunStart& run) {
+  const PlanPosition& start = run.mark;
   const bool parses = plan.parser != nullptr;
   ParserJudge::Options options;
   options.asked = parses && plan.source.options.on_damage == OnDamage::kSkip;
   options.by_batches = parses && !plan.parser->two_phase();
   options.from_beginning =
-      start.pass == 0 && start.place == 0 && start.outputs == 0 && plan.batch.rank.world_size == 1;
+      start == PlanPosition{} && run.leave_out == 0 && plan.batch.rank.world_size == 1;
   return options;
 }
 
@@ -153,7 +162,7 @@ LateSums::Options SumOptions(const ExecutionPlan& plan, std::size_t long_payload
   return options;
 }
 
-Deliveries::Options DeliveriesOf(const ExecutionPlan& plan, const PlanPosition& start) {
+Deliveries::Options DeliveriesOf(const ExecutionPlan& plan, const RunStart& start) {
   Deliveries::Options options;
   options.capacity = plan.parser != nullptr ? kDeliveries : kRecordDeliveries;
   options.ring = DeliveryOptions(plan);
@@ -197,7 +206,7 @@ RunParts::RunParts(RunInput input, const Run* its_run)
       memory(MemoryOptions(*this, &direct), &workers, &read_ahead, &plan_requests),
       sums(SumOptions(plan, options.long_payload_bytes, static_cast<bool>(direct))),
       stalls(&workers, &plan_requests, &read_ahead, unordered, options.silence),
-      deliveries(DeliveriesOf(plan, start.mark), {&workers, &plan_requests, &source, &stalls}) {
+      deliveries(DeliveriesOf(plan, start), {&workers, &plan_requests, &source, &stalls}) {
   RunBuilder(this).Build(input.plan);
 }
 
@@ -311,33 +320,48 @@ void RunBuilder::AddWorker(bool writes) {
   parts_.threads.push_back(std::make_unique<RunWorker>(parts_.threads.size(), &parts_));
 }
 
-std::size_t RunBuilder::BuildChunks() {
-  std::size_t lanes = kLanesPerWriter * parts_.workers.writers();
-  if (parts_.direct) lanes = std::min(lanes, kMostDirectLanes);
-  PlaceChunks::Options options;
-  options.rows_per_chunk = RowsPerChunk(parts_.indexed->mean_record_bytes());
-  options.passes = parts_.indexed->passes(parts_.stages_by_index);
-  if (plan_.source.mix == nullptr && options.passes == 1) {
-    // A lane without a chunk would have memory set aside for nothing.
-    const std::uint64_t chunks = parts_.indexed->fingerprint().records / options.rows_per_chunk + 1;
-    lanes = static_cast<std::size_t>(std::min<std::uint64_t>(lanes, chunks));
+std::unique_ptr<ChunkMaker> RunBuilder::MakeChunks(std::uint64_t passes) const {
+  const std::size_t rows_per_chunk = RowsPerChunk(parts_.indexed->mean_record_bytes());
+  if (plan_.shares) {
+    ShareChunks::Options options;
+    options.rows_per_chunk = rows_per_chunk;
+    options.passes = passes;
+    options.begin = parts_.start.mark;
+    options.first_step = parts_.start.step;
+    options.rank = plan_.shares->rank;
+    options.split = plan_.shares->split;
+    options.fill_to = plan_.shares->FillTo();
+    return std::make_unique<ShareChunks>(
+        parts_.indexed->NewSharePlan(parts_.start.mix, plan_.shares->rules), options);
   }
+  PlaceChunks::Options options;
+  options.rows_per_chunk = rows_per_chunk;
+  options.passes = passes;
   options.pass = parts_.start.mark.pass;
   options.place = parts_.start.mark.place;
   options.other_files = parts_.indexed->HasOtherFilesInEachPass();
-  const Rank& rank = plan_.batch.rank;
-  if (rank.world_size > 1 && !plan_.looks_into_records()) {
-    options.slice = {plan_.batch.size, static_cast<std::uint64_t>(rank.rank),
-                     static_cast<std::uint64_t>(rank.world_size), plan_.batch.drop_remainder,
-                     plan_.batch.pad};
+  if (plan_.batch.rank.world_size > 1 && !plan_.looks_into_records()) {
+    options.slice = SliceOf(plan_);
   }
-  parts_.chunks = std::make_unique<ChunkPlan>(
-      lanes, std::make_unique<PlaceChunks>(
-                 parts_.indexed->NewCursor(parts_.start.mix, parts_.stages_by_index), options));
+  return std::make_unique<PlaceChunks>(
+      parts_.indexed->NewCursor(parts_.start.mix, parts_.stages_by_index), options);
+}
+
+std::size_t RunBuilder::BuildChunks() {
+  std::size_t lanes = kLanesPerWriter * parts_.workers.writers();
+  if (parts_.direct) lanes = std::min(lanes, kMostDirectLanes);
+  const std::uint64_t passes = parts_.indexed->passes(parts_.stages_by_index);
+  if (plan_.source.mix == nullptr && passes == 1) {
+    // A lane without a chunk would have memory set aside for nothing.
+    const std::uint64_t rows = RowsPerChunk(parts_.indexed->mean_record_bytes());
+    const std::uint64_t chunks = parts_.indexed->fingerprint().records / rows + 1;
+    lanes = static_cast<std::size_t>(std::min<std::uint64_t>(lanes, chunks));
+  }
+  parts_.chunks = std::make_unique<ChunkPlan>(lanes, MakeChunks(passes));
   const FileTable& table = *parts_.indexed->table();
   parts_.opened_files =
       std::make_unique<OpenedFiles>(parts_.indexed->table(), plan_.source.options.io, News(),
-                                    Rereads(options.passes), 0, parts_.direct.reads());
+                                    Rereads(passes), 0, parts_.direct.reads());
   for (std::size_t file = 0; file < table.files(); ++file) {
     if (table.FirstRow(file) == table.FirstRow(file + 1)) {
       parts_.chain.ledger->NoteFile(table.file(file).name, Ledger::FileFate::kRead);
@@ -347,16 +371,15 @@ std::size_t RunBuilder::BuildChunks() {
 }
 
 void RunBuilder::ShareBatches(BatchSink::Options* options) const {
-  const auto ranks = static_cast<std::size_t>(plan_.batch.rank.world_size);
-  const auto rank = static_cast<std::size_t>(plan_.batch.rank.rank);
-  if (ranks == 1) return;
-  const std::size_t rows = plan_.batch.size / ranks;
-  if (!plan_.looks_into_records()) {
-    options->rows = rows;  // the chunks have no others
+  if (!plan_.batched) return;
+  if (plan_.shares || !plan_.looks_into_records()) {
+    options->rows = plan_.RowsOfRank();  // the chunks have no others
     return;
   }
-  options->slice_begin = rank * rows;
-  options->slice_end = (rank + 1) * rows;
+  if (plan_.batch.rank.world_size == 1) return;
+  const BatchSlice slice = SliceOf(plan_);
+  options->slice_begin = static_cast<std::size_t>(slice.begin());
+  options->slice_end = static_cast<std::size_t>(slice.end());
 }
 
 FileNews RunBuilder::News() const {
@@ -515,7 +538,7 @@ std::unique_ptr<PlanSink> RunBuilder::MakeSink(PlanClock* clock, bool holds_rows
                              &parts_.tasks};
   if (plan.parser == nullptr) {
     RecordSink::Options options;
-    options.skip_rows = parts_.start.mark.outputs;
+    options.skip_rows = parts_.start.leave_out;
     options.clock = clock;
     options.rows_per_delivery = std::min(kRowsPerDelivery, small);
     options.count_bytes = parts_.source.ahead().counts_bytes();
@@ -533,7 +556,7 @@ std::unique_ptr<PlanSink> RunBuilder::MakeSink(PlanClock* clock, bool holds_rows
   if (plan.held_batches > 0) options.least_slots = plan.held_batches + 2;
   options.memory_bytes = parts_.memory.budget().limit() / 2;
   options.on_damage = plan.source.options.on_damage;
-  options.skip = parts_.start.mark.outputs;
+  options.skip = parts_.start.leave_out;
   options.pad = plan.batch.pad;
   options.note_rows = plan.source.options.note_records;
   options.refusals = parts_.deliveries.judge().of_batches();

@@ -9,6 +9,7 @@
 #include "readers/engine/run_parts.h"
 #include "readers/engine/sources/lane.h"
 #include "readers/engine/waiting/taken_ahead.h"
+#include "readers/order/chunk_plan.h"
 #include "readers/order/plan_clock.h"
 
 namespace ringfeed {
@@ -30,6 +31,7 @@ class RunBuilder {
   void BuildLanes();
   std::size_t BuildSchedule();
   std::size_t BuildChunks();
+  std::unique_ptr<ChunkMaker> MakeChunks(std::uint64_t passes) const;
   std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
   /// How much lanes with threads of their own may take ahead.
   TakenAhead::Limits AheadLimits() const;

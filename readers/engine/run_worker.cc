@@ -206,7 +206,7 @@ bool RunWorker::ReadLane() {
 bool RunWorker::MayLeaveSums(const Block& block, std::uint64_t pass) const {
   // What the run leaves out has nobody who would take them; to ask for that takes a lock.
   return parts_.sums.MayLeave(block, pass) && !parts_.deliveries.judge().open() &&
-         (parts_.start.mark.outputs == 0 || parts_.planner->sink().left_out());
+         (parts_.start.leave_out == 0 || parts_.planner->sink().left_out());
 }
 
 void RunWorker::LocateFields(Block* block) {

@@ -143,12 +143,22 @@ Status LengthColumn::Check(std::uint64_t page) const {
   const std::span<const std::byte> bytes =
       pages_.subspan(begin, std::min(kPage, pages_.size() - begin));
   if (LoadLe<std::uint32_t>(bytes.data()) != Crc32c(bytes.subspan(kHead))) {
-    return Damaged("page " + std::to_string(page) + " of the lengths is damaged");
+    return Damaged("page " + std::to_string(page) +
+                   " of the lengths is damaged: make them anew (ringfeed index --lengths … "
+                   "--rebuild)");
   }
   if (stored_.mapping != nullptr && stored_.mapping->damaged()) {
     return Damaged("the lengths were cut while they were read");
   }
   checked_.Add(page);
+  return {};
+}
+
+Status LengthColumn::CheckAll() const {
+  for (std::uint64_t page = 0; page * kPage < pages_.size(); ++page) {
+    if (checked_.Has(page)) continue;
+    if (const Status status = Check(page); !status.ok()) return status;
+  }
   return {};
 }
 
@@ -203,8 +213,10 @@ Status LoadLengths(const IndexPlace& place, const LengthPurpose& purpose, Folder
   if (opened->header().max_record_bytes != purpose.max_record_bytes) {
     return other("it was made with another max_record_bytes");
   }
-  *column = std::move(opened);
-  return {};
+  constexpr std::uint64_t kMostChecked = std::uint64_t{256} << 20;
+  if (PagesBytes(opened->header()) <= kMostChecked) status = opened->CheckAll();
+  if (status.ok()) *column = std::move(opened);
+  return status;
 }
 
 Status SaveLengths(const IndexPlace& place, std::span<const std::byte> column,

@@ -73,6 +73,8 @@ class LengthColumn {
   Status UnitsOf(std::span<const std::uint64_t> records, std::span<std::uint32_t> units) const;
   /// Asks for the memory of a record's entry, which UnitsOf will read soon.
   void Prefetch(std::uint64_t record) const;
+  /// Checks all pages that were not checked yet. kDamaged if one is.
+  Status CheckAll() const;
 
  private:
   std::size_t OffsetOf(std::uint64_t record) const;
@@ -94,7 +96,8 @@ struct LengthPurpose {
   std::uint64_t max_record_bytes = 0;
 };
 /// Opens the column at `place`. kNotFound if there is none; kDamaged; kInvalidArgument if it is of
-/// another state of the file, of another key or of other options. Blocks.
+/// another state of the file, of another key or of other options. Reads a column of up to 256 MiB
+/// whole and checks it: it will be asked for records at random. Blocks.
 Status LoadLengths(const IndexPlace& place, const LengthPurpose& purpose, FolderIndexes* folders,
                    std::string* path, std::shared_ptr<const LengthColumn>* column);
 /// Keeps what EncodeLengths made: small ones among others, as indexes. Others see all of it or

@@ -28,6 +28,7 @@ struct PlannedRow {
   static constexpr std::uint8_t kEndsStep = 2;  ///< of this rank's part of the step
   static constexpr std::uint8_t kRepeated = 4;  ///< its share came before in this pass
   static constexpr std::uint8_t kNoShare = 8;   ///< kNoRow of a step of which the rank has nothing
+  static constexpr std::uint8_t kBeginsStep = 16;
 
   std::uint32_t units = 0;  ///< that it takes; 0 of kNoRow and of a hole
   std::uint8_t marks = 0;
@@ -42,10 +43,10 @@ struct Chunk {
   std::uint64_t place = 0;       ///< of the first row; one past the last at kPassEnd
   std::vector<RowNumber> rows;   ///< at least one if the status is OK
   bool of_dropped_rest = false;  ///< the rows are of a rest that BatchSlice::drop_remainder drops
-  std::vector<PlannedRow> planned;      ///< of each row, if shares make the batches; else empty
-  std::vector<PlanPosition> step_ends;  ///< after each step that ends in it
-  std::uint64_t pass_rows = 0;          ///< at kPassEnd: rows of the pass, from the start on
-  Status status;                        ///< the order failed after these rows: nothing follows
+  std::vector<PlannedRow> planned;  ///< of each row, if shares make the batches; else empty
+  std::vector<StepFacts> steps;     ///< that begin in it
+  std::uint64_t pass_rows = 0;      ///< at kPassEnd: rows of the pass, from the start on
+  Status status;                    ///< the order failed after these rows: nothing follows
 };
 
 /// Makes the chunks of an order, one after another. One thread at a time.

@@ -32,15 +32,15 @@ PlaceChunks::PlaceChunks(std::unique_ptr<RowCursor> cursor, const Options& optio
       next_place_(options.place) {
   assert(options_.rows_per_chunk > 0);
   assert(options_.slice.ranks > 0 && options_.slice.rank < options_.slice.ranks);
-  assert(options_.slice.batch % options_.slice.ranks == 0);
+  assert(options_.slice.batch == 0 || options_.slice.batch >= options_.slice.ranks);
 }
 
 std::uint64_t PlaceChunks::CountWanted(std::uint64_t begin) const {
   if (begin >= places_end_) return 0;
   const BatchSlice& slice = options_.slice;
   if (slice.batch == 0) return places_end_ - begin;
-  const std::uint64_t share = slice.batch / slice.ranks;
-  const std::uint64_t first = slice.rank * share;
+  const std::uint64_t first = slice.begin();
+  const std::uint64_t share = slice.end() - first;
   const auto before = [&](std::uint64_t place) {
     const std::uint64_t in_batch = std::max(place % slice.batch, first) - first;
     return place / slice.batch * share + std::min(in_batch, share);
@@ -91,20 +91,17 @@ PlaceChunks::Wanted PlaceChunks::NextWanted(std::uint64_t at) const {
   const BatchSlice& slice = options_.slice;
   if (at >= places_end_) return {at, at};
   if (slice.batch == 0) return {at, places_end_};
-  const std::uint64_t share = slice.batch / slice.ranks;
   std::uint64_t batch_begin = at / slice.batch * slice.batch;
   // After this rank's part of the batch: the next batch, if there is one.
-  if (at - batch_begin >= (slice.rank + 1) * share) {
+  if (at - batch_begin >= slice.end()) {
     if (places_end_ - batch_begin <= slice.batch) return {places_end_, places_end_};
     batch_begin += slice.batch;
   }
   const std::uint64_t left = places_end_ - batch_begin;
   // A short last batch that ends before this rank's part: its number is used all the same, unless
   // it is dropped.
-  if (left <= slice.rank * share)
-    return {places_end_, places_end_ + (slice.drop_remainder ? 0 : 1)};
-  return {std::max(at, batch_begin + slice.rank * share),
-          batch_begin + std::min(left, (slice.rank + 1) * share)};
+  if (left <= slice.begin()) return {places_end_, places_end_ + (slice.drop_remainder ? 0 : 1)};
+  return {std::max(at, batch_begin + slice.begin()), batch_begin + std::min(left, slice.end())};
 }
 
 Status PlaceChunks::FillChunk(Chunk* chunk) {

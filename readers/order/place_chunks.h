@@ -17,16 +17,20 @@
 namespace ringfeed {
 
 /// The part of each batch that one of several ranks reads: of the places [b·B, (b+1)·B) of a pass
-/// those from b·B + rank·B/ranks up to b·B + (rank+1)·B/ranks. If the last batch ends before this
-/// part, it gets one kNoRow, so that batches have the same numbers on all ranks.
+/// those from b·B + ⌊rank·B/ranks⌋ up to b·B + ⌊(rank+1)·B/ranks⌋. If the last batch ends before
+/// this part, it gets one kNoRow, so that batches have the same numbers on all ranks.
 struct BatchSlice {
-  std::uint64_t batch = 0;  ///< B, a multiple of ranks; 0: no slices, every place is given
+  std::uint64_t batch = 0;  ///< B, at least ranks; 0: no slices, every place is given
   std::uint64_t rank = 0;
   std::uint64_t ranks = 1;
   /// The rest of a pass that fills no batch is given in chunks of its own: the code that drops it
   /// then knows, and a failure in it is still a failure. Its missing places get no kNoRow.
   bool drop_remainder = false;
   bool pad = false;  ///< else: its missing places are given as kNoRow
+
+  /// The part of each batch.
+  std::uint64_t begin() const { return rank * batch / ranks; }
+  std::uint64_t end() const { return (rank + 1) * batch / ranks; }
 };
 
 /// Why endless passes bring nothing, if one has so many rows (unknown: none) and a rest that fills

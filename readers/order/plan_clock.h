@@ -16,6 +16,13 @@ struct PlanPosition {
   friend bool operator==(const PlanPosition&, const PlanPosition&) = default;
 };
 
+/// What is planned of a step, of all ranks together.
+struct StepFacts {
+  PlanPosition end;           ///< after it
+  std::uint64_t units = 0;    ///< of its records, without what fills them up
+  std::uint64_t records = 0;  ///< each as often as it comes
+};
+
 /// The place of a delivery in the order.
 struct OrderSpan {
   /// Of a batch: how many were planned before it since the run's start, with those that are left
@@ -31,12 +38,22 @@ struct OrderSpan {
   /// Of a batch that a failure cut short: how many batches, with this one, later positions do not
   /// count, so that they come again; else 0.
   std::uint64_t uncounted = 0;
+  /// Pieces of its step that were before it; 0 if a step is one batch.
+  std::uint64_t pieces = 0;
+  /// It is a piece of a step, and not the last one: `end` is before the step, and `uncounted`
+  /// counts its pieces, since a position between them would hold for this number of ranks alone.
+  bool inside_step = false;
+  std::uint64_t step_units = 0;    ///< as StepFacts; 0 without steps
+  std::uint64_t step_records = 0;  ///< the same
 };
 
 /// The place of the plan. A place is a row, or a damaged record in a row's stead. If no stage's
 /// output depends on the records, places are the sink's rows, and it counts them itself. A stage
 /// that drops, holds back or groups rows by their contents keeps the clock: it says the places of
 /// the next marks. Only the planner uses it.
+///
+/// If shares make the batches, marks are between steps. A batch may be a piece of a step: the mark
+/// after it is the one before the step, unless it is the last piece.
 class PlanClock {
  public:
   explicit PlanClock(std::uint64_t pass = 0, std::uint64_t place = 0) : here_{pass, place, 0} {}
@@ -53,6 +70,24 @@ class PlanClock {
   /// A keeper of segments calls it before it hands the last output of one on: after that output,
   /// everything before this place went out. AtSegment follows.
   void EndsSegmentAt(std::uint64_t pass, std::uint64_t place) { segment_end_ = {pass, place, 0}; }
+  /// A keeper of steps: the next one begins here.
+  void AtStep(const PlanPosition& begin) {
+    segment_ = begin;
+    segmented_ = true;
+    segment_end_.reset();
+    inside_step_ = true;
+  }
+  /// The same, before it hands the pieces of that step on.
+  void BeginsStep(const StepFacts& step) { step_ = step; }
+  /// The same, before it hands the last piece on.
+  void EndsStep() {
+    segment_end_ = step_.end;
+    inside_step_ = false;
+  }
+  /// The sink's: the step of the next batch.
+  const StepFacts& step() const { return step_; }
+  /// The sink's: whether the next batch is a piece of a step, and not the last one.
+  bool inside_step() const { return inside_step_; }
   /// The place of the next row: at the beginning of a call, of its first row. This tells a keeper
   /// of segments on top of another keeper the places of its rows.
   PlanPosition here() const { return here_; }
@@ -66,6 +101,7 @@ class PlanClock {
   /// The sink's: the mark after a batch that is `rows` places further than it said by Advance.
   PlanPosition AfterBatch(std::uint64_t rows = 0) {
     if (!segmented_) return {here_.pass, here_.place + rows, 0};
+    if (inside_step_) return segment_;
     ++segment_.outputs;
     return segment_end_.value_or(segment_);
   }
@@ -80,7 +116,9 @@ class PlanClock {
   PlanPosition here_;
   PlanPosition segment_;
   std::optional<PlanPosition> segment_end_;  ///< known in front of its last output
+  StepFacts step_;
   bool segmented_ = false;
+  bool inside_step_ = false;
   bool kept_ = false;
 };
 

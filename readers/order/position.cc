@@ -93,7 +93,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t kVersion = 1;
+constexpr std::uint64_t kVersionOfShares = 2;
 constexpr int kPassBits = 40;  // of OriginMarkOf
+constexpr std::uint64_t kInsideStep = std::uint64_t{1} << 63;
 constexpr std::size_t kMostText = 1 << 20;
 
 std::string Hex(std::uint64_t word) {
@@ -151,14 +153,16 @@ DataFingerprint DataFrom(const Json& json) {
 
 std::string ChainPosition::ToJson() const {
   Json json;
-  json["ringfeed_position"] = kVersion;
+  json["ringfeed_position"] = lengths ? kVersionOfShares : kVersion;
   json["batch"] = batch;
   if (mark) json["mark"] = {mark->pass, mark->place, mark->outputs};
+  if (mark && lengths) json["mark"].push_back(mark->done);
   if (!mix.empty()) json["mix"] = mix;
   if (source_pass != 0) json["source_pass"] = source_pass;
   json["order"] = order;
   if (!on_damage.empty()) json["on_damage"] = on_damage;
   json["data"] = ringfeed::ToJson(data);
+  if (lengths) json["lengths"] = Hex(*lengths);
   return Written(json);
 }
 
@@ -177,23 +181,31 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
       return wrong("there is no \"ringfeed_position\" in it");
     }
     const std::uint64_t version = CountAt(json, "ringfeed_position");
-    if (version != kVersion) {
+    if (version != kVersion && version != kVersionOfShares) {
       return wrong("it is of version " + std::to_string(version) + ", this is version " +
-                   std::to_string(kVersion));
+                   std::to_string(kVersionOfShares));
     }
+    const bool of_shares = version == kVersionOfShares;
     ChainPosition read;
     read.batch = CountAt(json, "batch");
     if (json.contains("mark")) {
       const Json& mark = json["mark"];
-      if (mark.size() != 3) throw std::invalid_argument("mark has three numbers");
+      if (mark.size() != (of_shares ? 4 : 3)) {
+        throw std::invalid_argument(of_shares ? "mark has four numbers" : "mark has three numbers");
+      }
       read.mark = PlanPosition{CountOf(mark.at(0), "mark"), CountOf(mark.at(1), "mark"),
                                CountOf(mark.at(2), "mark")};
+      if (of_shares) read.mark->done = CountOf(mark.at(3), "mark");
     }
     read.mix = json.value("mix", std::string());
     read.source_pass = CountAtOr(json, "source_pass", 0);
     read.order = json.at("order").get<std::string>();
     read.on_damage = json.value("on_damage", std::string());
     read.data = DataFrom(json.at("data"));
+    if (of_shares) {
+      read.lengths = HexValue(json.at("lengths").get_ref<const std::string&>(), 16);
+      if (!read.mark) throw std::invalid_argument("mark has four numbers");
+    }
     *position = std::move(read);
   } catch (const std::exception& error) {
     return wrong(error.what());
@@ -201,19 +213,21 @@ Status ParsePosition(const std::string& text, ChainPosition* position) {
   return {};
 }
 
-std::array<std::uint64_t, 3> OriginMarkOf(const OrderSpan& span) {
+std::array<std::uint64_t, 4> OriginMarkOf(const OrderSpan& span) {
   const std::uint64_t most = (std::uint64_t{1} << (64 - kPassBits)) - 1;
   return {span.end.pass | std::min(span.uncounted, most) << kPassBits, span.end.place,
-          span.end.outputs};
+          span.end.outputs, span.end.done | (span.inside_step ? kInsideStep : 0)};
 }
 
-bool IsCutShort(const BatchOrigin& origin) { return origin.mark[0] >> kPassBits != 0; }
+bool IsCutShort(const BatchOrigin& origin) {
+  return origin.mark[0] >> kPassBits != 0 && (origin.mark[3] & kInsideStep) == 0;
+}
 
 ChainPosition PlaceBehind(const BatchOrigin& origin) {
   const std::uint64_t pass = origin.mark[0] & ((std::uint64_t{1} << kPassBits) - 1);
   ChainPosition position;
   position.batch = origin.batch + 1 - std::min(origin.batch + 1, origin.mark[0] >> kPassBits);
-  position.mark = PlanPosition{pass, origin.mark[1], origin.mark[2]};
+  position.mark = PlanPosition{pass, origin.mark[1], origin.mark[2], origin.mark[3] & ~kInsideStep};
   return position;
 }
 

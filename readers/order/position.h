@@ -47,7 +47,7 @@ DataFingerprint FingerprintOf(std::span<const FileFacts> files);
 std::string DifferenceOf(const DataFingerprint& was, const DataFingerprint& is);
 
 /// The position of a chain: the same text however it came there. As text a line of JSON of at most
-/// 1 KiB, without a mixture's part.
+/// 1 KiB, without a mixture's part. Version 2 of the text is of chains whose batches shares make.
 struct ChainPosition {
   std::uint64_t batch = 0;  ///< delivered since the beginning; rows on chains without Batch
   std::optional<PlanPosition> mark{};  ///< if batches depend on what is in the records
@@ -58,6 +58,8 @@ struct ChainPosition {
   /// empty, as in older texts.
   std::string on_damage{};
   DataFingerprint data{};
+  /// FileLengths::digest, if shares make the batches; `batch` counts their steps in the text.
+  std::optional<std::uint64_t> lengths{};
 
   std::string ToJson() const;
 };
@@ -69,8 +71,9 @@ std::string TextInPosition(const std::string& text);
 /// what is wrong with it.
 Status ParsePosition(const std::string& text, ChainPosition* position);
 
-/// BatchOrigin::mark of a batch: its first number holds a pass and, above that, `uncounted`.
-std::array<std::uint64_t, 3> OriginMarkOf(const OrderSpan& span);
+/// BatchOrigin::mark of a batch: its first number holds a pass and, above that, `uncounted`; its
+/// last one `done` and, above that, `inside_step`.
+std::array<std::uint64_t, 4> OriginMarkOf(const OrderSpan& span);
 /// Whether a failure cut the batch short: it is handed out, but no position is after it, so that it
 /// comes again, whole or with its failure.
 bool IsCutShort(const BatchOrigin& origin);

@@ -55,22 +55,32 @@ bool ShareChunks::NextStep(Chunk* chunk) {
 }
 
 void ShareChunks::FindPart() {
-  const std::uint64_t ranks = options_.split.ranks;
-  if (options_.fills_ranks) {
-    const std::size_t shares = (step_.shares.size() + ranks - 1) / ranks * ranks;
-    step_.shares.resize(shares);
-  }
+  if (step_.shares.size() < options_.fill_to) step_.shares.resize(options_.fill_to);
   std::vector<std::uint64_t> costs;
   costs.reserve(step_.shares.size());
+  facts_ = {step_.end};
   for (const PlannedShare& share : step_.shares) {
+    AddFacts(share);
     costs.push_back(share.segment == nullptr ? 0 : share.segment->CostOf(share.number));
   }
   part_ = std::move(SplitShares(costs, options_.split)[options_.rank]);
   next_share_ = next_place_ = 0;
+  begins_step_ = true;
+}
+
+void ShareChunks::AddFacts(const PlannedShare& share) {
+  if (share.segment == nullptr) return;
+  const std::span<const std::uint32_t> places = share.segment->PlacesOf(share.number);
+  facts_.records += places.size();
+  for (const std::uint32_t place : places) facts_.units += share.segment->OwnUnitsAt(place);
 }
 
 void ShareChunks::TakeRows(Chunk* chunk) {
-  const auto add = [chunk](RowNumber row, const PlannedRow& planned) {
+  const auto add = [this, chunk](RowNumber row, PlannedRow planned) {
+    if (std::exchange(begins_step_, false)) {
+      planned.marks |= PlannedRow::kBeginsStep;
+      chunk->steps.push_back(facts_);
+    }
     chunk->rows.push_back(row);
     chunk->planned.push_back(planned);
   };
@@ -92,7 +102,6 @@ void ShareChunks::TakeRows(Chunk* chunk) {
     chunk->planned.back().marks |= PlannedRow::kEndsShare;
   }
   chunk->planned.back().marks |= PlannedRow::kEndsStep;
-  chunk->step_ends.push_back(step_.end);
   planned_ = false;
 }
 

@@ -23,8 +23,7 @@ class ShareChunks final : public ChunkMaker {
     std::uint64_t passes = 1;      ///< number of the last one + 1; 0: without end
     std::uint64_t rank = 0;
     RankSplit split{};
-    /// Each rank gets as many shares of a step: if they do not divide, empty ones are added.
-    bool fills_ranks = false;
+    std::uint64_t fill_to = 0;  ///< empty shares are added to a step that has fewer
   };
   ShareChunks(std::unique_ptr<SharePlan> plan, const Options& options);
   void Make(Chunk* chunk) override;
@@ -34,6 +33,7 @@ class ShareChunks final : public ChunkMaker {
   /// fails.
   bool NextStep(Chunk* chunk);
   void FindPart();
+  void AddFacts(const PlannedShare& share);
   /// Appends rows of the part until the chunk is full.
   void TakeRows(Chunk* chunk);
 
@@ -43,6 +43,8 @@ class ShareChunks final : public ChunkMaker {
   bool ended_ = false;
   PlannedStep step_;
   std::vector<std::uint32_t> part_;  ///< of the step's shares, this rank's in their order
+  StepFacts facts_;                  ///< of the step
+  bool begins_step_ = false;         ///< the next row is its first
   std::size_t next_share_ = 0;       ///< of part_
   std::size_t next_place_ = 0;       ///< of that share's records
   std::uint64_t pass_ = 0;           ///< whose chunks are made

@@ -69,10 +69,13 @@ void SegmentPlanner::CountUnits() {
   const std::uint32_t most = packed ? rules_.length : LengthTable::kHole - 1;
   items_.clear();
   longest_ = 0;
+  const bool fills_up = counts_items && rules_.multiple > 1;
+  if (fills_up) made_->own_units_.resize(made_->units_.size());
   for (std::uint32_t place = 0; place < made_->units_.size(); ++place) {
     std::uint32_t& units = made_->units_[place];
     if (units == LengthTable::kHole) units = 0;
     if (!counts_items || units == 0) continue;
+    if (fills_up) made_->own_units_[place] = std::min(units, most);
     units = UpToMultiple(units, rules_.multiple, most);
     longest_ = std::max(longest_, units);
     items_.push_back(place);

@@ -35,6 +35,9 @@ struct ShareRules {
   enum class Kind : std::uint8_t { kRows, kPacked, kTokens, kBuckets };
   enum class Rest : std::uint8_t { kShort, kDrop, kPad, kRepeat };
 
+  /// Places of a segment, if nobody says another number: their numbers take 16 bits.
+  static constexpr std::uint64_t kUsualSegment = 65535;
+
   Kind kind = Kind::kRows;
   std::uint64_t step = 1;  ///< shares of a step
   std::uint64_t segment =
@@ -53,6 +56,8 @@ struct ShareRules {
   Rest rest = Rest::kShort;             ///< what becomes of the shares of a pass that fill no step
   ShareCost cost{};
   std::uint64_t alike = 1;  ///< among so many steps shares are exchanged, so that they cost alike
+
+  bool draws() const { return best_fit || alike > 1; }
 };
 
 /// The shares of one segment.
@@ -67,15 +72,20 @@ class SegmentShares {
   RowNumber RowAt(std::uint32_t place) const { return rows_[place]; }
   /// As they are planned: 0 of a hole.
   std::uint32_t UnitsAt(std::uint32_t place) const { return units_[place]; }
+  /// The same without what fills them up to ShareRules::multiple.
+  std::uint32_t OwnUnitsAt(std::uint32_t place) const {
+    return own_units_.empty() ? units_[place] : own_units_[place];
+  }
   std::uint64_t CostOf(std::size_t share) const { return costs_[share]; }
 
  private:
   friend class SegmentPlanner;
-  std::vector<RowNumber> rows_;         ///< by place
-  std::vector<std::uint32_t> units_;    ///< by place
-  std::vector<std::uint32_t> members_;  ///< share after share
-  std::vector<std::uint32_t> ends_;     ///< of the shares, in members_
-  std::vector<std::uint64_t> costs_;    ///< of the shares
+  std::vector<RowNumber> rows_;           ///< by place
+  std::vector<std::uint32_t> units_;      ///< by place
+  std::vector<std::uint32_t> own_units_;  ///< by place; empty if they are the same
+  std::vector<std::uint32_t> members_;    ///< share after share
+  std::vector<std::uint32_t> ends_;       ///< of the shares, in members_
+  std::vector<std::uint64_t> costs_;      ///< of the shares
 };
 
 /// Makes the shares of segments. It keeps its memory between them.

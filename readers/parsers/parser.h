@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -56,6 +57,16 @@ struct RowFailure {
   /// if framing had found that.
   bool of_payload = false;
   std::uint64_t pass = 0;  ///< of such a row
+};
+
+class Parser;
+
+/// How the lengths of a field are known without the rest of its parser.
+struct FieldLengths {
+  /// Names them: as ParserFromText takes it, a parser of that field alone. Empty if only the whole
+  /// parser can tell, since a function of the user's makes the field.
+  std::string key;
+  std::shared_ptr<const Parser> parser;  ///< gives that field first; null with an empty key
 };
 
 /// The failure of a row whose bytes changed after they were located: someone wrote to a mapped
@@ -149,6 +160,12 @@ class Parser {
   virtual void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
                      std::span<const ColumnTarget> targets, Scratch* scratch,
                      std::vector<RowFailure>* failures) const = 0;
+  /// What tells the lengths of a ragged field apart from those of others; see FieldLengths.
+  virtual FieldLengths LengthsOf(std::size_t /*field*/) const { return {}; }
+  /// Fills a row's place of a fixed field for a row that a padded batch lacks.
+  virtual void WriteMissing(std::size_t /*field*/, std::span<std::byte> row) const {
+    std::fill(row.begin(), row.end(), std::byte{0});
+  }
 
  protected:
   /// False if a field of that name exists.

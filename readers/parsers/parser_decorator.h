@@ -68,6 +68,9 @@ class ParserDecorator : public Parser {
              std::vector<RowFailure>* failures) const override {
     inner_->Write(rows, locations, targets, Inner(scratch), failures);
   }
+  void WriteMissing(std::size_t field, std::span<std::byte> row) const override {
+    inner_->WriteMissing(field, row);
+  }
 
  protected:
   explicit ParserDecorator(std::shared_ptr<const Parser> inner) : inner_(std::move(inner)) {

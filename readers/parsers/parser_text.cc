@@ -5,10 +5,12 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/edit_distance.h"
 #include "base/refuse.h"
+#include "readers/parsers/field_text.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/parsers.h"
 
@@ -383,7 +385,36 @@ std::string UnknownParser(std::string_view text) {
          "\nexpected " + known + ", as in \"" + std::string(kParserFamilies[2].example) + "\"";
 }
 
+std::string DefaultText(const FeatureDefault& missing) {
+  if (const auto* text = std::get_if<std::string>(&missing)) return *text;
+  if (const auto* whole = std::get_if<std::int64_t>(&missing)) return std::to_string(*whole);
+  std::array<char, 32> digits;
+  const auto end =
+      std::to_chars(digits.data(), digits.data() + digits.size(), std::get<double>(missing));
+  return {digits.data(), end.ptr};
+}
+
+std::string_view ShortNameOf(DType dtype) {
+  for (const ShortName& known : kShortNames) {
+    if (known.dtype == dtype) return known.name;
+  }
+  return DTypeName(dtype);
+}
+
 }  // namespace
+
+std::string FieldText(const FeatureSpec& field) {
+  std::string text = field.name;
+  if (!text.empty()) text += '=';
+  text += ShortNameOf(field.dtype);
+  for (std::size_t i = 0; i < field.shape.size(); ++i) {
+    text += i == 0 ? "[" : ",";
+    if (field.shape[i] >= 0) text += std::to_string(field.shape[i]);
+  }
+  if (!field.shape.empty()) text += ']';
+  if (field.missing) text += '?' + DefaultText(*field.missing);
+  return text;
+}
 
 std::string ParserExamples() {
   std::string examples;

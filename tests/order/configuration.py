@@ -200,7 +200,7 @@ class Configuration:
     def other_ranks(self, rng):
         if not self.batch or not self.batch.startswith("batch") or self.replays:
             return 1
-        return rng.choice([ranks for ranks in (1, 2, 3, 4, 6, 12) if self.size % ranks == 0])
+        return rng.choice([ranks for ranks in (1, 2, 3, 4, 5, 6, 7, 12) if ranks <= self.size])
 
     def may_replay(self):
         """Whether it can do without an index."""

@@ -333,8 +333,7 @@ class Batch:
         self.size = size
 
     def of_rank(self, rank, ranks):
-        share = self.size // ranks
-        return self.places[rank * share:(rank + 1) * share]
+        return self.places[rank * self.size // ranks:(rank + 1) * self.size // ranks]
 
 
 def batches(stage, size, drop=False):
@@ -421,7 +420,8 @@ def deliveries(cut, rank=0, ranks=1, pad=False):
         rows = batch.of_rank(rank, ranks)
         if pad:
             rows = [0 if row is HOLE else row for row in rows]
-            rows += [0] * (batch.size // ranks - len(rows))
+            own = (rank + 1) * batch.size // ranks - rank * batch.size // ranks
+            rows += [0] * (own - len(rows))
         else:
             rows = [row for row in rows if row is not HOLE]
         if rows or ranks > 1:

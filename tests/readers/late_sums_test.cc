@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stream_copy.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/engine/run.h"
@@ -58,7 +59,10 @@ class LateSumsTest : public PipelineTest {
     options.io.block_bytes = 4096;
     options.on_damage = of.on_damage;
     options.note_records = true;
-    options.io.path = sums == Sums::kWritten ? IoPath::kMmap : IoPath::kPread;
+    // Sums of what was read into memory are left only if a writer can take them beside its copy.
+    const bool mapped =
+        sums == Sums::kWritten || (sums == Sums::kLeftAndTakenAtOnce && !SumBeside::Works());
+    options.io.path = mapped ? IoPath::kMmap : IoPath::kPread;
     Reader reader = OpenFiles(of.files, options);
     if (of.shuffled()) reader = Shuffle(reader, of.shuffle);
     if (of.passes != 1) reader = MultiPass(reader, of.passes);

@@ -170,7 +170,7 @@ void BatchFinisher::SettleFailures(BatchBuffer* slot) const {
     if (rules_.note_rows) NoteDamaged(*it, slot->row_numbers[it->row], slot);
     if (!rules_.pad) continue;
     BlankRow(slot, it->row);
-    if (rules_.note_rows) slot->row_numbers[it->row] = kNoRow;
+    ForgetNumbers(slot, it->row);
   }
   if (!rules_.pad) RemoveFailed(slot);
 }
@@ -199,7 +199,8 @@ void BatchFinisher::NoteFailedPayload(const RowFailure& failure, BatchBuffer* sl
 void BatchFinisher::EndInFrontOf(const RowFailure& failure, BatchBuffer* slot) const {
   slot->status = failure.status;
   slot->span.end = slot->span.before;
-  slot->span.uncounted = std::max<std::uint64_t>(slot->span.uncounted, 1);
+  slot->span.uncounted = std::max(slot->span.uncounted, slot->span.pieces + 1);
+  slot->span.inside_step = false;
   if (failure.of_payload) NoteFailedPayload(failure, slot);
   EndAt(slot, failure.row);  // the failure may be at this row
 }
@@ -222,7 +223,7 @@ void BatchFinisher::EndAt(BatchBuffer* slot, std::size_t row) const {
   for (std::size_t gone = row; gone < slot->rows; ++gone) {
     if (mask[gone] == std::byte{0}) continue;
     BlankRow(slot, gone);
-    if (rules_.note_rows) slot->row_numbers[gone] = kNoRow;
+    ForgetNumbers(slot, gone);
   }
 }
 
@@ -313,23 +314,44 @@ void BatchFinisher::RemoveOfLevels(BatchBuffer* slot, std::size_t row) const {
   --slot->rows;
 }
 
-void BatchFinisher::FillMissing(const BatchBuffer& slot) {
+namespace {
+
+std::span<std::byte> PlaceOf(std::byte* base, const BatchBuffer::Layout::Column& column,
+                             std::size_t row) {
+  return {base + column.data + row * column.unit_bytes, column.unit_bytes};
+}
+
+}  // namespace
+
+void BatchFinisher::FillMissing(const BatchBuffer& slot) const {
   const BatchBuffer::Extent& extent = *slot.extents.back();
   std::byte* const base = extent.run.data;
   std::byte* const mask = base + extent.layout.mask();
   std::fill_n(mask, slot.rows, std::byte{1});
   for (const MissingRows& rows : slot.missing) {
     std::fill_n(mask + rows.first, rows.count, std::byte{0});
-    for (const BatchBuffer::Layout::Column& column : extent.layout.columns()) {
+    for (std::size_t f = 0; f < fields_; ++f) {
+      const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
       if (column.ragged) {
         auto* offsets = reinterpret_cast<std::int64_t*>(base + column.offsets) + rows.first;
         std::fill_n(offsets + 1, rows.count, offsets[0]);
-      } else {
-        std::fill_n(base + column.data + rows.first * column.unit_bytes,
-                    rows.count * column.unit_bytes, std::byte{0});
+        continue;
+      }
+      for (std::uint32_t i = 0; i < rows.count; ++i) {
+        parser_->WriteMissing(f, PlaceOf(base, column, rows.first + i));
       }
     }
   }
+}
+
+void BatchFinisher::ForgetNumbers(BatchBuffer* slot, std::size_t row) const {
+  if (!rules_.note_rows) return;
+  const std::vector<std::uint32_t>& ends = slot->row_ends;
+  const std::size_t begin = ends.empty() ? row : row == 0 ? 0 : ends[row - 1];
+  const std::size_t end = ends.empty() ? row + 1 : ends[row];
+  const auto numbers = slot->row_numbers.begin();
+  std::fill(numbers + static_cast<std::ptrdiff_t>(begin),
+            numbers + static_cast<std::ptrdiff_t>(end), kNoRow);
 }
 
 void BatchFinisher::BlankRow(BatchBuffer* slot, std::size_t row) const {
@@ -338,7 +360,7 @@ void BatchFinisher::BlankRow(BatchBuffer* slot, std::size_t row) const {
   for (std::size_t f = 0; f < fields_; ++f) {
     const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
     if (!column.ragged) {
-      std::fill_n(base + column.data + row * column.unit_bytes, column.unit_bytes, std::byte{0});
+      parser_->WriteMissing(f, PlaceOf(base, column, row));
       continue;
     }
     if (column.level) extent.layout.RebaseLevel(f, slot->rows, row, base);

@@ -38,6 +38,7 @@ class BatchFinisher {
   BatchFinisher(const BatchRules& rules, const Parser* parser, std::shared_ptr<Arena> arena,
                 BatchPool* pool, const SinkParts& parts)
       : rules_(rules),
+        parser_(parser),
         fields_(parser->fields().size()),
         arena_(std::move(arena)),
         pool_(pool),
@@ -80,12 +81,15 @@ class BatchFinisher {
   static void NoteFailedPayload(const RowFailure& failure, BatchBuffer* slot);
   /// Notes the number of a row that failed.
   void NoteDamaged(const RowFailure& failure, std::uint64_t number, BatchBuffer* slot) const;
-  /// Of a padded batch: sets the mask, and zeros for the rows that are missing.
-  static void FillMissing(const BatchBuffer& slot);
+  /// Of a padded batch: sets the mask, and fills the rows that are missing (WriteMissing).
+  void FillMissing(const BatchBuffer& slot) const;
   /// Of a padded batch: a row that failed becomes one that is missing.
   void BlankRow(BatchBuffer* slot, std::size_t row) const;
+  /// It holds no record any more.
+  void ForgetNumbers(BatchBuffer* slot, std::size_t row) const;
 
   const BatchRules rules_;
+  const Parser* const parser_;
   const std::size_t fields_;
   const std::shared_ptr<Arena> arena_;
   BatchPool* const pool_;

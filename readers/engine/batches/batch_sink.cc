@@ -331,10 +331,11 @@ void BatchSink::CutIntoTasks(PlannedBatch& batch) {
     for (; missing != batch.missing.end() && missing->first == row; ++missing) {
       row += missing->count;
     }
-    std::size_t rows = std::min(all - written, most);
+    // Of packed rows also the missing ones have an end.
+    std::size_t rows = std::min(all - (packed ? row : written), most);
     if (missing != batch.missing.end()) rows = std::min<std::size_t>(rows, missing->first - row);
     written += rows;
-    const std::size_t end = packed ? row_ends[written - 1] : written;
+    const std::size_t end = packed ? row_ends[row + rows - 1] : written;
     const std::span<const RowRef> piece = refs.subspan(begin, end - begin);
     WriteTask* task = pool_.NewTask();
     task->refs.assign(piece.begin(), piece.end());
@@ -358,6 +359,7 @@ void BatchSink::OnPacked(std::span<const RowRef> rows) {
   if (CountsPayload(part)) TallyPayload(written, PayloadOf(rows));
   NoteRecords(batch, rows.size(), BytesOf(rows));
   if (written) {
+    EndPackedRows(batch, RowOf(batch, batch.places));
     batch.refs.insert(batch.refs.end(), rows.begin(), rows.end());
     batch.row_ends.push_back(static_cast<std::uint32_t>(batch.refs.size()));
     ++batch.rows;
@@ -367,15 +369,24 @@ void BatchSink::OnPacked(std::span<const RowRef> rows) {
   CountPlaces(batch, 1);
 }
 
+void BatchSink::EndPackedRows(PlannedBatch& batch, std::size_t rows) {
+  batch.row_ends.resize(rows, static_cast<std::uint32_t>(batch.refs.size()));
+}
+
 void BatchSink::Close(PlannedBatch& batch) {
   settled_ = PlanSink::settled();
   batch.span.before = cuts_.counted;
   batch.span.end = batch.dropped ? clock_->BeforeBatch() : clock_->AfterBatch();
-  if (cuts_.is_failing) {
+  batch.span.pieces = cuts_.count;
+  batch.span.step_units = clock_->step().units;
+  batch.span.step_records = clock_->step().records;
+  batch.span.inside_step = clock_->inside_step() && !cuts_.is_failing;
+  if (cuts_.is_failing || batch.span.inside_step) {
     batch.span.end = cuts_.counted;
     batch.span.uncounted = ++cuts_.count;
   } else if (!batch.dropped) {
     cuts_.counted = batch.span.end;
+    cuts_.count = 0;
   }
   if (batch.skipped) {
     // A rest that is dropped has no number of its own.
@@ -386,6 +397,7 @@ void BatchSink::Close(PlannedBatch& batch) {
     return;
   }
   AddMissing(batch, batch.places, slice_.end);
+  if (options_.pad && !batch.row_ends.empty()) EndPackedRows(batch, slice_.rows());
   if (!batch.refs.empty()) CutIntoTasks(batch);
   batch.closed = true;
   pool_.Learn(batch.units);

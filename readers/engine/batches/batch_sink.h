@@ -148,7 +148,7 @@ class BatchSink final : public PlanSink {
   struct Cuts {
     bool is_failing = false;  ///< a failure comes: open batches are cut short
     PlanPosition counted;     ///< after the last batch that no failure cut short
-    std::uint64_t count = 0;  ///< batches that one cut short
+    std::uint64_t count = 0;  ///< batches since `counted`
   };
   /// What the next pass begins with, and what the last one left.
   struct PassEnd {
@@ -194,6 +194,8 @@ class BatchSink final : public PlanSink {
   /// How many of the rows from the first on are good, and may be in one batch.
   std::size_t GoodRun(std::span<const RowRef> rows) const;
   void DropAll(std::span<const RowRef> rows);
+  /// The packed rows before row `rows` that have no end yet are missing.
+  static void EndPackedRows(PlannedBatch& batch, std::size_t rows);
   void Close(PlannedBatch& batch);
   void CutIntoTasks(PlannedBatch& batch);
   void CloseRest(bool drop);

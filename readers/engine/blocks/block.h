@@ -16,6 +16,8 @@
 #include "readers/engine/blocks/failures.h"
 #include "readers/engine/files/file_table.h"
 #include "readers/formats/format.h"
+#include "readers/order/chunk_plan.h"
+#include "readers/order/plan_clock.h"
 #include "readers/order/row_layout.h"
 #include "readers/parsers/current_rows.h"
 #include "readers/parsers/parser.h"
@@ -78,7 +80,9 @@ struct Block {
   /// Of records that were read by their numbers: one for each, kNoRow if there is no record, and
   /// the table that they are numbers in, in place of file_name, file_index and first_record.
   std::vector<RowNumber> row_numbers;
-  bool scattered = false;  ///< its records are in many places of memory
+  bool scattered = false;           ///< its records are in many places of memory
+  std::vector<PlannedRow> planned;  ///< of the records, as of Chunk
+  std::vector<StepFacts> steps;     ///< the same
   std::shared_ptr<const FileTable> table;
   std::vector<std::shared_ptr<const void>> storage;  ///< what the first phase made
   std::vector<Instance> instances;  ///< a user's reader: records[i].data points at instances[i]

@@ -74,6 +74,8 @@ void BlockPool::Empty(Block* block) {
   block->instances.clear();
   block->files.clear();
   block->row_numbers.clear();
+  block->planned.clear();
+  block->steps.clear();
   block->scattered = false;
   block->table.reset();
   block->file_name.clear();

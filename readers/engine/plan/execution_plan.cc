@@ -9,6 +9,27 @@
 
 namespace ringfeed {
 
+std::uint64_t SharedSteps::SharesOfRank() const {
+  if (split.weights.empty()) return (rules.step + split.ranks - 1) / split.ranks;
+  if (rules.rest != ShareRules::Rest::kPad) return rules.step;
+  // How many a rank gets does not depend on the costs.
+  const std::vector<std::uint64_t> costs(static_cast<std::size_t>(FillTo()));
+  return SplitShares(costs, split)[static_cast<std::size_t>(rank)].size();
+}
+
+std::uint64_t SharedSteps::FillTo() const {
+  if (rules.rest != ShareRules::Rest::kPad && !in_pieces()) return 0;
+  return (rules.step + split.ranks - 1) / split.ranks * split.ranks;
+}
+
+std::size_t ExecutionPlan::RowsOfRank() const {
+  if (shares && !shares->in_pieces()) return static_cast<std::size_t>(shares->SharesOfRank());
+  if (shares) return batch.size;
+  const auto rank = static_cast<std::size_t>(batch.rank.rank);
+  const auto ranks = static_cast<std::size_t>(batch.rank.world_size);
+  return (rank + 1) * batch.size / ranks - rank * batch.size / ranks;
+}
+
 bool ExecutionPlan::shuffled() const {
   return std::ranges::any_of(
              stages, [](const Stage& stage) { return stage.kind != Stage::Kind::kMultiPass; }) ||
@@ -19,7 +40,7 @@ bool ExecutionPlan::needs_index() const {
   const auto by_index = [](const Stage& stage) {
     return stage.kind == Stage::Kind::kStripes || stage.kind == Stage::Kind::kGlobal;
   };
-  return source.mix != nullptr || batch.rank.world_size > 1 ||
+  return source.mix != nullptr || batch.rank.world_size > 1 || shares ||
          std::any_of(stages.begin(), stages.end(), by_index);
 }
 
@@ -156,6 +177,7 @@ std::vector<std::uint64_t> ExecutionPlan::Seeds() const {
   for (const Stage& stage : stages) {
     if (Draws(stage)) seeds.push_back(stage.seed);
   }
+  if (shares && shares->rules.draws()) seeds.push_back(shares->rules.seed);
   return seeds;
 }
 

@@ -3,15 +3,20 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stop_token>
 #include <string>
 #include <vector>
 
 #include "base/pending_copy.h"
+#include "readers/engine/files/file_lengths.h"
 #include "readers/engine/stages/plan_stage.h"
+#include "readers/order/rank_shares.h"
 #include "readers/order/row_layout.h"
+#include "readers/order/share_plan.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/file_reader.h"
@@ -90,6 +95,41 @@ std::string ShortOrder(const std::string& text);
 /// The last tensor of a padded batch: which of its rows are there.
 inline constexpr const char* kMaskName = "mask";
 
+/// One file of a source, and how many records its index has.
+struct CountedFile {
+  std::string name;
+  std::shared_ptr<Source> source;  ///< in place of a file of that name, if not null
+  std::uint64_t records = 0;
+};
+/// Measures files by reading them once: of each file the units of each record,
+/// LengthTable::kHole of one that is damaged. `units` is of MakeUnitsParser, `like` the source that
+/// has the files. Blocks; throws Error.
+using MeasureFiles = std::function<std::vector<std::vector<std::uint32_t>>(
+    const SourceNode& like, std::span<const CountedFile> files,
+    const std::shared_ptr<const Parser>& units, const std::stop_token& stop)>;
+
+/// Of a chain whose batches shares make: what makes them, of which lengths, and who gets them.
+struct SharedSteps {
+  ShareRules rules;
+  RankSplit split;
+  std::uint64_t rank = 0;
+  std::string field;      ///< whose units count
+  FieldLengths units;     ///< what the field's lengths are kept under, and measured by
+  bool is_named = false;  ///< by the user: a function of the user's makes the field
+  std::vector<LengthChange> changes;
+  MeasureFiles measure;
+  std::size_t most_rows = 0;  ///< of a token batch; else 0
+
+  /// Whether each share is a batch of its own, and a step several of them.
+  bool in_pieces() const { return rules.kind == ShareRules::Kind::kTokens; }
+  /// Batches of a step on each rank.
+  std::uint64_t pieces() const { return in_pieces() ? SharesOfRank() : 1; }
+  /// Shares of a step that a rank gets at most.
+  std::uint64_t SharesOfRank() const;
+  /// Shares that a step is filled up to: those of all ranks, if all get as many.
+  std::uint64_t FillTo() const;
+};
+
 /// A chain in the form that a run executes: the source of its records, the plan stages that order
 /// them, the form in which they are delivered. LowerChain makes it of the nodes that a user builds.
 struct ExecutionPlan {
@@ -109,6 +149,7 @@ struct ExecutionPlan {
   LeftFieldRules left_fields;           ///< as BatchRules
   std::shared_ptr<DirectReads> direct;  ///< asked for memory by each run; null: by none
   std::vector<ContentStep> content;     ///< after the stages
+  std::optional<SharedSteps> shares;    ///< then the last step is of their stage
 
   /// Whether a stage holds rows back.
   bool shuffled() const;
@@ -120,6 +161,8 @@ struct ExecutionPlan {
   bool may_have_index() const;
   /// Why the order does not come again; empty if it does.
   std::string WhyNoPosition() const;
+  /// Rows of a batch on this rank, if the batch is whole.
+  std::size_t RowsOfRank() const;
   /// Whether a batch without rows is handed out: see BatchOptions::empty_batches.
   bool shows_empty_batches() const {
     const bool splits = batch.rank.world_size > 1 && !batch.split_by_files;

@@ -8,6 +8,7 @@
 
 #include "base/refusal.h"
 #include "base/refuse.h"
+#include "readers/engine/plan/open_lengths.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
 #include "readers/order/files_of_pass.h"
@@ -19,6 +20,20 @@ namespace {
 OrderOptions OrderOptionsOf(const OpenOptions& options) {
   return {options.files, options.cycle, options.first_epoch};
 }
+
+/// Rows that count alike.
+class UnitRows final : public LengthTable {
+ public:
+  Status UnitsOf(std::span<const RowNumber> /*rows*/,
+                 std::span<std::uint32_t> units) const override {
+    std::fill(units.begin(), units.end(), 1);
+    return {};
+  }
+  std::uint32_t most() const override { return 1; }
+};
+
+/// Of a record, so that the sums of shares hold in 64 bits.
+constexpr std::uint64_t kMostCost = std::uint64_t{1} << 48;
 
 /// Passes over the files that the first `stages` join into one; 0: all of them, without end.
 std::uint64_t JoinedPasses(const ExecutionPlan& plan, std::size_t stages) {
@@ -173,6 +188,54 @@ IndexedSource::IndexedSource(const ExecutionPlan& plan, const std::stop_token& s
   CheckNumbers(sets_, stop);
   table_ = std::make_shared<SetFiles>(sets_);
   for (const auto& set : sets_) fingerprint_.Add(set->fingerprint());
+  if (plan_.shares && !plan_.shares->field.empty()) OpenLengths(stop);
+}
+
+void IndexedSource::OpenLengths(const std::stop_token& stop) {
+  const SharedSteps& steps = *plan_.shares;
+  FileLengths::Columns columns;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const FileLengths::Columns opened = OpenColumns(*sets_[i], SourceOf(i), steps, stop);
+    columns.insert(columns.end(), opened.begin(), opened.end());
+  }
+  if (plan_.source.options.on_damage == OnDamage::kFail) CheckHoles(*table_, columns);
+  lengths_ = std::make_shared<const FileLengths>(*table_, std::move(columns), steps.changes);
+  const std::uint64_t most = std::min<std::uint64_t>(
+      lengths_->most(),
+      steps.rules.kind == ShareRules::Kind::kPacked ? steps.rules.length : LengthTable::kHole);
+  const ShareCost& cost = steps.rules.cost;
+  const double most_cost =
+      static_cast<double>(cost.linear) * static_cast<double>(most) +
+      static_cast<double>(cost.square) * static_cast<double>(most) * static_cast<double>(most);
+  if (most_cost > static_cast<double>(kMostCost)) {
+    Refuse("the cost of a record of " + std::to_string(most) +
+           " units is more than 2^48: make the numbers of Balance smaller, in proportion");
+  }
+}
+
+std::unique_ptr<SharePlan> IndexedSource::NewSharePlan(const std::string& mix,
+                                                       const ShareRules& rules) const {
+  std::shared_ptr<const LengthTable> lengths = lengths_;
+  if (lengths == nullptr) lengths = std::make_shared<const UnitRows>();
+  return std::make_unique<SharePlan>(rules, SharePlan::Passes{passes_, HasOtherFilesInEachPass()},
+                                     NewCursor(mix, plan_.stages.size()), std::move(lengths));
+}
+
+IndexedSource::StepPlace IndexedSource::StepsBehind(const RunStart& start,
+                                                    std::uint64_t steps) const {
+  StepPlace place{start.mark, 0};
+  if (steps == 0) return place;
+  const std::unique_ptr<SharePlan> plan = NewSharePlan(start.mix, plan_.shares->rules);
+  plan->Seek(start.mark, start.step);
+  PlannedStep step;
+  bool ended = false;
+  for (; place.steps < steps; ++place.steps) {
+    const Status status = plan->Next(&step, &ended);
+    if (!status.ok()) throw Error(status);
+    if (ended) break;
+    place.mark = step.end;
+  }
+  return place;
 }
 
 std::string IndexedSource::Describe() const {
@@ -212,14 +275,26 @@ IndexedSource::Losses IndexedSource::LossesOf(std::uint64_t pass, std::size_t st
   Losses losses;
   // If endless passes are joined into one, the first one tells.
   const std::uint64_t joined = std::max<std::uint64_t>(1, JoinedPasses(plan_, stages));
-  for (std::size_t i = 0; i < sets_.size(); ++i) {
+  // A row of a bucket or a batch keeps its place, and is found damaged there.
+  const bool leaves_holes_out =
+      plan_.shares && (plan_.shares->rules.kind == ShareRules::Kind::kPacked ||
+                       plan_.shares->rules.kind == ShareRules::Kind::kTokens);
+  std::size_t first_file = 0;  // of the set
+  for (std::size_t i = 0; i < sets_.size(); first_file += sets_[i++]->files()) {
     const OpenOptions& options = SourceOf(i).options;
     const RecordSet& set = *sets_[i];
-    if (!set.has_losses()) continue;
+    if (!set.has_losses() && !leaves_holes_out) continue;
     for (std::uint64_t one = pass * joined; one < (pass + 1) * joined; ++one) {
       for (const std::size_t file :
            FilesOfPass(set.files(), options.files, options.first_epoch + one)) {
-        AddLosses(set.file(file), &losses);
+        if (set.has_losses()) AddLosses(set.file(file), &losses);
+        const std::uint64_t holes = leaves_holes_out ? lengths_->HolesOf(first_file + file) : 0;
+        losses.count += holes;
+        if (holes > 0) {
+          losses.ranges.push_back(
+              {set.file(file).name, 0, set.file(file).bytes,
+               std::to_string(holes) + " records of it were damaged when they were measured"});
+        }
       }
     }
   }

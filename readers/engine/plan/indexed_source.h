@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/engine/files/file_lengths.h"
 #include "readers/engine/files/file_table.h"
 #include "readers/engine/files/record_set.h"
 #include "readers/engine/plan/execution_plan.h"
@@ -16,6 +17,7 @@
 #include "readers/order/plan_clock.h"
 #include "readers/order/position.h"
 #include "readers/order/row_cursor.h"
+#include "readers/order/share_plan.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/record.h"
 
@@ -27,10 +29,12 @@ using RewindInput = std::function<bool()>;
 
 /// The start of a run of a chain.
 struct RunStart {
-  std::uint64_t batch = 0;  ///< over all runs, of this one's batch number 0
-  PlanPosition mark{};      ///< other than the beginning only by index, except for its outputs
-  std::string mix{};        ///< counts of a mixture's sets there (MixState); empty: by their number
-  bool by_index = false;    ///< as it is read from there
+  std::uint64_t batch = 0;      ///< over all runs, of this one's batch number 0
+  PlanPosition mark{};          ///< other than the beginning only by index, except for its outputs
+  std::uint64_t step = 0;       ///< if shares make the batches: steps before `mark`, in all passes
+  std::uint64_t leave_out = 0;  ///< so many batches (rows, without Batch) after `mark`
+  std::string mix{};      ///< counts of a mixture's sets there (MixState); empty: by their number
+  bool by_index = false;  ///< as it is read from there
   std::uint64_t source_pass = 0;  ///< of a data set whose passes differ, the first one (pass())
   /// The position is of a chain that does something else with damage: what is left out must have no
   /// damage without a record's number, since the order after it would be another one.
@@ -67,6 +71,18 @@ class IndexedSource {
   /// for a position: up to 24 bytes for each set. Throws Error if it cannot be found out.
   std::string MixBehind(const std::string& begin, const PlanPosition& mark);
 
+  /// The steps from a start on, of a chain whose batches shares make; SharePlan::Seek begins it.
+  /// `mix`: as of NewCursor. `rules`: those of the plan, or others of the same field's lengths.
+  std::unique_ptr<SharePlan> NewSharePlan(const std::string& mix, const ShareRules& rules) const;
+  /// The place `steps` steps after a start, and how many of them there are. Plans all of them.
+  /// Throws Error if the order or the lengths fail.
+  struct StepPlace {
+    PlanPosition mark;
+    std::uint64_t steps = 0;
+  };
+  StepPlace StepsBehind(const RunStart& start, std::uint64_t steps) const;
+  /// FileLengths::digest of the field whose units are planned; 0 if none are.
+  std::uint64_t lengths_digest() const { return lengths_ == nullptr ? 0 : lengths_->digest(); }
   const DataFingerprint& fingerprint() const { return fingerprint_; }
   /// The sets of a mixture, else one.
   const std::vector<std::shared_ptr<const RecordSet>>& sets() const { return sets_; }
@@ -96,6 +112,7 @@ class IndexedSource {
  private:
   MixChain NewMix(const std::string& mix) const;
   const SourceNode& SourceOf(std::size_t set) const;
+  void OpenLengths(const std::stop_token& stop);
   static void AddLosses(const RecordSet::File& file, Losses* losses);
   /// The chain that began there; under mutex_.
   const MixChain& MixFrom(const std::string& begin);
@@ -105,6 +122,7 @@ class IndexedSource {
   std::shared_ptr<const FileTable> table_;
   std::uint64_t passes_ = 1;  ///< after all stages
   bool even_ = true;          ///< all passes have as many places
+  std::shared_ptr<const FileLengths> lengths_;
   DataFingerprint fingerprint_;
 
   std::mutex mutex_;  ///< guards what follows

@@ -54,7 +54,7 @@ Planner::Planner(Input input)
       most_held_(MostHeld(plan_)),
       most_dropped_(MostDropped(plan_)),
       passes_ended_(input_.start.mark.pass) {
-  pass_.is_whole = input_.start.mark.place == 0;
+  pass_.is_whole = input_.start.mark.place == 0 && (!plan_.shares || input_.start.step == 0);
 }
 
 void Planner::GoOn() {
@@ -250,7 +250,8 @@ Status Planner::CheckSums(std::uint64_t passes_seen) const {
     RowTally read;
     read.delivered = rows_taken_ - pass_.taken_before;
     if (planned != read.delivered) return Ledger::Check(pass, planned, read);
-    const bool all = pass_.is_whole && plan_.batch.rank.world_size == 1;
+    // Shares leave records out that have no units.
+    const bool all = pass_.is_whole && plan_.batch.rank.world_size == 1 && !plan_.shares;
     const std::optional<std::uint64_t> indexed =
         all ? input_.indexed->RowsOf(pass, input_.stages_by_index) : std::nullopt;
     if (indexed && *indexed != read.delivered) return Ledger::Check(pass, *indexed, read);
@@ -382,6 +383,7 @@ PlanStages::PlanStages(const ExecutionPlan& plan, const PlanPosition& start)
     stages_.push_back(MakeOrderStage(stage, plan.source.options.first_epoch));
   }
   AddFailureStage(plan);
+  if (plan.shares) clock_.AtStep(start);
   for (const ContentStep& step : plan.content) stages_.push_back(step.make(&clock_));
 }
 

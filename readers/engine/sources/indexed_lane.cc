@@ -30,7 +30,7 @@ bool IndexedLane::HasRows() {
   if (!chunk_taken_ && !ended_) {
     plan_->Next(options_.index, &chunk_);
     chunk_taken_ = true;
-    next_row_ = 0;
+    next_row_ = next_step_ = 0;
     is_found_ = false;
   }
   return chunk_taken_ && next_row_ < chunk_.rows.size();
@@ -43,6 +43,20 @@ void IndexedLane::UseRows(std::size_t count) {
   ended_ = chunk_.kind == Chunk::Kind::kEnd || !chunk_.status.ok();
 }
 
+void IndexedLane::TakePlanned(std::size_t count, std::vector<PlannedRow>* planned,
+                              std::vector<StepFacts>* steps) {
+  if (chunk_.planned.empty()) return;
+  const auto first = chunk_.planned.begin() + static_cast<std::ptrdiff_t>(next_row_);
+  planned->assign(first, first + static_cast<std::ptrdiff_t>(count));
+  const auto begins_step = [](const PlannedRow& row) {
+    return (row.marks & PlannedRow::kBeginsStep) != 0;
+  };
+  const auto next = chunk_.steps.begin() + static_cast<std::ptrdiff_t>(next_step_);
+  const auto begun = std::count_if(planned->begin(), planned->end(), begins_step);
+  steps->assign(next, next + begun);
+  next_step_ += static_cast<std::size_t>(begun);
+}
+
 bool IndexedLane::FillDirectly(Block* block) {
   if (!HasRows()) return false;
   const StageTimer timer(*context_->frame_clock);
@@ -51,6 +65,7 @@ bool IndexedLane::FillDirectly(Block* block) {
   for (const RecordSpan& record : block->frame.records) context_->read_bytes->Add(record.size);
   block->of_dropped_rest = chunk_.of_dropped_rest;
   block->data_pass = chunk_.data_pass;
+  TakePlanned(count, &block->planned, &block->steps);
   UseRows(count);
   block->turn_ends = !chunk_taken_;
   if (!chunk_taken_) {
@@ -84,6 +99,7 @@ std::unique_ptr<IndexedLane::Part> IndexedLane::PlanPart() {
     }
     const std::span<const RowNumber> rows = RowsLeft().first(suited);
     part->rows.assign(rows.begin(), rows.end());
+    TakePlanned(suited, &part->planned, &part->steps);
     UseRows(suited);
   } else {
     UseRows(0);
@@ -152,6 +168,8 @@ void IndexedLane::FillFrom(Part* part, Block* block) {
   block->of_dropped_rest = part->of_dropped_rest;
   block->data_pass = part->data_pass;
   if (part->kind != Chunk::Kind::kRows) return;
+  block->planned = std::move(part->planned);
+  block->steps = std::move(part->steps);
   for (const std::shared_ptr<InputFile>& input : part->fetch.inputs()) {
     if (input->mapping().empty()) continue;
     block->files.push_back(input);

@@ -49,6 +49,8 @@ class IndexedLane final : public Lane {
     bool of_dropped_rest = false;
     std::uint64_t data_pass = 0;
     std::vector<RowNumber> rows;
+    std::vector<PlannedRow> planned;
+    std::vector<StepFacts> steps;
     NeededUnits needed;
     UnitFetch fetch;
     Status status;  ///< after the rows
@@ -61,6 +63,9 @@ class IndexedLane final : public Lane {
   /// Whether the chunk has rows that no part has taken; takes the next chunk when it is used up.
   bool HasRows();
   void UseRows(std::size_t count);
+  /// How the next `count` rows are planned; before UseRows.
+  void TakePlanned(std::size_t count, std::vector<PlannedRow>* planned,
+                   std::vector<StepFacts>* steps);
   bool FillDirectly(Block* block);
   /// Null if a file can be opened only after earlier parts are done with theirs.
   std::unique_ptr<Part> PlanPart();
@@ -81,7 +86,8 @@ class IndexedLane final : public Lane {
   Chunk chunk_;
   bool chunk_taken_ = false;  ///< and not used up
   std::size_t next_row_ = 0;  ///< of the chunk
-  NeededUnits found_;         ///< of the chunk's rows, if they were looked up
+  std::size_t next_step_ = 0;
+  NeededUnits found_;  ///< of the chunk's rows, if they were looked up
   bool is_found_ = false;
   std::size_t rows_at_once_ = 0;     ///< that suited the last part; 0: not known
   std::unique_ptr<Part> next_part_;  ///< planned, but there was no memory

@@ -251,7 +251,8 @@ void PackStage::Add(RowRef ref, std::uint64_t /*end*/, bool is_last) {
     std::vector<RowRef>& rows = packed_[at];
     rows.push_back(ref);
     const std::uint32_t begin = length_ - fit_.room(at) - units;
-    SetPackedPlace({static_cast<std::uint32_t>(rows.size()), begin, 0}, PackFieldsOf(ref));
+    SetPackedPlace({static_cast<std::uint32_t>(rows.size()), begin, 0, rows.size() == 1},
+                   PackFieldsOf(ref));
   }
   if (is_last) return;
   while (emitted_ < fit_.rows() && fit_.room(emitted_) == 0) Emit();

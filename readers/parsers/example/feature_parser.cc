@@ -13,6 +13,7 @@
 #include "readers/parsers/example/feature_values.h"
 #include "readers/parsers/example/nested_features.h"
 #include "readers/parsers/example/varint_list.h"
+#include "readers/parsers/field_text.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
 #include "ringfeed/parsers.h"
@@ -57,7 +58,7 @@ struct ColumnRun {
 class FeaturesParser final : public Parser {
  public:
   FeaturesParser(const FeatureDialect& dialect, const std::vector<WantedFeature>& features)
-      : dialect_(dialect), feature_fields_(AddFields(features)) {
+      : dialect_(dialect), wanted_(features), feature_fields_(AddFields(features)) {
     using Map = FeatureScanner::Map;
     const std::span<const FeatureField> fields(feature_fields_);
     const auto lists = static_cast<std::size_t>(
@@ -84,6 +85,12 @@ class FeaturesParser final : public Parser {
     if (!StandsAsItIs(feature_fields_[field], at)) return {};
     return {at.data, at.bytes};
   }
+  FieldLengths LengthsOf(std::size_t field) const override {
+    const WantedFeature& wanted = wanted_[field];
+    const std::string list = wanted.sequence ? " | " : " ";
+    return {std::string(dialect_.parser) + ":" + list + FieldText(wanted.spec),
+            std::make_shared<const FeaturesParser>(dialect_, std::vector<WantedFeature>{wanted})};
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -106,6 +113,7 @@ class FeaturesParser final : public Parser {
   void WriteSingleInts(const ColumnRun& run, FeatureScratch* scratch) const;
 
   const FeatureDialect& dialect_;
+  const std::vector<WantedFeature> wanted_;  // of each field
   const std::vector<FeatureField> feature_fields_;
   std::vector<FeatureScanner> scanners_;  // of each map, in the order of their fields
   std::size_t chunk_rows_ = kMostChunkRows;

@@ -6,6 +6,7 @@
 #include "base/refuse.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/tar/tar_unit.h"
+#include "readers/parsers/field_text.h"
 #include "readers/parsers/lod_columns.h"
 #include "readers/parsers/text/json_fields.h"
 #include "ringfeed/formats.h"
@@ -104,6 +105,11 @@ class TarSampleParser final : public LoDColumnsParser {
     }
   }
   Refusal Explain(const RecordSpan& record, const Status& why) const override;
+  FieldLengths LengthsOf(std::size_t field) const override {
+    const FeatureSpec* const spec = FindSpec(std::span(specs_), fields_[field].name);
+    if (spec == nullptr) return {};
+    return {"tar: " + FieldText(*spec), TarParser({*spec})};
+  }
   bool CopiesBytesOf(std::size_t field) const override { return copied_[field]; }
   std::span<const std::byte> BytesOf(std::size_t, const RecordSpan&,
                                      const FieldLocation& at) const override {
@@ -128,12 +134,13 @@ class TarSampleParser final : public LoDColumnsParser {
   static Status LocateText(const JsonMember& text, JsonMemory* memory, TarScratch* scratch,
                            FieldLocation* locations);
 
+  const std::vector<FeatureSpec> specs_;
   std::vector<Member> members_;
   std::vector<JsonMember> texts_;
   std::vector<bool> copied_;  // of each column: whether it has a member's bytes
 };
 
-TarSampleParser::TarSampleParser(const std::vector<FeatureSpec>& members) {
+TarSampleParser::TarSampleParser(const std::vector<FeatureSpec>& members) : specs_(members) {
   if (members.empty()) RefuseMember("name at least one member");
   std::vector<std::pair<std::string, std::vector<JsonField>>> texts;
   for (const FeatureSpec& member : members) {

@@ -8,6 +8,7 @@
 #include "base/refuse.h"
 #include "base/stream_copy.h"
 #include "readers/parsers/field_row.h"
+#include "readers/parsers/field_text.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
 #include "ringfeed/parsers.h"
@@ -132,6 +133,11 @@ class ArrayParser final : public Parser {
   std::span<const std::byte> BytesOf(std::size_t, const RecordSpan&,
                                      const FieldLocation& at) const override {
     return {at.data, at.bytes};
+  }
+  FieldLengths LengthsOf(std::size_t) const override {
+    if (takes_bytes_) return {parser_, RawParser()};
+    return {parser_ + ": " + FieldText({"", dtype_, fields_[0].shape, {}}),
+            TokensParser({dtype_, fields_[0].shape})};
   }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,

@@ -7,6 +7,7 @@
 #include "base/refuse.h"
 #include "base/utf8.h"
 #include "readers/formats/text/csv_order.h"
+#include "readers/parsers/field_text.h"
 #include "readers/parsers/located_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
@@ -62,6 +63,7 @@ class CsvRowsParser final : public Parser {
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
     return static_cast<CsvScratch*>(scratch)->storage.Take();
   }
+  FieldLengths LengthsOf(std::size_t field) const override;
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -222,6 +224,30 @@ void CsvRowsParser::Place(const CsvField& spec, std::int64_t first, std::size_t 
   }
   if (!made.text) fixed_bytes_ += made.unit_bytes;
   text_fields_.push_back(made);
+}
+
+// Of a text, the only ragged field. Its column's number stands for the header.
+FieldLengths CsvRowsParser::LengthsOf(std::size_t field) const {
+  const TextField& text = text_fields_[field];
+  const auto column = std::find_if(columns_.begin(), columns_.end(),
+                                   [field](const Column& each) { return each.field == field; });
+  CsvOptions options{delimiter_, quotes_, {}, static_cast<std::int64_t>(count_)};
+  if (any_count_) options.columns = CsvOptions::kAnyColumns;
+  CsvField own{text.name, text.dtype, text.shape, {}, column - columns_.begin()};
+  if (text.has_default) {
+    own.missing =
+        std::string(reinterpret_cast<const char*>(text.missing.data()), text.missing.size());
+  }
+  std::string key = "csv:";
+  if (delimiter_ != ',') {
+    key += " -delimiter=";
+    key += delimiter_ == '\t' ? "tab" : blanks_ ? "space" : std::string(1, delimiter_);
+  }
+  if (!quotes_) key += " -noquotes";
+  key += " -columns=" + (any_count_ ? "any" : std::to_string(count_)) + " ";
+  key +=
+      FieldText({own.name + "@" + std::to_string(own.column), own.dtype, own.shape, own.missing});
+  return {key, CsvParser({own}, options)};
 }
 
 std::string CsvRowsParser::HintOfFirst(const RecordSpan& record,

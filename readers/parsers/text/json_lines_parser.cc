@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/refuse.h"
+#include "readers/parsers/field_text.h"
 #include "readers/parsers/lod_columns.h"
 #include "readers/parsers/text/json_fields.h"
 #include "ringfeed/parsers.h"
@@ -41,6 +42,11 @@ class ObjectsParser final : public LoDColumnsParser {
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
     return static_cast<JsonScratch*>(scratch)->storage.Take();
   }
+  FieldLengths LengthsOf(std::size_t field) const override {
+    const FeatureSpec* const spec = FindSpec(std::span(features_), fields_[field].name);
+    if (spec == nullptr) return {};
+    return {"jsonl: " + FieldText(*spec), JsonLinesParser({*spec})};
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -52,11 +58,12 @@ class ObjectsParser final : public LoDColumnsParser {
   }
   void ZeroRow(FieldLocation* locations, JsonScratch* scratch) const;
 
+  const std::vector<FeatureSpec> features_;
   const JsonFields json_;
 };
 
 ObjectsParser::ObjectsParser(const std::vector<FeatureSpec>& features)
-    : json_("the line", AddFields(features)) {}
+    : features_(features), json_("the line", AddFields(features)) {}
 
 std::vector<JsonField> ObjectsParser::AddFields(const std::vector<FeatureSpec>& features) {
   const auto refuse = [](const std::string& why) { Refuse("JSON lines parser: " + why); };

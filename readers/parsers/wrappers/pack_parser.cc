@@ -42,6 +42,10 @@ class PackParser final : public ParserDecorator {
   /// A row has several records' bytes, and what fills it up.
   bool CopiesBytesOf(std::size_t /*field*/) const override { return false; }
   bool ReadsBytes() const override { return true; }
+  void WriteMissing(std::size_t field, std::span<std::byte> row) const override {
+    if (field == kValues) return pad_.Fill(row.data(), row.size());
+    ParserDecorator::WriteMissing(field, row);
+  }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
@@ -74,7 +78,7 @@ void PackParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locatio
   LocateInner(rows, locations, scratch, failures);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     FieldLocation* const at = locations + row * kPackFields;
-    SetPackedPlace({1, 0, length_ - at->units}, at);
+    SetPackedPlace({1, 0, length_ - at->units, true}, at);
   }
 }
 
@@ -85,7 +89,10 @@ void PackParser::Write(std::span<const RecordSpan> rows, const FieldLocation* lo
   for (std::size_t record = 0; record < rows.size(); ++record) {
     const FieldLocation& at = locations[record * kPackFields];
     const PackedPlace place = PackedPlaceOf(&at);
-    if (record > 0 && place.begin == 0) first_unit += length_;
+    if (place.starts_row) {
+      if (record > 0) first_unit += length_;
+      Blank(targets, first_unit, place.begin);
+    }
     const std::size_t unit = first_unit + place.begin;
     if (rows[record].damaged()) {
       Blank(targets, unit, at.units);
@@ -117,10 +124,12 @@ void SetPackedPlace(const PackedPlace& place, FieldLocation* locations) {
   locations[kSegments].units = place.number;
   locations[kPositions].units = place.begin;
   locations[kPositions].bytes = place.rest;
+  locations[kPositions].form = place.starts_row ? 1 : 0;
 }
 
 PackedPlace PackedPlaceOf(const FieldLocation* locations) {
-  return {locations[kSegments].units, locations[kPositions].units, locations[kPositions].bytes};
+  return {locations[kSegments].units, locations[kPositions].units, locations[kPositions].bytes,
+          locations[kPositions].form != 0};
 }
 
 std::shared_ptr<const Parser> MakePackParser(std::shared_ptr<const Parser> inner,

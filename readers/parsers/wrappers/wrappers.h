@@ -48,10 +48,14 @@ std::shared_ptr<const Parser> MakeTruncateParser(std::shared_ptr<const Parser> i
 std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
                                             const std::string& field, const PadOptions& options);
 
+/// The units of a ragged field of `inner` as a fixed field, uint32: of each record one number.
+std::shared_ptr<const Parser> MakeUnitsParser(std::shared_ptr<const Parser> inner,
+                                              std::size_t field);
+
 /// `inner`, which has one ragged field, with records in rows of a fixed length that several of them
 /// share: their values, segments and positions. Takes the beginning of longer records. Each byte of
 /// a row is written once. Locate gives each record a row of its own, and SetPackedPlace another
-/// place. Write takes the records of rows one after another: those that begin a row go to the next
+/// place. Write takes the records of rows one after another: those that start a row go to the next
 /// row of the targets, the first one to their first. A damaged one leaves its units empty. Throws
 /// Error if `inner` has other fields, or if its type does not hold the pad value.
 std::shared_ptr<const Parser> MakePackParser(std::shared_ptr<const Parser> inner,
@@ -64,6 +68,8 @@ struct PackedPlace {
   std::uint32_t number = 1;  ///< among the row's records, from 1
   std::uint32_t begin = 0;   ///< its first unit
   std::uint32_t rest = 0;    ///< units after it that are left empty
+  /// If it is the first one that comes of its row: it leaves the `begin` units before it empty.
+  bool starts_row = true;
 };
 void SetPackedPlace(const PackedPlace& place, FieldLocation* locations);
 PackedPlace PackedPlaceOf(const FieldLocation* locations);

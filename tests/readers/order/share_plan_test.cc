@@ -18,6 +18,7 @@
 #include "readers/order/packing.h"
 #include "readers/order/rank_shares.h"
 #include "readers/order/share_chunks.h"
+#include "tests/support/planned_order.h"
 
 namespace ringfeed {
 namespace {
@@ -25,72 +26,6 @@ namespace {
 using Random = std::mt19937_64;
 using Kind = ShareRules::Kind;
 using Rest = ShareRules::Rest;
-
-/// Rows as the files have them, or those of kGlobal; each pass is several of the data.
-class TestOrder final : public RowCursor {
- public:
-  struct Options {
-    std::uint64_t rows = 0;
-    bool global = false;
-    std::uint64_t joined = 1;
-    std::uint64_t seed = 7;
-  };
-  explicit TestOrder(const Options& options) : options_(options) {}
-
-  std::uint64_t Places(std::uint64_t pass) override {
-    return pass == empty_pass ? 0 : options_.rows * options_.joined;
-  }
-  Status Seek(std::uint64_t pass, std::uint64_t place) override {
-    pass_ = pass;
-    place_ = place;
-    return {};
-  }
-  Status Next(std::span<RowNumber> rows, std::size_t* count) override {
-    *count = 0;
-    for (RowNumber& row : rows) {
-      if (place_ == fails_at) return Status(StatusCode::kDamaged, "a page of the index");
-      if (place_ == Places(pass_)) break;
-      row = RowAt(pass_, place_++);
-      ++*count;
-    }
-    return {};
-  }
-
-  std::uint64_t fails_at = ~std::uint64_t{0};
-  std::uint64_t empty_pass = ~std::uint64_t{0};
-
- private:
-  RowNumber RowAt(std::uint64_t pass, std::uint64_t place) const {
-    const std::uint64_t epoch = pass * options_.joined + place / options_.rows;
-    place %= options_.rows;
-    if (!options_.global) return place;
-    return KeyedPermutation(options_.rows, options_.seed, static_cast<std::uint32_t>(epoch),
-                            DrawPurpose::kGlobalOrder)
-        .At(place);
-  }
-
-  const Options options_;
-  std::uint64_t pass_ = 0;
-  std::uint64_t place_ = 0;
-};
-
-class TestLengths final : public LengthTable {
- public:
-  explicit TestLengths(std::vector<std::uint32_t> units) : units_(std::move(units)) {}
-  Status UnitsOf(std::span<const RowNumber> rows, std::span<std::uint32_t> units) const override {
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (rows[i] == fails_at) return Status(StatusCode::kDamaged, "a page of the lengths");
-      units[i] = units_.at(rows[i]);
-    }
-    return {};
-  }
-  std::uint32_t most() const override { return *std::max_element(units_.begin(), units_.end()); }
-
-  RowNumber fails_at = ~std::uint64_t{0};
-
- private:
-  const std::vector<std::uint32_t> units_;
-};
 
 std::string TextOf(const PlannedShare& share) {
   std::string text = "[";
@@ -623,6 +558,7 @@ using RankStep = std::vector<std::string>;
 struct RankSteps {
   std::map<std::uint64_t, std::vector<RankStep>> of_pass;
   std::vector<PlanPosition> ends;
+  std::vector<std::uint64_t> units;
   std::vector<std::uint64_t> pass_rows;
 };
 
@@ -649,7 +585,10 @@ RankSteps TakeChunks(const RandomPlan& random, const ShareChunks::Options& optio
     EXPECT_EQ(chunk.rows.size(), chunk.planned.size());
     EXPECT_TRUE(!chunk.rows.empty() && chunk.rows.size() <= options.rows_per_chunk);
     rows += chunk.rows.size();
-    steps.ends.insert(steps.ends.end(), chunk.step_ends.begin(), chunk.step_ends.end());
+    for (const StepFacts& facts : chunk.steps) {
+      steps.ends.push_back(facts.end);
+      steps.units.push_back(facts.units);
+    }
     for (std::size_t i = 0; i < chunk.rows.size(); ++i) {
       const std::uint8_t marks = chunk.planned[i].marks;
       if (chunk.rows[i] != kNoRow) {
@@ -680,7 +619,9 @@ TEST(ShareChunksTest, RanksTogetherHaveTheStepsAndTheirPositions) {
     options.rows_per_chunk = 1 + draws() % 30;
     options.split.ranks = 1 + draws() % (random.rules.step + 2);
     options.split.balance = draws() % 2 == 0;
-    options.fills_ranks = draws() % 2 == 0;
+    const std::uint64_t whole =
+        (random.rules.step + options.split.ranks - 1) / options.split.ranks * options.split.ranks;
+    options.fill_to = draws() % 2 == 0 ? whole : 0;
     const std::size_t from = steps.empty() ? 0 : draws() % steps.size();
     if (from > 0) {
       options.begin = steps[from - 1].end;
@@ -694,16 +635,27 @@ TEST(ShareChunksTest, RanksTogetherHaveTheStepsAndTheirPositions) {
     std::map<std::uint64_t, std::size_t> step_of_pass;
     for (std::size_t i = from; i < steps.size(); ++i) {
       std::multiset<std::string> wanted;
-      for (const PlannedShare& share : steps[i].shares) wanted.insert(TextOf(share));
+      std::uint64_t units = 0;
+      for (const PlannedShare& share : steps[i].shares) {
+        wanted.insert(TextOf(share));
+        if (share.segment == nullptr) continue;
+        for (const std::uint32_t place : share.segment->PlacesOf(share.number)) {
+          const std::uint32_t own = random.units[share.segment->RowAt(place)];
+          const bool packed = random.rules.kind == Kind::kPacked;
+          if (own != LengthTable::kHole) {
+            units += packed ? std::min(own, random.rules.length) : own;
+          }
+        }
+      }
       const std::size_t at = step_of_pass[steps[i].pass]++;
       std::multiset<std::string> came;
       for (const RankSteps& rank : of_rank) {
         const RankStep& part = rank.of_pass.at(steps[i].pass).at(at);
         came.insert(part.begin(), part.end());
         ASSERT_EQ(rank.ends[i - from], steps[i].end);
-        if (options.fills_ranks) {
-          ASSERT_EQ(part.size(),
-                    (steps[i].shares.size() + options.split.ranks - 1) / options.split.ranks);
+        ASSERT_EQ(rank.units[i - from], units);
+        if (options.fill_to > 0) {
+          ASSERT_EQ(part.size(), whole / options.split.ranks);
         }
       }
       while (came.size() > wanted.size()) {

@@ -1,0 +1,199 @@
+#include "readers/engine/plan/open_lengths.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/log.h"
+#include "base/machine/cpu_count.h"
+#include "base/machine/signals_blocked.h"
+#include "base/refuse.h"
+#include "readers/index/length_column.h"
+#include "readers/index/open_index.h"
+
+namespace ringfeed {
+
+namespace {
+
+/// One rank measures whatever is missing. Several ranks that would all read more are told the
+/// command.
+constexpr std::uint64_t kMostBytesOfRanks = std::uint64_t{1} << 30;
+/// Files that one thread measures in one go.
+constexpr std::uint64_t kTogetherBytes = std::uint64_t{64} << 20;
+constexpr std::size_t kTogetherFiles = 256;
+constexpr std::size_t kMostThreads = 16;
+
+class ColumnOpener {
+ public:
+  ColumnOpener(const RecordSet& set, const SourceNode& source, const SharedSteps& steps,
+               const std::stop_token& stop)
+      : set_(set),
+        source_(source),
+        steps_(steps),
+        stop_(stop),
+        index_(RecordSet::OptionsOf(source.options).index),
+        columns_(set.files()) {}
+
+  FileLengths::Columns Open() {
+    std::vector<std::size_t> missing;
+    const std::size_t first =
+        static_cast<std::size_t>(steps_.rank * set_.files() / steps_.split.ranks);
+    for (std::size_t i = 0; i < set_.files(); ++i) {
+      const std::size_t file = (first + i) % set_.files();
+      if (RecordsOf(file) > 0 && !Load(file)) missing.push_back(file);
+    }
+    if (!missing.empty()) Measure(missing);
+    return std::move(columns_);
+  }
+
+ private:
+  std::uint64_t RecordsOf(std::size_t file) const {
+    return set_.FirstRow(file + 1) - set_.FirstRow(file);
+  }
+  IndexPlace PlaceOf(std::size_t file) const {
+    return PlaceOfLengths(IndexPlaceFor(set_.file(file).name, index_), steps_.units.key);
+  }
+  /// A store of the user's own has no place of which others know.
+  bool IsKept(std::size_t file) const { return set_.file(file).source == nullptr; }
+
+  FileIdentity IdentityOf(std::size_t file) const {
+    return set_.file(file).known.value_or(KnownFile{}).identity;
+  }
+
+  bool Load(std::size_t file) {
+    if (!IsKept(file)) return false;
+    const LengthPurpose purpose{steps_.units.key, IdentityOf(file), RecordsOf(file),
+                                source_.options.max_record_bytes};
+    std::string path;
+    return LoadLengths(PlaceOf(file), purpose, index_.folders.get(), &path, &columns_[file]).ok();
+  }
+
+  void Measure(const std::vector<std::size_t>& missing) {
+    std::uint64_t bytes = 0;
+    for (const std::size_t file : missing) bytes += set_.file(file).bytes;
+    if (steps_.split.ranks > 1 && bytes >= kMostBytesOfRanks) RefuseToMeasure(missing);
+    GroupFiles(missing);
+    const std::size_t cpus = static_cast<std::size_t>(CountCpus().usable);
+    const std::size_t threads = std::min({groups_.size(), kMostThreads, cpus});
+    {
+      std::vector<std::jthread> others;
+      try {
+        const SignalsBlocked blocked;
+        for (std::size_t i = 1; i < threads; ++i) others.emplace_back([this] { MeasureGroups(); });
+      } catch (const std::system_error&) {
+        // No more threads can be started: those that exist measure all files.
+      }
+      MeasureGroups();
+    }
+    if (failure_ != nullptr) std::rethrow_exception(failure_);
+  }
+
+  [[noreturn]] void RefuseToMeasure(const std::vector<std::size_t>& missing) const {
+    Refuse(
+        "batches of " + std::to_string(steps_.split.ranks) + " ranks need the lengths of \"" +
+        steps_.field + "\": " + set_.file(missing.front()).name + " has none" +
+        (missing.size() == 1 ? ""
+                             : ", nor have " + std::to_string(missing.size() - 1) + " files more") +
+        (steps_.is_named ? "; one process that opens this chain as the only rank makes and keeps "
+                           "them"
+                         : "; make them once, on as many machines as there are (--part): "
+                           "ringfeed index FILES --lengths '" +
+                               steps_.units.key + "'"));
+  }
+
+  void GroupFiles(const std::vector<std::size_t>& missing) {
+    std::uint64_t bytes = kTogetherBytes;
+    for (const std::size_t file : missing) {
+      if (bytes >= kTogetherBytes || groups_.back().size() == kTogetherFiles) {
+        groups_.emplace_back();
+        bytes = 0;
+      }
+      groups_.back().push_back(file);
+      bytes += set_.file(file).bytes;
+    }
+  }
+
+  void MeasureGroups() noexcept {
+    try {
+      for (std::size_t i = next_.fetch_add(1, std::memory_order_relaxed); i < groups_.size();
+           i = next_.fetch_add(1, std::memory_order_relaxed)) {
+        MeasureGroup(groups_[i]);
+      }
+    } catch (...) {
+      next_.store(groups_.size(), std::memory_order_relaxed);
+      const std::lock_guard lock(mutex_);
+      if (failure_ == nullptr) failure_ = std::current_exception();
+    }
+  }
+
+  void MeasureGroup(std::vector<std::size_t> files) {
+    if (steps_.split.ranks > 1) std::erase_if(files, [this](std::size_t f) { return Load(f); });
+    if (files.empty()) return;
+    std::vector<CountedFile> counted;
+    for (const std::size_t file : files) {
+      counted.push_back({set_.file(file).name, set_.file(file).source, RecordsOf(file)});
+    }
+    const auto units = steps_.measure(source_, counted, steps_.units.parser, stop_);
+    for (std::size_t i = 0; i < files.size(); ++i) Take(files[i], units[i]);
+  }
+
+  void Take(std::size_t file, std::span<const std::uint32_t> units) {
+    StoredIndex stored;
+    stored.memory =
+        EncodeLengths(units, steps_.units.key, IdentityOf(file), source_.options.max_record_bytes);
+    // One that is not kept is measured again by the next program.
+    std::string path;
+    if (IsKept(file)) {
+      const Status kept = SaveLengths(PlaceOf(file), stored.memory, index_.folders.get(), &path);
+      if (!kept.ok()) TellNotKept(file, kept);
+    }
+    const Status status = LengthColumn::Open(std::move(stored), &columns_[file]);
+    if (!status.ok()) throw Error(status);
+  }
+
+  void TellNotKept(std::size_t file, const Status& why) const {
+    Tell(LogLevel::kWarn, "lengths in memory",
+         "the lengths of " + set_.file(file).name +
+             ", perhaps of others, are in memory alone, so each process measures them anew: " +
+             why.ToString() + "; RINGFEED_INDEX_FOLDER names a folder for them");
+  }
+
+  const RecordSet& set_;
+  const SourceNode& source_;
+  const SharedSteps& steps_;
+  const std::stop_token& stop_;
+  const IndexOptions index_;
+  FileLengths::Columns columns_;  ///< each by the thread that has its file
+  std::vector<std::vector<std::size_t>> groups_;
+  std::atomic<std::size_t> next_{0};  ///< of groups_; joining the threads publishes their columns
+  std::mutex mutex_;                  ///< guards what follows
+  std::exception_ptr failure_;
+};
+
+}  // namespace
+
+FileLengths::Columns OpenColumns(const RecordSet& set, const SourceNode& source,
+                                 const SharedSteps& steps, const std::stop_token& stop) {
+  return ColumnOpener(set, source, steps, stop).Open();
+}
+
+void CheckHoles(const FileTable& table, const FileLengths::Columns& columns) {
+  for (std::size_t file = 0; file < columns.size(); ++file) {
+    if (columns[file] == nullptr || columns[file]->header().holes == 0) continue;
+    throw Error(Status(
+        StatusCode::kDamaged,
+        std::to_string(columns[file]->header().holes) +
+            " records of the file were damaged, or no records of the parser's, when their lengths "
+            "were measured: skip damage, or repair the file (ringfeed verify says more)",
+        {table.file(file).name, -1, -1}));
+  }
+}
+
+}  // namespace ringfeed

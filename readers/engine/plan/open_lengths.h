@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <span>
+#include <stop_token>
+
+#include "readers/engine/files/file_lengths.h"
+#include "readers/engine/files/file_table.h"
+#include "readers/engine/files/record_set.h"
+#include "readers/engine/plan/execution_plan.h"
+#include "readers/index/kept_file.h"
+
+namespace ringfeed {
+
+/// The length columns of a set's files, in their order; null of a file without rows. Measures those
+/// that are not kept, several files at a time, and keeps them if they can be kept. Several ranks
+/// begin at different files, and look whether another one kept a file meanwhile. Blocks. Throws
+/// Error if a file cannot be measured, if several ranks would have to read much (the message has
+/// the command that does it once), and with kCancelled if `stop` is requested.
+FileLengths::Columns OpenColumns(const RecordSet& set, const SourceNode& source,
+                                 const SharedSteps& steps, const std::stop_token& stop);
+
+/// Throws Error if a record of these files was damaged when it was measured: it is planned nowhere,
+/// so that it has no turn at which to fail.
+void CheckHoles(const FileTable& table, const FileLengths::Columns& columns);
+
+}  // namespace ringfeed
