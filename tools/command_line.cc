@@ -36,6 +36,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewDevicesCommand());
   commands.push_back(NewVerifyCommand());
   commands.push_back(NewIndexCommand());
+  commands.push_back(NewPlanCommand());
   commands.push_back(NewDigestCommand());
   commands.push_back(NewCatCommand());
   commands.push_back(NewConvertCommand());

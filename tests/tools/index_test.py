@@ -57,6 +57,45 @@ class IndexTest(CommandTest):
         self.assertEqual(run("index", *paths).stdout.count(f" in {kept}, "), 5)
         self.assertEqual({report["origin"] for report in run_json("index", *paths, "--check")}, {"checked"})
 
+    def test_lengths_are_made_once_and_kept_then(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        made = run_json("index", path, "--lengths", "raw")["lengths"]
+        self.assertEqual((made["origin"], made["of"], made["entry_bytes"]), ("made", "raw", 1))
+        self.assertEqual((made["units"], made["most"]), (sum(map(len, PAYLOADS)), max(map(len, PAYLOADS))))
+        self.assertEqual(made["histogram"][7], sum(64 <= len(payload) < 128 for payload in PAYLOADS))
+        kept = run_json("index", path, "--lengths", "raw")["lengths"]
+        self.assertEqual(kept, {**made, "origin": "kept"})
+        self.assertEqual(run_json("index", path, "--lengths", "raw", "--rebuild")["lengths"]["origin"], "made")
+        other = run_json("index", path, "--lengths", "tokens: u1[]")["lengths"]
+        self.assertEqual(other["origin"], "made")
+        self.write("a.tfrecord", PAYLOADS[:-1])
+        self.assertEqual(run_json("index", path, "--lengths", "raw")["lengths"]["units"], made["units"] - len(PAYLOADS[-1]))
+
+    def test_lengths_are_of_one_ragged_field(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        for text in ("example: a=i8[] b=i8[]", "rows: f4[13]", "exmaple: a=i8[]"):
+            with self.subTest(text):
+                self.assert_refused(2, "index", path, "--lengths", text)
+
+    def test_a_plan_has_the_batches_of_a_pass(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        words = ["plan", path, "--parse", "raw", "--batch", 8, "--ranks", "2,8", "--seed", 7]
+        first, best = run_json(*words, "--pack", 1024, "--alike", 1)["plans"]
+        self.assertEqual((first["fit"], best["fit"]), ("first", "best"))
+        for plan in (first, best):
+            self.assertEqual((plan["records"], plan["units"]), (3000, sum(map(len, PAYLOADS))))
+            self.assertAlmostEqual(plan["padding"], 1 - plan["units"] / (1024 * plan["shares"]))
+            self.assertEqual(plan["steps"], -(-plan["shares"] // 8))
+            self.assertEqual([load["ranks"] for load in plan["loads"]], [2, 8])
+            for load, apart in zip(plan["loads"], plan["loads_apart"]):
+                self.assertLessEqual(1, load["step"])
+                self.assertLessEqual(load["step"], apart["step"] + 1e-9)
+        self.assertLessEqual(best["padding"], first["padding"])
+        tokens = run_json(*words, "--tokens", 5000, "--fit", "best", "--alike", "1,4")["plans"]
+        self.assertEqual([plan["alike"] for plan in tokens], [1, 4])
+        self.assert_refused(2, *words)
+        self.assert_refused(2, *words, "--pack", 1024, "--ranks", 9)
+
     def test_formats_of_rows_of_one_size_need_none(self):
         report = run_json("index", DATA / "numpy/t_f4.npy")
         self.assertEqual((report["origin"], report["index"]), ("computed", ""))

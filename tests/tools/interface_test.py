@@ -11,7 +11,9 @@ OPTIONS = {
     "info": "--format --json",
     "devices": "--devices --json",
     "digest": "--format --on-damage --max-record-bytes --part --json",
-    "index": "--format --folder --part --check --rebuild --json",
+    "index": "--format --folder --part --lengths --check --rebuild --json",
+    "plan": "--format --parse --field --pack --tokens --batch --segment --fit --cost --alike "
+    "--ranks --seed --json",
     "verify": "--format --on-damage --max-record-bytes --part --strict --json",
     "cat": "--as --parse --format --on-damage --max-record-bytes",
     "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --force --json",
