@@ -72,9 +72,13 @@ from .record_writer import (
 )
 from .row_map import MapRows
 from .source import Source
+from .steps import Balance, Batch, BucketBatch, Pack, Steps, TokenBatch
 
 __all__ = [
     "Array",
+    "Balance",
+    "Batch",
+    "BucketBatch",
     "Damaged",
     "Dataset",
     "Error",
@@ -84,6 +88,7 @@ __all__ = [
     "LoDTensorBlockingQueue",
     "Loader",
     "MapRows",
+    "Pack",
     "Parser",
     "PyReader",
     "RandomAccessDataset",
@@ -95,6 +100,8 @@ __all__ = [
     "Scope",
     "Shuffle",
     "Source",
+    "Steps",
+    "TokenBatch",
     "__version__",
     "batch",
     "bucket_batch",

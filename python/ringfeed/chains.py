@@ -13,9 +13,10 @@ from .compiled import Compiled
 from .dataset import Parser
 from .errors import Unsupported
 from .fields import field_tuples
-from .ranks import Rank, refuse_parts
+from .ranks import Rank, rank_of, refuse_parts
 from .row_map import MapRows, parse_samples
 from .source import Source
+from .steps import Steps, is_best
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -237,11 +238,15 @@ def batch(
     rank: Optional[Rank] = None,
     split_by_files: bool = False,
     empty_batches: Optional[bool] = None,
+    field: str = "",
+    steps: Optional[Steps] = None,
 ) -> _core.Reader:
-    """`size` rows in one piece of pinned memory; with `rank` this process's part of them. Of which
+    """`size` rows in one piece of pinned memory; with `rank` this process's part of them. With
+    `steps`, which has rest= in place of drop_remainder and pad, ranks get rows by weights, or, by
+    the units of `field`, as much work. Of which
     nothing is this rank's, or all of that is damaged, is a batch of no rows, so that all ranks make
     the same steps, or with empty_batches=False none. None: if there are several ranks."""
-    as_tuple = None if rank is None else (*rank[:4], rank.source)
+    as_tuple = None if rank is None or steps is not None else (*rank[:4], rank.source)
     if empty_batches is None:
         empty_batches = rank is not None and rank.world_size > 1
     return _core.batch(
@@ -253,6 +258,8 @@ def batch(
         as_tuple,
         flag(split_by_files, "split_by_files"),
         flag(empty_batches, "empty_batches"),
+        text(field, "field"),
+        None if steps is None else _steps_of(steps, rank),
     )
 
 
@@ -410,10 +417,15 @@ def bucket_batch(
     drop_remainder: bool = False,
     slots: int = 0,
     rank: Union[Rank, str, None] = "auto",
+    steps: Optional[Steps] = None,
 ) -> _core.Reader:
     """Batches of `size` rows that are alike in length: up to bounds[0] units of a ragged field, up
-    to bounds[1], and so on, and longer than all. `segment` and `rank` as of group_batch."""
-    refuse_parts(rank, "bucket_batch")
+    to bounds[1], and so on, and longer than all. `segment`: records that are put together (0: 64
+    batches' rows, if planned the largest multiple of size below 65,536).
+
+    Args:
+        rank, steps: the ranks that share each batch; see pack.
+    """
     return _core.bucket_batch(
         reader_of(reader),
         counted(size, "size"),
@@ -422,6 +434,7 @@ def bucket_batch(
         counted(segment, "segment"),
         flag(drop_remainder, "drop_remainder"),
         counted(slots, "slots"),
+        _steps_of(steps, rank),
     )
 
 
@@ -434,10 +447,23 @@ def token_batch(
     most_rows: int = 1024,
     slots: int = 0,
     rank: Union[Rank, str, None] = "auto",
+    shares: int = 0,
+    segment: int = 0,
+    fit: str = "first",
+    padded: bool = False,
+    steps: Optional[Steps] = None,
 ) -> _core.Reader:
     """Batches of as many rows as fit into `tokens` units of a ragged field, or into `bytes` of
-    the records. A row that is larger by itself is a batch of its own. `rank` as of group_batch."""
-    refuse_parts(rank, "token_batch")
+    the records. A row that is larger by itself is a batch of its own.
+
+    Args:
+        shares: token batches of a step, of all ranks together, which several ranks need; each
+            rank gets as many of them, one after another.
+        segment: if planned, records that are put together; 0: 65,535.
+        fit: "first", as records come; "best": by length, the batches in random order.
+        padded: with "best", rows times the longest count, and not their sum.
+        rank, steps: the ranks that share each step; see pack.
+    """
     return _core.token_batch(
         reader_of(reader),
         text(field, "field"),
@@ -445,6 +471,11 @@ def token_batch(
         counted(bytes, "bytes"),
         counted(most_rows, "most_rows"),
         counted(slots, "slots"),
+        counted(shares, "shares"),
+        counted(segment, "segment"),
+        is_best(fit),
+        flag(padded, "padded"),
+        _steps_of(steps, rank),
     )
 
 
@@ -459,13 +490,28 @@ def pack(
     drop_remainder: bool = False,
     slots: int = 0,
     rank: Union[Rank, str, None] = "auto",
+    fit: str = "first",
+    multiple: int = 1,
+    most_records: int = 0,
+    steps: Optional[Steps] = None,
 ) -> _core.Reader:
-    """Records of one ragged field packed into rows of `length` units, first fit, `rows` of them a
-    batch. Fields: <field> [rows, length, …], <field>_segments int32 [rows, length] (1, 2, … for
-    the records of a row, 0 if it is empty), <field>_positions int32 [rows, length] (a unit's
-    number in its record). `segment`: records that are packed among themselves (0: 256 batches'
-    rows). `rank` as of group_batch."""
-    refuse_parts(rank, "pack")
+    """Records of one ragged field packed into rows of `length` units, `rows` of them a batch.
+    Fields: <field> [rows, length, …], <field>_segments int32 [rows, length] (1, 2, … for the
+    records of a row, 0 if it is empty), <field>_positions int32 [rows, length] (a unit's number in
+    its record). `segment`: records that are packed among themselves (0: 256 batches' rows, if
+    planned 65,535).
+
+    Args:
+        fit: "first": each record into the first row that has room; "best": the longest first, each
+            into the row that it fills best, which leaves a hundredth of the padding.
+        multiple: if planned, a record takes the next multiple of so many units.
+        most_records: of a row, by best fit; 0: any number.
+        rank: the ranks that share each batch; `rows` is of all of them.
+        steps: how they share it, and what is done with a rest. With steps, several ranks or
+            fit="best" batches are planned from the records' lengths, which are kept beside the
+            files' indexes and made if they are missing: files, no filter. Say steps, Steps() if
+            nothing else, for the same batches on one rank and on several.
+    """
     return _core.pack(
         reader_of(reader),
         text(field, "field"),
@@ -475,4 +521,18 @@ def pack(
         pad_value,
         flag(drop_remainder, "drop_remainder"),
         counted(slots, "slots"),
+        is_best(fit),
+        counted(multiple, "multiple"),
+        counted(most_records, "most_records"),
+        _steps_of(steps, rank),
     )
+
+
+def _steps_of(
+    steps: Optional[Steps], rank: Union[Rank, str, None]
+) -> Optional[tuple[Any, ...]]:
+    if steps is not None and not isinstance(steps, Steps):
+        raise TypeError(f"steps is a ringfeed.Steps, not {steps!r}")
+    own = rank_of(rank)
+    several = own is not None and own.world_size > 1
+    return None if steps is None and not several else (steps or Steps()).as_tuple(own)

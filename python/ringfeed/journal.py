@@ -90,7 +90,7 @@ class Journal:
         damaged = int(self._loader.stats()["damaged_records"])
         if damaged:
             self._writer.damage(damaged)
-        self._writer.end(_position_of(self._loader)["batch"])
+        self._writer.end(self._loader._batches_before(_position_of(self._loader)))
 
     def close(self) -> None:
         """Closes the file; more calls do nothing."""
@@ -119,12 +119,14 @@ def _start_of(loader: Loader, launch: Optional[str]) -> dict[str, Any]:
     data = dict(position["data"])
     data.pop("records", None)
     records = _file_records(loader)
-    rule = "any_times" if plan.passes != 1 else "once" if plan.filter is None else "at_most_once"
+    # Records without units, and the rest of a pass, may be in no planned batch.
+    leaves_out = plan.filter is not None or not isinstance(plan.batch, int)
+    rule = "any_times" if plan.passes != 1 else "at_most_once" if leaves_out else "once"
     return {
-        "batch": position["batch"],
+        "batch": loader._batches_before(position),
         "rank": rank.rank,
         "ranks": rank.world_size,
-        "batch_rows": plan.batch,
+        "batch_rows": plan.batch if isinstance(plan.batch, int) else 0,
         "drop_remainder": plan.drop_remainder,
         "split_by_files": plan.split_by_files,
         "rule": rule,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Literal, NoReturn, Optional, Sequence
-from typing import Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Literal, Mapping, NoReturn, Optional
+from typing import Sequence, Union
 
 from . import _core, chains, counterparts, ranks, trainers
 from . import devices as device_plans
@@ -16,6 +16,7 @@ from .errors import Unsupported
 from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_feed_of
 from .parsers import CsvByHeader
 from .row_map import MapRows
+from .steps import PLANNED, PlannedBatch
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -48,7 +49,8 @@ class Loader(_core.LoaderNext):
             the records' bytes, as one field "bytes"; "auto": what the first file tells of its
             records, which repr() shows (docs/PYTHON.md), or None, with a warning, if it tells
             nothing. With a function of each row in map= "auto" is None.
-        batch: rows of a batch, over all ranks.
+        batch: rows of a batch, over all ranks; or what makes batches by the records' lengths: a
+            Pack, a TokenBatch, a BucketBatch or a Batch, which several ranks share, too.
         shuffle: the records of a window (10_000), a mode's name, True ("global"), a Shuffle, or
             None.
         seed: of the shuffle, and of Row.draw.
@@ -89,7 +91,7 @@ class Loader(_core.LoaderNext):
         files: chains.Files,
         *,
         parse: Union[_core.RecordParser, Parser, CsvByHeader, Literal["auto"], None] = "auto",
-        batch: int,
+        batch: Union[int, PlannedBatch],
         shuffle: Union[Shuffle, str, int, None] = None,
         seed: int = 0,
         passes: int = 1,
@@ -125,7 +127,7 @@ class Loader(_core.LoaderNext):
         plan = LoaderPlan(
             files=names,
             parse=None if isinstance(parse, str) else parse,
-            batch=counted(batch, "batch"),
+            batch=batch if isinstance(batch, PLANNED) else counted(batch, "batch"),
             shuffle=shuffle_of(shuffle),
             seed=counted(seed, "seed"),
             passes=counted(passes, "passes"),
@@ -142,6 +144,14 @@ class Loader(_core.LoaderNext):
             ),
             empty_batches=None if empty_batches is None else flag(empty_batches, "empty_batches"),
         )
+        if isinstance(batch, PLANNED) and (
+            drop_remainder or pad or split_by_files or empty_batches is not None
+        ):
+            raise TypeError(
+                f"{type(batch).__name__} has rest= in place of drop_remainder and pad, and its "
+                "batches are the same steps on all ranks: leave split_by_files and empty_batches "
+                "out"
+            )
         if flag(copy, "copy") and devices is not None:
             raise TypeError("copy=True copies batches in host memory, and devices= has others")
         if auto and per_record is None:
@@ -342,6 +352,20 @@ class Loader(_core.LoaderNext):
         return None if self._plan is None else self._plan.rank
 
     @property
+    def step_units(self) -> int:
+        """Units (tokens, say) of the last batch's step on all ranks together, as it was planned:
+        the divisor of a loss over tokens, without an all-reduce. 0 before the first batch.
+
+        Raises:
+            TypeError: the batches are not planned (Pack, TokenBatch, BucketBatch).
+        """
+        origin = self._reader.origin() or {"step_units": 0}
+        if "step_units" not in origin:
+            raise TypeError("step_units are those of planned batches: batch=ringfeed.Pack(…), …")
+        units: int = origin["step_units"]
+        return units
+
+    @property
     def epoch(self) -> int:
         """The pass over the data, from 0, that the last batch began in; after the end of a `for`,
         and after load_state_dict, the one that the next begins with: `for epoch in
@@ -435,10 +459,14 @@ class Loader(_core.LoaderNext):
                 drawn.close()
                 raise
             self._read_from(drawn)
-        self._begin(state["epoch"], position.get("batch", 0), state["pass"])
+        self._begin(state["epoch"], self._batches_before(position), state["pass"])
         if state["ended"]:
             self._note_end(None, self._ended_loops)
         self._was_restored = True
+
+    def _batches_before(self, position: Mapping[str, Any]) -> int:
+        steps: int = position.get("batch", 0)
+        return steps * self._reader.batches_of_step()
 
     def stats(self) -> dict[str, Any]:
         """The pipeline's report: what was read, delivered, left out and found damaged, and what

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core, chains
@@ -15,6 +15,7 @@ from .parsers import inferred
 from .ranks import Rank
 from .row_map import MapRows, draws
 from .source import Source
+from .steps import Batch, BucketBatch, Pack, PlannedBatch, Steps, TokenBatch
 
 
 class Shuffle(NamedTuple):
@@ -67,13 +68,21 @@ def tuned_feed_of(options: dict[str, Any]) -> tuple[int, int, str, str]:
     return _core.tuned_feed(options["tuned"]) if "tuned" in options else (0, 0, "", "")
 
 
+#: The function of a chain that makes a Loader's batches.
+_PLANNED = {
+    Pack: "pack", TokenBatch: "token_batch", BucketBatch: "bucket_batch", Batch: "batch"
+}
+#: Arguments of these that go to Steps.
+_STEPS = ("rest", "balance", "rank_weights", "lengths")
+
+
 @dataclass(frozen=True)
 class LoaderPlan:
     """A Loader's arguments; builds its chain for any epoch."""
 
     files: list[Union[str, Source]]
     parse: Union[_core.RecordParser, Parser, None]
-    batch: int
+    batch: Union[int, PlannedBatch]
     shuffle: Optional[Shuffle]
     seed: int
     passes: int
@@ -143,6 +152,8 @@ class LoaderPlan:
             reader = chains.map(reader, self.map, self.seed)
         if self.passes != 1:
             reader = chains.multi_pass(reader, self.passes)
+        if not isinstance(self.batch, int):
+            return self._planned(reader, self.batch)
         return chains.batch(
             reader,
             self.batch,
@@ -153,6 +164,16 @@ class LoaderPlan:
             self.split_by_files,
             self.empty_batches,
         )
+
+    def _planned(self, reader: _core.Reader, batch: PlannedBatch) -> _core.Reader:
+        given = {field.name: getattr(batch, field.name) for field in fields(batch)}
+        of_steps = {name: given.pop(name) for name in _STEPS if name in given}
+        make = getattr(chains, _PLANNED[type(batch)])
+        steps = Steps(seed=self.seed, **of_steps)
+        planned: _core.Reader = make(
+            reader, **given, slots=self.slots, rank=self.rank, steps=steps
+        )
+        return planned
 
     def described(self) -> list[str]:
         """What one may want to know of it at a glance."""
@@ -181,32 +202,43 @@ class LoaderPlan:
             TypeError: they cannot be known before the data are read.
         """
         ranks = 1 if self.rank is None else self.rank.world_size
+        planned = not isinstance(self.batch, int)
         unknown = {
             "its passes have no end": self.passes == 0,
             "a filter decides while it reads": self.filter is not None,
             "damaged records are passed over": bool(self.options.get("skip_damaged")),
             "files are split over ranks": self.split_by_files and ranks > 1,
         }
+        if planned:  # damage makes a batch shorter, and leaves none out
+            unknown["damaged records are passed over"] = False
         for reason, is_so in unknown.items():
             if is_so:
                 raise TypeError(f"this Loader has no length: {reason}")
         try:
+            if planned:
+                return self._handed_out(reader.count_batches(), False, reader)
             places = sum(reader.file_records()) * self.passes
         except (Unsupported, InvalidArgument) as error:
             raise TypeError(f"this Loader has no length: {error}") from error
-        batches, last_is_short = self._batches_of(places)
+        return self._handed_out(*self._batches_of(places), reader)
+
+    def _handed_out(
+        self, batches: int, last_is_short: bool, reader: Union[_core.Reader, _core.DeviceFeed]
+    ) -> int:
         if self.devices is None or not isinstance(reader, _core.DeviceFeed):
             return batches
         return self.devices.handed_out(batches, last_is_short, len(reader.devices))
 
     def _batches_of(self, places: int) -> tuple[int, bool]:
         """This rank's batches, and whether the last one has fewer of its rows than the others."""
+        assert isinstance(self.batch, int)
         whole, rest = divmod(places, self.batch)
         if rest == 0 or self.drop_remainder:
             return whole, False
         if self.pad:
             return whole + 1, False
         ranks, rank = (1, 0) if self.rank is None else (self.rank.world_size, self.rank.rank)
-        own = self.batch // ranks
-        rows = min(max(rest - rank * own, 0), own)
+        begin = rank * self.batch // ranks
+        own = (rank + 1) * self.batch // ranks - begin
+        rows = min(max(rest - begin, 0), own)
         return whole + (rows > 0 or self.shows_empty), rows < own

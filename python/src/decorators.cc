@@ -1,5 +1,6 @@
 #include "ringfeed/decorators.h"
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -13,6 +14,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,7 @@
 #include "module_parts.h"
 #include "reader_handle.h"
 #include "ringfeed/sequences.h"
+#include "steps_tuple.h"
 
 namespace nb = nanobind;
 
@@ -231,33 +234,50 @@ ReaderHandle PadField(const ReaderHandle& input, const std::string& field, std::
 
 ReaderHandle BucketBatchBy(const ReaderHandle& input, std::size_t size, const std::string& field,
                            const std::vector<std::uint64_t>& bounds, std::size_t segment,
-                           bool drop_remainder, std::size_t slots) {
+                           bool drop_remainder, std::size_t slots,
+                           const std::optional<StepsTuple>& steps) {
   const BucketBatchOptions options{.size = size,
                                    .field = field,
                                    .bounds = bounds,
                                    .segment = segment,
                                    .drop_remainder = drop_remainder,
-                                   .slots = slots};
+                                   .slots = slots,
+                                   .steps = StepsOf(steps)};
   return input.On(Unlocked([&] { return BucketBatch(input.reader(), options); }));
 }
 
 ReaderHandle TokenBatchBy(const ReaderHandle& input, const std::string& field, std::size_t tokens,
-                          std::size_t bytes, std::size_t most_rows, std::size_t slots) {
-  const TokenBatchOptions options{
-      .field = field, .tokens = tokens, .bytes = bytes, .most_rows = most_rows, .slots = slots};
+                          std::size_t bytes, std::size_t most_rows, std::size_t slots,
+                          std::size_t shares, std::size_t segment, bool best_fit, bool padded,
+                          const std::optional<StepsTuple>& steps) {
+  const TokenBatchOptions options{.field = field,
+                                  .tokens = tokens,
+                                  .bytes = bytes,
+                                  .most_rows = most_rows,
+                                  .slots = slots,
+                                  .shares = shares,
+                                  .segment = segment,
+                                  .best_fit = best_fit,
+                                  .padded = padded,
+                                  .steps = StepsOf(steps)};
   return input.On(Unlocked([&] { return TokenBatch(input.reader(), options); }));
 }
 
 ReaderHandle PackBy(const ReaderHandle& input, const std::string& field, std::size_t length,
                     std::size_t rows, std::size_t segment, double pad_value, bool drop_remainder,
-                    std::size_t slots) {
+                    std::size_t slots, bool best_fit, std::size_t multiple,
+                    std::size_t most_records, const std::optional<StepsTuple>& steps) {
   const PackOptions options{.field = field,
                             .length = length,
                             .rows = rows,
                             .segment = segment,
                             .pad_value = pad_value,
                             .drop_remainder = drop_remainder,
-                            .slots = slots};
+                            .slots = slots,
+                            .fit = best_fit ? PackFit::kBest : PackFit::kFirst,
+                            .multiple = multiple,
+                            .most_records = most_records,
+                            .steps = StepsOf(steps)};
   return input.On(Unlocked([&] { return Pack(input.reader(), options); }));
 }
 
@@ -286,11 +306,13 @@ void BindDecorators(nb::module_& module) {
   module.def("pad", &PadField, input, field, nb::arg("length"), nb::arg("multiple"),
              nb::arg("value"));
   module.def("bucket_batch", &BucketBatchBy, input, nb::arg("size"), field, nb::arg("bounds"),
-             nb::arg("segment"), drop_remainder, nb::arg("slots"));
+             nb::arg("segment"), drop_remainder, nb::arg("slots"), nb::arg("steps").none());
   module.def("token_batch", &TokenBatchBy, input, field, nb::arg("tokens"), nb::arg("bytes"),
-             nb::arg("most_rows"), nb::arg("slots"));
+             nb::arg("most_rows"), nb::arg("slots"), nb::arg("shares"), nb::arg("segment"),
+             nb::arg("best_fit"), nb::arg("padded"), nb::arg("steps").none());
   module.def("pack", &PackBy, input, field, nb::arg("length"), nb::arg("rows"), nb::arg("segment"),
-             nb::arg("pad_value"), drop_remainder, nb::arg("slots"));
+             nb::arg("pad_value"), drop_remainder, nb::arg("slots"), nb::arg("best_fit"),
+             nb::arg("multiple"), nb::arg("most_records"), nb::arg("steps").none());
   module.def(
       "read_as",
       [](const ReaderHandle& from, const std::string& format) {

@@ -281,6 +281,17 @@ void BindDeviceFeed(nb::module_& module) {
             return Unlocked([&] { return h.input().reader().FileRecords(); });
           },
           "As Reader.file_records.")
+      .def(
+          "count_batches",
+          [](const DeviceFeedHandle& h) {
+            h.input().MakeIndex(IndexPurpose::kCounting);
+            return Unlocked([&] { return h.input().reader().CountBatches(); });
+          },
+          "As Reader.count_batches.")
+      .def(
+          "batches_of_step",
+          [](const DeviceFeedHandle& h) { return h.input().reader().BatchesOfStep(); },
+          "As Reader.batches_of_step.")
       .def("stats", &StatsOf, nb::sig("def stats(self) -> dict[str, typing.Any]"),
            "As Reader.stats, and what each of the devices got.")
       .def("close", &DeviceFeedHandle::Close, "Ends the threads. More calls do nothing.");

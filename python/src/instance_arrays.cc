@@ -37,6 +37,10 @@ nb::object OriginDict(const std::optional<BatchOrigin>& origin) {
   dict["pass"] = origin->pass;
   dict["records"] = RangesOf(origin->records);
   dict["damaged"] = RangesOf(origin->damaged);
+  if (origin->step_records != 0) {
+    dict["step_units"] = origin->step_units;
+    dict["step_records"] = origin->step_records;
+  }
   return dict;
 }
 

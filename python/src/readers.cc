@@ -24,6 +24,7 @@
 #include "ringfeed/source.h"
 #include "ringfeed/tuning.h"
 #include "stats_dict.h"
+#include "steps_tuple.h"
 
 namespace nb = nanobind;
 
@@ -128,13 +129,6 @@ ReaderHandle ShuffleBy(const ReaderHandle& input, const std::string& mode, std::
   return input.On(Unlocked([&] { return Shuffle(input.reader(), options); }));
 }
 
-using RankTuple = std::tuple<int, int, int, int, std::string>;
-
-Rank RankOf(const RankTuple& from) {
-  const auto& [rank, world_size, local_rank, local_world_size, source] = from;
-  return {rank, world_size, local_rank, local_world_size, source};
-}
-
 RankTuple TupleOf(const Rank& rank) {
   return {rank.rank, rank.world_size, rank.local_rank, rank.local_world_size, rank.source};
 }
@@ -148,9 +142,12 @@ RankTuple DataRankTuple(const RankTuple& rank, int tensor, int context, int pipe
 
 ReaderHandle BatchBy(const ReaderHandle& input, std::size_t size, bool drop_remainder, bool pad,
                      std::size_t slots, const std::optional<RankTuple>& rank, bool split_by_files,
-                     bool empty_batches) {
+                     bool empty_batches, const std::string& field,
+                     const std::optional<StepsTuple>& steps) {
   BatchOptions options{.size = size, .drop_remainder = drop_remainder, .slots = slots, .pad = pad};
-  options.empty_batches = empty_batches;
+  if (!steps) options.empty_batches = empty_batches;
+  options.field = field;
+  options.steps = StepsOf(steps);
   if (rank) options.rank = RankOf(*rank);
   options.split_by_files = split_by_files;
   return input.On(Unlocked([&] { return Batch(input.reader(), options); }));
@@ -274,6 +271,19 @@ void BindReaderClass(nb::module_& module) {
           "Records of each file, by its index, which is made if it is missing. Raises an Error "
           "if there can be none.")
       .def(
+          "count_batches",
+          [](const ReaderHandle& h) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            return Unlocked([&] { return h.reader().CountBatches(); });
+          },
+          "Batches from the beginning to the end of all passes, as origin counts them, by the "
+          "files' index; planned ones are planned for it. Reads no record. Raises Unsupported if "
+          "the number cannot be known.")
+      .def(
+          "batches_of_step", [](const ReaderHandle& h) { return h.reader().BatchesOfStep(); },
+          "In how many batches this rank gets a step, by which positions count: 1, but for "
+          "token_batch over several shares.")
+      .def(
           "reserve_batches",
           [](const ReaderHandle& h, std::size_t n) { h.reader().ReserveBatches(n); },
           nb::arg("batches"),
@@ -308,7 +318,7 @@ void BindDecoratorsOfReaders(nb::module_& module) {
   module.def("shuffle", &ShuffleBy, input, nb::arg("mode"), nb::arg("size"), nb::arg("seed"));
   module.def("batch", &BatchBy, input, nb::arg("size"), nb::arg("drop_remainder"), nb::arg("pad"),
              nb::arg("slots"), nb::arg("rank").none(), nb::arg("split_by_files"),
-             nb::arg("empty_batches"));
+             nb::arg("empty_batches"), nb::arg("field"), nb::arg("steps").none());
   module.def(
       "multi_pass",
       [](const ReaderHandle& from, std::uint64_t passes) {

@@ -18,7 +18,7 @@ from collections import Counter
 from job import LONGEST_RUN_S, Job, clean_environment, make_data, order_digest, with_checksum
 
 BINARY = sys.argv[1]
-RANKS = (1, 2, 3, 4, 6)
+RANKS = (1, 2, 3, 4, 5, 6)  # of which 5 does not divide the batch
 BATCH = 24
 ORDERS = {
     "none": ("--shuffle-mode", "none"),
@@ -156,12 +156,12 @@ class LaunchersTest(unittest.TestCase):
             report = job.audit([job.journal(rank) for rank in range(ranks)])
             self.assertEqual((report["missing"], report["repeated"]), (0, 0))
 
-    def test_ranks_that_do_not_divide_the_batch_are_refused(self):
+    def test_more_ranks_than_rows_of_a_batch_are_refused(self):
         job = self.job(self.data[0], "none", "refused")
-        process = job.start(0, "--rank", 0, "--ranks", 5)
+        process = job.start(0, "--rank", 0, "--ranks", BATCH + 1)
         _, err = process.communicate(timeout=LONGEST_RUN_S)
         self.assertEqual(process.returncode, 2, err)
-        self.assertIn("5 ranks", err)
+        self.assertIn(f"{BATCH + 1} ranks", err)
 
     def test_what_a_rank_did_not_deliver_is_missing_and_what_it_did_twice_repeated(self):
         """The audit is no yes-man: one batch's entry is taken out, then another batch is said to

@@ -229,6 +229,7 @@ def test_each_option_that_the_library_names_is_told_as_an_argument() -> None:
     assert len(texts) > 8
     arguments = set(inspect.signature(ringfeed.Loader).parameters)
     arguments |= set(inspect.signature(ringfeed.devices.DevicePlan).parameters)
+    arguments |= set(inspect.signature(ringfeed.Pack).parameters)
     for text in texts:
         told = str(errors.from_status("invalid_argument", text.strip('"'), "", -1, -1))
         assert "Options::" not in told

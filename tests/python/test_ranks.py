@@ -235,30 +235,54 @@ def test_only_a_part_is_not_to_be_divided_again() -> None:
         ranks.refuse_division(ringfeed.Rank(1, 2), divider)
 
 
+def test_groups_are_refused_on_several_ranks(tmp_path: Path, launched: Any, group: Any) -> None:
+    path = write_sequences(tmp_path / "a.jsonl", [[n] * (n % 3 + 1) for n in range(20)])
+
+    def make(**more: Any) -> ringfeed.Reader:
+        return ringfeed.group_batch(open_sequences(path), 4, len, **more)
+
+    with ringfeed.Loader.from_reader(make()) as loader:
+        batches = sum(1 for _ in loader)
+    launched(RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2)
+    with pytest.raises(ringfeed.errors.Unsupported, match="rank 1 of 2.*group_batch.*rank=None"):
+        make()
+    with pytest.raises(ringfeed.errors.Unsupported, match="rank 0 of 3"):
+        make(rank=ringfeed.Rank(0, 3))
+    for alone in (None, ringfeed.Rank()):
+        with ringfeed.Loader.from_reader(make(rank=alone)) as loader:
+            assert sum(1 for _ in loader) == batches
+
+
 _CONTENT: dict[str, Callable[..., Any]] = {
-    "group_batch": lambda chain, **more: ringfeed.group_batch(chain, 4, len, **more),
     "bucket_batch": lambda chain, **more: ringfeed.bucket_batch(chain, 4, "t", [2], **more),
-    "token_batch": lambda chain, **more: ringfeed.token_batch(chain, "t", tokens=8, **more),
+    "token_batch": lambda chain, **more: ringfeed.token_batch(
+        chain, "t", tokens=8, shares=2, **more
+    ),
     "pack": lambda chain, **more: ringfeed.pack(chain, "t", 8, 2, **more),
 }
 
 
 @pytest.mark.parametrize("function", _CONTENT)
-def test_batches_by_content_are_refused_on_several_ranks(
+def test_batches_by_content_are_split_over_the_ranks_of_a_launcher(
     tmp_path: Path, launched: Any, group: Any, function: str
 ) -> None:
     path = write_sequences(tmp_path / "a.jsonl", [[n] * (n % 3 + 1) for n in range(20)])
-    make = _CONTENT[function]
-    with ringfeed.Loader.from_reader(make(open_sequences(path))) as loader:
-        batches = sum(1 for _ in loader)
-    launched(RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2)
-    with pytest.raises(ringfeed.errors.Unsupported, match=rf"rank 1 of 2.*{function}.*rank=None"):
-        make(open_sequences(path))
-    with pytest.raises(ringfeed.errors.Unsupported, match="rank 0 of 3"):
-        make(open_sequences(path), rank=ringfeed.Rank(0, 3))
-    for alone in (None, ringfeed.Rank()):
-        with ringfeed.Loader.from_reader(make(open_sequences(path), rank=alone)) as loader:
-            assert sum(1 for _ in loader) == batches
+    units = []
+    for rank in range(2):
+        launched(RANK=rank, WORLD_SIZE=2, LOCAL_RANK=rank, LOCAL_WORLD_SIZE=2)
+        reader = _CONTENT[function](open_sequences(path))
+        assert reader.stats()["ranks"].startswith(f"rank {rank} of 2")
+        with ringfeed.Loader.from_reader(reader) as loader:
+            # No two records of a packed row follow each other with one number.
+            values = [batch["t"].tolist() for batch in loader]
+        flat = [value for batch in values for row in batch for value in _flat(row)]
+        units.append([value for value in flat if value != 0])
+    alone = [n for n in range(20) for _ in range(n % 3 + 1) if n != 0]
+    assert sorted(units[0] + units[1]) == alone
+
+
+def _flat(row: Any) -> list[int]:
+    return row if isinstance(row, list) else [row]
 
 
 def _damaged(folder: Path, records: int, damaged: tuple[int, ...]) -> str:

@@ -161,3 +161,16 @@ def test_accelerate_on_two_processes_trains_on_each_row_once(tmp_path: Path) -> 
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     program = str(EXAMPLES / "clicks_by_accelerate.py")
     _assert_whole_epochs(_run(tmp_path, *launch, program, "clicks", "3"), 3)
+
+
+def test_packed_rows_of_two_ranks_go_on_with_three(tmp_path: Path) -> None:
+    _need("torch", "numpy")
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node"]
+    program = [str(EXAMPLES / "text_on_ranks.py"), "text"]
+    status, said = _started(tmp_path, *launch, "2", *program, "13")
+    assert status != 0 and "exitcode: -9" in said, said
+    said = _run(tmp_path, *launch, "3", *program)
+    assert set(re.findall(r"rank (\d) of 3 goes on after step 10", said)) == {"0", "1", "2"}
+    assert len(re.findall(r"epoch \d: ", said)) == 2
+    losses = re.findall(r"loss ([\d.]+)", said)
+    assert len(losses) == 2 and losses[0][:9] == losses[1][:9]
