@@ -29,6 +29,7 @@ void Train(const ringfeed::Reader& batches, const std::string& kind);
 void TrainFrom(const ringfeed::Reader& records,
                const std::shared_ptr<const ringfeed::Parser>& parser, std::string saved,
                ringfeed::Instance batch);
+void PackOnRanks();
 void RunProgram();
 void RegisterWindowReader();
 void OpenTuned(const std::vector<std::string>& files);

@@ -19,6 +19,7 @@ FUNCTIONS = {
     ("README.md", 1): None,
     ("README.md", 2): "void TrainFrom(const Reader& records, const std::shared_ptr<const Parser>& parser,\n"
                       "               std::string saved, Instance batch)",
+    ("docs/PACKING.md", 0): "void PackOnRanks()",
     ("docs/PROGRAMS.md", 0): "void RunProgram()",
     ("docs/PROGRAMS.md", 1): "void RegisterWindowReader()",
     ("docs/TUNING.md", 0): "void OpenTuned(const std::vector<std::string>& files)",

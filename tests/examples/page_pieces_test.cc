@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <utility>
+#include <vector>
 
 #include "ringfeed/tuning.h"
 #include "tests/support/pattern_file.h"
@@ -99,6 +101,15 @@ TEST_F(PagePiecesTest, TheRegisteredReaderIsMadeByItsName) {
   int count = 0;
   while (reader.HasNext()) reader.ReadNext(), ++count;
   EXPECT_EQ(count, 4);
+}
+
+TEST_F(PagePiecesTest, PackedRowsAreSharedByRanksOfParallelGroups) {
+  WriteExamples("train-0.tfrecord", 4);
+  const std::vector<std::pair<const char*, const char*>> launched = {
+      {"RANK", "17"}, {"WORLD_SIZE", "32"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "8"}};
+  for (const auto& [name, value] : launched) setenv(name, value, 1);
+  EXPECT_NO_THROW(PackOnRanks());
+  for (const auto& [name, value] : launched) unsetenv(name);
 }
 
 TEST_F(PagePiecesTest, ATuningOfThisMachineIsTaken) {
