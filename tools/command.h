@@ -72,6 +72,7 @@ std::unique_ptr<Command> NewEncodeCommand();
 std::unique_ptr<Command> NewFeedCommand();
 std::unique_ptr<Command> NewIndexCommand();
 std::unique_ptr<Command> NewPlanCommand();
+std::unique_ptr<Command> NewWhichCommand();
 std::unique_ptr<Command> NewInfoCommand();
 std::unique_ptr<Command> NewMakeCommand();
 std::unique_ptr<Command> NewRunCommand();

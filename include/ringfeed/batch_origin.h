@@ -16,6 +16,16 @@ struct RecordRange {
   friend bool operator==(const RecordRange&, const RecordRange&) = default;
 };
 
+/// A record of a batch, as Reader::Which finds it.
+struct BatchRecord {
+  std::uint64_t number = 0;  ///< in the data set, from 0: Reader::RecordAt takes it
+  std::uint32_t file = 0;    ///< as RecordRange::file
+  std::uint64_t record = 0;  ///< its number in the file, from 0
+  std::uint32_t row = 0;     ///< of the batch on this rank, from 0
+  std::uint32_t units = 0;   ///< that a planned batch has of it (StepOptions); 0 of others
+  friend bool operator==(const BatchRecord&, const BatchRecord&) = default;
+};
+
 struct RunStart;
 
 /// The origin of a batch, or, without Batch, of a record. A plain value of its own.

@@ -178,6 +178,25 @@ class Reader {
   /// one list after the other. Takes that from the files' indexes, and makes those that are
   /// missing. Throws Error if there can be none.
   std::vector<std::uint64_t> FileRecords() const;
+  /// The names of the files that FileRecords counts, in its order, and as RecordRange::file numbers
+  /// them: patterns as the files that they match. Throws Error as FileRecords.
+  std::vector<std::string> FileNames() const;
+  /// Record number `number` of the data set, from 0, file after file, of a mixture set after set:
+  /// as Parse, Map, Truncate and Pad make a row of it, in the first pass; without Parse its bytes.
+  /// Filter, Shuffle and batches are left out. Reads it in this thread, from the file, and starts
+  /// nothing; a child of fork may call it of a reader that was not read. Takes its place from the
+  /// file's index, which is made if it is missing. Throws Error if there is no such record, if it
+  /// is damaged or refused, with its place, and if records have no numbers.
+  Instance RecordAt(std::uint64_t number) const;
+  /// The same of several at once, as a batch in that order. Throws Error without Parse.
+  Instance RecordsAt(std::span<const std::uint64_t> numbers) const;
+  /// Which records batch number `batch`, as BatchOrigin::batch counts, has on this rank; without
+  /// Batch, which record. By the order alone: reads nothing but indexes and lengths, so damaged
+  /// records are among them, and rows that only fill a batch up are not. `position`: of a run that
+  /// began there, by other weights of a mixture; empty: from the beginning. Throws Error if there is
+  /// no such batch, and (kUnsupported) if batches depend on what is in the records and are not
+  /// planned (StepOptions), or records have no numbers.
+  std::vector<BatchRecord> Which(std::uint64_t batch, const std::string& position = {}) const;
   /// How many batches there are from the beginning to the end of all passes, as BatchOrigin::batch
   /// counts them: on each rank as many. Of a chain without Batch, rows. By the files' index, which
   /// is made if it is missing; planned batches (StepOptions) are planned for it, at about 20

@@ -70,6 +70,7 @@ from .record_writer import (
     build_ofrecord,
     open_record_writer,
 )
+from .records import RecordPlace, Records
 from .row_map import MapRows
 from .source import Source
 from .steps import Balance, Batch, BucketBatch, Pack, Steps, TokenBatch
@@ -95,7 +96,9 @@ __all__ = [
     "Rank",
     "Reader",
     "RecordParser",
+    "RecordPlace",
     "RecordWriter",
+    "Records",
     "Row",
     "Scope",
     "Shuffle",

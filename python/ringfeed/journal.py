@@ -146,7 +146,7 @@ def _position_of(loader: Loader) -> dict[str, Any]:
 def _file_records(loader: Loader) -> list[int]:
     """Of each file; [] if that is not known: then an audit counts them itself."""
     try:
-        return list(loader._reader.file_records())
+        return list(loader._chain.file_records())
     except Error:
         return []
 

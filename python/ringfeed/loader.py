@@ -13,8 +13,9 @@ from .arguments import counted, flag
 from .compiled import Compiled
 from .dataset import Parser
 from .errors import Unsupported
-from .loader_plan import LoaderPlan, Shuffle, shuffle_of, tuned_feed_of
+from .loader_plan import LoaderPlan, Shuffle, chain_of, shuffle_of, tuned_feed_of
 from .parsers import CsvByHeader
+from .records import RecordPlace, places_of
 from .row_map import MapRows
 from .steps import PLANNED, PlannedBatch
 
@@ -309,6 +310,39 @@ class Loader(_core.LoaderNext):
             raise TypeError("this Loader's batches lie in host memory: see devices=")
         return self._reader
 
+    @property
+    def _chain(self) -> _core.Reader:
+        return chain_of(self._reader)
+
+    def which(self, batch: int, position: Optional[Mapping[str, Any]] = None) -> list[RecordPlace]:
+        """Which records batch number `batch` of this epoch has on this rank, as batch_number
+        counts: by the order alone, so damaged records are among them. Reads nothing but indexes
+        and lengths.
+
+        Args:
+            position: the "position" of a state_dict, of a run that went on from there with other
+                weights of a mixture; None: from the epoch's beginning.
+
+        Raises:
+            InvalidArgument: there is no such batch.
+            Unsupported: batches depend on what is in the records and are not planned, or records
+                have no numbers.
+        """
+        text = "" if position is None else json.dumps(position)
+        return places_of(self._chain, counted(batch, "batch"), text)
+
+    def record(self, number: int) -> dict[str, _core.Array]:
+        """The record of that number in the data set, from 0, by its fields' names: as parse= and
+        a map of each row make it in the first epoch, without a dimension for rows. Reads it from
+        its file in this thread, and leaves the loop as it is.
+
+        Raises:
+            Damaged: it is damaged or refused; with its place.
+            InvalidArgument: there is no such record.
+            Unsupported: the records have no numbers (a stream, compressed files).
+        """
+        return self._chain.record_at(counted(number, "number"))
+
     def __len__(self) -> int:
         if self._plan is None:
             raise TypeError("a Loader of a reader has no length")
@@ -466,7 +500,7 @@ class Loader(_core.LoaderNext):
 
     def _batches_before(self, position: Mapping[str, Any]) -> int:
         steps: int = position.get("batch", 0)
-        return steps * self._reader.batches_of_step()
+        return steps * self._chain.batches_of_step()
 
     def stats(self) -> dict[str, Any]:
         """The pipeline's report: what was read, delivered, left out and found damaged, and what

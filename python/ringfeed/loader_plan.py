@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Callable, NamedTuple, Optional, Union
 
 from . import _core, chains
-from .arguments import counted, warn_caller
+from .arguments import counted
 from .compiled import Compiled
 from .dataset import Parser
 from .devices import DevicePlan
@@ -76,6 +76,11 @@ _PLANNED = {
 _STEPS = ("rest", "balance", "rank_weights", "lengths")
 
 
+def chain_of(reader: Union[_core.Reader, _core.DeviceFeed]) -> _core.Reader:
+    """The chain that says in which order the records come."""
+    return reader.input if isinstance(reader, _core.DeviceFeed) else reader
+
+
 @dataclass(frozen=True)
 class LoaderPlan:
     """A Loader's arguments; builds its chain for any epoch."""
@@ -102,11 +107,6 @@ class LoaderPlan:
     def with_parser(self) -> "LoaderPlan":
         """With the parser that the files tell. Warns if they tell none and may have one."""
         found = inferred(self.files, self.options)
-        if found.why:
-            warn_caller(
-                f"{found.why}: parse=\"auto\" gives the records' bytes; say which fields they "
-                "have (parse=ringfeed.example(…), rows(…), …), or parse=None if bytes are meant"
-            )
         parse, options = found.parser, found.options
         return replace(self, parse=parse, options=options, inferred_parse=found.call)
 
@@ -203,6 +203,7 @@ class LoaderPlan:
         """
         ranks = 1 if self.rank is None else self.rank.world_size
         planned = not isinstance(self.batch, int)
+        chain = chain_of(reader)
         unknown = {
             "its passes have no end": self.passes == 0,
             "a filter decides while it reads": self.filter is not None,
@@ -216,8 +217,8 @@ class LoaderPlan:
                 raise TypeError(f"this Loader has no length: {reason}")
         try:
             if planned:
-                return self._handed_out(reader.count_batches(), False, reader)
-            places = sum(reader.file_records()) * self.passes
+                return self._handed_out(chain.count_batches(), False, reader)
+            places = sum(chain.file_records()) * self.passes
         except (Unsupported, InvalidArgument) as error:
             raise TypeError(f"this Loader has no length: {error}") from error
         return self._handed_out(*self._batches_of(places), reader)

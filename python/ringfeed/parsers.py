@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Iterable, Literal, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
-from .arguments import at_least, flag, text
+from .arguments import at_least, flag, text, warn_caller
 from .chains import csv_columns
 from .errors import Error, NotFound
 from .fields import Fields, dimensions, dtype_name, field_list, field_tuples, slot_tuples
@@ -178,7 +178,17 @@ class Inferred(NamedTuple):
 
 
 def inferred(files: list[Union[str, Source]], options: dict[str, Any]) -> Inferred:
-    """The parser that the first of these files tells."""
+    """The parser that the first of these files tells. Warns if it tells none and may have one."""
+    found = _inferred(files, options)
+    if found.why:
+        warn_caller(
+            f"{found.why}: parse=\"auto\" gives the records' bytes; say which fields they "
+            "have (parse=ringfeed.example(…), rows(…), …), or parse=None if bytes are meant"
+        )
+    return found
+
+
+def _inferred(files: list[Union[str, Source]], options: dict[str, Any]) -> Inferred:
     paths = [file for file in files if isinstance(file, str)]
     if len(paths) < len(files):
         told = options.get("format") in ("lines", "raw")

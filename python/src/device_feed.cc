@@ -274,24 +274,9 @@ void BindDeviceFeed(nb::module_& module) {
       .def_prop_ro(
           "devices_reason", [](const DeviceFeedHandle& h) { return h.devices_reason(); },
           "Which devices \"auto\" took, and why; else empty")
-      .def(
-          "file_records",
-          [](const DeviceFeedHandle& h) {
-            h.input().MakeIndex(IndexPurpose::kCounting);
-            return Unlocked([&] { return h.input().reader().FileRecords(); });
-          },
-          "As Reader.file_records.")
-      .def(
-          "count_batches",
-          [](const DeviceFeedHandle& h) {
-            h.input().MakeIndex(IndexPurpose::kCounting);
-            return Unlocked([&] { return h.input().reader().CountBatches(); });
-          },
-          "As Reader.count_batches.")
-      .def(
-          "batches_of_step",
-          [](const DeviceFeedHandle& h) { return h.input().reader().BatchesOfStep(); },
-          "As Reader.batches_of_step.")
+      .def_prop_ro("input", &DeviceFeedHandle::input, nb::rv_policy::reference_internal,
+                   "The chain that it feeds from, for questions about its order: nobody else may "
+                   "read it.")
       .def("stats", &StatsOf, nb::sig("def stats(self) -> dict[str, typing.Any]"),
            "As Reader.stats, and what each of the devices got.")
       .def("close", &DeviceFeedHandle::Close, "Ends the threads. More calls do nothing.");

@@ -30,6 +30,17 @@ nb::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease)
   return nb::borrow<nb::tuple>(arrays);
 }
 
+nb::dict DictOf(Instance instance) {
+  const std::shared_ptr<const FieldNames> names = instance.names();
+  const nb::tuple arrays = ArraysOf(std::move(instance));
+  nb::dict dict;
+  for (std::size_t i = 0; i < arrays.size(); ++i) {
+    const std::string name = names == nullptr ? "bytes" : names->names()[i];
+    dict[nb::str(name.data(), name.size())] = arrays[i];
+  }
+  return dict;
+}
+
 nb::object OriginDict(const std::optional<BatchOrigin>& origin) {
   if (!origin) return nb::none();
   nb::dict dict;

@@ -14,6 +14,8 @@ namespace ringfeed::python {
 /// An instance as Python gets it: an Array per field. `lease`: the owner of the tensors, for a
 /// device.
 nanobind::tuple ArraysOf(Instance instance, const std::shared_ptr<SharedLease>& lease = nullptr);
+/// The same by the fields' names; "bytes" of an instance without names.
+nanobind::dict DictOf(Instance instance);
 /// Returns None for none.
 nanobind::object OriginDict(const std::optional<BatchOrigin>& origin);
 

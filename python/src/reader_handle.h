@@ -57,6 +57,18 @@ class ReaderHandle {
   void CloseEnds() const;
   /// Raises the chain's failure: the exception of its Python function, else an Error.
   [[noreturn]] void RaiseFailure() const;
+  /// Calls `read` without the lock. Raises what a Python function throws in it.
+  template <typename Function>
+  auto Read(Function&& read) const {
+    const Reader& reader = reader_.Get();
+    try {
+      const GilReleased unlocked;
+      return read(reader);
+    } catch (const Error& error) {
+      if (error.status().code() == StatusCode::kUserError) RaiseThrown(error.status());
+      throw;
+    }
+  }
   /// Calls `restart` without the lock, and forgets earlier exceptions. Raises what a Python
   /// function throws meanwhile.
   template <typename Function>

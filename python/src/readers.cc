@@ -200,6 +200,51 @@ std::vector<SlotTuple> SlotsOf(const ReaderHandle& handle) {
   return slots;
 }
 
+using PlaceTuple =
+    std::tuple<std::uint64_t, std::uint32_t, std::uint64_t, std::uint32_t, std::uint32_t>;
+
+std::vector<PlaceTuple> WhichOf(const ReaderHandle& handle, std::uint64_t batch,
+                                const std::string& position) {
+  handle.MakeIndex(IndexPurpose::kCounting);
+  std::vector<PlaceTuple> places;
+  for (const BatchRecord& at :
+       Unlocked([&] { return handle.reader().Which(batch, position); })) {
+    places.emplace_back(at.number, at.file, at.record, at.row, at.units);
+  }
+  return places;
+}
+
+// Records by their numbers.
+void BindNumbers(nb::class_<ReaderHandle>* type) {
+  type->def(
+          "record_at",
+          [](const ReaderHandle& h, std::uint64_t number) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            return DictOf(h.Read([&](const Reader& r) { return r.RecordAt(number); }));
+          },
+          nb::sig("def record_at(self, number: int) -> dict[str, Array]"), nb::arg("number"),
+          "The record of that number in the data set, from 0, as the chain makes a row of it. Reads "
+          "it from its file, in this thread. Raises Damaged, with its place, if it cannot be had.")
+      .def(
+          "records_at",
+          [](const ReaderHandle& h, const std::vector<std::uint64_t>& numbers) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            return DictOf(h.Read([&](const Reader& r) { return r.RecordsAt(numbers); }));
+          },
+          nb::sig("def records_at(self, numbers: typing.Sequence[int]) -> dict[str, Array]"),
+          nb::arg("numbers"), "Several of them, as a batch in that order.")
+      .def("which", &WhichOf, nb::arg("batch"), nb::arg("position") = "",
+           "Which records that batch has, by the order alone: (number in the data set, file, number "
+           "in it, row, units) of each. With a position: of a run that began there.")
+      .def(
+          "file_names",
+          [](const ReaderHandle& h) {
+            h.MakeIndex(IndexPurpose::kCounting);
+            return Unlocked([&] { return h.reader().FileNames(); });
+          },
+          "The names of the files that file_records counts.");
+}
+
 // Position and moves to other positions.
 void BindPlaces(nb::class_<ReaderHandle>* type) {
   type->def(
@@ -302,6 +347,7 @@ void BindReaderClass(nb::module_& module) {
       .def("close_ends", &ReaderHandle::CloseEnds,
            "The same for the ends of all chains that this reader is part of.");
   BindPlaces(&type);
+  BindNumbers(&type);
 }
 
 void BindDecoratorsOfReaders(nb::module_& module) {

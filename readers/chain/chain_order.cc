@@ -95,6 +95,49 @@ std::uint64_t ChainOrder::CountBatches() {
   return indexed->StepsBehind({}, kAll).steps * BatchesOfStep();
 }
 
+std::shared_ptr<const RowReader> ChainOrder::Rows() {
+  std::string why;
+  const std::shared_ptr<IndexedSource> indexed = Index(&why);
+  if (indexed == nullptr) {
+    Refuse(StatusCode::kUnsupported, "records cannot be read by their numbers: " + why);
+  }
+  const std::lock_guard lock(mutex_);
+  if (rows_ == nullptr) {
+    rows_ = std::make_shared<const RowReader>(indexed->table(), plan_.row_parser,
+                                              plan_.source.options);
+  }
+  return rows_;
+}
+
+std::vector<BatchRecord> ChainOrder::Which(std::uint64_t batch, const std::string& position) {
+  if (plan_.looks_into_records() && !plan_.shares) {
+    Refuse(StatusCode::kUnsupported,
+           "the records of a batch are not known before they are read: they depend on what is in "
+           "them, and are not planned (StepOptions)");
+  }
+  const std::shared_ptr<const RowReader> rows = Rows();
+  const std::shared_ptr<IndexedSource> indexed = known_index();
+  const Beginning from =
+      BeginningAt(position.empty() ? ChainPosition{} : Understood(position));
+  const std::uint64_t before = from.delivered.batch;
+  if (batch < before) {
+    Refuse("batch " + std::to_string(batch) + " is before the position, which is behind " +
+           std::to_string(before) + " batches");
+  }
+  RunStart start = from.start;
+  if (batch > before) start = BeginningAt(Further(from.delivered, start, batch - before)).start;
+  std::vector<IndexedSource::BatchRow> planned;
+  if (start.batch + start.leave_out < batch || !indexed->FirstBatch(start, &planned)) {
+    Refuse("there is no batch " + std::to_string(batch));
+  }
+  std::vector<BatchRecord> records;
+  for (const IndexedSource::BatchRow& row : planned) {
+    const FileRecord place = rows->PlaceOf(row.row);
+    records.push_back({row.row, place.file, place.record, row.batch_row, row.units});
+  }
+  return records;
+}
+
 DataFingerprint ChainOrder::Fingerprint() {
   const std::lock_guard lock(mutex_);
   if (indexed_ != nullptr) return indexed_->fingerprint();

@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "readers/chain/position_book.h"
+#include "readers/chain/row_reader.h"
 #include "readers/engine/blocks/ledger.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
 #include "readers/order/position.h"
+#include "ringfeed/batch_origin.h"
 
 namespace ringfeed {
 
@@ -39,6 +41,10 @@ class ChainOrder {
   void RefuseWithoutPosition() const;
   /// As Reader::CountBatches.
   std::uint64_t CountBatches();
+  /// As Reader::Which.
+  std::vector<BatchRecord> Which(std::uint64_t batch, const std::string& position);
+  /// The chain's records by their numbers, made once. Throws Error if they have none.
+  std::shared_ptr<const RowReader> Rows();
   std::uint64_t BatchesOfStep() const { return plan_.shares ? plan_.shares->pieces() : 1; }
   /// Of a place of a run that began at `start`.
   std::string TextOf(ChainPosition place, const RunStart& start);
@@ -79,6 +85,7 @@ class ChainOrder {
   std::shared_ptr<IndexedSource> indexed_;
   std::string not_indexed_;  ///< why there is none, once that was found out
   std::optional<DataFingerprint> fingerprint_;
+  std::shared_ptr<const RowReader> rows_;
 };
 
 }  // namespace ringfeed

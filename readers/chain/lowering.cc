@@ -164,6 +164,7 @@ class Lowering {
   }
   void operator()(const PackOptions& options) {
     CheckParsed("Pack");
+    plan_->row_parser = plan_->parser;
     plan_->parser = MakePackParser(plan_->parser, options);
     (*this)(BatchOptions{options.rows, options.drop_remainder, options.slots});
     if (IsPlanned(options)) {
@@ -359,6 +360,7 @@ ExecutionPlan LowerChain(const GraphNode& last) {
   Lowering lowering(&plan, chain.front());
   for (const GraphNode* node : chain) std::visit(lowering, node->kind());
   if (plan.batched && plan.parser == nullptr) plan.parser = RawParser();
+  if (plan.row_parser == nullptr) plan.row_parser = plan.parser;
   if (plan.passes != 1 && !plan.rewindable()) {
     Refuse("a stream comes once: MultiPass needs a source that can start again");
   }

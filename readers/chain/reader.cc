@@ -139,6 +139,27 @@ std::vector<std::uint64_t> Reader::FileRecords() const {
   return SessionOf(node_)->order().FileRecords();
 }
 
+std::vector<std::string> Reader::FileNames() const {
+  const std::shared_ptr<const RowReader> rows = SessionOf(node_)->order().Rows();
+  std::vector<std::string> names;
+  for (std::size_t file = 0; file < rows->table().files(); ++file) {
+    names.push_back(rows->table().file(file).name);
+  }
+  return names;
+}
+
+Instance Reader::RecordAt(std::uint64_t number) const {
+  return SessionOf(node_)->order().Rows()->Row(number);
+}
+
+Instance Reader::RecordsAt(std::span<const std::uint64_t> numbers) const {
+  return SessionOf(node_)->order().Rows()->Rows(numbers);
+}
+
+std::vector<BatchRecord> Reader::Which(std::uint64_t batch, const std::string& position) const {
+  return SessionOf(node_)->order().Which(batch, position);
+}
+
 std::uint64_t Reader::CountBatches() const { return SessionOf(node_)->order().CountBatches(); }
 
 std::uint64_t Reader::BatchesOfStep() const { return SessionOf(node_)->order().BatchesOfStep(); }

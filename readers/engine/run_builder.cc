@@ -45,12 +45,6 @@ bool GivesOrderUp(const ExecutionPlan& plan) {
   return (plan.source.options.unordered && !slices) || plan.source.streams.size() > 1;
 }
 
-BatchSlice SliceOf(const ExecutionPlan& plan) {
-  const Rank& rank = plan.batch.rank;
-  return {plan.batch.size, static_cast<std::uint64_t>(rank.rank),
-          static_cast<std::uint64_t>(rank.world_size), plan.batch.drop_remainder, plan.batch.pad};
-}
-
 RingOptions DeliveryOptions(const ExecutionPlan& plan) {
   RingOptions options;
   // The consumer waits for a batch: a sleep costs little beside that. A poll as long as two threads
@@ -320,33 +314,6 @@ void RunBuilder::AddWorker(bool writes) {
   parts_.threads.push_back(std::make_unique<RunWorker>(parts_.threads.size(), &parts_));
 }
 
-std::unique_ptr<ChunkMaker> RunBuilder::MakeChunks(std::uint64_t passes) const {
-  const std::size_t rows_per_chunk = RowsPerChunk(parts_.indexed->mean_record_bytes());
-  if (plan_.shares) {
-    ShareChunks::Options options;
-    options.rows_per_chunk = rows_per_chunk;
-    options.passes = passes;
-    options.begin = parts_.start.mark;
-    options.first_step = parts_.start.step;
-    options.rank = plan_.shares->rank;
-    options.split = plan_.shares->split;
-    options.fill_to = plan_.shares->FillTo();
-    return std::make_unique<ShareChunks>(
-        parts_.indexed->NewSharePlan(parts_.start.mix, plan_.shares->rules), options);
-  }
-  PlaceChunks::Options options;
-  options.rows_per_chunk = rows_per_chunk;
-  options.passes = passes;
-  options.pass = parts_.start.mark.pass;
-  options.place = parts_.start.mark.place;
-  options.other_files = parts_.indexed->HasOtherFilesInEachPass();
-  if (plan_.batch.rank.world_size > 1 && !plan_.looks_into_records()) {
-    options.slice = SliceOf(plan_);
-  }
-  return std::make_unique<PlaceChunks>(
-      parts_.indexed->NewCursor(parts_.start.mix, parts_.stages_by_index), options);
-}
-
 std::size_t RunBuilder::BuildChunks() {
   std::size_t lanes = kLanesPerWriter * parts_.workers.writers();
   if (parts_.direct) lanes = std::min(lanes, kMostDirectLanes);
@@ -357,7 +324,9 @@ std::size_t RunBuilder::BuildChunks() {
     const std::uint64_t chunks = parts_.indexed->fingerprint().records / rows + 1;
     lanes = static_cast<std::size_t>(std::min<std::uint64_t>(lanes, chunks));
   }
-  parts_.chunks = std::make_unique<ChunkPlan>(lanes, MakeChunks(passes));
+  parts_.chunks = std::make_unique<ChunkPlan>(
+      lanes, parts_.indexed->NewChunks(parts_.start, parts_.stages_by_index,
+                                       RowsPerChunk(parts_.indexed->mean_record_bytes())));
   const FileTable& table = *parts_.indexed->table();
   parts_.opened_files =
       std::make_unique<OpenedFiles>(parts_.indexed->table(), plan_.source.options.io, News(),
@@ -377,7 +346,7 @@ void RunBuilder::ShareBatches(BatchSink::Options* options) const {
     return;
   }
   if (plan_.batch.rank.world_size == 1) return;
-  const BatchSlice slice = SliceOf(plan_);
+  const BatchSlice slice = plan_.SliceOfRank();
   options->slice_begin = static_cast<std::size_t>(slice.begin());
   options->slice_end = static_cast<std::size_t>(slice.end());
 }

@@ -31,7 +31,6 @@ class RunBuilder {
   void BuildLanes();
   std::size_t BuildSchedule();
   std::size_t BuildChunks();
-  std::unique_ptr<ChunkMaker> MakeChunks(std::uint64_t passes) const;
   std::unique_ptr<Lane> MakeLane(std::size_t number, LaneContext* context);
   /// How much lanes with threads of their own may take ahead.
   TakenAhead::Limits AheadLimits() const;

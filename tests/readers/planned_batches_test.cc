@@ -327,6 +327,17 @@ class PlannedBatchesTest : public PipelineTest {
     std::erase_if(*steps, [](const auto& step) { return step.empty(); });
   }
 
+  /// The shares of a batch by Reader::Which, of which there are so many.
+  Shares SharesOf(const Config& config, const std::vector<BatchRecord>& records,
+                  std::size_t count) const {
+    Shares shares(count);
+    for (const BatchRecord& record : records) {
+      const bool tokens = config.rules.kind == ShareRules::Kind::kTokens;
+      shares.at(tokens ? 0 : record.row).push_back(first_id_ + record.number);
+    }
+    return shares;
+  }
+
   static Config RandomConfig(Random& draws) {
     Config config;
     ShareRules& rules = config.rules;
@@ -406,6 +417,15 @@ TEST_F(PlannedBatchesTest, EachRankGetsItsPartOfEachStep) {
       ASSERT_EQ(taken.steps, wanted) << "rank " << rank;
       if (rank == 0) positions = taken.positions;
       ASSERT_EQ(taken.positions, positions) << "rank " << rank;
+      const Reader plan = Chain(config, rank, ranks);
+      for (int i = 0; i < 3 && !wanted.empty(); ++i) {
+        const std::size_t step = draws() % wanted.size();
+        const std::vector<Shares>& pieces = wanted[step];
+        const std::size_t piece = draws() % pieces.size();
+        const std::uint64_t batch = step * plan.BatchesOfStep() + piece;
+        ASSERT_EQ(SharesOf(config, plan.Which(batch), pieces[piece].size()), pieces[piece]);
+        ASSERT_EQ(plan.Which(batch, positions[step]), plan.Which(batch));
+      }
       for (std::size_t i = 0; i < steps.size(); ++i) {
         std::uint64_t units = 0;
         for (const Ids& ids : steps[i].shares) {

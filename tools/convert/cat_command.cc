@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "readers/parsers/parser.h"
+#include "ringfeed/decorators.h"
 #include "ringfeed/record.h"
 #include "tools/base64.h"
 #include "tools/command.h"
@@ -29,6 +30,7 @@ constexpr char kCatHelp[] =
     "  ringfeed cat part-00000.tfrecord --as json --parse 'example: image=u1[] label=i8' | jq "
     ".label\n"
     "  ringfeed cat damaged.tfrecord --as sha256 --on-damage=skip\n"
+    "  ringfeed cat 'train-*.tfrecord' --number 17,100-120 --as length\n"
     "  ringfeed cat part-00000.tfrecord --as base64 | head -1 | base64 -d | protoc --decode_raw";
 
 enum class Spelling { kSha256, kHex, kBase64, kText, kLength, kJson };
@@ -64,6 +66,8 @@ class CatCommand : public Command {
                {"json", Spelling::kJson}},
               "how a payload is printed; text escapes control characters");
     sub->add_option("--parse", parse_, "for --as json: " + ParseText());
+    sub->add_option("--number", numbers_,
+                    "records of these numbers alone, from 0, by the index: 17,100-120");
     sub->add_option("--format", options_.format, FormatText());
     AddRecordOptions(sub, &options_);
     return sub;
@@ -73,6 +77,7 @@ class CatCommand : public Command {
     if (!parse_.empty() && spelling_ != Spelling::kJson) {
       throw Refuse("--parse goes with --as json");
     }
+    if (!numbers_.empty()) return RunNumbered();
     if (!parse_.empty()) return RunParsed();
     const SpellRecord spell = Speller();
     FileRecords records(file_, options_);
@@ -81,6 +86,16 @@ class CatCommand : public Command {
   }
 
  private:
+  int RunNumbered() {
+    const NumberRanges numbers = NumberRangesOf(numbers_);
+    Reader reader = OpenFiles({file_}, options_);
+    if (parse_.empty()) return PrintNumbered(reader, numbers, options_.on_damage, Speller());
+    ParserResult found = ParserFromText(parse_);
+    if (!found.status.ok()) throw Error(found.status);
+    reader = Parse(std::move(reader), std::move(found.parser));
+    return PrintNumbered(reader, numbers, options_.on_damage, {});
+  }
+
   int RunParsed() {
     ParserResult found = ParserFromText(parse_);
     if (!found.status.ok()) throw Error(found.status);
@@ -127,6 +142,7 @@ class CatCommand : public Command {
   std::string file_;
   Spelling spelling_ = Spelling::kText;
   std::string parse_;
+  std::string numbers_;
   OpenOptions options_;
   Sha256 sha256_;
 };

@@ -1,6 +1,8 @@
 #include "tools/convert/record_lines.h"
 
+#include <charconv>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -82,6 +84,66 @@ int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* recor
   std::vector<DamagedRange> damage = records->Damage().ranges;
   damage.insert(damage.end(), unspelled.begin(), unspelled.end());
   return TellEnd(on_damage, status, damage);
+}
+
+NumberRanges NumberRangesOf(const std::string& text) {
+  NumberRanges ranges;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  const auto number = [&](std::uint64_t* value) {
+    const auto result = std::from_chars(at, end, *value);
+    at = result.ptr;
+    return result.ec == std::errc();
+  };
+  while (true) {
+    std::uint64_t first = 0;
+    bool good = number(&first);
+    std::uint64_t last = first;
+    if (good && at != end && *at == '-') good = number((++at, &last));
+    if (!good || last < first || (at != end && *at != ',')) {
+      throw Refuse("\"" + text + "\" does not number records: --number 17,100-120");
+    }
+    ranges.emplace_back(first, last);
+    if (at++ == end) return ranges;
+  }
+}
+
+int PrintNumbered(const Reader& reader, const NumberRanges& numbers, OnDamage on_damage,
+                  const SpellRecord& spell) {
+  LineOutput output;
+  const std::vector<FieldSpec> fields = reader.fields();
+  std::vector<DamagedRange> damage;
+  Status status;
+  for (const auto& [first, last] : numbers) {
+    for (std::uint64_t number = first; status.ok(); ++number) {
+      const std::size_t start = output.text()->size();
+      try {
+        const Instance record = reader.RecordAt(number);
+        if (spell) {
+          status = spell({record[0].data, record[0].bytes}, output.text());
+        } else {
+          AppendRowJson(fields, record, output.text());
+        }
+      } catch (const Error& error) {
+        status = error.status();
+      }
+      if (status.ok()) {
+        *output.text() += '\n';
+        status = output.EndLine();
+      } else {
+        output.text()->resize(start);
+        const bool skips = on_damage == OnDamage::kSkip && ExitStatusOf(status) == kExitData;
+        if (skips) {
+          damage.push_back({status.place().file, 0, 0,
+                            "record " + std::to_string(number) + ": " + status.message()});
+          status = Status();
+        }
+      }
+      if (number == last) break;
+    }
+  }
+  const Status flushed = output.Flush();
+  return TellEnd(on_damage, status.ok() ? flushed : status, damage);
 }
 
 int PrintRows(OnDamage on_damage, FileRows* rows) {

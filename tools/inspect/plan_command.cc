@@ -15,8 +15,8 @@
 #include "readers/order/rank_shares.h"
 #include "readers/order/share_plan.h"
 #include "ringfeed/decorators.h"
-#include "ringfeed/sequences.h"
 #include "tools/command.h"
+#include "tools/feed/planned_batches.h"
 #include "tools/given_files.h"
 #include "tools/option_values.h"
 #include "tools/process_usage.h"
@@ -177,31 +177,15 @@ class PlanCommand : public Command {
       reader = Shuffle(std::move(reader),
                        {.seed = static_cast<std::uint64_t>(seed_), .mode = ShuffleMode::kGlobal});
     }
-    reader = Parse(std::move(reader), parser.parser);
-    std::string field = field_;
-    if (field.empty()) field = parser.parser->fields().front().name;
-    StepOptions steps;
-    steps.balance = Balance{cost_.at(0), cost_.size() > 1 ? cost_[1] : 0, way.alike};
-    steps.seed = seed_ < 0 ? 0 : static_cast<std::uint64_t>(seed_);
-    if (pack_.empty()) {
-      TokenBatchOptions options;
-      options.field = field;
-      options.tokens = way.length;
-      options.shares = batch_;
-      options.most_rows = std::size_t{1} << 20;
-      options.segment = segment_;
-      options.best_fit = way.best_fit;
-      options.steps = steps;
-      return TokenBatch(std::move(reader), options);
-    }
-    PackOptions options;
-    options.field = field;
-    options.length = way.length;
-    options.rows = batch_;
-    options.segment = segment_;
-    options.fit = way.best_fit ? PackFit::kBest : PackFit::kFirst;
-    options.steps = steps;
-    return Pack(std::move(reader), options);
+    PlannedBatches planned;
+    planned.field = field_;
+    (pack_.empty() ? planned.tokens : planned.pack) = way.length;
+    planned.segment = segment_;
+    planned.fit = way.best_fit ? PackFit::kBest : PackFit::kFirst;
+    planned.cost = cost_;
+    planned.alike = way.alike;
+    return MakePlanned(Parse(std::move(reader), parser.parser), planned, batch_,
+                       seed_ < 0 ? 0 : static_cast<std::uint64_t>(seed_), {});
   }
 
   ExecutionPlan PlanOf(const Way& way) const {

@@ -53,6 +53,31 @@ void BatchBuffer::Layout::SetStarts(std::byte* memory) const {
   }
 }
 
+Instance BatchBuffer::Layout::Columns(const Parser& parser, const std::byte* memory,
+                                      std::size_t rows,
+                                      const std::shared_ptr<const void>& owner) const {
+  Instance instance(columns_.size());
+  for (std::size_t f = 0; f < columns_.size(); ++f) {
+    const FieldSpec& field = parser.fields()[f];
+    const Column& column = columns_[f];
+    Tensor& tensor = instance[f];
+    tensor.dtype = field.dtype;
+    tensor.data = memory + column.data;
+    tensor.owner = owner;
+    std::size_t units = rows;
+    if (column.ragged) {
+      const auto* offsets = reinterpret_cast<const std::int64_t*>(memory + column.offsets);
+      tensor.lod.push_back({offsets, rows + 1});
+      units = static_cast<std::size_t>(offsets[rows]);
+    }
+    tensor.shape.push_back(static_cast<std::int64_t>(units));
+    tensor.shape.insert(tensor.shape.end(), field.shape.begin() + (column.ragged ? 1 : 0),
+                        field.shape.end());
+    tensor.bytes = units * column.unit_bytes;
+  }
+  return instance;
+}
+
 void BatchBuffer::Layout::RebaseLevel(std::size_t column, std::size_t row_count, std::size_t row,
                                       std::byte* memory) const {
   const Column& level = columns_[column];

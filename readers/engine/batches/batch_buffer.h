@@ -16,6 +16,7 @@
 #include "readers/engine/blocks/row_tally.h"
 #include "readers/order/plan_clock.h"
 #include "readers/parsers/parser.h"
+#include "ringfeed/instance.h"
 
 namespace ringfeed {
 
@@ -66,6 +67,10 @@ struct BatchBuffer {
 
     /// Sets the zeros that offsets and levels start with, in memory that is laid out so.
     void SetStarts(std::byte* memory) const;
+    /// The columns of a batch of so many rows in memory that is laid out so, a tensor for each of
+    /// the parser's fields. `owner` keeps the memory.
+    Instance Columns(const Parser& parser, const std::byte* memory, std::size_t rows,
+                     const std::shared_ptr<const void>& owner) const;
     /// Takes row `row` of `row_count` out of a level's sums: all later rows lose the units that it
     /// has in the next column. Call it before either column loses the row.
     void RebaseLevel(std::size_t column, std::size_t row_count, std::size_t row,

@@ -481,27 +481,7 @@ void BatchSink::Dispatch(PlannedBatch& batch, WriteTask* task) {
 Instance BatchSink::MakeInstance(const BatchBuffer& slot,
                                  const std::shared_ptr<const void>& owner) const {
   const BatchBuffer::Extent& extent = *slot.extents.back();
-  Instance instance(fields_);
-  for (std::size_t f = 0; f < fields_; ++f) {
-    const FieldSpec& field = parser_->fields()[f];
-    const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
-    Tensor& tensor = instance[f];
-    tensor.dtype = field.dtype;
-    tensor.data = extent.run.data + column.data;
-    tensor.owner = owner;
-    std::uint64_t units = slot.rows;
-    if (column.ragged) {
-      const auto* offsets = reinterpret_cast<const std::int64_t*>(extent.run.data + column.offsets);
-      tensor.lod.push_back({offsets, slot.rows + std::size_t{1}});
-      units = static_cast<std::uint64_t>(offsets[slot.rows]);
-      tensor.shape.push_back(static_cast<std::int64_t>(units));
-      tensor.shape.insert(tensor.shape.end(), field.shape.begin() + 1, field.shape.end());
-    } else {
-      tensor.shape.push_back(static_cast<std::int64_t>(units));
-      tensor.shape.insert(tensor.shape.end(), field.shape.begin(), field.shape.end());
-    }
-    tensor.bytes = units * column.unit_bytes;
-  }
+  Instance instance = extent.layout.Columns(*parser_, extent.run.data, slot.rows, owner);
   if (options_.whole_tensors) instance = JoinLevels(*parser_, std::move(instance));
   if (options_.pad) instance.push_back(MakeMask(slot, owner));
   return instance;

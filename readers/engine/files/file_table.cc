@@ -9,6 +9,30 @@ Status CheckOpened(const DataFile& file, const InputFile& opened) {
   return file.known ? CheckKnown(file.name, *file.known, opened.state()) : Status();
 }
 
+Status CheckUnit(const DataFile& file, const std::optional<FixedUnits>& fixed, std::uint64_t record,
+                 const RecordUnit& unit) {
+  const bool has_record = record >= unit.first_record && record - unit.first_record < unit.records;
+  const bool is_short = fixed && unit.bytes < fixed->record_bytes;
+  if (unit.offset <= file.bytes && unit.bytes <= file.bytes - unit.offset && has_record &&
+      !is_short) {
+    return {};
+  }
+  return Status(StatusCode::kDamaged,
+                "its index says that the record is one of " + std::to_string(unit.records) +
+                    " from " + std::to_string(unit.first_record) + " on in " +
+                    std::to_string(unit.bytes) + " bytes here; the file has " +
+                    std::to_string(file.bytes) + ". Build the index anew (ringfeed index)",
+                {file.name, static_cast<std::int64_t>(unit.offset),
+                 static_cast<std::int64_t>(record)});
+}
+
+std::size_t UsedBytes(const RecordUnit& unit, RecordLimit max_record_bytes) {
+  // A unit exceeds its record's limit by headers, checksums and padding.
+  constexpr std::uint64_t kUnitSlack = 64 * 1024;
+  return static_cast<std::size_t>(
+      std::min<std::uint64_t>(unit.bytes, max_record_bytes + kUnitSlack));
+}
+
 std::size_t FileOfRow(const FileTable& table, RowNumber row) {
   std::size_t begin = 0;
   std::size_t end = table.files();

@@ -47,6 +47,12 @@ class FileTable {
 /// Whether what was opened by its name is the file that its index is of (CheckKnown).
 Status CheckOpened(const DataFile& file, const InputFile& opened);
 
+/// Whether the unit that the file's index gives for a record can be one of this file.
+Status CheckUnit(const DataFile& file, const std::optional<FixedUnits>& fixed, std::uint64_t record,
+                 const RecordUnit& unit);
+/// How many of a unit's bytes are used if a record may have that many.
+std::size_t UsedBytes(const RecordUnit& unit, RecordLimit max_record_bytes);
+
 /// The file that holds a row, which is less than FirstRow(files()).
 std::size_t FileOfRow(const FileTable& table, RowNumber row);
 

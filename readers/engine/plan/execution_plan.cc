@@ -30,6 +30,11 @@ std::size_t ExecutionPlan::RowsOfRank() const {
   return (rank + 1) * batch.size / ranks - rank * batch.size / ranks;
 }
 
+BatchSlice ExecutionPlan::SliceOfRank() const {
+  return {batch.size, static_cast<std::uint64_t>(batch.rank.rank),
+          static_cast<std::uint64_t>(batch.rank.world_size), batch.drop_remainder, batch.pad};
+}
+
 bool ExecutionPlan::shuffled() const {
   return std::ranges::any_of(
              stages, [](const Stage& stage) { return stage.kind != Stage::Kind::kMultiPass; }) ||

@@ -14,6 +14,7 @@
 #include "base/pending_copy.h"
 #include "readers/engine/files/file_lengths.h"
 #include "readers/engine/stages/plan_stage.h"
+#include "readers/order/place_chunks.h"
 #include "readers/order/rank_shares.h"
 #include "readers/order/row_layout.h"
 #include "readers/order/share_plan.h"
@@ -142,6 +143,8 @@ struct ExecutionPlan {
   std::shared_ptr<const Parser> parser;  ///< null: records as they are
   /// The parser of Parse: `parser` without what Map, Truncate, Pad or Pack make of its fields.
   std::shared_ptr<const Parser> record_parser;
+  /// Makes the row of a record: `parser` without what Pack makes of rows; null without parser.
+  std::shared_ptr<const Parser> row_parser;
   bool batched = false;  ///< by the user's Batch
   BatchOptions batch;
   std::size_t buffered = 0;             ///< instances, by DoubleBuffer; 0: it is not said
@@ -163,6 +166,8 @@ struct ExecutionPlan {
   std::string WhyNoPosition() const;
   /// Rows of a batch on this rank, if the batch is whole.
   std::size_t RowsOfRank() const;
+  /// The part of each batch that this rank reads, of batches of so many rows each.
+  BatchSlice SliceOfRank() const;
   /// Whether a batch without rows is handed out: see BatchOptions::empty_batches.
   bool shows_empty_batches() const {
     const bool splits = batch.rank.world_size > 1 && !batch.split_by_files;

@@ -12,6 +12,8 @@
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
 #include "readers/order/files_of_pass.h"
+#include "readers/order/place_chunks.h"
+#include "readers/order/share_chunks.h"
 
 namespace ringfeed {
 
@@ -219,6 +221,69 @@ std::unique_ptr<SharePlan> IndexedSource::NewSharePlan(const std::string& mix,
   if (lengths == nullptr) lengths = std::make_shared<const UnitRows>();
   return std::make_unique<SharePlan>(rules, SharePlan::Passes{passes_, HasOtherFilesInEachPass()},
                                      NewCursor(mix, plan_.stages.size()), std::move(lengths));
+}
+
+std::unique_ptr<ChunkMaker> IndexedSource::NewChunks(const RunStart& start, std::size_t stages,
+                                                     std::size_t rows_per_chunk) const {
+  if (plan_.shares) {
+    ShareChunks::Options options;
+    options.rows_per_chunk = rows_per_chunk;
+    options.passes = passes(stages);
+    options.begin = start.mark;
+    options.first_step = start.step;
+    options.rank = plan_.shares->rank;
+    options.split = plan_.shares->split;
+    options.fill_to = plan_.shares->FillTo();
+    return std::make_unique<ShareChunks>(NewSharePlan(start.mix, plan_.shares->rules), options);
+  }
+  PlaceChunks::Options options;
+  options.rows_per_chunk = rows_per_chunk;
+  options.passes = passes(stages);
+  options.pass = start.mark.pass;
+  options.place = start.mark.place;
+  options.other_files = HasOtherFilesInEachPass();
+  if (plan_.batch.rank.world_size > 1 && !plan_.looks_into_records()) {
+    options.slice = plan_.SliceOfRank();
+  }
+  return std::make_unique<PlaceChunks>(NewCursor(start.mix, stages), options);
+}
+
+bool IndexedSource::FirstBatch(const RunStart& start, std::vector<BatchRow>* rows) const {
+  const std::size_t most_rows = plan_.batched ? plan_.RowsOfRank() : 1;
+  const std::unique_ptr<ChunkMaker> chunks = NewChunks(start, plan_.stages.size(), most_rows);
+  const bool in_pieces = plan_.shares && plan_.shares->in_pieces();
+  const bool drops_rest = plan_.batched && plan_.batch.drop_remainder && !plan_.shares;
+  std::uint64_t before = plan_.shares ? start.leave_out : 0;  // pieces of the step
+  std::uint32_t row = 0;                                      // of the batch
+  bool any = false;
+  while (true) {
+    Chunk chunk;
+    chunks->Make(&chunk);
+    if (chunk.kind == Chunk::Kind::kEnd) return false;
+    if (chunk.kind == Chunk::Kind::kPassEnd) {
+      if (any && !drops_rest) return true;
+      rows->clear();
+      row = 0;
+      any = false;
+    }
+    for (std::size_t i = 0; i < chunk.rows.size() && !chunk.of_dropped_rest; ++i) {
+      any = true;
+      const PlannedRow planned = plan_.shares ? chunk.planned[i] : PlannedRow{};
+      if (before == 0 && chunk.rows[i] != kNoRow && (planned.marks & PlannedRow::kRepeated) == 0) {
+        rows->push_back({chunk.rows[i], row, planned.units});
+      }
+      const bool ends_share = (planned.marks & PlannedRow::kEndsShare) != 0;
+      // A share is a row of the batch, or a batch whose rows are records.
+      if (!plan_.shares || in_pieces || ends_share) ++row;
+      if (before > 0 && ends_share) row = 0;
+      if (before > 0 && ends_share && --before == 0) continue;
+      const bool ends_step = (planned.marks & PlannedRow::kEndsStep) != 0;
+      if (plan_.shares ? ends_step || (in_pieces && ends_share && before == 0) : row == most_rows) {
+        return true;
+      }
+    }
+    if (!chunk.status.ok()) throw Error(chunk.status);
+  }
 }
 
 IndexedSource::StepPlace IndexedSource::StepsBehind(const RunStart& start,

@@ -13,6 +13,7 @@
 #include "readers/engine/files/file_table.h"
 #include "readers/engine/files/record_set.h"
 #include "readers/engine/plan/execution_plan.h"
+#include "readers/order/chunk_plan.h"
 #include "readers/order/mix_cursor.h"
 #include "readers/order/plan_clock.h"
 #include "readers/order/position.h"
@@ -74,6 +75,19 @@ class IndexedSource {
   /// The steps from a start on, of a chain whose batches shares make; SharePlan::Seek begins it.
   /// `mix`: as of NewCursor. `rules`: those of the plan, or others of the same field's lengths.
   std::unique_ptr<SharePlan> NewSharePlan(const std::string& mix, const ShareRules& rules) const;
+  /// The order from a start on, with the first `stages` of the plan's: of a rank that shares
+  /// batches, its part of each. About so many rows a chunk.
+  std::unique_ptr<ChunkMaker> NewChunks(const RunStart& start, std::size_t stages,
+                                        std::size_t rows_per_chunk) const;
+  /// The rows that this rank plans of the first batch after a start, or, without Batch, of the
+  /// first record. False if there is no batch. Only if batches do not depend on what is in the
+  /// records, or are planned. Throws Error if the order or the lengths fail.
+  struct BatchRow {
+    RowNumber row = 0;
+    std::uint32_t batch_row = 0;  ///< of the batch on this rank
+    std::uint32_t units = 0;      ///< that are planned for it; 0 if none are
+  };
+  bool FirstBatch(const RunStart& start, std::vector<BatchRow>* rows) const;
   /// The place `steps` steps after a start, and how many of them there are. Plans all of them.
   /// Throws Error if the order or the lengths fail.
   struct StepPlace {

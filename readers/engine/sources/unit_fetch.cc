@@ -110,8 +110,6 @@ constexpr std::uint64_t kEngineGap = 16 * 1024;
 constexpr std::uint32_t kEngineAlignment = 4096;
 /// A system call takes as long as copying this much.
 constexpr std::uint64_t kInlineGap = 4 * 1024;
-/// A unit exceeds its record's limit by headers, checksums and padding.
-constexpr std::uint64_t kUnitSlack = 64 * 1024;
 /// The address of a unit without bytes: framers get no null pointers.
 constexpr std::byte kNothing[1] = {};
 
@@ -152,24 +150,14 @@ bool UnitFetch::Check(const LaneFile& file, NeededUnit* unit, NeededUnits* neede
     return false;
   }
   const RecordUnit& at = unit->unit;
-  const std::uint64_t bytes = file.data->bytes;
-  const DataPlace place{file.data->name, static_cast<std::int64_t>(at.offset),
-                        static_cast<std::int64_t>(unit->record)};
-  const bool has_record =
-      unit->record >= at.first_record && unit->record - at.first_record < at.records;
-  const bool is_short = file.fixed && at.bytes < file.fixed->record_bytes;
-  if (at.offset > bytes || at.bytes > bytes - at.offset || !has_record || is_short) {
-    needed->Lose(unit,
-                 Status(StatusCode::kDamaged,
-                        "its index says that the record is one of " + std::to_string(at.records) +
-                            " from " + std::to_string(at.first_record) + " on in " +
-                            std::to_string(at.bytes) + " bytes here; the file has " +
-                            std::to_string(bytes) + ". Build the index anew (ringfeed index)",
-                        place));
+  if (const Status status = CheckUnit(*file.data, file.fixed, unit->record, at); !status.ok()) {
+    needed->Lose(unit, status);
     return false;
   }
-  unit->bytes = static_cast<std::size_t>(std::min<std::uint64_t>(
-      at.bytes, RecordLimit(context_->options->max_record_bytes) + kUnitSlack));
+  const DataPlace place{file.data->name, static_cast<std::int64_t>(at.offset),
+                        static_cast<std::int64_t>(unit->record)};
+  const std::uint64_t bytes = file.data->bytes;
+  unit->bytes = UsedBytes(at, context_->options->max_record_bytes);
   const std::uint64_t size = file.open->size();
   if (at.offset + unit->bytes > size || file.shrunk) {
     needed->Lose(unit,
