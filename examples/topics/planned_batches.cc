@@ -7,6 +7,7 @@
 //   rank 1: 2 rows of step 0, which has 56 tokens
 //   token batches: 2 in a step
 //   alike in length: 2 steps of 4 rows
+//   of the even records: 1 step of 4 rows
 #include <fstream>
 #include <iostream>
 
@@ -15,7 +16,7 @@
 namespace rf = ringfeed;
 
 /// Rows of 1 to 16 tokens.
-rf::Reader Rows() {
+rf::Reader Rows(const rf::OpenOptions& options = {}) {
   std::ofstream file("rows.jsonl");
   for (int row = 0; row < 16; ++row) {
     file << R"({"t": [0)";
@@ -24,7 +25,7 @@ rf::Reader Rows() {
   }
   file.close();
   const rf::ShuffleOptions shuffle = {.seed = 7, .mode = rf::ShuffleMode::kGlobal};
-  return rf::Parse(rf::Shuffle(rf::OpenFiles({"rows.jsonl"}), shuffle),
+  return rf::Parse(rf::Shuffle(rf::OpenFiles({"rows.jsonl"}, options), shuffle),
                    rf::JsonLinesParser({{"t", rf::kInt64, {-1}}}));
 }
 
@@ -61,6 +62,13 @@ int main() try {
   rf::Reader reader = rf::BucketBatch(Rows(), buckets);
   std::cout << "alike in length: " << reader.CountBatches() << " steps of "
             << reader.ReadNext().Rows() << " rows\n";
+
+  // Records that are left out are in no row, and nobody reads them.
+  const std::vector<std::uint64_t> even = {0, 2, 4, 6, 8, 10, 12, 14};
+  rf::WriteSubset(rf::OpenFiles({"rows.jsonl"}), even, "even.rfs");
+  packing.steps = StepsOf(0, rf::Rest::kShort);
+  const rf::Reader some = rf::Pack(Rows({.subset = "even.rfs"}), packing);
+  std::cout << "of the even records: " << some.CountBatches() << " step of 4 rows\n";
 } catch (const std::exception& error) {
   std::cerr << "planned_batches: " << error.what() << "\n";
   return 1;

@@ -149,6 +149,18 @@ using FilterFunction = std::function<bool(const RecordSpan& record)>;
 /// a record each time: positions, and the share of each rank, rely on it.
 Reader Filter(Reader input, FilterFunction keep);
 
+/// Writes a file for OpenOptions::subset that keeps the records of these numbers: those of the data
+/// that `files` reads, one file after the other from 0, damaged ones counted. They may be in any
+/// order. Makes the files' indexes if they are missing, and reads no record. Others see all of the
+/// file or nothing. Blocks. Throws Error for a number that there is not, for streams and mixtures,
+/// and if the file cannot be written.
+void WriteSubset(const Reader& files, std::span<const std::uint64_t> numbers,
+                 const std::string& path);
+/// The same of the records that a chain delivers, as behind Filter; its files are opened with
+/// OpenOptions::note_records. Reads it to its end. A damaged record that is skipped is not kept.
+/// Throws Error if reading fails.
+void WriteSubset(Reader chain, const std::string& path);
+
 /// The group that a record belongs to; called by several threads at once. What it throws becomes
 /// the stream's failure at that record.
 using GroupFunction = std::function<std::int64_t(const RecordSpan& record)>;

@@ -36,6 +36,9 @@ struct JournalStart {
   std::uint64_t started_ns = 0;  ///< since 1970; 0: the time at which it is written
   /// Records of the data set, damaged ones counted; 0 if they are not known.
   std::uint64_t total_records = 0;
+  /// Whether only some records are delivered (OpenOptions::subset): total_records counts these, and
+  /// `records` is empty.
+  bool subset = false;
   /// Of each file; may be empty if they are not known, or of too many files to be listed.
   std::vector<std::uint64_t> records{};
   /// The epoch of the order; journals of two epochs are not merged. None: it says nothing about

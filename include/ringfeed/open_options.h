@@ -34,8 +34,8 @@ enum class IndexUse : std::uint8_t {
   kNever,     ///< what would need it is refused at set-up, or replayed by reading
 };
 
-/// How files are opened and read. Order: files, cycle, stripe_bytes, on_damage and the list of
-/// files. Speed: all else; it never changes what is delivered or in which order.
+/// How files are opened and read. Order: files, subset, cycle, stripe_bytes, on_damage and the list
+/// of files. Speed: all else; it never changes what is delivered or in which order.
 struct OpenOptions {
   /// The defaults, with the speed that `ringfeed tune` found and wrote to `path` (tuning.h). Throws
   /// Error as ReadTuning does.
@@ -43,6 +43,10 @@ struct OpenOptions {
 
   // Order.
   FileOrder files{};
+  /// A file of WriteSubset: only the records that it keeps are read, by index, and all orders are
+  /// those of data that have no others. Of a list of files or sources; throws Error if it cannot be
+  /// read, and at the first read if it is of other data. "": all records.
+  std::string subset{};
   std::size_t cycle = 8;  ///< files open at a time, one stripe of each in turn
   /// A stripe: the records that start within so many bytes. A multiple of 4096.
   std::size_t stripe_bytes = 1024 * 1024;

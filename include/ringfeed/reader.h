@@ -174,9 +174,9 @@ class Reader {
   bool AwaitPosition(Deadline deadline) const;
   /// Whether that is known: then Position returns at once. Begins no read, and does not block.
   bool KnowsPosition() const;
-  /// How many records each file of the list has, damaged ones that can be counted too; of a mixture
-  /// one list after the other. Takes that from the files' indexes, and makes those that are
-  /// missing. Throws Error if there can be none.
+  /// How many records each file of the list has, damaged ones that can be counted too, of a subset
+  /// the kept ones; of a mixture one list after the other. Takes that from the files' indexes, and
+  /// makes those that are missing. Throws Error if there can be none.
   std::vector<std::uint64_t> FileRecords() const;
   /// The names of the files that FileRecords counts, in its order, and as RecordRange::file numbers
   /// them: patterns as the files that they match. Throws Error as FileRecords.

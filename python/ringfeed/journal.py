@@ -119,6 +119,7 @@ def _start_of(loader: Loader, launch: Optional[str]) -> dict[str, Any]:
     data = dict(position["data"])
     data.pop("records", None)
     records = _file_records(loader)
+    subset = plan.options.get("subset") is not None
     # Records without units, and the rest of a pass, may be in no planned batch.
     leaves_out = plan.filter is not None or not isinstance(plan.batch, int)
     rule = "any_times" if plan.passes != 1 else "at_most_once" if leaves_out else "once"
@@ -134,7 +135,8 @@ def _start_of(loader: Loader, launch: Optional[str]) -> dict[str, Any]:
         "launch": _launch_of(rank) if launch is None else launch,
         "epoch": loader._epoch,
         "total_records": sum(records),
-        "records": records,
+        "subset": subset,
+        "records": [] if subset else records,
     }
 
 

@@ -43,6 +43,7 @@ JournalStart StartOf(const nb::dict& from) {
   start.launch = nb::cast<std::string>(from["launch"]);
   start.epoch = nb::cast<std::uint64_t>(from["epoch"]);
   start.total_records = nb::cast<std::uint64_t>(from["total_records"]);
+  start.subset = nb::cast<bool>(from["subset"]);
   start.records = nb::cast<std::vector<std::uint64_t>>(from["records"]);
   return start;
 }

@@ -56,6 +56,9 @@ void RefuseUnused(const OpenOptions& options, SourceKind kind) {
   if (kind != SourceKind::kSources && options.io.read_timeout_ms != 0) {
     Refuse("read_timeout_ms bounds the ReadAt of a Source: here is none");
   }
+  if (!is_list && !options.subset.empty()) {
+    Refuse("OpenOptions::subset is of the records of a list of files: here is none");
+  }
   if (kind != SourceKind::kFiles && !options.slots.empty()) {
     Refuse(
         "OpenOptions::slots (in a program shape_concat, ranks, dtypes and lod_levels) are for "
@@ -131,6 +134,15 @@ void UseFileReaders(SourceNode* node) {
            "\" is of a registered format: declare its instances (OpenOptions::slots, in a program "
            "shape_concat and ranks)");
   }
+}
+
+void UseSubset(SourceNode* node) {
+  if (node->options.subset.empty()) return;
+  if (node->file_readers != nullptr) {
+    Refuse("\"" + node->names.front() +
+           "\" is of a registered format, whose records have no numbers: a subset needs them");
+  }
+  node->subset = OpenSubset(node->options.subset);
 }
 
 /// Options that were tuned for files of one format mean little for another's.
@@ -274,6 +286,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   UseFileReaders(&node);
   RefusePairs(node);
   CheckTunedFormat(node);
+  UseSubset(&node);
   return FromSource(std::move(node));
 }
 
@@ -296,6 +309,7 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
     Refuse("index_folder keeps an index of a source that tells its Version(), and \"" +
            node.sources.back()->name() + "\" tells none");
   }
+  UseSubset(&node);
   return FromSource(std::move(node));
 }
 
@@ -322,6 +336,7 @@ Reader ReadAs(const Reader& opened, const std::string& format) {
   CheckOptions(node.options, KindOf(node));
   for (StreamInput& stream : node.streams) stream.format = format;
   UseFileReaders(&node);
+  UseSubset(&node);
   RefusePairs(node);
   ReaderAccess::NodeOf(opened)->Retire();
   return FromSource(std::move(node));

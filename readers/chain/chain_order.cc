@@ -70,9 +70,10 @@ std::vector<std::uint64_t> ChainOrder::FileRecords() {
   const std::shared_ptr<IndexedSource> indexed = Index(&why);
   if (indexed == nullptr) Refuse(StatusCode::kUnsupported, "records cannot be counted: " + why);
   std::vector<std::uint64_t> records;
-  for (const auto& set : indexed->sets()) {
-    for (std::size_t file = 0; file < set->files(); ++file) {
-      records.push_back(set->FirstRow(file + 1) - set->FirstRow(file));
+  for (std::size_t i = 0; i < indexed->sets().size(); ++i) {
+    const RowLayout& set = indexed->LayoutOf(i);
+    for (std::size_t file = 0; file < set.files(); ++file) {
+      records.push_back(set.FirstRow(file + 1) - set.FirstRow(file));
     }
   }
   return records;

@@ -227,8 +227,10 @@ class Lowering {
                   const std::string& field, bool drops, std::string text) {
     const StepOptions steps = given.value_or(StepOptions{});
     if (!plan_->content.empty()) {
-      Refuse("Filter in front of " + who +
-             ", whose batches are planned: its verdict must be known before a record is read");
+      Refuse(
+          "Filter in front of " + who +
+          ", whose batches are planned: its verdict must be known before a record is read. Write "
+          "it down as a subset (WriteSubset, `ringfeed subset`)");
     }
     if (plan_->source.options.unordered) {
       Refuse(who + " with planned batches keeps the order: OpenOptions::unordered gives it up");
@@ -365,7 +367,8 @@ ExecutionPlan LowerChain(const GraphNode& last) {
     Refuse("a stream comes once: MultiPass needs a source that can start again");
   }
   if (plan.needs_index() && !plan.may_have_index()) {
-    Refuse("this order needs an index of the records: a list of files, and not IndexUse::kNever");
+    Refuse(std::string(plan.source.subset == nullptr ? "this order" : "a subset") +
+           " needs an index of the records: a list of files, and not IndexUse::kNever");
   }
   if (plan.passes != 1 && plan.source.shared) {
     Refuse("MultiPass after Share would take the other chains' records: put it before Share");

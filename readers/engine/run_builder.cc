@@ -372,6 +372,9 @@ FileRereads RunBuilder::Rereads(std::uint64_t passes) const {
   rereads.room = parts_.chain.cache_room;
   rereads.passes = passes == 0 ? 0 : passes - std::min(parts_.start.mark.pass, passes - 1);
   rereads.read_before = parts_.chain.read_before;
+  // Whole files are not worth loading if most of each is left out.
+  if (parts_.indexed != nullptr && parts_.indexed->leaves_rows_out())
+    rereads = {.room = rereads.room};
   if (plan_.batch.split_by_files) {
     rereads.ranks = static_cast<std::size_t>(plan_.batch.rank.world_size);
   }

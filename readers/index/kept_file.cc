@@ -42,29 +42,6 @@ Status ReadWhole(int descriptor, std::size_t bytes, std::vector<std::byte>* memo
   return {};
 }
 
-// O_NONBLOCK, here and for other companions of data: without it opening a FIFO would wait.
-Status ReadFile(const std::string& path, KeptFile* kept) {
-  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) return StatusFromErrno(errno, "open");
-  struct stat facts {};
-  Status status;
-  if (fstat(descriptor, &facts) != 0) {
-    status = StatusFromErrno(errno, "examine");
-  } else if (!S_ISREG(facts.st_mode) || facts.st_size == 0) {
-    status = Status(StatusCode::kDamaged, "it is no file of ringfeed's");
-  } else {
-    kept->written_ns = FileState::Of(facts).modified_ns;
-    const bool maps = FileMapping::Count() < FileMapping::kMostKept;
-    if (maps) kept->stored.mapping = FileMapping::Open(descriptor, facts, &status);
-    // The system may have no mappings left.
-    if (kept->stored.mapping == nullptr) {
-      status = ReadWhole(descriptor, static_cast<std::size_t>(facts.st_size), &kept->stored.memory);
-    }
-  }
-  close(descriptor);
-  return status;
-}
-
 }  // namespace
 
 IndexPlace PlaceOfIndex(const std::string& file, const std::string& folder) {
@@ -96,9 +73,32 @@ IndexPlace PlaceOfLengths(const IndexPlace& index, const std::string& key) {
   return {name + "." + hash.data() + kLengthsEnding, index.shared, index.name + "/" + hash.data()};
 }
 
+// O_NONBLOCK, here and for other companions of data: without it opening a FIFO would wait.
+Status ReadByItself(const std::string& path, KeptFile* kept) {
+  kept->path = path;
+  const int descriptor = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor < 0) return StatusFromErrno(errno, "open");
+  struct stat facts {};
+  Status status;
+  if (fstat(descriptor, &facts) != 0) {
+    status = StatusFromErrno(errno, "examine");
+  } else if (!S_ISREG(facts.st_mode) || facts.st_size == 0) {
+    status = Status(StatusCode::kDamaged, "it is no file of ringfeed's");
+  } else {
+    kept->written_ns = FileState::Of(facts).modified_ns;
+    const bool maps = FileMapping::Count() < FileMapping::kMostKept;
+    if (maps) kept->stored.mapping = FileMapping::Open(descriptor, facts, &status);
+    // The system may have no mappings left.
+    if (kept->stored.mapping == nullptr) {
+      status = ReadWhole(descriptor, static_cast<std::size_t>(facts.st_size), &kept->stored.memory);
+    }
+  }
+  close(descriptor);
+  return status;
+}
+
 Status ReadKept(const IndexPlace& place, FolderIndexes* folders, KeptFile* kept) {
-  kept->path = place.own;
-  const Status status = ReadFile(place.own, kept);
+  const Status status = ReadByItself(place.own, kept);
   if (status.code() != StatusCode::kNotFound) return status;
   kept->path = place.shared;
   FolderIndexes::Entry entry;

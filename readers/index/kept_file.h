@@ -55,6 +55,9 @@ struct KeptFile {
 /// Opens what is kept at `place`: by itself, else among others. kNotFound if there is none. Blocks.
 Status ReadKept(const IndexPlace& place, FolderIndexes* folders, KeptFile* kept);
 
+/// The same of a file that stands by itself, of any name.
+Status ReadByItself(const std::string& path, KeptFile* kept);
+
 /// Keeps a small one among the others of its folder, and removes what is there of one by itself,
 /// which would be found first. Fails as FolderIndexes::Append. *path is where it is. Blocks.
 Status KeepAmongOthers(const IndexPlace& place, std::span<const std::byte> bytes,

@@ -458,10 +458,29 @@ Status GlobalCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
   return {};
 }
 
-}  // namespace
+/// The rows of the data set that the numbers of another cursor stand for.
+class KeptCursor final : public RowCursor {
+ public:
+  KeptCursor(std::unique_ptr<RowCursor> input, const KeptRows& kept)
+      : input_(std::move(input)), kept_(kept) {}
 
-std::unique_ptr<RowCursor> MakeFileCursor(const RowLayout& layout, const OrderOptions& options,
-                                          const OrderStage* first) {
+  std::uint64_t Places(std::uint64_t pass) override { return input_->Places(pass); }
+  Status Seek(std::uint64_t pass, std::uint64_t place) override {
+    return input_->Seek(pass, place);
+  }
+  Status Next(std::span<RowNumber> rows, std::size_t* count) override {
+    const Status status = input_->Next(rows, count);
+    return status.ok() ? kept_.ToRows(rows.first(*count)) : status;
+  }
+  bool SeeksAtOnce() const override { return input_->SeeksAtOnce(); }
+
+ private:
+  const std::unique_ptr<RowCursor> input_;
+  const KeptRows& kept_;
+};
+
+std::unique_ptr<RowCursor> MakeCursor(const RowLayout& layout, const OrderOptions& options,
+                                      const OrderStage* first) {
   using Kind = OrderStage::Kind;
   if (first != nullptr && first->kind == Kind::kGlobal) {
     return std::make_unique<GlobalCursor>(layout, options, first->seed);
@@ -470,6 +489,15 @@ std::unique_ptr<RowCursor> MakeFileCursor(const RowLayout& layout, const OrderOp
     return std::make_unique<BlocksCursor>(layout, options, first->seed);
   }
   return std::make_unique<InterleaveCursor>(layout, options);
+}
+
+}  // namespace
+
+std::unique_ptr<RowCursor> MakeFileCursor(const RowLayout& layout, const OrderOptions& options,
+                                          const OrderStage* first) {
+  auto cursor = MakeCursor(layout, options, first);
+  if (layout.kept() == nullptr) return cursor;
+  return std::make_unique<KeptCursor>(std::move(cursor), *layout.kept());
 }
 
 }  // namespace ringfeed

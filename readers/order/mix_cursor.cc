@@ -231,7 +231,8 @@ MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch
     member.passes = set.passes;
     member.most_records = set.most_records;
     member.first_row = first_row;
-    first_row += set.layout->rows();
+    const KeptRows* const some = set.layout->kept();
+    first_row += some == nullptr ? set.layout->rows() : some->all();
     even = even && member.even;
     members.push_back(std::move(member));
   }

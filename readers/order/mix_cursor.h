@@ -110,7 +110,7 @@ struct MixChain {
 };
 
 /// The sets, mixed, and the stages on top of the mixture, whose epochs count from first_epoch. Rows
-/// are numbered set after set, all of a set's layout. States of the last `kept` places of the
+/// are numbered set after set, all of a set's data. States of the last `kept` places of the
 /// mixture are kept.
 MixChain MakeMixCursor(std::span<const MixInput> sets, std::uint32_t first_epoch,
                        std::span<const OrderStage> stages, std::uint64_t kept);

@@ -30,6 +30,7 @@ class Source:
         self.weight = rng.choice(["1", "2", "0.5", "0.25", "3", "0.125", "7"])
         self.passes = rng.choice([1, 1, 2, 3])
         self.most = rng.choice([0, 0, 0, 1, 50, 700])
+        self.kept = self._subset(rng, mixed) if kind == "any" and rng.random() < 0.3 else None
 
     @staticmethod
     def _pool(rng, library):
@@ -38,6 +39,12 @@ class Source:
             return file_format, "skip", library.damaged[file_format] + library.whole[file_format][:5]
         file_format = rng.choice(["tfrecord", "tfrecord"] + list(library.whole))
         return file_format, rng.choice(["skip", "fail"]), library.whole[file_format]
+
+    def _subset(self, rng, mixed):
+        """Row numbers: none, one, some, half or all of them; at least one of a set that is mixed."""
+        rows = range(sum(len(file.records) for file in self.files))
+        count = rng.choice([0, 1, len(rows) // 20, len(rows) // 2, len(rows)])
+        return set(rng.sample(rows, min(max(count, int(mixed)), len(rows))))
 
     @staticmethod
     def _order(rng, whole):
@@ -64,10 +71,13 @@ class Source:
                  "damage": self.damage, "index": self.index, "epoch": self.epoch,
                  "chain": ";".join(self.chain), "weight": self.weight, "passes": self.passes,
                  "most": self.most}
+        if self.kept is not None:
+            words["kept"] = ",".join(map(str, sorted(self.kept)))
         return {f"{prefix}.{key}": value for key, value in words.items()}
 
     def stage(self):
-        data = reference.DataSet(self.files, self.order, self.cycle, self.stripe, self.epoch)
+        files = reference.without(self.files, self.kept)
+        data = reference.DataSet(files, self.order, self.cycle, self.stripe, self.epoch)
         steps = [step.split(":") for step in self.chain]
         if steps and steps[0][0] == "global":
             stage, steps = data.globally(int(steps[0][2])), steps[1:]
@@ -81,8 +91,9 @@ class Source:
 
     def records_of_pass(self, number):
         """Whatever their order."""
-        data = reference.DataSet(self.files, self.order, first_epoch=self.epoch)
-        return Counter(row for i in data.of_pass(number) for row in self.files[i].numbers()
+        files = reference.without(self.files, self.kept)
+        data = reference.DataSet(files, self.order, first_epoch=self.epoch)
+        return Counter(row for i in data.of_pass(number) for row in files[i].numbers()
                        if row is not reference.HOLE)
 
 
@@ -204,7 +215,7 @@ class Configuration:
 
     def may_replay(self):
         """Whether it can do without an index."""
-        return (not self.mixed and self.ranks == 1 and
+        return (not self.mixed and self.ranks == 1 and self.sources[0].kept is None and
                 not any(step.startswith(("global", "blocks")) for step in self.sources[0].chain))
 
     def line(self, rank=0, ranks=1, **words):

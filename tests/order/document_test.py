@@ -34,10 +34,11 @@ def number(words, name, otherwise=0):
 # ---- By the reference ----
 
 
-def example(damaged, order, first_epoch):
+def example(damaged, kept, order, first_epoch):
     files = [reference.FileRecords(RECORD_BYTES * len(rows), [
         (RECORD_BYTES * i, reference.HOLE if row in damaged else row)
         for i, row in enumerate(rows)]) for rows in FILES.values()]
+    files = reference.without(files, kept)
     return reference.DataSet(files, order, CYCLE, STRIPE_BYTES, first_epoch)
 
 
@@ -49,13 +50,14 @@ class Example:
         first = self.steps[0]
         self.damaged = [int(word) for word in self.steps[0][first.index("damaged") + 1:]
                         ] if "damaged" in first else []
+        self.kept = [int(word) for word in first[first.index("kept") + 1:]] if "kept" in first else None
         self.epoch = number(first, "epoch")
         self.order = reference.FileOrder(number(first, "shuffled") if "shuffled" in first else None)
         self.rank = next((words for words in self.steps if words[0] == "rank"), None)
         self.padded = any("pad" in words for words in self.steps)
 
     def stage(self):
-        data = example(self.damaged, self.order, self.epoch)
+        data = example(self.damaged, self.kept, self.order, self.epoch)
         stage = data.as_read()
         if self.steps[0][0] == "mix":
             stage = self.mixture()
@@ -177,10 +179,12 @@ def make_files(folder, damaged, alone):
     return paths
 
 
-def set_words(prefix, files, shuffled, epoch, chain, weight):
+def set_words(prefix, files, shuffled, epoch, chain, weight, kept=None):
     words = {"files": ",".join(files), "order": f"{shuffled}:0:0:1", "format": "tfrecord",
              "cycle": CYCLE, "stripe": STRIPE_BYTES, "damage": "skip", "index": "as_needed",
              "epoch": epoch, "chain": chain, "weight": weight, "passes": 1, "most": 0}
+    if kept is not None:
+        words["kept"] = ",".join(map(str, kept))
     return " ".join(f"{prefix}.{key}={value}" for key, value in words.items())
 
 
@@ -202,7 +206,7 @@ def line_of_driver(one, folder):
         sets = [set_words(i, [path], "none", 0, "", weight)
                 for i, (path, weight) in enumerate(zip(paths, one.steps[0][1:4]))]
     else:
-        sets = [set_words(0, paths, shuffled, one.epoch, "", 1)]
+        sets = [set_words(0, paths, shuffled, one.epoch, "", 1, one.kept)]
     return (f"sets={len(sets)} mix={int(len(sets) > 1)} epoch={one.epoch} "
             f"damage=skip "
             f"chain={';'.join(steps) or 'multipass:1'} rank={rank} ranks={ranks} {SPEED} " +

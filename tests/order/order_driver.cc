@@ -7,8 +7,9 @@
 // leaves N batches out after AT deliveries, reinit=N starts again after N deliveries, stop=N ends
 // after N deliveries. Of set I, behind "I.": files=A,B order=SEED:FROM:RANK:RANKS format=F cycle=N
 // stripe=N damage=fail|skip index=as_needed|never epoch=N chain=…, in a mixture weight=W passes=N
-// most=N. Steps: parse, rows:BYTES, window:W:SEED, block:N:SEED, blocks:W:SEED, global:0:SEED,
-// multipass:N, filter:N drops the multiples of N; then one of
+// most=N, and kept=N,N of the rows of a subset. Steps: parse, rows:BYTES, window:W:SEED,
+// block:N:SEED, blocks:W:SEED, global:0:SEED, multipass:N, filter:N drops the multiples of N; then
+// one of
 //   batch:N:drop|keep|pad
 //   group:N:SEGMENT:GROUPS:drop|keep, of the groups number mod GROUPS
 //   bucket:N:SEGMENT:BOUND:drop|keep, of up to BOUND bytes, twice and four times as many
@@ -203,6 +204,17 @@ OpenOptions SpeedOf(const Words& words, const std::shared_ptr<PinnedArena>& aren
   return options;
 }
 
+/// A file of the subset of these rows.
+std::string SubsetOf(const std::string& kept, const std::string& set,
+                     const std::vector<std::string>& files, OpenOptions options) {
+  std::vector<std::uint64_t> rows;
+  for (const std::string& row : Split(kept, ',')) rows.push_back(std::stoull(row));
+  const std::string path = files.front() + "." + set + ".rfs";
+  options.on_damage = OnDamage::kSkip;
+  WriteSubset(OpenFiles(files, options), rows, path);
+  return path;
+}
+
 /// Set number `set`, up to where it is mixed.
 Reader OpenSet(const Words& words, const std::string& set, OpenOptions options) {
   const auto word = [&](const std::string& key) -> const std::string& {
@@ -215,7 +227,11 @@ Reader OpenSet(const Words& words, const std::string& set, OpenOptions options) 
   options.on_damage = word("damage") == "skip" ? OnDamage::kSkip : OnDamage::kFail;
   options.index = word("index") == "never" ? IndexUse::kNever : IndexUse::kAsNeeded;
   options.first_epoch = static_cast<std::uint32_t>(std::stoul(word("epoch")));
-  Reader reader = OpenFiles(Split(word("files"), ','), options);
+  const std::vector<std::string> files = Split(word("files"), ',');
+  if (const auto kept = words.find(set + ".kept"); kept != words.end()) {
+    options.subset = SubsetOf(kept->second, set, files, options);
+  }
+  Reader reader = OpenFiles(files, options);
   for (const std::string& step : Split(word("chain"), ';')) {
     reader = AddStep(std::move(reader), step, {});
   }

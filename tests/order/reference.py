@@ -133,6 +133,16 @@ class FileRecords:
         return [number for _, number in self.records]
 
 
+def without(files, kept):
+    """The files with the records of a subset alone, by their row numbers; None: all. Offsets stay."""
+    found, row = [], 0
+    for file in files:
+        records = [record for i, record in enumerate(file.records) if kept is None or row + i in kept]
+        found.append(FileRecords(file.size, records, file.one_stripe))
+        row += len(file.records)
+    return found
+
+
 class FileOrder:
     def __init__(self, seed=None, from_pass=0, rank=0, ranks=1):
         self.seed, self.from_pass, self.rank, self.ranks = seed, from_pass, rank, ranks

@@ -446,6 +446,33 @@ TEST_F(JournalAuditTest, ATotalShowsWhatIsMissingBehindTheLastOfAFile) {
   EXPECT_EQ(AuditJournals(Journals()).missing, 3U);
 }
 
+TEST_F(JournalAuditTest, OfASubsetTheKeptRecordsAreCounted) {
+  const Chain chain{.passes = 1, .counted = false};
+  const auto write = [&](std::uint64_t kept) {
+    JournalStart start = StartOf(chain, 0, 0, 1);
+    start.subset = true;
+    start.total_records = kept;
+    JournalWriter writer(Path("one"), start);
+    for (std::uint64_t b = 0; b < chain.batches(); ++b) {
+      BatchOrigin origin = OriginOf(chain, b, 0, 1);
+      for (RecordRange& range : origin.records) range.first *= 3;  // the others are left out
+      ASSERT_TRUE(writer.Append(origin).ok());
+    }
+    ASSERT_TRUE(writer.End(chain.batches()).ok());
+  };
+  write(100);
+  const AuditReport exact = AuditJournals(Journals());
+  EXPECT_TRUE(exact.exact());
+  EXPECT_EQ(exact.records, 100U);
+  // The counts of the files say nothing about it.
+  EXPECT_TRUE(AuditJournals(Journals(), std::vector<FileCount>(9, {1000, false})).exact());
+  std::filesystem::remove(Path("one"));
+  write(102);
+  const AuditReport missing = AuditJournals(Journals());
+  EXPECT_EQ(missing.missing, 2U);
+  EXPECT_EQ(missing.findings, std::vector<std::string>{"missing: pass 0, 2 records of the subset"});
+}
+
 TEST_F(JournalAuditTest, WhatAChainMayDoIsNotHeldAgainstIt) {
   const Chain chain;
   const auto write = [&](DeliveryRule rule) {

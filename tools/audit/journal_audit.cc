@@ -55,8 +55,9 @@ class Audit {
       : runs_(paths),
         files_(files),
         records_(files.empty() ? runs_.shared().records : RecordsIn(files)) {
-    total_ = records_.empty() ? runs_.shared().total_records
-                              : std::accumulate(records_.begin(), records_.end(), std::uint64_t{0});
+    const bool by_total = records_.empty() || runs_.shared().subset;
+    total_ = by_total ? runs_.shared().total_records
+                      : std::accumulate(records_.begin(), records_.end(), std::uint64_t{0});
     complete_ = runs_.complete_batches();
     const JournalStart& shared = runs_.shared();
     if (shared.batch_rows > 0 && !shared.split_by_files) {
@@ -282,7 +283,8 @@ class Audit {
 
   void CountAbsent(const PassTally& tally, PassAudit* audit) {
     std::uint64_t present = 0;
-    std::uint64_t absent = all_records_;
+    // Which records a subset leaves out is not known, but how many it keeps.
+    std::uint64_t absent = runs_.shared().subset ? 0 : all_records_;
     for (const auto& [file, marks] : tally.files) {
       const std::uint64_t there =
           marks.delivered.marked() + marks.damaged.marked() - marks.delivered.Common(marks.damaged);
@@ -295,12 +297,14 @@ class Audit {
     audit->dropped = std::min(absent - audit->before, MayBeDropped());
     audit->missing = absent - audit->before - audit->dropped;
     if (audit->missing == 0) return;
-    if (audit->missing < absent) {
+    if (audit->missing < absent || runs_.shared().subset) {
       AddFinding("missing: pass " + std::to_string(audit->pass) + ", " +
-                 std::to_string(audit->missing) + " of these, the others " +
-                 "were dropped or come before the first start:");
+                 std::to_string(audit->missing) +
+                 (runs_.shared().subset ? " records of the subset"
+                                        : " of these, the others were dropped or come before the "
+                                          "first start:"));
     }
-    NameAbsent(tally, audit->pass);
+    if (!runs_.shared().subset) NameAbsent(tally, audit->pass);
   }
 
   void NameAbsent(const PassTally& tally, std::uint64_t pass) {

@@ -71,7 +71,8 @@ void JournalRuns::Join(const JournalSection& section) {
                  ": audit the journals of one data set at a time");
   }
   if (start.batch_rows != shared_.batch_rows || start.drop_remainder != shared_.drop_remainder ||
-      start.split_by_files != shared_.split_by_files || start.rule != shared_.rule) {
+      start.split_by_files != shared_.split_by_files || start.rule != shared_.rule ||
+      start.subset != shared_.subset) {
     throw Refuse(path + " tells of batches that were made otherwise than those of " + paths_[0] +
                  ": audit the journals of one chain at a time");
   }

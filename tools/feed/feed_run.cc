@@ -69,6 +69,8 @@ HostFeedRun::HostFeedRun(const FeedPlan& plan, bool keep_deliveries, const Trail
   if (!trail.journal.empty()) start.records = FileRecordsIfKnown(reader_);
   start.total_records =
       std::accumulate(start.records.begin(), start.records.end(), std::uint64_t{0});
+  start.subset = !plan.open.subset.empty();
+  if (start.subset) start.records.clear();
   trail_.emplace(trail, std::move(start), [this] { return reader_.Position(); });
 }
 

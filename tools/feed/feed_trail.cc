@@ -97,7 +97,7 @@ FeedTrail::FeedTrail(const TrailOptions& options, JournalStart start, Position p
   if (options_.journal.empty()) return;
   start.batch = summary.batch;
   start.data = summary.data;
-  start.total_records = std::max(start.total_records, summary.records);
+  if (!start.subset) start.total_records = std::max(start.total_records, summary.records);
   journal_.emplace(options_.journal, start);
 }
 

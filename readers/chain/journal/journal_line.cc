@@ -192,6 +192,12 @@ bool TakeEpoch(LineWords* words, JournalStart* start) {
   return words->Number(&*start->epoch) && words->Take(" ");
 }
 
+// Nor this.
+bool TakeSubset(LineWords* words, JournalStart* start) {
+  start->subset = words->Take("subset=1 ");
+  return true;
+}
+
 bool TakeStart(LineWords* words, JournalStart* start) {
   constexpr std::uint64_t kMostRanks = 1 << 20;
   std::uint64_t rank = 0;
@@ -205,7 +211,8 @@ bool TakeStart(LineWords* words, JournalStart* start) {
                      words->Field("started", &start->started_ns) &&
                      words->Text("launch", &start->launch) && words->Text("data", &start->data) &&
                      words->Field("total", &start->total_records) && TakeEpoch(words, start) &&
-                     words->Take("records=") && TakeCounts(words, &start->records);
+                     TakeSubset(words, start) && words->Take("records=") &&
+                     TakeCounts(words, &start->records);
   if (!taken || ranks > kMostRanks || rank >= ranks) return false;
   start->rank = static_cast<int>(rank);
   start->ranks = static_cast<int>(ranks);
@@ -252,6 +259,7 @@ void FormatJournalStart(const JournalStart& start, std::string* line) {
   AppendText("data", start.data, line);
   AppendField("total", start.total_records, line);
   if (start.epoch) AppendField("epoch", *start.epoch, line);
+  if (start.subset) AppendField("subset", 1, line);
   *line += "records=";
   if (start.records.size() <= kMostFiles) AppendCounts(start.records, line);
   AppendSum(line);

@@ -29,10 +29,6 @@ class FileLengths final : public LengthTable {
 
   Status UnitsOf(std::span<const RowNumber> rows, std::span<std::uint32_t> units) const override;
   std::uint32_t most() const override { return most_; }
-  /// Records of a file that were damaged when they were measured.
-  std::uint64_t HolesOf(std::size_t file) const {
-    return columns_[file] == nullptr ? 0 : columns_[file]->header().holes;
-  }
   /// Tells the lengths of the data set from all others, for positions. Without the changes.
   std::uint64_t digest() const { return digest_; }
 

@@ -45,7 +45,7 @@ bool ExecutionPlan::needs_index() const {
   const auto by_index = [](const Stage& stage) {
     return stage.kind == Stage::Kind::kStripes || stage.kind == Stage::Kind::kGlobal;
   };
-  return source.mix != nullptr || batch.rank.world_size > 1 || shares ||
+  return source.mix != nullptr || source.subset != nullptr || batch.rank.world_size > 1 || shares ||
          std::any_of(stages.begin(), stages.end(), by_index);
 }
 
@@ -134,6 +134,10 @@ std::string Text(const SourceNode& source) {
             std::to_string(files.from_pass);
   }
   if (files.ranks > 1) text += ", split over " + std::to_string(files.ranks);
+  if (source.subset != nullptr) {
+    text += ", subset " + std::to_string(source.subset->digest()) + " of " +
+            std::to_string(source.subset->count());
+  }
   return text + EpochText(source);
 }
 

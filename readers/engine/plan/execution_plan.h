@@ -13,6 +13,7 @@
 
 #include "base/pending_copy.h"
 #include "readers/engine/files/file_lengths.h"
+#include "readers/engine/files/subset_file.h"
 #include "readers/engine/stages/plan_stage.h"
 #include "readers/order/place_chunks.h"
 #include "readers/order/rank_shares.h"
@@ -72,6 +73,7 @@ struct SourceNode {
   std::shared_ptr<const Parser> batch_parser;  ///< joins these; null: as their slots say
   std::shared_ptr<const Parser> parser;        ///< of instances that are rows
   OpenOptions options;
+  std::shared_ptr<const SubsetFile> subset;  ///< of options.subset; null: all records
   /// The user's code makes its records on request: what is taken ahead has a default.
   bool generated = false;
   bool shared = false;                   ///< other chains take from the same input

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -188,9 +189,46 @@ IndexedSource::IndexedSource(const ExecutionPlan& plan, const std::stop_token& s
     }
   }
   CheckNumbers(sets_, stop);
+  UseSubsets();
   table_ = std::make_shared<SetFiles>(sets_);
   for (const auto& set : sets_) fingerprint_.Add(set->fingerprint());
   if (plan_.shares && !plan_.shares->field.empty()) OpenLengths(stop);
+}
+
+void IndexedSource::UseSubsets() {
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    const SourceNode& source = SourceOf(i);
+    if (source.subset == nullptr) continue;
+    CheckSubset(*source.subset, source.options.subset, sets_[i]->fingerprint());
+    kept_.resize(sets_.size());
+    kept_[i] = std::make_unique<const KeptLayout>(*sets_[i], *source.subset);
+  }
+}
+
+const RowLayout& IndexedSource::LayoutOf(std::size_t set) const {
+  if (!kept_.empty() && kept_[set] != nullptr) return *kept_[set];
+  return *sets_[set];
+}
+
+void IndexedSource::CountHoles(const FileLengths::Columns& columns) {
+  RowNumber first_row = 0;  // of the set
+  for (std::size_t i = 0; i < sets_.size(); first_row += sets_[i++]->rows()) {
+    const RowLayout& layout = LayoutOf(i);
+    for (std::size_t file = 0; file < sets_[i]->files(); ++file) {
+      const LengthColumn* const column = columns[holes_.size()].get();
+      std::uint64_t& holes = holes_.emplace_back(column == nullptr ? 0 : column->header().holes);
+      if (holes == 0 || layout.kept() == nullptr) continue;
+      std::vector<RowNumber> rows(
+          static_cast<std::size_t>(layout.FirstRow(file + 1) - layout.FirstRow(file)));
+      std::iota(rows.begin(), rows.end(), layout.FirstRow(file));
+      std::vector<std::uint32_t> units(rows.size());
+      Status status = layout.kept()->ToRows(rows);
+      for (RowNumber& row : rows) row += first_row;
+      if (status.ok()) status = lengths_->UnitsOf(rows, units);
+      if (!status.ok()) throw Error(status);
+      holes = static_cast<std::uint64_t>(std::ranges::count(units, LengthTable::kHole));
+    }
+  }
 }
 
 void IndexedSource::OpenLengths(const std::stop_token& stop) {
@@ -200,8 +238,9 @@ void IndexedSource::OpenLengths(const std::stop_token& stop) {
     const FileLengths::Columns opened = OpenColumns(*sets_[i], SourceOf(i), steps, stop);
     columns.insert(columns.end(), opened.begin(), opened.end());
   }
-  if (plan_.source.options.on_damage == OnDamage::kFail) CheckHoles(*table_, columns);
-  lengths_ = std::make_shared<const FileLengths>(*table_, std::move(columns), steps.changes);
+  lengths_ = std::make_shared<const FileLengths>(*table_, columns, steps.changes);
+  CountHoles(columns);
+  if (plan_.source.options.on_damage == OnDamage::kFail) CheckHoles(*table_, holes_);
   const std::uint64_t most = std::min<std::uint64_t>(
       lengths_->most(),
       steps.rules.kind == ShareRules::Kind::kPacked ? steps.rules.length : LengthTable::kHole);
@@ -353,7 +392,7 @@ IndexedSource::Losses IndexedSource::LossesOf(std::uint64_t pass, std::size_t st
       for (const std::size_t file :
            FilesOfPass(set.files(), options.files, options.first_epoch + one)) {
         if (set.has_losses()) AddLosses(set.file(file), &losses);
-        const std::uint64_t holes = leaves_holes_out ? lengths_->HolesOf(first_file + file) : 0;
+        const std::uint64_t holes = leaves_holes_out ? holes_[first_file + file] : 0;
         losses.count += holes;
         if (holes > 0) {
           losses.ranges.push_back(
@@ -370,7 +409,7 @@ std::optional<std::uint64_t> IndexedSource::RowsOf(std::uint64_t pass, std::size
   const std::uint64_t joined = JoinedPasses(plan_, stages);
   if (plan_.source.mix != nullptr || joined == 0) return std::nullopt;
   const OpenOptions& options = plan_.source.options;
-  const RecordSet& set = *sets_.front();
+  const RowLayout& set = LayoutOf(0);
   if (options.files.ranks == 1) return joined * set.rows();
   std::uint64_t rows = 0;
   for (std::uint64_t one = pass * joined; one < (pass + 1) * joined; ++one) {
@@ -383,8 +422,11 @@ std::optional<std::uint64_t> IndexedSource::RowsOf(std::uint64_t pass, std::size
 }
 
 bool IndexedSource::HasOtherFilesInEachPass() const {
-  return !HasEvenPasses(plan_.source.options.files) &&
-         std::ranges::any_of(sets_, [](const auto& set) { return set->rows() > 0; });
+  if (HasEvenPasses(plan_.source.options.files)) return false;
+  for (std::size_t i = 0; i < sets_.size(); ++i) {
+    if (LayoutOf(i).rows() > 0) return true;
+  }
+  return false;
 }
 
 std::uint64_t IndexedSource::mean_record_bytes() const {
@@ -397,8 +439,7 @@ MixChain IndexedSource::NewMix(const std::string& mix) const {
   for (std::size_t i = 0; i < source.sets.size(); ++i) {
     const MixSource::Set& set = source.sets[i];
     OrderOptions options = OrderOptionsOf(set.source.options);
-    inputs.push_back(
-        {sets_[i].get(), options, set.stages, set.weight, set.passes, set.most_records});
+    inputs.push_back({&LayoutOf(i), options, set.stages, set.weight, set.passes, set.most_records});
   }
   const std::vector<OrderStage>& stages = plan_.stages;
   MixChain chain =
@@ -441,7 +482,7 @@ void IndexedSource::CheckMix(const std::string& mix,
 std::unique_ptr<RowCursor> IndexedSource::NewCursor(const std::string& mix,
                                                     std::size_t stages) const {
   if (plan_.source.mix != nullptr) return NewMix(mix).rows;
-  return MakeRowCursor(*sets_.front(), OrderOptionsOf(plan_.source.options),
+  return MakeRowCursor(LayoutOf(0), OrderOptionsOf(plan_.source.options),
                        std::span(plan_.stages).first(stages));
 }
 

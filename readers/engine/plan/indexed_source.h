@@ -104,6 +104,12 @@ class IndexedSource {
   const std::shared_ptr<const FileTable>& table() const { return table_; }
   /// How the indexes were found or made, in words: of the first that has something to say.
   std::string Describe() const;
+  /// The rows that are read of a set.
+  const RowLayout& LayoutOf(std::size_t set) const;
+  /// Whether a set is read by a subset.
+  bool leaves_rows_out() const { return !kept_.empty(); }
+  /// The units of the field that is planned by; null if none is.
+  const FileLengths* lengths() const { return lengths_.get(); }
   /// Rounded up; 1 if there are no records.
   std::uint64_t mean_record_bytes() const;
   /// What all records of the files lost that pass `pass` of the cursor with the first `stages`
@@ -126,17 +132,23 @@ class IndexedSource {
  private:
   MixChain NewMix(const std::string& mix) const;
   const SourceNode& SourceOf(std::size_t set) const;
+  /// Throws Error if a subset is of other data.
+  void UseSubsets();
   void OpenLengths(const std::stop_token& stop);
+  /// Counts those of the rows that are read.
+  void CountHoles(const FileLengths::Columns& columns);
   static void AddLosses(const RecordSet::File& file, Losses* losses);
   /// The chain that began there; under mutex_.
   const MixChain& MixFrom(const std::string& begin);
 
   const ExecutionPlan& plan_;
   std::vector<std::shared_ptr<const RecordSet>> sets_;
+  std::vector<std::unique_ptr<const KeptLayout>> kept_;  ///< by set, null of a whole one; or empty
   std::shared_ptr<const FileTable> table_;
   std::uint64_t passes_ = 1;  ///< after all stages
   bool even_ = true;          ///< all passes have as many places
   std::shared_ptr<const FileLengths> lengths_;
+  std::vector<std::uint64_t> holes_;  ///< of lengths_, by file of table_
   DataFingerprint fingerprint_;
 
   std::mutex mutex_;  ///< guards what follows

@@ -184,12 +184,12 @@ FileLengths::Columns OpenColumns(const RecordSet& set, const SourceNode& source,
   return ColumnOpener(set, source, steps, stop).Open();
 }
 
-void CheckHoles(const FileTable& table, const FileLengths::Columns& columns) {
-  for (std::size_t file = 0; file < columns.size(); ++file) {
-    if (columns[file] == nullptr || columns[file]->header().holes == 0) continue;
+void CheckHoles(const FileTable& table, std::span<const std::uint64_t> holes) {
+  for (std::size_t file = 0; file < holes.size(); ++file) {
+    if (holes[file] == 0) continue;
     throw Error(Status(
         StatusCode::kDamaged,
-        std::to_string(columns[file]->header().holes) +
+        std::to_string(holes[file]) +
             " records of the file were damaged, or no records of the parser's, when their lengths "
             "were measured: skip damage, or repair the file (ringfeed verify says more)",
         {table.file(file).name, -1, -1}));

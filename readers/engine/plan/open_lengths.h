@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <stop_token>
@@ -21,8 +22,8 @@ namespace ringfeed {
 FileLengths::Columns OpenColumns(const RecordSet& set, const SourceNode& source,
                                  const SharedSteps& steps, const std::stop_token& stop);
 
-/// Throws Error if a record of these files was damaged when it was measured: it is planned nowhere,
-/// so that it has no turn at which to fail.
-void CheckHoles(const FileTable& table, const FileLengths::Columns& columns);
+/// Throws Error if a record that is read was damaged when it was measured: it is planned nowhere,
+/// so that it has no turn at which to fail. `holes`: so many of each file.
+void CheckHoles(const FileTable& table, std::span<const std::uint64_t> holes);
 
 }  // namespace ringfeed

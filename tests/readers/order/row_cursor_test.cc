@@ -171,6 +171,77 @@ TEST(GlobalCursorTest, GivesRowsInTheOrderOfAPermutation) {
   }
 }
 
+/// Rows that are kept, by a list.
+class ListedRows final : public KeptRows {
+ public:
+  ListedRows(Rows rows, RowNumber all) : rows_(std::move(rows)), all_(all) {}
+  std::uint64_t count() const override { return rows_.size(); }
+  RowNumber all() const override { return all_; }
+  std::uint64_t Before(RowNumber row) const override {
+    return static_cast<std::uint64_t>(
+        std::count_if(rows_.begin(), rows_.end(), [row](RowNumber each) { return each < row; }));
+  }
+  Status ToRows(std::span<RowNumber> numbers) const override {
+    for (RowNumber& number : numbers) number = rows_.at(number);
+    return {};
+  }
+
+ private:
+  const Rows rows_;
+  const RowNumber all_;
+};
+
+/// The same files of the kept rows alone.
+FakeLayout Without(const FakeLayout& layout, const Rows& kept) {
+  std::vector<FakeLayout::Stripes> files(layout.files());
+  for (std::size_t file = 0; file < files.size(); ++file) {
+    for (std::uint64_t stripe = 0; stripe < layout.stripes(file); ++stripe) {
+      RowNumber first = 0;
+      RowNumber end = 0;
+      EXPECT_TRUE(layout.FirstRowOfStripe(file, stripe, &first).ok());
+      EXPECT_TRUE(layout.FirstRowOfStripe(file, stripe + 1, &end).ok());
+      files[file].push_back(static_cast<std::uint64_t>(std::count_if(
+          kept.begin(), kept.end(), [=](RowNumber row) { return row >= first && row < end; })));
+    }
+  }
+  return FakeLayout(std::move(files));
+}
+
+TEST(KeptLayoutTest, OrdersAreThoseOfDataThatHaveNoOtherRows) {
+  Random random(31);
+  for (int i = 0; i < 200; ++i) {
+    SCOPED_TRACE(i);
+    const FakeLayout layout = RandomLayout(random);
+    const std::uint64_t one_of = 1 + Below(random, 4);
+    Rows numbers;
+    for (RowNumber row = 0; row < layout.rows(); ++row) {
+      if (Below(random, one_of) == 0) numbers.push_back(row);
+    }
+    const ListedRows rows(numbers, layout.rows());
+    const KeptLayout kept(layout, rows);
+    const FakeLayout alone = Without(layout, numbers);
+    const OrderOptions options = RandomOptions(random);
+    const std::uint64_t seed = random();
+    const std::vector<OrderStage> stages[] = {
+        {}, {{Kind::kStripes, 0, seed}}, {{Kind::kGlobal, 0, seed}}, {{Kind::kWindow, 9, seed}}};
+    for (const auto& some : stages) {
+      std::vector<Rows> passes = Passes(3, [&](auto pass) {
+        return some.empty() || some[0].kind == Kind::kWindow ? SlowInterleave(alone, options, pass)
+               : some[0].kind == Kind::kStripes ? SlowBlocks(alone, options, seed, pass)
+                                                : SlowGlobal(alone, options, seed, pass);
+      });
+      if (!some.empty() && some[0].kind == Kind::kWindow) {
+        passes = SlowStages(std::move(passes), options.first_epoch, some);
+      }
+      for (Rows& pass : passes) {
+        for (RowNumber& row : pass) row = numbers.at(row);
+      }
+      const auto cursor = MakeRowCursor(kept, options, some);
+      ASSERT_NO_FATAL_FAILURE(ExpectPasses(*cursor, passes, random));
+    }
+  }
+}
+
 TEST(GlobalCursorTest, EachPassHasAnotherOrderOfAllRows) {
   const FakeLayout layout({{1000}, {}, {3, 0, 997}});
   const auto cursor = MakeRowCursor(layout, {}, {{{Kind::kGlobal, 0, 1}}});
