@@ -77,6 +77,7 @@ std::unique_ptr<Command> NewInfoCommand();
 std::unique_ptr<Command> NewMakeCommand();
 std::unique_ptr<Command> NewRunCommand();
 std::unique_ptr<Command> NewShuffleQualityCommand();
+std::unique_ptr<Command> NewSubsetCommand();
 std::unique_ptr<Command> NewTopCommand();
 std::unique_ptr<Command> NewTraceCommand();
 std::unique_ptr<Command> NewTuneCommand();

@@ -38,6 +38,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewIndexCommand());
   commands.push_back(NewPlanCommand());
   commands.push_back(NewWhichCommand());
+  commands.push_back(NewSubsetCommand());
   commands.push_back(NewDigestCommand());
   commands.push_back(NewCatCommand());
   commands.push_back(NewConvertCommand());

@@ -100,6 +100,8 @@ inline constexpr char kOnDamageText[] =
     "fail: stop at the first damage, after all records before it; skip: note its bytes and go on "
     "at the next intact record";
 
+inline constexpr char kSubsetText[] = "only the records that this file keeps (`ringfeed subset`)";
+
 inline constexpr char kStrictText[] =
     "what is only warned of, such as a tar archive without its end, is a failure";
 

@@ -96,6 +96,43 @@ class IndexTest(CommandTest):
         self.assert_refused(2, *words)
         self.assert_refused(2, *words, "--pack", 1024, "--ranks", 9)
 
+    def test_a_subset_keeps_the_records_of_a_list(self):
+        paths = [self.write(name, PAYLOADS) for name in ("a.tfrecord", "b.tfrecord")]
+        subset, numbers = self.folder / "kept.rfs", self.folder / "numbers"
+        numbers.write_text("3001\n0-2\r\n\n2\n")
+        report = run_json("subset", *paths, "--numbers", numbers, "-o", subset)
+        self.assertEqual((report["kept"], report["records"]), (4, 6000))
+        fed = run_json("feed", *paths, "--subset", subset, "--shuffle", "global", "--passes", 2)
+        self.assertEqual((fed["records"], fed["damaged_records"]), (8, 0))
+        again = run("subset", *paths, "--numbers", "-", "-o", self.folder / "same.rfs", stdin="2\n1\n0\n3001\n")
+        self.assertIn("4 of 6,000 records", again.stdout)
+        self.assertEqual(subset.read_bytes(), (self.folder / "same.rfs").read_bytes())
+        self.assertIn("of other data", self.assert_refused(2, "feed", paths[0], "--subset", subset))
+        for words in ("6000", "1,2", "5-4", "-3", "0-99999999999"):
+            with self.subTest(words):
+                numbers.write_text(words)
+                self.assert_refused(2, "subset", *paths, "--numbers", numbers, "-o", subset)
+        self.assert_refused(2, "subset", *paths, "-o", subset)
+        self.assert_refused(2, "subset", *paths, "--numbers", numbers, "-o", paths[0])
+        self.assert_refused(2, "feed", *paths, "--subset", subset, "--verify")
+
+    def test_a_subset_keeps_records_of_some_lengths(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        subset, smaller = self.folder / "kept.rfs", self.folder / "smaller.rfs"
+        words = ["subset", path, "--parse", "raw"]
+        wanted = [payload for payload in PAYLOADS if 110 <= len(payload) <= 127]
+        self.assertEqual(run_json(*words, "--units", "110:127", "-o", subset)["kept"], len(wanted))
+        self.assertEqual(run_json("feed", path, "--subset", subset)["payload_bytes"], sum(map(len, wanted)))
+        wanted = [payload for payload in wanted if len(payload) >= 120]
+        report = run_json(*words, "--units", "120:", "--subset", subset, "-o", smaller)
+        self.assertEqual(report["kept"], len(wanted))
+        (plan,) = run_json("plan", path, "--parse", "raw", "--subset", smaller, "--pack", 1024, "--batch", 8,
+                           "--fit", "best", "--alike", 1)["plans"]
+        self.assertEqual((plan["records"], plan["units"]), (len(wanted), sum(map(len, wanted))))
+        for units in ("64", "9:3", "a:", "1:2:3"):
+            with self.subTest(units):
+                self.assert_refused(2, *words, "--units", units, "-o", subset)
+
     def test_formats_of_rows_of_one_size_need_none(self):
         report = run_json("index", DATA / "numpy/t_f4.npy")
         self.assertEqual((report["origin"], report["index"]), ("computed", ""))

@@ -12,14 +12,15 @@ OPTIONS = {
     "devices": "--devices --json",
     "digest": "--format --on-damage --max-record-bytes --part --json",
     "index": "--format --folder --part --lengths --check --rebuild --json",
-    "plan": "--format --parse --field --pack --tokens --batch --segment --fit --cost --alike "
+    "subset": "--output --format --numbers --units --parse --field --subset --json",
+    "plan": "--format --subset --parse --field --pack --tokens --batch --segment --fit --cost --alike "
     "--ranks --seed --json",
     "verify": "--format --on-damage --max-record-bytes --part --strict --json",
     "cat": "--as --parse --format --on-damage --max-record-bytes",
     "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --force --json",
     "encode": "--input --to --flush-ms --on-damage",
     "decode": "--format --on-damage --max-record-bytes",
-    "feed": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
+    "feed": "--format --subset --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
     "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer "

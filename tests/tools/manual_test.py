@@ -53,7 +53,7 @@ class ManualTest(CommandTest):
         self.assertEqual(self.completed("ringfeed", "shuf"), ["shuffle-quality"])
         self.assertEqual(set(self.completed("ringfeed", "")) - set(OPTIONS), {"--help", "--help-all", "--version"})
         for command, options in OPTIONS.items():
-            self.assertEqual(set(self.completed("ringfeed", command, "-")) - {"-h", "--help", "--help-all"}, set(options.split()))
+            self.assertEqual(set(self.completed("ringfeed", command, "-")) - {"-h", "-o", "--help", "--help-all"}, set(options.split()))
         self.assertEqual(self.completed("ringfeed", "feed", "--on-damage", ""), ["fail", "skip"])
         self.assertEqual(self.completed("ringfeed", "feed", "--on-damage", "=", "s"), ["skip"])
         self.assertEqual(self.completed("ringfeed", "feed", "--on-damage", "="), ["fail", "skip"])

@@ -21,6 +21,7 @@
 #include "tools/feed/speed_settings.h"
 #include "tools/given_files.h"
 #include "tools/interrupt.h"
+#include "tools/option_values.h"
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 #include "tools/result_file.h"
@@ -75,6 +76,7 @@ class FeedCommand : public Command {
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("feed", kFeedHelp);
     AddFeedOptions(sub, &plan_);
+    sub->add_option("--subset", plan_.open.subset, kSubsetText);
     AddTunedOption(sub, &plan_, &devices_);
     AddSpeedOptions(sub, &plan_, &speed_);
     AddStreamOptions(sub, &plan_);
@@ -134,6 +136,7 @@ class FeedCommand : public Command {
     if (several_ranks()) option = "a rank of several";
     if (trail_.max_batches > 0) option = "--max-batches";
     if (!trail_.position_in.empty()) option = "--position-in";
+    if (!plan_.open.subset.empty()) option = "--subset";
     if (plan_.batching.drop_remainder) option = "--drop-remainder";
     if (devices_.last_step == LastStep::kDrop) option = "--last-step drop";
     for (const std::string& file : plan_.files) {

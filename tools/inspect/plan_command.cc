@@ -116,6 +116,7 @@ class PlanCommand : public Command {
     CLI::App* sub = app->add_subcommand("plan", kPlanHelp);
     sub->add_option("FILE", names_, "files, folders, or globs in quotes")->required();
     sub->add_option("--format", open_.format, FormatText());
+    sub->add_option("--subset", open_.subset, kSubsetText);
     sub->add_option("--parse", parse_, ParseText())->required();
     sub->add_option("--field", field_, "the ragged field whose units count; default: the only one");
     CLI::Option* pack =
