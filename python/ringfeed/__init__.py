@@ -32,6 +32,7 @@ from .chains import (
     shuffle,
     token_batch,
     truncate,
+    write_subset,
 )
 from .compiled import compiled
 from .dataset import Dataset, Parser, RandomAccessDataset, from_dataset, from_iterable
@@ -158,6 +159,7 @@ __all__ = [
     "token_batch",
     "tokens",
     "truncate",
+    "write_subset",
 ]
 
 __version__: str = _core.version

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from array import array
 from typing import TYPE_CHECKING, Any, Callable, Iterable, Literal, Mapping, Optional, Sequence
 from typing import TypedDict, Union
 
@@ -44,6 +45,7 @@ class OpenOptions(TypedDict, total=False):
     first_epoch: Optional[int]
     index: Optional[bool]
     index_folder: Optional[PathLike]
+    subset: Optional[PathLike]
     note_records: Optional[bool]
     threads: Optional[int]
     arena_bytes: Optional[int]
@@ -104,7 +106,7 @@ def check_open_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Raises TypeError for a name that is no option of open_files."""
     counterparts.refuse_unknown(options, SeededOptions.__annotations__, counterparts.OPENING)
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("index_folder", "tuned"):
+    for name in ("index_folder", "subset", "tuned"):
         if name in given:
             given[name] = file_name(given[name])
     if given.get("reopen_until") == "close":
@@ -143,6 +145,8 @@ def open_files(files: Files, **options: Unpack[SeededOptions]) -> _core.Reader:
         shuffle_files, seed: the list is permuted anew in each pass.
         first_epoch: number of the first pass.
         index, index_folder: whether, and where, an index of the records is kept.
+        subset: a file of `write_subset` or `ringfeed subset`: only the records that it keeps are
+            read, and all orders are those of data that have no others.
         note_records: stats and journals know which records a batch holds.
         threads: 0: one a core, at most 16.
         io: "auto", "uring", "pread", "mmap"; block_bytes, in_flight_bytes, direct, retries.
@@ -353,6 +357,30 @@ def filter(
     if not callable(keep):
         raise TypeError("filter takes compiled(function) or a Python function")
     return _core.filter_python(reader_of(reader), keep)
+
+
+def write_subset(
+    reader: _core.Reader, path: PathLike, numbers: Optional[Iterable[int]] = None
+) -> None:
+    """Writes a file for `subset=` of open_files and Loader. All of it is seen, or nothing.
+
+    Args:
+        reader: of files; or, without numbers, the end of a chain whose records are kept, as behind
+            `filter`: its files are opened with note_records=True, and it is read to its end.
+        numbers: of the kept records, from 0 through all files, damaged ones counted, in any order.
+            No record is read.
+
+    Raises:
+        InvalidArgument: there is no such record; the reader is of a stream or a mixture.
+        Error: what reading the chain, or writing the file, raises.
+    """
+    try:
+        kept = None if numbers is None else array("Q", iter(numbers)).tobytes()
+    except OverflowError:
+        raise ValueError("numbers of records are from 0 on, and less than 2^64") from None
+    except TypeError:
+        raise TypeError(f"numbers are a list of integers, not {numbers!r:.80}") from None
+    _core.write_subset(reader_of(reader), file_name(path), kept)
 
 
 @counterparts.hinting(counterparts.BATCHING)

@@ -4,6 +4,8 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -81,6 +83,7 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "ahead_bytes", &options.ahead_bytes);
   Take(from, "first_epoch", &options.first_epoch);
   Take(from, "index_folder", &options.index_folder);
+  Take(from, "subset", &options.subset);
   Take(from, "note_records", &options.note_records);
   Take(from, "threads", &options.threads);
   Take(from, "arena_bytes", &options.arena_bytes);
@@ -433,6 +436,20 @@ void BindReaders(nb::module_& module) {
       },
       nb::arg("names"), nb::arg("options"),
       nb::sig("def open_files(names: Sequence[str], options: dict[str, typing.Any]) -> Reader"));
+  module.def(
+      "write_subset",
+      [](const ReaderHandle& reader, const std::string& path,
+         const std::optional<nb::bytes>& numbers) {
+        std::vector<std::uint64_t> kept(numbers ? numbers->size() / sizeof(std::uint64_t) : 0);
+        if (!kept.empty()) {
+          std::memcpy(kept.data(), numbers->data(), kept.size() * sizeof(std::uint64_t));
+        }
+        Unlocked([&] {
+          numbers ? WriteSubset(reader.reader(), kept, path) : WriteSubset(reader.reader(), path);
+        });
+      },
+      nb::arg("reader"), nb::arg("path"), nb::arg("numbers").none(),
+      "numbers: of eight bytes each; None: those of the records that the chain delivers.");
   module.def("mix", &MixBy, nb::arg("sets"), nb::arg("options"),
              nb::sig("def mix(sets: Sequence[tuple[Reader, float, int, int]], "
                      "options: dict[str, typing.Any]) -> Reader"),
