@@ -8,6 +8,7 @@
 //   token batches: 2 in a step
 //   alike in length: 2 steps of 4 rows
 //   of the even records: 1 step of 4 rows
+//   row 0 of step 0 begins with record 5 of rows.jsonl, 10 tokens
 #include <fstream>
 #include <iostream>
 
@@ -69,6 +70,15 @@ int main() try {
   packing.steps = StepsOf(0, rf::Rest::kShort);
   const rf::Reader some = rf::Pack(Rows({.subset = "even.rfs"}), packing);
   std::cout << "of the even records: " << some.CountBatches() << " step of 4 rows\n";
+
+  // Which records a step has is known before it is read, and a record is read by its number.
+  packing.steps = StepsOf(1, rf::Rest::kShort);
+  const rf::Reader known = rf::Pack(Rows(), packing);
+  const rf::BatchRecord first = known.Which(0).front();
+  const rf::Instance record = known.RecordAt(first.number);
+  std::cout << "row " << first.row << " of step 0 begins with record " << first.record << " of "
+            << known.FileNames()[first.file] << ", " << record["t"].shape[0] << " tokens\n";
+  if (known.RecordsAt(std::vector<std::uint64_t>{2, 3}).Rows() != 2) return 1;
 } catch (const std::exception& error) {
   std::cerr << "planned_batches: " << error.what() << "\n";
   return 1;

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """`ringfeed index`: numbers of records beside their files, made once and checked."""
 
+import base64
+import json
 import os
 import shutil
 
@@ -96,6 +98,43 @@ class IndexTest(CommandTest):
         self.assert_refused(2, *words)
         self.assert_refused(2, *words, "--pack", 1024, "--ranks", 9)
 
+    def test_which_tells_the_records_of_a_batch(self):
+        paths = [self.write(name, PAYLOADS) for name in ("a.tfrecord", "b.tfrecord")]
+        chain = ["which", *paths, "--shuffle", "global", "--seed", 7, "--batch", 8]
+        whole = run_json(*chain, "--number", "3,5-6")["batches"]
+        self.assertEqual([batch["batch"] for batch in whole], [3, 5, 6])
+        for batch in whole:
+            self.assertEqual([record["row"] for record in batch["records"]], list(range(8)))
+            for record in batch["records"]:
+                self.assertEqual(record["number"], 3000 * [str(path) for path in paths].index(record["file"]) + record["record"])
+                (length,) = run("cat", record["file"], "--number", record["record"], "--as", "length").stdout.split()
+                self.assertEqual(int(length), len(PAYLOADS[record["record"]]))
+                self.assertEqual(record["bytes"], int(length) + 16)
+        parts = [run_json(*chain, "--number", 3, "--rank", rank, "--ranks", 2)["batches"][0] for rank in range(2)]
+        numbers = [record["number"] for part in parts for record in part["records"]]
+        self.assertEqual(numbers, [record["number"] for record in whole[0]["records"]])
+        packed = run_json(*chain, "--parse", "raw", "--pack", 1024, "--number", 0)["batches"][0]
+        self.assertTrue(all(record["units"] == len(PAYLOADS[record["record"]]) for record in packed["records"]))
+        self.assertEqual({record["row"] for record in packed["records"]}, set(range(8)))
+        self.assertIn("no batch 750", self.assert_refused(2, *chain, "--number", 750))
+        for numbers in ("x", "3-", "", "3,,4"):
+            self.assert_refused(2, *chain, "--number", numbers)
+
+    def test_records_are_printed_by_their_numbers(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        printed = run("cat", path, "--number", "7,2990-2999,3", "--as", "base64").stdout.split()
+        wanted = [PAYLOADS[number] for number in (7, *range(2990, 3000), 3)]
+        self.assertEqual([base64.b64decode(line) for line in printed], wanted)
+        as_json = run("cat", path, "--number", 7, "--as", "json", "--parse", "raw").stdout
+        self.assertEqual(list(json.loads(as_json)), ["bytes"])
+        self.assert_refused(2, "cat", path, "--number", 3000)
+        damaged = bytearray(path.read_bytes())
+        damaged[50] ^= 1
+        path.write_bytes(damaged)
+        self.assertEqual(run("cat", path, "--number", "0-2", "--as", "length").returncode, 1)
+        skipped = run("cat", path, "--number", "0-2", "--as", "length", "--on-damage", "skip")
+        self.assertEqual((skipped.returncode, len(skipped.stdout.split())), (1, 2))
+
     def test_a_subset_keeps_the_records_of_a_list(self):
         paths = [self.write(name, PAYLOADS) for name in ("a.tfrecord", "b.tfrecord")]
         subset, numbers = self.folder / "kept.rfs", self.folder / "numbers"
@@ -108,7 +147,7 @@ class IndexTest(CommandTest):
         self.assertIn("4 of 6,000 records", again.stdout)
         self.assertEqual(subset.read_bytes(), (self.folder / "same.rfs").read_bytes())
         self.assertIn("of other data", self.assert_refused(2, "feed", paths[0], "--subset", subset))
-        for words in ("6000", "1,2", "5-4", "-3", "0-99999999999"):
+        for words in ("6000", "1,", "5-4", "-3", "0-99999999999"):
             with self.subTest(words):
                 numbers.write_text(words)
                 self.assert_refused(2, "subset", *paths, "--numbers", numbers, "-o", subset)

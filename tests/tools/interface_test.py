@@ -16,7 +16,10 @@ OPTIONS = {
     "plan": "--format --subset --parse --field --pack --tokens --batch --segment --fit --cost --alike "
     "--ranks --seed --json",
     "verify": "--format --on-damage --max-record-bytes --part --strict --json",
-    "cat": "--as --parse --format --on-damage --max-record-bytes",
+    "which": "--format --subset --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
+    "--passes --cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --rank --ranks "
+    "--pack --tokens --field --segment --fit --cost --alike --number --position-in --json",
+    "cat": "--as --parse --number --format --on-damage --max-record-bytes",
     "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --force --json",
     "encode": "--input --to --flush-ms --on-damage",
     "decode": "--format --on-damage --max-record-bytes",

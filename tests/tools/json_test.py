@@ -90,6 +90,7 @@ class JsonTest(CommandTest):
             self.check(command, self.data, self.damaged, self.cut, "--on-damage", "fail", status=1)
         self.check("index", *self.paths, "--lengths", "raw")
         self.check("plan", *self.paths, "--parse", "raw", "--pack", 1 << 20, "--batch", 4, "--ranks", 2)
+        self.check("which", *self.paths, "--number", "0-2")
         self.check("subset", *self.paths, "--parse", "raw", "--units", "1:", "-o", self.folder / "kept.rfs")
         self.check("index", self.folder / "none", status=1)
         self.check("info")

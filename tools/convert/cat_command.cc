@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "readers/parsers/parser.h"
 #include "ringfeed/decorators.h"
@@ -87,7 +88,9 @@ class CatCommand : public Command {
 
  private:
   int RunNumbered() {
-    const NumberRanges numbers = NumberRangesOf(numbers_);
+    const auto ranges = NumbersFromText(numbers_);
+    if (!ranges) throw Refuse("--number takes numbers of records as 17,100-120, not " + numbers_);
+    const std::vector<NumbersInRow>& numbers = *ranges;
     Reader reader = OpenFiles({file_}, options_);
     if (parse_.empty()) return PrintNumbered(reader, numbers, options_.on_damage, Speller());
     ParserResult found = ParserFromText(parse_);

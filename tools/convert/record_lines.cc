@@ -1,8 +1,6 @@
 #include "tools/convert/record_lines.h"
 
-#include <charconv>
 #include <cstdio>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -86,29 +84,7 @@ int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* recor
   return TellEnd(on_damage, status, damage);
 }
 
-NumberRanges NumberRangesOf(const std::string& text) {
-  NumberRanges ranges;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  const auto number = [&](std::uint64_t* value) {
-    const auto result = std::from_chars(at, end, *value);
-    at = result.ptr;
-    return result.ec == std::errc();
-  };
-  while (true) {
-    std::uint64_t first = 0;
-    bool good = number(&first);
-    std::uint64_t last = first;
-    if (good && at != end && *at == '-') good = number((++at, &last));
-    if (!good || last < first || (at != end && *at != ',')) {
-      throw Refuse("\"" + text + "\" does not number records: --number 17,100-120");
-    }
-    ranges.emplace_back(first, last);
-    if (at++ == end) return ranges;
-  }
-}
-
-int PrintNumbered(const Reader& reader, const NumberRanges& numbers, OnDamage on_damage,
+int PrintNumbered(const Reader& reader, std::span<const NumbersInRow> numbers, OnDamage on_damage,
                   const SpellRecord& spell) {
   LineOutput output;
   const std::vector<FieldSpec> fields = reader.fields();

@@ -1,17 +1,15 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
 #include "tools/file_records.h"
+#include "tools/record_numbers.h"
 
 namespace ringfeed::tools {
 
@@ -22,13 +20,9 @@ using SpellRecord = std::function<Status(std::span<const std::byte> record, std:
 /// interrupted later; under kSkip also records that could not be spelled. Returns the ExitStatus.
 int PrintRecords(const std::string& file, OnDamage on_damage, FileRecords* records,
                  const SpellRecord& spell);
-/// The numbers of records, from the first of each pair to its last.
-using NumberRanges = std::vector<std::pair<std::uint64_t, std::uint64_t>>;
-/// Of "17,100-120". Throws Error.
-NumberRanges NumberRangesOf(const std::string& text);
 /// Prints a line for each record of these numbers, in their order: by `spell`, or, without it, as a
 /// JSON object of its fields. Reports damage as above.
-int PrintNumbered(const Reader& reader, const NumberRanges& numbers, OnDamage on_damage,
+int PrintNumbered(const Reader& reader, std::span<const NumbersInRow> numbers, OnDamage on_damage,
                   const SpellRecord& spell);
 /// Prints each row as a JSON object, and reports damage as above.
 int PrintRows(OnDamage on_damage, FileRows* rows);

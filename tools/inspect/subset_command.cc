@@ -22,6 +22,7 @@
 #include "tools/command.h"
 #include "tools/given_files.h"
 #include "tools/option_values.h"
+#include "tools/record_numbers.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -121,20 +122,21 @@ class SubsetCommand : public Command {
       std::string_view text = line;
       while (!text.empty() && (text.back() == '\r' || text.back() == ' ')) text.remove_suffix(1);
       if (text.empty()) continue;
-      std::uint64_t first = 0;
-      bool good = TakeNumber(&text, &first);
-      std::uint64_t last = first;
-      if (good && text.starts_with('-')) {
-        text.remove_prefix(1);
-        good = TakeNumber(&text, &last) && last >= first;
-      }
+      const auto ranges = NumbersFromText(text);
       // A range of all numbers would take all memory before WriteSubset refuses it.
       constexpr std::uint64_t kMostOfRange = std::uint64_t{1} << 32;
-      if (!good || !text.empty() || last - first >= kMostOfRange) {
+      const auto fits = [](const NumbersInRow& range) {
+        return range.last - range.first < kMostOfRange;
+      };
+      if (!ranges || !std::ranges::all_of(*ranges, fits)) {
         throw Refuse(numbers_ + ", line " + std::to_string(at) + ": \"" + line.substr(0, 100) +
                      "\" is no number of a record, and no range as 100-120");
       }
-      for (std::uint64_t number = first; number <= last; ++number) numbers.push_back(number);
+      for (const NumbersInRow& range : *ranges) {
+        for (std::uint64_t number = range.first; number <= range.last; ++number) {
+          numbers.push_back(number);
+        }
+      }
     }
     if (file.bad()) throw Error(Status(StatusCode::kIoError, "read failed", {numbers_, -1, -1}));
     return numbers;

@@ -14,11 +14,11 @@
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/decorators.h"
 #include "tools/command.h"
-#include "tools/convert/record_lines.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_trail.h"
 #include "tools/feed/planned_batches.h"
 #include "tools/option_values.h"
+#include "tools/record_numbers.h"
 #include "tools/report.h"
 
 namespace ringfeed::tools {
@@ -38,6 +38,7 @@ class WhichCommand : public Command {
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("which", kWhichHelp);
     AddFeedOptions(sub, &plan_);
+    sub->add_option("--subset", plan_.open.subset, kSubsetText);
     AddRankOptions(sub, &ranks_);
     CLI::Option* pack = sub->add_option("--pack", planned_.pack,
                                         "units of a packed row: --batch is rows of a step");
@@ -63,14 +64,15 @@ class WhichCommand : public Command {
 
   int Run() override {
     CompletePlan({}, &plan_);
-    const NumberRanges numbers = NumberRangesOf(numbers_);
+    const auto numbers = NumbersFromText(numbers_);
+    if (!numbers) throw Refuse("--number takes numbers of batches as 3,10-12, not " + numbers_);
     plan_.batching.rank = ChooseRank(ranks_);
     const Reader reader = planned_.wanted() ? PlannedChain() : BuildChain(plan_);
     const std::string position = position_in_.empty() ? "" : ReadPositionFile(position_in_);
     const std::shared_ptr<const RowReader> rows =
         ReaderAccess::SessionOf(reader)->order().Rows();
     Json batches = Json::array();
-    for (const auto& [first, last] : numbers) {
+    for (const auto& [first, last] : *numbers) {
       for (std::uint64_t number = first;; ++number) {
         const std::vector<BatchRecord> records = reader.Which(number, position);
         if (json_) {
