@@ -193,8 +193,8 @@ class Reader {
   /// Which records batch number `batch`, as BatchOrigin::batch counts, has on this rank; without
   /// Batch, which record. By the order alone: reads nothing but indexes and lengths, so damaged
   /// records are among them, and rows that only fill a batch up are not. `position`: of a run that
-  /// began there, by other weights of a mixture; empty: from the beginning. Throws Error if there is
-  /// no such batch, and (kUnsupported) if batches depend on what is in the records and are not
+  /// began there, by other weights of a mixture; empty: from the beginning. Throws Error if there
+  /// is no such batch, and (kUnsupported) if batches depend on what is in the records and are not
   /// planned (StepOptions), or records have no numbers.
   std::vector<BatchRecord> Which(std::uint64_t batch, const std::string& position = {}) const;
   /// How many batches there are from the beginning to the end of all passes, as BatchOrigin::batch

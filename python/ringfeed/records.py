@@ -133,8 +133,8 @@ class Records:
     def __getstate__(self) -> dict[str, Any]:
         if isinstance(self._given[0], _core.RecordParser):
             raise TypeError(
-                'Records with a parser of ringfeed\'s cannot be pickled: say parse="auto", or start '
-                "the workers by fork"
+                "Records with a parser of ringfeed's cannot be pickled: say parse=\"auto\", or "
+                "start the workers by fork"
             )
         state = dict(self.__dict__)
         del state["_reader"]

@@ -210,8 +210,7 @@ std::vector<PlaceTuple> WhichOf(const ReaderHandle& handle, std::uint64_t batch,
                                 const std::string& position) {
   handle.MakeIndex(IndexPurpose::kCounting);
   std::vector<PlaceTuple> places;
-  for (const BatchRecord& at :
-       Unlocked([&] { return handle.reader().Which(batch, position); })) {
+  for (const BatchRecord& at : Unlocked([&] { return handle.reader().Which(batch, position); })) {
     places.emplace_back(at.number, at.file, at.record, at.row, at.units);
   }
   return places;
@@ -226,7 +225,8 @@ void BindNumbers(nb::class_<ReaderHandle>* type) {
             return DictOf(h.Read([&](const Reader& r) { return r.RecordAt(number); }));
           },
           nb::sig("def record_at(self, number: int) -> dict[str, Array]"), nb::arg("number"),
-          "The record of that number in the data set, from 0, as the chain makes a row of it. Reads "
+          "The record of that number in the data set, from 0, as the chain makes a row of it. "
+          "Reads "
           "it from its file, in this thread. Raises Damaged, with its place, if it cannot be had.")
       .def(
           "records_at",
@@ -236,9 +236,10 @@ void BindNumbers(nb::class_<ReaderHandle>* type) {
           },
           nb::sig("def records_at(self, numbers: typing.Sequence[int]) -> dict[str, Array]"),
           nb::arg("numbers"), "Several of them, as a batch in that order.")
-      .def("which", &WhichOf, nb::arg("batch"), nb::arg("position") = "",
-           "Which records that batch has, by the order alone: (number in the data set, file, number "
-           "in it, row, units) of each. With a position: of a run that began there.")
+      .def(
+          "which", &WhichOf, nb::arg("batch"), nb::arg("position") = "",
+          "Which records that batch has, by the order alone: (number in the data set, file, number "
+          "in it, row, units) of each. With a position: of a run that began there.")
       .def(
           "file_names",
           [](const ReaderHandle& h) {

@@ -104,8 +104,8 @@ std::shared_ptr<const RowReader> ChainOrder::Rows() {
   }
   const std::lock_guard lock(mutex_);
   if (rows_ == nullptr) {
-    rows_ = std::make_shared<const RowReader>(indexed->table(), plan_.row_parser,
-                                              plan_.source.options);
+    rows_ =
+        std::make_shared<const RowReader>(indexed->table(), plan_.row_parser, plan_.source.options);
   }
   return rows_;
 }
@@ -118,8 +118,7 @@ std::vector<BatchRecord> ChainOrder::Which(std::uint64_t batch, const std::strin
   }
   const std::shared_ptr<const RowReader> rows = Rows();
   const std::shared_ptr<IndexedSource> indexed = known_index();
-  const Beginning from =
-      BeginningAt(position.empty() ? ChainPosition{} : Understood(position));
+  const Beginning from = BeginningAt(position.empty() ? ChainPosition{} : Understood(position));
   const std::uint64_t before = from.delivered.batch;
   if (batch < before) {
     Refuse("batch " + std::to_string(batch) + " is before the position, which is behind " +

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "readers/chain/position_book.h"
-#include "readers/chain/row_reader.h"
 #include "readers/engine/blocks/ledger.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/plan/indexed_source.h"
+#include "readers/engine/row_reader.h"
 #include "readers/order/position.h"
 #include "ringfeed/batch_origin.h"
 

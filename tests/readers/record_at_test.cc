@@ -109,9 +109,8 @@ TEST_F(RecordAtTest, RowsOfAMapAndOfPackedRecordsAreMadeAsInTheirChain) {
   const auto mapped = [&] {
     const auto place = [](const MapInput& in, RowWriter& out) {
       const DataPlace at = in.Place();
-      const std::array<std::uint64_t, 3> values = {at.file.size(),
-                                                   static_cast<std::uint64_t>(at.record),
-                                                   in.Draw(3)};
+      const std::array<std::uint64_t, 3> values = {
+          at.file.size(), static_cast<std::uint64_t>(at.record), in.Draw(3)};
       std::ranges::copy(std::as_bytes(std::span(values)), out.Fixed(0).begin());
     };
     return Map(Parse(OpenFiles(files, Options()), RawParser()), {{"place", kUInt64, {3}}}, place,
@@ -317,8 +316,8 @@ TEST_F(RecordAtTest, WhichFollowsAMixtureThatGoesOnWithOtherWeights) {
 
 TEST_F(RecordAtTest, BatchesThatDependOnWhatIsReadAreRefused) {
   const std::vector<std::string> files = MakeFiles(1, 20, 8, 60);
-  const Reader reader = Batches(
-      Filter(OpenFiles(files, Options()), [](const RecordSpan&) { return true; }), 4);
+  const Reader reader =
+      Batches(Filter(OpenFiles(files, Options()), [](const RecordSpan&) { return true; }), 4);
   try {
     (void)reader.Which(0);
     FAIL();

@@ -16,9 +16,9 @@
 #include "readers/order/share_plan.h"
 #include "ringfeed/decorators.h"
 #include "tools/command.h"
-#include "tools/feed/planned_batches.h"
 #include "tools/given_files.h"
 #include "tools/option_values.h"
+#include "tools/planned_batches.h"
 #include "tools/process_usage.h"
 #include "tools/report.h"
 

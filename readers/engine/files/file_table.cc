@@ -17,13 +17,13 @@ Status CheckUnit(const DataFile& file, const std::optional<FixedUnits>& fixed, s
       !is_short) {
     return {};
   }
-  return Status(StatusCode::kDamaged,
-                "its index says that the record is one of " + std::to_string(unit.records) +
-                    " from " + std::to_string(unit.first_record) + " on in " +
-                    std::to_string(unit.bytes) + " bytes here; the file has " +
-                    std::to_string(file.bytes) + ". Build the index anew (ringfeed index)",
-                {file.name, static_cast<std::int64_t>(unit.offset),
-                 static_cast<std::int64_t>(record)});
+  return Status(
+      StatusCode::kDamaged,
+      "its index says that the record is one of " + std::to_string(unit.records) + " from " +
+          std::to_string(unit.first_record) + " on in " + std::to_string(unit.bytes) +
+          " bytes here; the file has " + std::to_string(file.bytes) +
+          ". Build the index anew (ringfeed index)",
+      {file.name, static_cast<std::int64_t>(unit.offset), static_cast<std::int64_t>(record)});
 }
 
 std::size_t UsedBytes(const RecordUnit& unit, RecordLimit max_record_bytes) {

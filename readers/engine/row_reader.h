@@ -34,7 +34,8 @@ class RowReader {
   /// The row as a chain without Batch delivers it. Blocks. Throws Error, with its place, if it
   /// cannot be had.
   Instance Row(RowNumber row) const;
-  /// The rows as a batch of a chain with Batch. Blocks. Throws Error as above, and without a parser.
+  /// The rows as a batch of a chain with Batch. Blocks. Throws Error as above, and without a
+  /// parser.
   Instance Rows(std::span<const RowNumber> rows) const;
 
  private:

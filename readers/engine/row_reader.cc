@@ -1,4 +1,4 @@
-#include "readers/chain/row_reader.h"
+#include "readers/engine/row_reader.h"
 
 #include <algorithm>
 #include <map>
@@ -75,9 +75,9 @@ class RowReader::Fetched {
     if (number < held.frame.records.size() && !held.frame.records[number].damaged()) {
       return held.frame.records[number];
     }
-    reader_.RefuseRow(held.status.ok() ? Status(StatusCode::kDamaged, std::string(kLostBefore))
-                                       : held.status,
-                      row);
+    reader_.RefuseRow(
+        held.status.ok() ? Status(StatusCode::kDamaged, std::string(kLostBefore)) : held.status,
+        row);
   }
 
  private:
@@ -118,9 +118,9 @@ class RowReader::Fetched {
     options.max_record_bytes = reader_.max_record_bytes_;
     const std::unique_ptr<UnitFramer> framer = file.format->NewUnitFramer(options);
     if (framer == nullptr) {
-      held->status = Status(StatusCode::kUnsupported,
-                            "records of the format " + std::string(file.format->name()) +
-                                " cannot be read by themselves");
+      held->status = Status(StatusCode::kUnsupported, "records of the format " +
+                                                          std::string(file.format->name()) +
+                                                          " cannot be read by themselves");
       return;
     }
     FrameInput input;
@@ -131,10 +131,10 @@ class RowReader::Fetched {
     input.memory = &held->memory;
     held->status = framer->Frame(input, unit.records, &held->frame);
     if (!held->status.ok() || held->frame.records.size() == unit.records) return;
-    held->status = Status(StatusCode::kDamaged,
-                          std::to_string(held->frame.records.size()) +
-                              " records stand here, the index says " +
-                              std::to_string(unit.records) + "; build it anew (ringfeed index)");
+    held->status =
+        Status(StatusCode::kDamaged,
+               std::to_string(held->frame.records.size()) + " records stand here, the index says " +
+                   std::to_string(unit.records) + "; build it anew (ringfeed index)");
   }
 
   const RowReader& reader_;

@@ -1,7 +1,6 @@
-#include "tools/feed/planned_batches.h"
+#include "tools/planned_batches.h"
 
 #include <utility>
-
 
 namespace ringfeed::tools {
 
@@ -9,8 +8,8 @@ Reader MakePlanned(Reader rows, const PlannedBatches& planned, std::size_t share
                    std::uint64_t seed, const Rank& rank) {
   const std::string field = planned.field.empty() ? rows.fields().front().name : planned.field;
   StepOptions steps;
-  steps.balance = Balance{planned.cost.at(0), planned.cost.size() > 1 ? planned.cost[1] : 0,
-                          planned.alike};
+  steps.balance =
+      Balance{planned.cost.at(0), planned.cost.size() > 1 ? planned.cost[1] : 0, planned.alike};
   steps.seed = seed;
   steps.rank = rank;
   if (planned.pack == 0) {

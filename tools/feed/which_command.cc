@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "readers/chain/reader_access.h"
-#include "readers/chain/row_reader.h"
 #include "readers/chain/session.h"
+#include "readers/engine/row_reader.h"
 #include "readers/parsers/parser.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/decorators.h"
 #include "tools/command.h"
 #include "tools/feed/feed_plan.h"
 #include "tools/feed/feed_trail.h"
-#include "tools/feed/planned_batches.h"
 #include "tools/option_values.h"
+#include "tools/planned_batches.h"
 #include "tools/record_numbers.h"
 #include "tools/report.h"
 
@@ -26,8 +26,10 @@ namespace {
 
 constexpr char kWhichHelp[] =
     "Shows which records a batch had, or will have, by the order alone: no record is read.\n\n"
-    "The options are those of the chain as `ringfeed feed` takes them; without --batch batches are\n"
-    "single records. Damaged records are listed, too. `ringfeed cat --number` prints the records.\n\n"
+    "The options are those of the chain as `ringfeed feed` takes them; without --batch batches "
+    "are\n"
+    "single records. Damaged records are listed, too. `ringfeed cat --number` prints the "
+    "records.\n\n"
     "  ringfeed which train-*.tfrecord --batch 256 --shuffle global --seed 7 --number 1234\n"
     "  ringfeed which train-*.tfrecord --batch 256 --number 1234 --rank 3 --ranks 8\n"
     "  ringfeed which train-*.tfrecord --parse 'example: tokens=i8[]' --pack 8192 --batch 512 \\\n"
@@ -69,8 +71,7 @@ class WhichCommand : public Command {
     plan_.batching.rank = ChooseRank(ranks_);
     const Reader reader = planned_.wanted() ? PlannedChain() : BuildChain(plan_);
     const std::string position = position_in_.empty() ? "" : ReadPositionFile(position_in_);
-    const std::shared_ptr<const RowReader> rows =
-        ReaderAccess::SessionOf(reader)->order().Rows();
+    const std::shared_ptr<const RowReader> rows = ReaderAccess::SessionOf(reader)->order().Rows();
     Json batches = Json::array();
     for (const auto& [first, last] : *numbers) {
       for (std::uint64_t number = first;; ++number) {
