@@ -54,7 +54,7 @@ void BatchBuffer::Layout::SetStarts(std::byte* memory) const {
 }
 
 Instance BatchBuffer::Layout::Columns(const Parser& parser, const std::byte* memory,
-                                      std::size_t rows,
+                                      std::size_t row_count,
                                       const std::shared_ptr<const void>& owner) const {
   Instance instance(columns_.size());
   for (std::size_t f = 0; f < columns_.size(); ++f) {
@@ -64,16 +64,16 @@ Instance BatchBuffer::Layout::Columns(const Parser& parser, const std::byte* mem
     tensor.dtype = field.dtype;
     tensor.data = memory + column.data;
     tensor.owner = owner;
-    std::size_t units = rows;
+    std::size_t unit_count = row_count;
     if (column.ragged) {
       const auto* offsets = reinterpret_cast<const std::int64_t*>(memory + column.offsets);
-      tensor.lod.push_back({offsets, rows + 1});
-      units = static_cast<std::size_t>(offsets[rows]);
+      tensor.lod.push_back({offsets, row_count + 1});
+      unit_count = static_cast<std::size_t>(offsets[row_count]);
     }
-    tensor.shape.push_back(static_cast<std::int64_t>(units));
+    tensor.shape.push_back(static_cast<std::int64_t>(unit_count));
     tensor.shape.insert(tensor.shape.end(), field.shape.begin() + (column.ragged ? 1 : 0),
                         field.shape.end());
-    tensor.bytes = units * column.unit_bytes;
+    tensor.bytes = unit_count * column.unit_bytes;
   }
   return instance;
 }

@@ -69,7 +69,7 @@ struct BatchBuffer {
     void SetStarts(std::byte* memory) const;
     /// The columns of a batch of so many rows in memory that is laid out so, a tensor for each of
     /// the parser's fields. `owner` keeps the memory.
-    Instance Columns(const Parser& parser, const std::byte* memory, std::size_t rows,
+    Instance Columns(const Parser& parser, const std::byte* memory, std::size_t row_count,
                      const std::shared_ptr<const void>& owner) const;
     /// Takes row `row` of `row_count` out of a level's sums: all later rows lose the units that it
     /// has in the next column. Call it before either column loses the row.
