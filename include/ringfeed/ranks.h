@@ -89,7 +89,8 @@ struct Balance {
 struct StepOptions {
   Rank rank{};  ///< this process; FindRank() asks the launcher, DataRank groups ranks
   /// How many shares each rank gets, in proportion: one number for each, from 1. Empty: all as
-  /// many, give or take one.
+  /// many, give or take one. With Rest::kPad each rank needs a share of a step: weights that give
+  /// one none are refused.
   std::vector<std::uint32_t> rank_weights{};
   std::optional<Balance> balance{};  ///< else each rank gets shares that follow each other
   Rest rest = Rest::kShort;

@@ -264,6 +264,13 @@ class Lowering {
     shared.rules = rules;
     shared.split.ranks = static_cast<std::uint64_t>(steps.rank.world_size);
     shared.split.weights = steps.rank_weights;
+    // The batches of a step that is filled up have all rows of the rank: it needs one.
+    for (; shared.rank < shared.split.ranks; ++shared.rank) {
+      if (shared.SharesOfRank() > 0) continue;
+      Refuse(who + ": by rank_weights rank " + std::to_string(shared.rank) +
+             " has no part of a step of " + std::to_string(rules.step) +
+             ", whose rest is filled up: make steps larger, or its weight");
+    }
     shared.rank = static_cast<std::uint64_t>(steps.rank.rank);
     shared.field = field;
     shared.measure = MeasureLengths;

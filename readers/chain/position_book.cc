@@ -1,5 +1,6 @@
 #include "readers/chain/position_book.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ringfeed {
@@ -25,6 +26,7 @@ void PositionBook::ForgetRead() {
 void PositionBook::Begin(Beginning beginning) {
   began_ = std::make_shared<Beginning>(std::move(beginning));
   delivered_ = began_->delivered;
+  next_piece_ = 0;
 }
 
 void PositionBook::MoveTo(const ChainPosition& place) {
@@ -34,7 +36,9 @@ void PositionBook::MoveTo(const ChainPosition& place) {
 }
 
 void PositionBook::NoteDelivered(const Start& of, const BatchOrigin& last) {
-  if (IsOf(of)) MoveTo(PlaceBehind(last));
+  if (!IsOf(of)) return;
+  if (IsInsideStep(last)) next_piece_ = std::max(next_piece_, last.batch + 1);
+  MoveTo(PlaceBehind(last));
 }
 
 void PositionBook::NotePassed(const OrderSpan& span) {

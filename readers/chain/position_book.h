@@ -44,6 +44,10 @@ class PositionBook {
   const Beginning& began() const { return *began_; }
   /// Only batch and mark count.
   const ChainPosition& delivered() const { return delivered_; }
+  /// Batches that were handed out of a step after that: a position counts whole steps alone.
+  std::uint64_t pieces() const {
+    return next_piece_ > delivered_.batch ? next_piece_ - delivered_.batch : 0;
+  }
 
   /// The run is about to be made: this is how it reads.
   void Complete(bool by_index, std::uint64_t source_pass);
@@ -82,6 +86,7 @@ class PositionBook {
 
   std::shared_ptr<Beginning> began_;
   ChainPosition delivered_;
+  std::uint64_t next_piece_ = 0;              ///< after the last batch that is a piece of a step
   std::optional<ChainPosition> passed_;       ///< after the last batch that was passed over
   std::vector<std::uint64_t> passed_damage_;  ///< of batches before one that is read next
   std::vector<std::uint64_t> late_damage_;    ///< of batches before one that is settled next

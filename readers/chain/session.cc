@@ -728,7 +728,12 @@ void ReaderSession::AimAt(std::uint64_t batch) {
 void ReaderSession::AimBehind(std::uint64_t batches) {
   order_.RefuseWithoutPosition();
   RefuseToGoBack();
-  Beginning here = Here();
+  Beginning here;
+  {
+    const std::lock_guard lock(mutex_);
+    here = WithSourcePass({.start = *book_.start(), .delivered = book_.delivered()});
+    here.delivered.batch += book_.pieces();
+  }
   Aim(order_.BeginningAtCount(order_.Further(std::move(here.delivered), here.start, batches)));
 }
 

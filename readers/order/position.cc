@@ -219,8 +219,10 @@ std::array<std::uint64_t, 4> OriginMarkOf(const OrderSpan& span) {
           span.end.outputs, span.end.done | (span.inside_step ? kInsideStep : 0)};
 }
 
+bool IsInsideStep(const BatchOrigin& origin) { return (origin.mark[3] & kInsideStep) != 0; }
+
 bool IsCutShort(const BatchOrigin& origin) {
-  return origin.mark[0] >> kPassBits != 0 && (origin.mark[3] & kInsideStep) == 0;
+  return origin.mark[0] >> kPassBits != 0 && !IsInsideStep(origin);
 }
 
 ChainPosition PlaceBehind(const BatchOrigin& origin) {

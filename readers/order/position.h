@@ -77,6 +77,8 @@ std::array<std::uint64_t, 4> OriginMarkOf(const OrderSpan& span);
 /// Whether a failure cut the batch short: it is handed out, but no position is after it, so that it
 /// comes again, whole or with its failure.
 bool IsCutShort(const BatchOrigin& origin);
+/// Whether it is a piece of a step, and not the last one: then no position is after it, either.
+bool IsInsideStep(const BatchOrigin& origin);
 /// The chain's place after that batch was handed out: batch and mark alone.
 ChainPosition PlaceBehind(const BatchOrigin& origin);
 

@@ -251,6 +251,12 @@ Status SharePlan::TakeShares() {
   block_ = {};
   block_.begin = block_.end = at_;
   PlanPosition& at = block_.end;
+  const bool counts_items =
+      rules_.kind == ShareRules::Kind::kPacked || rules_.kind == ShareRules::Kind::kTokens;
+  if (counts_items && cursor_->Places(at.pass) == kEndlessPlaces && lengths_->most() == 0) {
+    return Status(StatusCode::kInvalidArgument,
+                  "passes without end over records of which none has a unit");
+  }
   const auto is_pass_over = [&] { return at.place >= cursor_->Places(at.pass); };
   while (!is_pass_over() && block_.shares.size() < wanted) {
     std::shared_ptr<const SegmentShares> segment;

@@ -21,6 +21,7 @@
 #include "ringfeed/decorated_reader.h"
 #include "ringfeed/tensor.h"
 #include "tests/combinations/expected_delivery.h"
+#include "tests/combinations/planned_delivery.h"
 #include "tests/combinations/progress_watch.h"
 #include "tests/combinations/submit_fault.h"
 #include "tests/support/fault_engine.h"
@@ -159,6 +160,28 @@ IoPath PathOf(const Configuration& c) {
   return IoPath::kAuto;
 }
 
+/// A store whose bytes change when it is told.
+class ChangingSource final : public ringfeed::Source {
+ public:
+  ChangingSource(std::string name, std::vector<std::byte> now, std::vector<std::byte> then)
+      : name_(std::move(name)), now_(std::move(now)), then_(std::move(then)) {}
+  std::string name() const override { return name_; }
+  std::uint64_t Size() const override { return now_.size(); }
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    *bytes_read = std::min<std::size_t>(buffer.size(), now_.size() - offset);
+    std::copy_n(now_.begin() + static_cast<std::ptrdiff_t>(offset), *bytes_read, buffer.begin());
+    return {};
+  }
+  /// Nobody reads it meanwhile.
+  void Change() { now_.swap(then_); }
+
+ private:
+  const std::string name_;
+  std::vector<std::byte> now_;
+  std::vector<std::byte> then_;
+};
+
 /// Hands on what it reads.
 class PassOn final : public DecoratedReader {
  public:
@@ -232,6 +255,8 @@ class ChainBuilder {
       for (Reader& each : chain_.readers) each.ReserveBatches(held + 1);
     }
     SetRunOptions();
+    if (!changing_.empty()) chain_.reader().MakeIndex(IndexPurpose::kReading);
+    for (const auto& source : changing_) source->Change();
     return std::move(chain_);
   }
 
@@ -268,11 +293,17 @@ class ChainBuilder {
     return OpenFiles(data_.names, FileOptions());
   }
 
-  Reader Memory() const {
+  Reader Memory() {
     std::vector<std::shared_ptr<ringfeed::Source>> sources;
     for (std::size_t i = 0; i < data_.images.size(); ++i) {
-      sources.push_back(
-          std::make_shared<MemorySource>(std::to_string(i) + ".tfrecord", data_.images[i]));
+      const std::string name = std::to_string(i) + ".tfrecord";
+      if (c_.Is(Option::kMeasured, "intact")) {
+        changing_.push_back(
+            std::make_shared<ChangingSource>(name, data_.intact[i], data_.images[i]));
+        sources.push_back(changing_.back());
+      } else {
+        sources.push_back(std::make_shared<MemorySource>(name, data_.images[i]));
+      }
     }
     return OpenSources(std::move(sources), FileOptions());
   }
@@ -412,6 +443,7 @@ class ChainBuilder {
                                   ? "bytes"
                                   : (c_.Is(Option::kRow, "misfit") ? "tt" : "t");
     if (c_.Is(Option::kGather, "none")) return reader;
+    if (IsPlanned(c_)) return Planned(reader, field, slots);
     if (c_.Is(Option::kGather, "group")) {
       const auto group_of = [](const RecordSpan& record) {
         NoteCall();
@@ -433,7 +465,7 @@ class ChainBuilder {
     }
     if (c_.Is(Option::kGather, "token")) {
       return TokenBatch(reader,
-                        {.field = field, .tokens = kTokens, .most_rows = size, .slots = slots});
+                        {.field = field, .tokens = kMostTokens, .most_rows = size, .slots = slots});
     }
     if (c_.Is(Option::kGather, "pack")) {
       return Pack(reader, {.field = field,
@@ -452,6 +484,63 @@ class ChainBuilder {
     if (!c_.Is(Option::kEmpty, "usual")) batch.empty_batches = c_.Is(Option::kEmpty, "shown");
     batch.rank.rank = static_cast<int>(rank_);
     batch.rank.world_size = static_cast<int>(ranks_);
+    return Batch(reader, batch);
+  }
+
+  StepOptions Steps() const {
+    const ShareRules rules = RulesOf(c_, data_);
+    const RankSplit split = SplitOf(c_, ranks_);
+    StepOptions steps;
+    steps.rank = {static_cast<int>(rank_), static_cast<int>(ranks_)};
+    steps.rank_weights = split.weights;
+    if (split.balance) {
+      steps.balance = Balance{rules.cost.linear, rules.cost.square, rules.alike};
+    }
+    steps.rest = c_.Is(Option::kRest, "drop")  ? Rest::kDrop
+                 : c_.Is(Option::kRest, "pad") ? Rest::kPad
+                                               : Rest::kShort;
+    steps.seed = rules.seed;
+    return steps;
+  }
+
+  Reader Planned(const Reader& reader, const char* field, std::size_t slots) const {
+    const ShareRules rules = RulesOf(c_, data_);
+    const auto rows = static_cast<std::size_t>(rules.step);
+    const auto segment = static_cast<std::size_t>(rules.segment);
+    if (rules.kind == ShareRules::Kind::kPacked) {
+      return Pack(reader, {.field = field,
+                           .length = rules.length,
+                           .rows = rows,
+                           .segment = segment,
+                           .slots = slots,
+                           .fit = rules.best_fit ? PackFit::kBest : PackFit::kFirst,
+                           .multiple = rules.multiple,
+                           .steps = Steps()});
+    }
+    if (rules.kind == ShareRules::Kind::kTokens) {
+      return TokenBatch(reader, {.field = field,
+                                 .tokens = static_cast<std::size_t>(rules.tokens),
+                                 .most_rows = static_cast<std::size_t>(rules.most_rows),
+                                 .slots = slots,
+                                 .shares = rows,
+                                 .segment = segment,
+                                 .best_fit = rules.best_fit,
+                                 .padded = rules.padded,
+                                 .steps = Steps()});
+    }
+    if (rules.kind == ShareRules::Kind::kBuckets) {
+      return BucketBatch(reader, {.size = rows,
+                                  .field = field,
+                                  .bounds = rules.bounds,
+                                  .segment = segment,
+                                  .slots = slots,
+                                  .steps = Steps()});
+    }
+    BatchOptions batch;
+    batch.size = rows;
+    batch.slots = slots;
+    batch.steps = Steps();
+    if (batch.steps->balance) batch.field = field;
     return Batch(reader, batch);
   }
 
@@ -502,13 +591,20 @@ class ChainBuilder {
   const std::uint64_t ranks_;
   const double second_weight_;
   OpenOptions options_;
+  std::vector<std::shared_ptr<ChangingSource>> changing_;
   BuiltChain chain_;
 };
 
 }  // namespace
 
 BuiltChain::~BuiltChain() {
-  for (Reader& reader : readers) reader.Close();
+  for (Reader& reader : readers) {
+    try {
+      reader.Close();
+    } catch (const Error&) {
+      // It was refused.
+    }
+  }
   if (producer != nullptr) producer->Stop();
   readers.clear();
 }

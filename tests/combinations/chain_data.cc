@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -30,7 +31,7 @@ std::size_t RecordsOf(std::string_view kind, std::size_t file) {
   if (kind == "none") return 0;
   if (kind == "one") return 1;
   if (kind == "gaps") return std::size_t{file % 3 == 0 ? 30U : (file % 3 == 1 ? 0U : 1U)};
-  if (kind == "many") return 300;
+  if (kind == "many" || kind == "uneven") return 300;
   if (kind == "wide") return 40;
   if (kind == "large") return 1024;
   if (kind == "giant") return 3;
@@ -65,8 +66,8 @@ std::vector<std::byte> TextPayload(std::int64_t number, std::size_t bytes) {
   return payload;
 }
 
-std::vector<std::byte> ExamplePayload(std::int64_t number, bool large) {
-  const std::vector<std::int64_t> values(ExampleValues(number, large), number + kFirstValue);
+std::vector<std::byte> ExamplePayload(std::int64_t number, std::string_view kind) {
+  const std::vector<std::int64_t> values(ExampleValues(number, kind), number + kFirstValue);
   ExampleBuilder builder;
   builder.AddInts("t", values);
   const auto record = builder.Finish();
@@ -81,6 +82,7 @@ class FileMaker {
   /// `damage` is what happens to this one.
   void Make(std::size_t file, std::string_view damage) {
     image_.clear();
+    intact_.clear();
     data_->payloads.emplace_back();
     data_->payload_ends.emplace_back();
     ModelFile& model = data_->files.emplace_back();
@@ -96,6 +98,8 @@ class FileMaker {
                          ((hit || is_end) && damage == "payloads");
       model.offsets.push_back(begin);
       model.places.push_back(number);
+      intact_.insert(intact_.end(), image_.begin() + static_cast<std::ptrdiff_t>(begin),
+                     image_.end());
       if (flips) {
         image_[begin + (image_.size() - begin) / 2] ^= std::byte{1};
         model.places.back() = kHole;
@@ -124,6 +128,7 @@ class FileMaker {
       if (damage == "flipped") image_[image_.size() / 2] ^= std::byte{4};
     }
     data_->images.push_back(image_);
+    data_->intact.push_back(c_.Is(Option::kSource, "memory") ? intact_ : std::vector<std::byte>());
   }
 
  private:
@@ -153,7 +158,7 @@ class FileMaker {
     const std::string_view kind = c_.Get(Option::kRecords);
     const bool rows = c_.Is(Option::kSource, "rows");
     const auto payload = c_.Is(Option::kSource, "examples")
-                             ? ExamplePayload(number, kind == "large" || kind == "wide")
+                             ? ExamplePayload(number, kind)
                              : TextPayload(number, rows ? RowBytesOf(kind) : SizeOf(kind, number));
     auto& all = data_->payloads.back();
     all.insert(all.end(), payload.begin(), payload.end());
@@ -171,6 +176,7 @@ class FileMaker {
   const Configuration& c_;
   ChainData* const data_;
   std::vector<std::byte> image_;
+  std::vector<std::byte> intact_;
 };
 
 const char* Extension(const Configuration& c) {
@@ -216,9 +222,13 @@ bool IsMissing(const ChainData& data, std::size_t file, const Configuration& c) 
 
 }  // namespace
 
-std::size_t ExampleValues(std::int64_t number, bool large) {
+std::size_t ExampleValues(std::int64_t number, std::string_view records) {
   const std::uint64_t drawn = Mixed(static_cast<std::uint64_t>(number) + 7);
-  return static_cast<std::size_t>(large ? 300 + drawn % 200 : 1 + drawn % 40);
+  if (records == "large" || records == "wide") return static_cast<std::size_t>(300 + drawn % 200);
+  if (records != "uneven") return static_cast<std::size_t>(1 + drawn % 40);
+  // Many are empty or short, a few have the units of a packed row, or more.
+  constexpr std::array<std::size_t, 8> kUneven{0, 0, 1, 2, 7, 40, 256, 700};
+  return kUneven[static_cast<std::size_t>(std::min(drawn % 8, drawn / 8 % 8))];
 }
 
 std::int64_t NumberOfPayload(std::span<const std::byte> payload) {

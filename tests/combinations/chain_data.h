@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/combinations/chain_space.h"
@@ -20,6 +21,7 @@ inline constexpr std::int64_t kFileNumbers = 1'000'000;
 struct ChainData {
   std::vector<std::string> names;
   std::vector<std::vector<std::byte>> images;    ///< the files' bytes
+  std::vector<std::vector<std::byte>> intact;    ///< the same before damage
   std::vector<std::vector<std::byte>> payloads;  ///< of a file's records, one behind the other
   std::vector<std::vector<std::size_t>> payload_ends;
   /// Intact records by their numbers; kHole where a damaged record keeps its place, kFailure where
@@ -36,7 +38,7 @@ struct ChainData {
 /// The number that a payload begins with, -1 where there is none.
 std::int64_t NumberOfPayload(std::span<const std::byte> payload);
 /// Elements of record `number` of "examples", each of which is number + kFirstValue.
-std::size_t ExampleValues(std::int64_t number, bool large);
+std::size_t ExampleValues(std::int64_t number, std::string_view records);
 inline constexpr std::int64_t kFirstValue = 300;
 
 /// Makes files when they are first asked for, in a folder of its own, and keeps them.

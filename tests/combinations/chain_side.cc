@@ -153,7 +153,8 @@ class ReaderSide final : public ChainSide {
     const bool files = c_.IsAnyOf(Option::kSource, "tfrecord rows lines examples memory recordio");
     if (!c_.Is(Option::kNote, "yes") || !files || c_.Number(Option::kShare) > 1 ||
         !c_.IsAnyOf(Option::kDamage, "none payload payloads every") ||
-        !c_.Is(Option::kChange, "none") || c_.Is(Option::kGather, "pack")) {
+        !c_.Is(Option::kChange, "none") || c_.Is(Option::kGather, "pack") ||
+        c_.Is(Option::kRecords, "uneven")) {
       return;
     }
     std::erase_if(rows, [](std::int64_t row) { return row < 0; });

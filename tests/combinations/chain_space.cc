@@ -20,7 +20,7 @@ const std::vector<OptionSpec>& ChainSpace() {
       // How many in each file, and how large: see chain_data.cc.
       {Option::kRecords,
        "records",
-       {"few", "none", "one", "gaps", "many", "wide", "large", "giant"}},
+       {"few", "none", "one", "gaps", "many", "wide", "large", "giant", "uneven"}},
       // Of one file; flipped: a bit of what is compressed; payloads: of its first two records, its
       // middle one and its last; every: of all.
       {Option::kDamage,
@@ -44,10 +44,16 @@ const std::vector<OptionSpec>& ChainSpace() {
        "row",
        {"raw", "unparsed", "map", "map_ragged", "throw", "throw_ragged", "refuse", "refuse_ragged",
         "filter_throws", "misfit"}},
-      {Option::kGather, "gather", {"batch", "none", "group", "bucket", "token", "pack"}},
-      {Option::kSize, "size", {"6", "1", "60", "600", "60000"}},
+      // From first on planned: packed by first and by best fit, token batches, buckets, rows.
+      {Option::kGather,
+       "gather",
+       {"batch", "none", "group", "bucket", "token", "pack", "first", "best", "greedy", "fitted",
+        "padded", "buckets", "rows"}},
+      // Of planned ones the shares of a step.
+      {Option::kSize, "size", {"6", "1", "60", "600", "60000", "2", "5", "8", "12"}},
       {Option::kRest, "rest", {"keep", "drop", "pad"}},
-      {Option::kRanks, "ranks", {"1", "2", "3"}},
+      // All: as many as a step has shares.
+      {Option::kRanks, "ranks", {"1", "2", "3", "5", "all"}},
       // Whether each rank has files of its own, and whether batches without rows are handed out:
       // usual: it is not said.
       {Option::kSplit, "split", {"no", "yes"}},
@@ -102,6 +108,16 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kWrap, "wrap", {"none", "copy", "held"}},
       // Of the thread that opens and reads: blocked: all, before the first reader is opened.
       {Option::kSignals, "signals", {"open", "blocked"}},
+      // What is planned: places of a segment, a multiple of the rows of a bucket.
+      {Option::kSegment, "segment", {"40", "1", "7", "64", "1000", "65535"}},
+      // Of packed rows and token batches: 256 and 1000 units, those of the longest record, half of
+      // these; multiple: of packed rows, each record takes a multiple of 16.
+      {Option::kLength, "length", {"usual", "longest", "less", "multiple"}},
+      {Option::kBalance, "balance", {"off", "linear", "square"}},
+      {Option::kAlike, "alike", {"1", "3", "16"}},
+      {Option::kWeights, "weights", {"even", "uneven"}},
+      // The state of the files in which their records were measured.
+      {Option::kMeasured, "measured", {"as_read", "intact"}},
       {Option::kSeed, "seed", {"7", "0", "1099511627779"}},
   };
   return kSpace;
@@ -124,6 +140,25 @@ std::uint64_t Configuration::Number(Option option) const {
   std::uint64_t number = 0;
   std::from_chars(text.data(), text.data() + text.size(), number);
   return number;
+}
+
+bool IsPlanned(const Configuration& configuration) {
+  return PlansTokens(configuration) ||
+         configuration.IsAnyOf(Option::kGather, "first best buckets rows");
+}
+
+bool PlansTokens(const Configuration& configuration) {
+  return configuration.IsAnyOf(Option::kGather, "greedy fitted padded");
+}
+
+bool PlansByLengths(const Configuration& configuration) {
+  return IsPlanned(configuration) &&
+         (!configuration.Is(Option::kGather, "rows") || !configuration.Is(Option::kBalance, "off"));
+}
+
+std::uint64_t RanksOf(const Configuration& configuration) {
+  return configuration.Number(configuration.Is(Option::kRanks, "all") ? Option::kSize
+                                                                      : Option::kRanks);
 }
 
 std::string Configuration::ToString() const {
@@ -174,7 +209,7 @@ struct Rule {
 
 bool ByNumber(const Configuration& c) {
   return c.IsAnyOf(Option::kOrder, "blocks global") || c.Is(Option::kSource, "mix") ||
-         (c.Number(Option::kRanks) > 1 && !c.Is(Option::kSplit, "yes"));
+         IsPlanned(c) || (RanksOf(c) > 1 && !c.Is(Option::kSplit, "yes"));
 }
 bool FromFiles(const Configuration& c) {
   return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples memory mix recordio");
@@ -271,7 +306,7 @@ std::vector<Rule> RulesOfSources() {
          return c.IsAnyOf(O::kOrder, "blocks global unordered") && c.Is(O::kSource, "mix");
        }},
       {{O::kRanks, O::kSource},
-       [](const Configuration& c) { return c.Number(O::kRanks) > 1 && !FromFiles(c); }},
+       [](const Configuration& c) { return RanksOf(c) > 1 && !FromFiles(c); }},
       {{O::kIndex, O::kOrder, O::kRanks, O::kSource},
        [](const Configuration& c) { return c.Is(O::kIndex, "never") && ByNumber(c); }},
       {{O::kPasses, O::kSource},
@@ -358,7 +393,7 @@ std::vector<Rule> RulesOfChains() {
        [](const Configuration& c) {
          return c.Is(O::kRow, "misfit") &&
                 (!c.Is(O::kFilter, "1") || !c.Is(O::kDamage, "none") || Changes(c) ||
-                 c.Number(O::kShare) > 1 || c.Number(O::kRanks) > 1 || !c.Is(O::kAct, "none"));
+                 c.Number(O::kShare) > 1 || RanksOf(c) > 1 || !c.Is(O::kAct, "none"));
        }},
       {{O::kBeside, O::kArena},
        [](const Configuration& c) { return c.Is(O::kBeside, "5") && c.HasSmallArena(); }},
@@ -398,13 +433,13 @@ std::vector<Rule> RulesOfChains() {
        }},
       {{O::kRanks, O::kGather},
        [](const Configuration& c) {
-         return c.Number(O::kRanks) > 1 && !c.Is(O::kGather, "batch");
+         return RanksOf(c) > 1 && !c.Is(O::kGather, "batch") && !IsPlanned(c);
        }},
       {{O::kSize, O::kRanks},
-       [](const Configuration& c) { return c.Number(O::kRanks) > 1 && c.Is(O::kSize, "1"); }},
+       [](const Configuration& c) { return RanksOf(c) > 1 && c.Is(O::kSize, "1"); }},
       {{O::kAct, O::kGather},
        [](const Configuration& c) {
-         return c.Is(O::kAct, "restore_ranks") && !c.Is(O::kGather, "batch");
+         return c.Is(O::kAct, "restore_ranks") && !c.Is(O::kGather, "batch") && !IsPlanned(c);
        }},
       {{O::kAct, O::kSource},
        [](const Configuration& c) { return c.Is(O::kAct, "restore_ranks") && !FromFiles(c); }},
@@ -445,7 +480,7 @@ std::vector<Rule> RulesOfChains() {
       // Which ranks meet a function that throws depends on what filters leave.
       {{O::kRow, O::kFilter, O::kRanks, O::kAct},
        [](const Configuration& c) {
-         return (c.Number(O::kRanks) > 1 || c.Is(O::kAct, "restore_ranks")) &&
+         return (RanksOf(c) > 1 || c.Is(O::kAct, "restore_ranks")) &&
                 c.IsAnyOf(O::kRow, "throw throw_ragged refuse refuse_ragged") &&
                 !c.Is(O::kFilter, "1");
        }},
@@ -454,9 +489,94 @@ std::vector<Rule> RulesOfChains() {
        [](const Configuration& c) {
          return c.IsAnyOf(O::kRow, "refuse refuse_ragged") && Gathers(c);
        }},
+      // A function that refuses the only record fits none.
+      {{O::kRow, O::kRecords, O::kFiles},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kRow, "refuse refuse_ragged") && c.Is(O::kRecords, "one") &&
+                c.Is(O::kFiles, "1");
+       }},
       {{O::kFilters, O::kFilter, O::kPasses},
        [](const Configuration& c) {
          return c.Is(O::kFilters, "2") && (c.Is(O::kFilter, "1") || Endless(c));
+       }},
+  };
+}
+
+bool Packs(const Configuration& c) { return c.IsAnyOf(Option::kGather, "first best"); }
+
+// NOLINTNEXTLINE(readability-function-size): a table.
+std::vector<Rule> RulesOfPlans() {
+  return {
+      {{O::kSegment, O::kLength, O::kBalance, O::kAlike, O::kWeights, O::kMeasured, O::kGather},
+       [](const Configuration& c) {
+         return !IsPlanned(c) && !(c.Is(O::kSegment, "40") && c.Is(O::kLength, "usual") &&
+                                   c.Is(O::kBalance, "off") && c.Is(O::kAlike, "1") &&
+                                   c.Is(O::kWeights, "even") && c.Is(O::kMeasured, "as_read"));
+       }},
+      {{O::kSize, O::kGather},
+       [](const Configuration& c) { return !IsPlanned(c) && c.IsAnyOf(O::kSize, "2 5 8 12"); }},
+      {{O::kSize, O::kGather},
+       [](const Configuration& c) { return IsPlanned(c) && c.IsAnyOf(O::kSize, "600 60000"); }},
+      {{O::kRanks, O::kGather},
+       [](const Configuration& c) { return !IsPlanned(c) && c.IsAnyOf(O::kRanks, "5 all"); }},
+      {{O::kRanks, O::kSize},
+       [](const Configuration& c) {
+         return IsPlanned(c) && (RanksOf(c) > c.Number(O::kSize) || RanksOf(c) == 60);
+       }},
+      // What the library refuses.
+      {{O::kFilter, O::kGather},
+       [](const Configuration& c) { return IsPlanned(c) && !c.Is(O::kFilter, "1"); }},
+      {{O::kSource, O::kGather},
+       [](const Configuration& c) { return IsPlanned(c) && !FromFiles(c); }},
+      {{O::kOrder, O::kGather},
+       [](const Configuration& c) { return IsPlanned(c) && c.Is(O::kOrder, "unordered"); }},
+      {{O::kShare, O::kGather},
+       [](const Configuration& c) { return IsPlanned(c) && c.Number(O::kShare) > 1; }},
+      {{O::kSplit, O::kEmpty, O::kGather},
+       [](const Configuration& c) {
+         return IsPlanned(c) && (c.Is(O::kSplit, "yes") || !c.Is(O::kEmpty, "usual"));
+       }},
+      {{O::kRow, O::kGather},
+       [](const Configuration& c) {
+         return IsPlanned(c) && !c.Is(O::kRow, "raw") &&
+                (PlansByLengths(c) || !c.IsAnyOf(O::kRow, "unparsed map map_ragged"));
+       }},
+      {{O::kWeights, O::kGather, O::kRanks},
+       [](const Configuration& c) {
+         return c.Is(O::kWeights, "uneven") && (PlansTokens(c) || RanksOf(c) == 1);
+       }},
+      {{O::kAlike, O::kBalance},
+       [](const Configuration& c) { return c.Is(O::kBalance, "off") && !c.Is(O::kAlike, "1"); }},
+      {{O::kSegment, O::kGather},
+       [](const Configuration& c) { return c.Is(O::kGather, "rows") && !c.Is(O::kSegment, "40"); }},
+      {{O::kLength, O::kGather},
+       [](const Configuration& c) {
+         return (c.IsAnyOf(O::kGather, "rows buckets") && !c.Is(O::kLength, "usual")) ||
+                (c.Is(O::kLength, "multiple") && !Packs(c));
+       }},
+      // The model knows whole segments alone, and so much is no test of a machine's memory.
+      {{O::kSegment, O::kPasses},
+       [](const Configuration& c) { return Endless(c) && c.Is(O::kSegment, "65535"); }},
+      {{O::kRecords, O::kGather},
+       [](const Configuration& c) { return Packs(c) && c.Is(O::kRecords, "giant"); }},
+      // (A decorator of the user's does not make the index of what it reads.)
+      {{O::kMeasured, O::kSource, O::kDamage, O::kWrap, O::kGather},
+       [](const Configuration& c) {
+         return c.Is(O::kMeasured, "intact") &&
+                (!c.Is(O::kSource, "memory") || !c.Is(O::kWrap, "none") || !PlansByLengths(c) ||
+                 !c.IsAnyOf(O::kDamage, "payload payloads every"));
+       }},
+      // Of a piece of a step no position says whether a failure cut it.
+      {{O::kAct, O::kArena, O::kPath, O::kWindow, O::kMeasured, O::kGather},
+       [](const Configuration& c) {
+         return c.Is(O::kAct, "skip") && PlansTokens(c) &&
+                (!c.Is(O::kArena, "0") || c.Is(O::kPath, "gives_up") ||
+                 c.Is(O::kWindow, "4000000000") || c.Is(O::kMeasured, "intact"));
+       }},
+      // Some of them are empty: no row says which.
+      {{O::kRecords, O::kGather, O::kSource},
+       [](const Configuration& c) {
+         return c.Is(O::kRecords, "uneven") && (!IsPlanned(c) || !c.Is(O::kSource, "examples"));
        }},
   };
 }
@@ -493,12 +613,12 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) {
          return c.Is(O::kArena, "fits") &&
                 (!c.IsAnyOf(O::kOrder, "files shuffled unordered global") ||
-                 !c.Is(O::kSlots, "0") || !c.Is(O::kHold, "0") || Gathers(c));
+                 !c.Is(O::kSlots, "0") || !c.Is(O::kHold, "0") || Gathers(c) || IsPlanned(c));
        }},
       {{O::kArena, O::kShare, O::kFeed, O::kRanks, O::kAct},
        [](const Configuration& c) {
          return c.Is(O::kArena, "fits") &&
-                (c.Number(O::kShare) > 1 || HasFeed(c) || c.Number(O::kRanks) > 1 ||
+                (c.Number(O::kShare) > 1 || HasFeed(c) || RanksOf(c) > 1 ||
                  !c.IsAnyOf(O::kAct, "none leave close close_other"));
        }},
       // A batch of that size and more slots than a few are no test of a machine's memory.
@@ -533,7 +653,7 @@ std::vector<Rule> RulesOfConsumers() {
                 c.IsAnyOf(O::kSource, "queue instances");
        }},
       {{O::kShare, O::kRanks},
-       [](const Configuration& c) { return c.Number(O::kShare) > 1 && c.Number(O::kRanks) > 1; }},
+       [](const Configuration& c) { return c.Number(O::kShare) > 1 && RanksOf(c) > 1; }},
       {{O::kShare, O::kAct},
        [](const Configuration& c) { return c.Number(O::kShare) > 1 && !c.Is(O::kAct, "none"); }},
       {{O::kShare, O::kPasses, O::kRest},
@@ -578,8 +698,8 @@ std::vector<Rule> RulesOfConsumers() {
       {{O::kWrap, O::kFeed, O::kShare, O::kRanks, O::kNote, O::kRead},
        [](const Configuration& c) {
          return !c.Is(O::kWrap, "none") &&
-                (HasFeed(c) || c.Number(O::kShare) > 1 || c.Number(O::kRanks) > 1 ||
-                 c.Is(O::kNote, "yes") || c.Is(O::kRead, "blocks"));
+                (HasFeed(c) || c.Number(O::kShare) > 1 || RanksOf(c) > 1 || c.Is(O::kNote, "yes") ||
+                 c.Is(O::kRead, "blocks"));
        }},
       // Its instances are numbered by themselves; passes that join them are its input's.
       {{O::kWrap, O::kPolicy, O::kAct, O::kGather, O::kChange, O::kCalls},
@@ -601,7 +721,7 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) { return Changes(c) && !c.Is(O::kDamage, "none"); }},
       {{O::kChange, O::kShare, O::kFeed, O::kRanks},
        [](const Configuration& c) {
-         return Changes(c) && (HasFeed(c) || c.Number(O::kShare) > 1 || c.Number(O::kRanks) > 1);
+         return Changes(c) && (HasFeed(c) || c.Number(O::kShare) > 1 || RanksOf(c) > 1);
        }},
       {{O::kChange, O::kRow}, [](const Configuration& c) { return Changes(c) && Throws(c); }},
       {{O::kChange, O::kAct},
@@ -614,7 +734,7 @@ std::vector<Rule> RulesOfConsumers() {
 const std::vector<Rule>& Rules() {
   static const std::vector<Rule> kRules = [] {
     std::vector<Rule> rules = RulesOfSources();
-    for (auto* more : {&RulesOfChains, &RulesOfConsumers}) {
+    for (auto* more : {&RulesOfChains, &RulesOfPlans, &RulesOfConsumers}) {
       for (Rule& rule : more()) rules.push_back(std::move(rule));
     }
     return rules;

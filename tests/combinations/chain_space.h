@@ -58,6 +58,12 @@ enum class Option : std::uint8_t {
   kReader,
   kWrap,
   kSignals,
+  kSegment,
+  kLength,
+  kBalance,
+  kAlike,
+  kWeights,
+  kMeasured,
   kSeed,
 };
 inline constexpr std::size_t kOptions = static_cast<std::size_t>(Option::kSeed) + 1;
@@ -98,6 +104,15 @@ class Configuration {
  private:
   std::array<std::uint8_t, kOptions> values_{};
 };
+
+/// Whether its batches are planned from lengths (StepOptions).
+bool IsPlanned(const Configuration& configuration);
+/// Whether each of its shares is a batch.
+bool PlansTokens(const Configuration& configuration);
+/// Whether it plans by units of a field, which are measured.
+bool PlansByLengths(const Configuration& configuration);
+/// The ranks of one that is not read anew.
+std::uint64_t RanksOf(const Configuration& configuration);
 
 /// Whether its settings go together: what the library refuses by design is not in the space.
 bool IsPossible(const Configuration& configuration);

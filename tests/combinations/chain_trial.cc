@@ -23,6 +23,7 @@
 #include "base/memory/arena.h"
 #include "tests/combinations/chain_side.h"
 #include "tests/combinations/expected_delivery.h"
+#include "tests/combinations/planned_delivery.h"
 #include "tests/combinations/progress_watch.h"
 #include "tests/combinations/submit_fault.h"
 #include "tests/support/random_fault_hook.h"
@@ -272,7 +273,8 @@ class Trial {
     NoteRead();
     Prepare();
     at_ = c_.Number(Option::kAt);
-    const std::uint64_t ranks = c_.Number(Option::kRanks);
+    if (IsPlanned(c_)) RefuseMoreRanks();
+    const std::uint64_t ranks = RanksOf(c_);
     std::map<std::uint64_t, std::string> positions;
     for (std::uint64_t rank = 0; rank < ranks; ++rank) {
       expected_ = Expect(c_, *data_, rank, ranks, 3 * Most());
@@ -299,6 +301,17 @@ class Trial {
     std::filesystem::remove_all(bench_->scratch);
     copied_ = CopyOf(*data_, bench_->scratch);
     data_ = &*copied_;
+  }
+
+  /// A step is not split among more ranks than it has shares.
+  void RefuseMoreRanks() const {
+    const std::uint64_t shares = c_.Number(Option::kSize);
+    try {
+      (void)BuildChain(c_, *data_, arena_, shares, shares + 1);
+    } catch (const Error& error) {
+      if (error.status().code() == StatusCode::kInvalidArgument) return;
+    }
+    throw Difference{"more ranks than shares"};
   }
 
   std::uint64_t Most() const {
@@ -425,9 +438,11 @@ class Trial {
   void ReadAndMoveElsewhere(Consumer* consumer) {
     const std::string position =
         c_.Is(Option::kAct, "restore_other") ? side_->Position() : std::string();
-    const std::uint64_t from = c_.Is(Option::kAct, "reinit_other")    ? 0
-                               : c_.Is(Option::kAct, "restore_other") ? NextNumber(*consumer)
-                                                                      : at_ / 2;
+    const std::uint64_t pieces = PiecesOf(c_, ranks_);
+    const std::uint64_t from = c_.Is(Option::kAct, "reinit_other") ? 0
+                               : c_.Is(Option::kAct, "restore_other")
+                                   ? NextNumber(*consumer) / pieces * pieces
+                                   : at_ / 2;
     std::string threw;
     std::jthread mover([&] {
       try {
@@ -472,7 +487,7 @@ class Trial {
     constexpr double kOtherWeight = 5;
     chain_ = BuildChain(c_, *data_, arena_, rank_, ranks_, kOtherWeight);
     side_ = SideOf(&chain_);
-    static const std::regex kWithin("\"mark\":\\[[0-9]+,[0-9]+,[1-9]");
+    static const std::regex kWithin("\"mark\":\\[[0-9]+,[0-9]+,(0,)?[1-9]");
     const bool refuses =
         c_.IsAnyOf(Option::kOrder, "window block") || std::regex_search(position, kWithin);
     try {
@@ -516,11 +531,12 @@ class Trial {
   }
 
   /// How many batches went before a position.
-  static std::uint64_t BatchOf(const std::string& position) {
+  std::uint64_t BatchOf(const std::string& position) const {
     constexpr std::string_view kName = "\"batch\":";
     const std::size_t at = position.find(kName);
-    return at == std::string::npos ? ~std::uint64_t{0}
-                                   : std::stoull(position.substr(at + kName.size()));
+    return at == std::string::npos
+               ? ~std::uint64_t{0}
+               : std::stoull(position.substr(at + kName.size())) * PiecesOf(c_, ranks_);
   }
 
   bool ShowsEmpty() const { return ringfeed::ShowsEmpty(c_, ranks_); }
@@ -557,7 +573,7 @@ class Trial {
       return ReadRest(consumer, 0);
     }
     if (act == "seek_new") {
-      Again(consumer, c_.Number(Option::kRanks));
+      Again(consumer, RanksOf(c_));
       side_->SeekTo(at_);
       CheckSought(*consumer, at_);
       Begin(consumer, at_);
@@ -578,6 +594,7 @@ class Trial {
     }
     const std::string position = side_->Position();
     CheckEqualPositions(*consumer, position);
+    const std::uint64_t step = next / PiecesOf(c_, ranks_);
     if (act == "restore_here") {
       consumer->ReadTo(at_ + 2);
       CheckPart(*consumer, false);
@@ -586,8 +603,10 @@ class Trial {
     }
     side_->Restore(position);
     const std::string restored = side_->Position();
-    Begin(consumer, next);
-    ReadRest(consumer, next);
+    // Within a step it stands in front of it.
+    const std::uint64_t from = IsPlanned(c_) ? step * PiecesOf(c_, ranks_) : next;
+    Begin(consumer, from);
+    ReadRest(consumer, from);
     if (PlaceOf(restored) != PlaceOf(position)) {
       throw Difference{"restored to " + position + ", it stands at " + restored};
     }
@@ -624,8 +643,9 @@ class Trial {
   }
 
   std::uint64_t OtherRanks() const {
-    const std::uint64_t ranks = c_.Number(Option::kRanks);
-    return c_.Is(Option::kAct, "restore_ranks") ? ranks % 3 + 1 : ranks;
+    const std::uint64_t ranks = RanksOf(c_);
+    if (!c_.Is(Option::kAct, "restore_ranks")) return ranks;
+    return ranks % (IsPlanned(c_) ? c_.Number(Option::kSize) : 3) + 1;
   }
 
   /// A chain like it, as after the program's end; of one of so many ranks.
@@ -634,7 +654,7 @@ class Trial {
     side_.reset();
     chain_ = BuiltChain();
     ranks_ = ranks;
-    if (ranks != c_.Number(Option::kRanks)) {
+    if (ranks != RanksOf(c_)) {
       expected_ = Expect(c_, *data_, rank_ % ranks, ranks, 3 * Most());
     }
     chain_ = BuildChain(c_, *data_, arena_, rank_ % ranks, ranks);
@@ -800,11 +820,14 @@ class Trial {
 
   static bool IsPadding(const DeliveredRows& batch) {
     return std::all_of(batch.rows.begin(), batch.rows.end(),
-                       [](std::int64_t row) { return row == kPadding; });
+                       [](std::int64_t row) { return row == kPadding || row == kEndOfPacked; });
   }
 
   static void Unpad(DeliveredRows* batch) {
-    while (!batch->rows.empty() && batch->rows.back() == kPadding) batch->rows.pop_back();
+    Places& rows = batch->rows;
+    while (!rows.empty() && (rows.back() == kPadding || rows.back() == kEndOfPacked)) {
+      rows.pop_back();
+    }
   }
 
   /// Whether the consumer went on behind the place of the failure.
@@ -829,7 +852,7 @@ class Trial {
 
   /// All that was delivered is counted.
   void CheckRecords(const PipelineStats& stats, const Consumer& consumer) const {
-    if (!c_.Is(Option::kRest, "keep") || c_.Is(Option::kGather, "pack") ||
+    if (!c_.Is(Option::kRest, "keep") || c_.IsAnyOf(Option::kGather, "pack first best") ||
         c_.Is(Option::kRead, "blocks")) {
       return;
     }
@@ -854,7 +877,7 @@ class Trial {
       throw Difference{"damaged_records " + std::to_string(stats.damaged_records) + ", not " +
                        std::to_string(*expected_.damaged)};
     }
-    if (expected_.damage_met && c_.Number(Option::kRanks) == 1 && stats.damaged_records == 0) {
+    if (expected_.damage_met && RanksOf(c_) == 1 && stats.damaged_records == 0) {
       throw Difference{"damage that was not reported"};
     }
   }

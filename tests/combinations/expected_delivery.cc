@@ -1,7 +1,10 @@
 #include "tests/combinations/expected_delivery.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
+
+#include "tests/combinations/planned_delivery.h"
 
 namespace ringfeed {
 
@@ -11,6 +14,7 @@ const std::vector<std::uint64_t>& BucketBounds() {
 }
 
 bool ShowsEmpty(const Configuration& configuration, std::uint64_t ranks) {
+  if (PlansTokens(configuration) && configuration.Number(Option::kSize) > 1) return true;
   if (!configuration.Is(Option::kEmpty, "usual")) return configuration.Is(Option::kEmpty, "shown");
   return ranks > 1 && !configuration.Is(Option::kSplit, "yes");
 }
@@ -44,7 +48,8 @@ std::uint64_t GroupOf(std::span<const std::byte> record) { return record.size() 
 namespace {
 
 bool ByNumber(const Configuration& c, std::uint64_t ranks) {
-  return ranks > 1 || c.IsAnyOf(Option::kOrder, "blocks global") || c.Is(Option::kSource, "mix");
+  return ranks > 1 || IsPlanned(c) || c.IsAnyOf(Option::kOrder, "blocks global") ||
+         c.Is(Option::kSource, "mix");
 }
 
 /// The model of one configuration.
@@ -59,7 +64,10 @@ class ChainModel {
         rank_(parts_ > 1 ? 0 : rank),
         ranks_(parts_ > 1 ? 1 : ranks),
         most_(most),
-        size_(c.Number(Option::kSize) / parts_) {}
+        size_(c.Number(Option::kSize) / parts_),
+        seed_(c.Number(Option::kSeed)),
+        window_(c.Number(Option::kWindow)),
+        passes_(c.Number(Option::kPasses)) {}
 
   Expectation Say() {
     files_ = PartOfFiles();
@@ -71,6 +79,7 @@ class ChainModel {
       return said_;
     }
     SayWhatIsLoose();
+    if (IsPlanned(c_)) return SayPlanned();
     if (c_.Is(Option::kRow, "misfit")) {
       // No record fits: that is the program's mistake.
       said_.fails = true;
@@ -79,9 +88,6 @@ class ChainModel {
     }
     thrower_ = Thrower();
     refused_ = Refused();
-    seed_ = c_.Number(Option::kSeed);
-    window_ = c_.Number(Option::kWindow);
-    passes_ = c_.Number(Option::kPasses);
     const Places first = Kept(Source()(0));
     if (passes_ == 0 && !SayOfEndless(first)) return said_;
     said_.fails = said_.fails || HasFailure(Kept(Marked(Source())(0)));
@@ -148,6 +154,81 @@ class ChainModel {
     }
   }
 
+  /// Gives damaged records their numbers in files_, and returns them.
+  std::set<std::int64_t> NumberDamaged() {
+    std::set<std::int64_t> damaged;
+    if (!c_.IsAnyOf(Option::kDamage, "payload payloads every")) return damaged;
+    for (std::size_t file = 0; file < files_.size(); ++file) {
+      for (std::size_t i = 0; i < files_[file].places.size(); ++i) {
+        if (files_[file].places[i] >= 0) continue;
+        files_[file].places[i] =
+            static_cast<std::int64_t>(file) * kFileNumbers + static_cast<std::int64_t>(i);
+        damaged.insert(files_[file].places[i]);
+      }
+    }
+    return damaged;
+  }
+
+  Expectation SayPlanned() {
+    const std::set<std::int64_t> damaged = NumberDamaged();
+    const auto is_damaged = [&](std::int64_t record) { return damaged.count(record) > 0; };
+    const bool measured = PlansByLengths(c_) && c_.Is(Option::kMeasured, "as_read");
+    if (!damaged.empty() && measured && !skips_) {
+      said_.fails = true;
+      said_.orders.emplace_back();
+      return said_;
+    }
+    // A rest that is dropped is not read: what stands in it is told where it takes no place alone.
+    const bool left_out = measured && !c_.IsAnyOf(Option::kGather, "buckets rows");
+    said_.damage_met = said_.damage_met && (left_out || !c_.Is(Option::kRest, "drop"));
+    const auto units_of = [&](std::int64_t record) {
+      return measured && is_damaged(record) ? LengthTable::kHole
+                                            : static_cast<std::uint32_t>(Units(record));
+    };
+    PlannedPart part(c_, data_, rank_, ranks_, is_damaged);
+    said_.fails = !AddSteps(units_of, &part) || part.failed();
+    said_.orders.push_back(part.deliveries());
+    if (!ShowsEmpty(c_, ranks_)) {
+      std::erase_if(said_.orders.back(), [](const auto& each) { return each.rows.empty(); });
+    }
+    if (said_.exact && !said_.fails && said_.whole && ranks_ == 1) said_.filtered = 0;
+    return said_;
+  }
+
+  /// False where passes without end have no more steps.
+  bool AddSteps(const SlowSteps::UnitsOf& units_of, PlannedPart* part) {
+    ShareRules rules = RulesOf(c_, data_);
+    const bool endless = !said_.whole;
+    const bool joined = endless && !c_.Is(Option::kJoin, "batched");
+    if (joined) {
+      const std::uint64_t places = Source()(0).size();
+      if (places == 0) return false;
+      constexpr std::uint64_t kMostPlaces = 20000;
+      const std::uint64_t wanted =
+          std::min(4 * most_ * rules.step, kMostPlaces) + 2 * rules.segment;
+      passes_ = (wanted + 2 * window_) / places + 2;
+      rules.rest = ShareRules::Rest::kDrop;
+    }
+    const Stage rows = Rows({});
+    std::uint64_t steps = 0;
+    std::uint64_t empty = 0;  // passes in a row
+    for (std::uint64_t pass = 0; passes_ == 0 || pass < passes_; ++pass) {
+      Places places = rows(pass);
+      // What comes later may stand among the last ones.
+      if (joined) places.resize((places.size() - 2 * window_) / rules.segment * rules.segment);
+      std::vector<SlowStep> of_pass = SlowSteps(rules, units_of).Of(pass, steps, places);
+      if (joined) of_pass.resize(of_pass.size() / rules.alike * rules.alike);
+      steps += of_pass.size();
+      empty = of_pass.empty() ? empty + 1 : 0;
+      for (SlowStep& step : of_pass) part->Add(std::move(step));
+      if (joined) return !of_pass.empty();
+      if (passes_ != 0 && !c_.Is(Option::kJoin, "batched")) return true;
+      if (passes_ == 0 && empty == 2) return false;
+      if (passes_ == 0 && part->deliveries().size() >= most_) return true;
+    }
+    return true;
+  }
+
   static bool HasFailure(const Places& places) {
     return std::find(places.begin(), places.end(), kFailure) != places.end();
   }
@@ -173,6 +254,7 @@ class ChainModel {
 
   bool Refuses() const {
     if (!ByNumber(c_, ranks_)) return false;
+    if (IsPlanned(c_) && LeavesRankOut(c_, ranks_)) return true;
     return c_.Is(Option::kSource, "gzip") || c_.Is(Option::kDamage, "missing") || lost_range_;
   }
 
@@ -182,13 +264,14 @@ class ChainModel {
     said_.exact = c_.Is(Option::kChange, "none") && (skips_ || !missing) &&
                   !(foreign && c_.Is(Option::kSource, "gzip"));
     // Where reads end in the middle, what is held for its order comes as if there were no more.
-    const bool held = c_.IsAnyOf(Option::kOrder, "window block blocks") || Gathers();
+    const bool held =
+        c_.IsAnyOf(Option::kOrder, "window block blocks") || Gathers() || IsPlanned(c_);
     if (c_.Is(Option::kPath, "gives_up") && held) said_.exact = false;
     said_.fails = !skips_ && (missing || foreign);
     said_.ordered = !c_.Is(Option::kOrder, "unordered") && !c_.Is(Option::kSource, "multiplex") &&
                     c_.Number(Option::kShare) == 1;
     const bool small = c_.HasSmallArena() || c_.Is(Option::kWindow, "4000000000");
-    said_.may_flush = small && Gathers();
+    said_.may_flush = small && (Gathers() || IsPlanned(c_));
     // Whatever came before the failure.
     const bool throws = Throws();
     if (!said_.ordered && ((!skips_ && lost_ > 0) || throws)) said_.exact = false;
@@ -340,10 +423,7 @@ class ChainModel {
     return said_.fails ? ModelUpToFailure(std::move(stage)) : stage;
   }
 
-  std::uint64_t Units(std::int64_t record) const {
-    if (!c_.Is(Option::kSource, "examples")) return data_.Payload(record).size();
-    return ExampleValues(record, c_.IsAnyOf(Option::kRecords, "large wide"));
-  }
+  std::uint64_t Units(std::int64_t record) const { return UnitsOf(c_, data_, record); }
 
   BatchStage Batches(Stage rows) const {
     const std::uint64_t size = size_;
@@ -366,7 +446,7 @@ class ChainModel {
       return ModelGroups(std::move(rows), size, kGroupSegment, bucket, rest);
     }
     if (c_.Is(Option::kGather, "token")) {
-      return ModelWeighed(std::move(rows), kTokens, size, units);
+      return ModelWeighed(std::move(rows), kMostTokens, size, units);
     }
     if (c_.Is(Option::kGather, "pack")) {
       return ModelPacked(std::move(rows), kPackLength, size, kPackSegment, units, rest);
@@ -451,9 +531,9 @@ class ChainModel {
   std::int64_t refused_ = kHole;
   bool met_failure_ = false;
   bool rests_dropped_ = false;
-  std::uint64_t seed_ = 0;
-  std::uint64_t window_ = 0;
-  std::uint64_t passes_ = 1;
+  const std::uint64_t seed_;
+  const std::uint64_t window_;
+  std::uint64_t passes_;
   Expectation said_;
 };
 

@@ -51,7 +51,7 @@ std::uint64_t GroupOf(std::span<const std::byte> record);
 inline constexpr std::uint64_t kGroupSegment = 50;
 inline constexpr std::uint64_t kPackSegment = 40;
 inline constexpr std::uint64_t kPackLength = 256;
-inline constexpr std::uint64_t kTokens = 1000;
+inline constexpr std::uint64_t kMostTokens = 1000;
 /// Limits of buckets, in units of the field.
 const std::vector<std::uint64_t>& BucketBounds();
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/combinations/expected_delivery.h"
+#include "tests/combinations/planned_delivery.h"
 
 namespace ringfeed {
 
@@ -58,7 +59,7 @@ class Decoder {
 
   Places Rows(std::span<const Tensor> instance) {
     const Tensor& first = instance[0];
-    if (c_.Is(Option::kGather, "pack")) {
+    if (c_.IsAnyOf(Option::kGather, "pack first best")) {
       Packed(instance);
     } else if (c_.Is(Option::kSource, "examples")) {
       ForEachRow(first, sizeof(std::int64_t), wrong_,
@@ -83,8 +84,8 @@ class Decoder {
 
   void AddExample(std::span<const std::byte> bytes) {
     const std::int64_t record = RecordOfValues(bytes, kFirstValue, wrong_);
-    const bool large = c_.IsAnyOf(Option::kRecords, "large wide");
-    if (record >= 0 && bytes.size() != ExampleValues(record, large) * sizeof(std::int64_t)) {
+    const std::size_t values = ExampleValues(record, c_.Get(Option::kRecords));
+    if (record >= 0 && bytes.size() != values * sizeof(std::int64_t)) {
       *wrong_ = "record " + std::to_string(record) + " has " + std::to_string(bytes.size() / 8) +
                 " values";
     }
@@ -102,6 +103,7 @@ class Decoder {
   }
 
   void Mask(const Tensor& mask) {
+    if (c_.IsAnyOf(Option::kGather, "first best")) return MaskPacked(mask);
     // Rows that are not there add nothing to what their slots join.
     if (c_.Is(Option::kSource, "queue") && mask.bytes > rows_.size()) {
       rows_.resize(mask.bytes, kPadding);
@@ -116,17 +118,43 @@ class Decoder {
     }
   }
 
+  /// Packed rows without a record are not there.
+  void MaskPacked(const Tensor& mask) {
+    std::size_t row = 0;
+    bool any = false;
+    for (const std::int64_t each : rows_) {
+      any = any || each >= 0;
+      if (each != kEndOfPacked) continue;
+      if (row >= mask.bytes || (mask.data[row] != std::byte{0}) != any) break;
+      ++row;
+      any = false;
+    }
+    const auto rows = std::count(rows_.begin(), rows_.end(), kEndOfPacked);
+    if (row == mask.bytes && static_cast<std::ptrdiff_t>(row) == rows) return;
+    *wrong_ = "a mask says of packed row " + std::to_string(row) + " of " + std::to_string(rows) +
+              " what is not so";
+  }
+
   void Packed(std::span<const Tensor> instance) {
     const Tensor& field = instance[0];
     const auto rows = static_cast<std::size_t>(field.shape[0]);
     const std::size_t unit = DTypeBytes(field.dtype);
+    const std::size_t length = PackLength(c_, data_);
     for (std::size_t row = 0; row < rows; ++row) {
-      const auto* const segments = instance[1].Values<std::int32_t>().data() + row * kPackLength;
+      const auto* const segments = instance[1].Values<std::int32_t>().data() + row * length;
+      std::int32_t records = 0;  // of the row
       std::size_t at = 0;
-      while (at < kPackLength && segments[at] != 0) {
+      while (at < length) {
+        // Where a planned record is lost, or has fewer units than it takes, nothing stands.
+        if (segments[at] == 0 && !IsPlanned(c_)) break;
+        if (segments[at] == 0) {
+          ++at;
+          continue;
+        }
         std::size_t end = at + 1;
-        while (end < kPackLength && segments[end] == segments[at]) ++end;
-        AddPiece(BytesOf(field).subspan((row * kPackLength + at) * unit, (end - at) * unit));
+        while (end < length && segments[end] == segments[at]) ++end;
+        while (++records < segments[at]) rows_.push_back(kHole);
+        AddPiece(BytesOf(field).subspan((row * length + at) * unit, (end - at) * unit));
         at = end;
       }
       rows_.push_back(kEndOfPacked);
@@ -136,6 +164,10 @@ class Decoder {
   void AddPiece(std::span<const std::byte> bytes) {
     if (c_.Is(Option::kSource, "examples")) {
       rows_.push_back(RecordOfValues(bytes, kFirstValue, wrong_));
+      const std::size_t values = ExampleValues(rows_.back(), c_.Get(Option::kRecords));
+      if (bytes.size() != std::min<std::size_t>(values, PackLength(c_, data_)) * 8) {
+        *wrong_ = "a packed record has " + std::to_string(bytes.size() / 8) + " values";
+      }
       return;
     }
     const std::int64_t record = NumberOfPayload(bytes);
@@ -144,7 +176,7 @@ class Decoder {
       return;
     }
     const auto payload = data_.Payload(record);
-    const std::size_t length = std::min<std::size_t>(payload.size(), kPackLength);
+    const std::size_t length = std::min<std::size_t>(payload.size(), PackLength(c_, data_));
     if (bytes.size() != length || !std::equal(bytes.begin(), bytes.end(), payload.begin())) {
       *wrong_ = "a packed piece is no record's beginning";
     }

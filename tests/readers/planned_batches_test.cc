@@ -494,6 +494,27 @@ TEST_F(PlannedBatchesTest, SeekToAndSkipBatchesComeToTheSameStep) {
   }
 }
 
+TEST_F(PlannedBatchesTest, SkipBatchesCountsFromTheLastPieceOfAStep) {
+  MakeRecords(1, 100, 37, 40);
+  Config config;
+  config.rules.kind = ShareRules::Kind::kTokens;
+  config.rules.step = 6;
+  config.rules.segment = 50;
+  config.rules.tokens = 60;
+  config.rules.most_rows = 8;
+  for (const std::uint64_t from : {0U, 7U, 9U}) {
+    Reader reader = Chain(config, 0, 2);
+    reader.SeekTo(from);
+    Instance batch;
+    BatchOrigin origin;
+    for (std::uint64_t read = 0; read < 2; ++read) {
+      ASSERT_EQ(reader.TryReadNext(&batch, {.origin = &origin}), ReadResult::kRecord);
+      ASSERT_EQ(origin.batch, from + 3 * read);
+      reader.SkipBatches(2);
+    }
+  }
+}
+
 /// A store whose bytes change after they were measured.
 class ChangedSource final : public Source {
  public:
@@ -577,6 +598,21 @@ TEST_F(PlannedBatchesTest, DamageThatIsFoundAfterPlanningMovesNoOtherRecord) {
   }
 }
 
+TEST_F(PlannedBatchesTest, AStoreOfManyRecordsIsPlanned) {
+  MakeRecords(1, 2000, 5, 30);
+  Config config;
+  config.rules.kind = ShareRules::Kind::kPacked;
+  config.rules.step = 3;
+  config.rules.segment = 200;
+  config.rules.length = 64;
+  Reader reader =
+      ChainOn(OpenSources({std::make_shared<ChangedSource>(ReadBytes(files_.front()))}, Options()),
+              config, 0, 1);
+  const Taken taken = Take(config, std::move(reader), 1, ~std::size_t{0});
+  ASSERT_EQ(taken.end, ReadResult::kEnd) << taken.status.ToString();
+  EXPECT_EQ(taken.steps, PartOf(config, StepsOf(config), 0, 1));
+}
+
 TEST_F(PlannedBatchesTest, WhatIsDamagedWhenItIsMeasuredIsPlannedNowhere) {
   MakeRecords(1, 60, 5, 30);
   const std::string bytes = ReadBytes(files_.front());
@@ -600,15 +636,26 @@ TEST_F(PlannedBatchesTest, WhatIsDamagedWhenItIsMeasuredIsPlannedNowhere) {
   Reader counted = Chain(config, 0, 1);
   (void)Take(config, counted, 1, ~std::size_t{0});
   EXPECT_EQ(counted.Stats().lost_ranges, 3u);
+  // Passes without end of nothing would be planned for ever.
+  for (std::uint64_t record = 0; record < 60; ++record) {
+    changed[PayloadAt(bytes, record)] = static_cast<char>(bytes[PayloadAt(bytes, record)] ^ 4);
+  }
+  WriteBytes(files_.front(), std::as_bytes(std::span(changed)));
+  config.joined = true;
+  config.passes = 0;
+  Reader none = Chain(config, 0, 1);
+  Instance batch;
+  EXPECT_EQ(none.TryReadNext(&batch), ReadResult::kFailed);
+  EXPECT_EQ(none.status().code(), StatusCode::kInvalidArgument) << none.status().ToString();
+  config.joined = false;
   // It has no turn at which to fail.
   Reader fails = Chain(config, 0, 1, Options());
-  Instance batch;
   try {
     (void)fails.TryReadNext(&batch);
     ADD_FAILURE() << "damage that was measured is no failure";
   } catch (const Error& error) {
     EXPECT_EQ(error.status().code(), StatusCode::kDamaged) << error.what();
-    EXPECT_NE(std::string(error.what()).find("3 records"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("60 records"), std::string::npos) << error.what();
   }
 }
 
@@ -676,6 +723,27 @@ TEST_F(PlannedBatchesTest, RanksOfUnevenWeightsGetSharesInProportion) {
   std::sort(all.begin(), all.end());
   EXPECT_EQ(all.size(), 200u);
   EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
+}
+
+TEST_F(PlannedBatchesTest, ARankThatNoPassHasAShareForTakesEmptyBatchesWithoutEnd) {
+  MakeRecords(1, 2, 31, 40);
+  for (const auto kind : {ShareRules::Kind::kPacked, ShareRules::Kind::kTokens,
+                          ShareRules::Kind::kRows, ShareRules::Kind::kBuckets}) {
+    Config config;
+    config.rules.kind = kind;
+    config.rules.step = 24;
+    config.rules.segment = 48;
+    config.rules.length = kind == ShareRules::Kind::kPacked ? 64 : 0;
+    config.rules.tokens = 64;
+    config.rules.most_rows = 8;
+    config.rules.bounds = {20};
+    config.passes = 0;
+    for (std::size_t rank = 0; rank < 3; ++rank) {
+      Reader reader = MultiPass(ChainOn(OpenFiles(files_, Options()), config, rank, 3), 0);
+      const Taken taken = Take(config, std::move(reader), 3, 5);
+      EXPECT_EQ(taken.steps.size(), 5u) << rank << ": " << taken.status.ToString();
+    }
+  }
 }
 
 TEST_F(PlannedBatchesTest, LengthsAreKeptAndUsedAgain) {
@@ -983,6 +1051,13 @@ TEST_F(PlannedBatchesTest, ChainsThatCannotBePlannedAreRefusedWithTheRemedy) {
   pack.steps->rank_weights = {};
   expect([&] { return Pack(Filter(raw(), [](const RecordSpan&) { return true; }), pack); },
          "Filter in front of Pack");
+  pack.steps->rank = {0, 3};
+  pack.steps->rank_weights = {10, 10, 1};
+  pack.steps->rest = Rest::kPad;
+  expect([&] { return Pack(raw(), pack); }, "rank 2 has no part of a step");
+  pack.steps->rank = {0, 2};
+  pack.steps->rank_weights = {};
+  pack.steps->rest = Rest::kShort;
   pack.steps->balance = Balance{0, 0};
   expect([&] { return Pack(raw(), pack); }, "costs something");
   PackOptions first{.field = "bytes", .length = 32, .rows = 4, .multiple = 8};

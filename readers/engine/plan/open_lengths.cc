@@ -64,7 +64,10 @@ class ColumnOpener {
   bool IsKept(std::size_t file) const { return set_.file(file).source == nullptr; }
 
   FileIdentity IdentityOf(std::size_t file) const {
-    return set_.file(file).known.value_or(KnownFile{}).identity;
+    if (set_.file(file).known) return set_.file(file).known->identity;
+    FileIdentity identity;
+    identity.bytes = set_.file(file).bytes;
+    return identity;
   }
 
   bool Load(std::size_t file) {

@@ -295,7 +295,9 @@ Status Planner::WhyPassesAreVain() {
 
 Status Planner::WhyNoRowCame() const {
   const Rank& rank = plan_.batch.rank;
-  const bool knows_all = rank.world_size == 1 || plan_.looks_into_records();
+  // Of planned batches a rank reads its own shares alone.
+  const bool knows_all =
+      rank.world_size == 1 || (plan_.looks_into_records() && !plan_.shares.has_value());
   const bool some_dropped = pass_.rows > 0 && sink_->tally().dropped > quiet_.since.dropped;
   if (pass_.rows > 0 && !some_dropped && sink_->tally().of_others == quiet_.since.of_others) {
     return Status(StatusCode::kInvalidArgument,

@@ -352,6 +352,39 @@ TEST(RandomPlanTest, EachPositionGoesOnWithTheStepsThatFollow) {
   }
 }
 
+TEST(RandomPlanTest, HasTheStepsOfTheSlowReference) {
+  for (std::uint64_t seed = 0; seed < 3 * kRandomPlans; ++seed) {
+    SCOPED_TRACE(seed);
+    const RandomPlan random(seed);
+    const SlowSteps slow(random.rules, [&](std::int64_t row) {
+      return random.units[static_cast<std::size_t>(row)];
+    });
+    TestOrder order(random.order);
+    std::vector<std::string> wanted;
+    for (std::uint64_t pass = 0; pass < random.passes; ++pass) {
+      std::vector<RowNumber> rows(order.Places(pass));
+      std::size_t count = 0;
+      ASSERT_TRUE(order.Seek(pass, 0).ok() && order.Next(rows, &count).ok());
+      for (const SlowStep& step : slow.Of(pass, wanted.size(), {rows.begin(), rows.end()})) {
+        std::string& text = wanted.emplace_back();
+        for (const SlowShare& share : step) {
+          text += text.empty() ? "[" : " [";
+          for (const std::int64_t row : share.records) {
+            text += (text.back() == '[' ? "" : " ") + std::to_string(row);
+          }
+          text += "]";
+        }
+      }
+    }
+    std::vector<std::string> came;
+    for (const PlannedStep& step : random.StepsFrom({}, 0)) {
+      came.push_back(TextOf(step));
+      std::erase(came.back(), '*');
+    }
+    ASSERT_EQ(came, wanted);
+  }
+}
+
 // ---- What goes wrong ----
 
 TEST(SharePlanTest, FailsWithItsOrderAndItsLengths) {
@@ -547,6 +580,23 @@ TEST(SplitSharesTest, WeightsSayHowManySharesARankGets) {
       ASSERT_LE(parts[rank].size(), exact + 1);
     }
     ASSERT_EQ(given, costs.size());
+  }
+}
+
+TEST(SplitSharesTest, GivesThePartsOfTheSlowReference) {
+  Random random(7);
+  for (int trial = 0; trial < 600; ++trial) {
+    RankSplit split{1 + random() % 9, trial % 2 == 0, {}};
+    for (std::uint64_t rank = 0; trial % 3 == 0 && rank < split.ranks; ++rank) {
+      split.weights.push_back(1 + static_cast<std::uint32_t>(random() % 5));
+    }
+    SlowStep step(random() % 60);
+    std::vector<std::uint64_t> costs;
+    for (SlowShare& share : step) costs.push_back(share.cost = random() % 50);
+    const std::vector<std::vector<std::size_t>> wanted = SlowSplit(step, split);
+    Parts parts;
+    for (const auto& part : wanted) parts.emplace_back(part.begin(), part.end());
+    ASSERT_EQ(SplitShares(costs, split), parts);
   }
 }
 
