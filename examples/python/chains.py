@@ -72,6 +72,12 @@ def sets_together(folder: str) -> None:
     for (batch,) in ringfeed.double_buffer(mixed, slots=2):
         assert sum(n >= 1000 for n in batch.tolist()) == 1  # of each four exactly one
 
+    wide, narrow = numbers(folder, "wide", 0, 300), numbers(folder, "narrow", 1000, 100)
+    schedule = [(0, (3, 1)), (20, (1, 1))]  # from batch 20 on as many of each
+    mixed = ringfeed.batch(ringfeed.parse(ringfeed.mix([wide, narrow], schedule), number), 4)
+    for step, (batch,) in zip(range(40), ringfeed.double_buffer(mixed, slots=2)):
+        assert sum(n >= 1000 for n in batch.tolist()) == (1 if step < 20 else 2)
+
     by_parity = ringfeed.group_batch(
         ringfeed.parse(numbers(folder, "a", 0, 64), number), 8, lambda record: int(record) % 2
     )

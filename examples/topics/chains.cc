@@ -3,6 +3,7 @@
 // Prints:
 //   groups: even odd
 //   mixture: 8 records
+//   other weights from the second batch on: 0415 6723
 //   two chains on one reader: 8 records
 //   a function over whole batches: 6
 //   odd ones alone: 2 records
@@ -10,6 +11,7 @@
 //   every second: 2 records
 #include <fstream>
 #include <iostream>
+#include <string>
 
 #include "ringfeed/ringfeed.h"
 
@@ -47,6 +49,21 @@ void Mixture() {
   const rf::MixSet often = {.records = rf::OpenFiles({"one.txt"}), .weight = 3};
   const rf::MixSet seldom = {.records = rf::OpenFiles({"two.txt"}), .weight = 1};
   std::cout << "mixture: " << Count(rf::Mix({often, seldom})) << " records\n";
+}
+
+void WeightsByTheStep() {
+  rf::MixOptions mix;
+  mix.schedule = {{0, {1, 1}}, {1, {1, 3}}};
+  const rf::MixSet one = {.records = rf::OpenFiles({"one.txt"})};
+  const rf::MixSet two = {.records = rf::OpenFiles({"two.txt"})};
+  rf::Reader batches = rf::Batch(rf::Mix({one, two}, mix), {.size = 4});
+  std::cout << "other weights from the second batch on:";
+  while (batches.HasNext()) {
+    const rf::Instance batch = batches.ReadNext();
+    const rf::Tensor& bytes = batch["bytes"];
+    std::cout << " " << std::string(reinterpret_cast<const char*>(bytes.data), bytes.bytes);
+  }
+  std::cout << "\n";
 }
 
 void Shared() {
@@ -112,6 +129,7 @@ int main() try {
   WriteLines("two.txt", 4, 4);
   Groups();
   Mixture();
+  WeightsByTheStep();
   Shared();
   Functions();
   Rows();

@@ -208,6 +208,27 @@ struct MixSet {
 /// `options` are for all of them, on_damage too; other order options stay each set's own.
 Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options = {});
 
+/// The weights of a mixture's sets from a step on.
+struct MixWeights {
+  std::uint64_t from_step = 0;  ///< counted over all passes
+  std::vector<double> weights;  ///< one a set, as MixSet::weight
+};
+/// How a mixture's weights change while it is read.
+struct MixOptions {
+  /// The first from step 0, and each from a later step than the one before it. Other weights share
+  /// from there on, as if a chain were restored there with other weights: each set goes on where it
+  /// was. A step is a batch of all ranks, and a record in a chain without Batch. Of batches with
+  /// StepOptions a whole segment is mixed by the weights of the step in which its first share lies.
+  std::vector<MixWeights> schedule;
+};
+/// The same with weights that change: MixSet::weight stays 1. A position holds the state of the
+/// mixture, so a chain goes on from it with another schedule, where it could with other weights.
+/// Throws Error if the schedule is none. A chain is refused when it is first used if its batches
+/// have no place before they are read (Filter and GroupBatch; Pack, TokenBatch and BucketBatch that
+/// are not planned), if Shuffle stands after Mix, and if MultiPass in front of Batch joins passes
+/// of sets with an end and sets without.
+Reader Mix(const std::vector<MixSet>& sets, const MixOptions& mix, const OpenOptions& options = {});
+
 /// A reader that several chains may be built on: each takes what comes next, together they get
 /// everything once, in an order that depends on their speed.
 ///

@@ -286,14 +286,29 @@ def share(reader: _core.Reader) -> _core.Reader:
 
 @counterparts.hinting(counterparts.OPENING, SeededOptions)
 def mix(
-    sets: Iterable[Sequence[Any]],
+    sets: Iterable[Union[_core.Reader, Sequence[Any]]],
+    schedule: Optional[Iterable[tuple[int, Sequence[float]]]] = None,
     **options: Unpack[SeededOptions],
 ) -> _core.Reader:
-    """Mixes (reader, weight[, passes[, most_records]]) by exact shares. Options: see open_files."""
+    """Mixes readers, or (reader, weight[, passes[, most_records]]), by exact shares.
+
+    Args:
+        sets: A weight that is left out is 1.
+        schedule: (from step, a weight for each set), the first from step 0. From that batch of all
+            passes and ranks on the sets are mixed by these weights. The weights of `sets` stay 1.
+            Planned batches change at the next segment; other batches by content are refused.
+        **options: See open_files.
+    """
     listed: list[Any] = []
-    for reader, weight, *limits in sets:
+    for each in sets:
+        reader, *given = [each] if isinstance(each, _core.Reader) else each
+        weight, *limits = given or [1]
         listed.append((reader_of(reader), float(weight), *limits, *(1, 0)[len(limits) :]))
-    return _core.mix(listed, check_open_options(options))
+    steps = [
+        (counted(step, "a step of schedule"), [float(weight) for weight in weights])
+        for step, weights in schedule or []
+    ]
+    return _core.mix(listed, steps, check_open_options(options))
 
 
 @counterparts.hinting(counterparts.OPENING, SeededOptions)

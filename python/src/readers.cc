@@ -158,7 +158,10 @@ ReaderHandle BatchBy(const ReaderHandle& input, std::size_t size, bool drop_rema
 
 using MixTuple = std::tuple<const ReaderHandle*, double, std::uint64_t, std::uint64_t>;
 
-ReaderHandle MixBy(const std::vector<MixTuple>& sets, const nb::dict& open) {
+using WeightsTuple = std::tuple<std::uint64_t, std::vector<double>>;
+
+ReaderHandle MixBy(const std::vector<MixTuple>& sets, const std::vector<WeightsTuple>& schedule,
+                   const nb::dict& open) {
   std::vector<MixSet> mixed;
   ReaderHandle::Keepers keepers;
   bool endless = true;
@@ -167,8 +170,10 @@ ReaderHandle MixBy(const std::vector<MixTuple>& sets, const nb::dict& open) {
     mixed.push_back({handle->reader(), weight, passes, most_records});
     keepers.insert(keepers.end(), handle->keepers().begin(), handle->keepers().end());
   }
+  MixOptions mix;
+  for (const auto& [from_step, weights] : schedule) mix.schedule.push_back({from_step, weights});
   const OpenOptions options = OpenOptionsOf(open);
-  ReaderHandle mixture(Unlocked([&] { return Mix(mixed, options); }), std::move(keepers));
+  ReaderHandle mixture(Unlocked([&] { return Mix(mixed, mix, options); }), std::move(keepers));
   mixture.set_endless(endless);
   return mixture;
 }
@@ -451,10 +456,11 @@ void BindReaders(nb::module_& module) {
       },
       nb::arg("reader"), nb::arg("path"), nb::arg("numbers").none(),
       "numbers: of eight bytes each; None: those of the records that the chain delivers.");
-  module.def("mix", &MixBy, nb::arg("sets"), nb::arg("options"),
+  module.def("mix", &MixBy, nb::arg("sets"), nb::arg("schedule"), nb::arg("options"),
              nb::sig("def mix(sets: Sequence[tuple[Reader, float, int, int]], "
+                     "schedule: Sequence[tuple[int, Sequence[float]]], "
                      "options: dict[str, typing.Any]) -> Reader"),
-             "(reader, weight, passes, most_records) each.");
+             "(reader, weight, passes, most_records) each; (from step, weights) each.");
   module.def("multiplex", &MultiplexBy, nb::arg("streams"), nb::arg("options"),
              nb::sig("def multiplex(streams: Sequence[Reader], options: dict[str, typing.Any]) "
                      "-> Reader"));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "readers/chain/reader_access.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "readers/order/mix_schedule.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/dataset.h"
@@ -438,15 +440,42 @@ Reader GroupBatch(Reader input, const GroupBatchOptions& options) {
 
 Reader Share(Reader input) { return ReaderAccess::Of(GraphNode::On(input, ShareNode{})); }
 
-Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
+namespace {
+
+void CheckWeights(const std::vector<MixWeights>& schedule, std::size_t sets) {
+  std::optional<std::uint64_t> before;
+  for (const MixWeights& each : schedule) {
+    if (before ? each.from_step <= *before : each.from_step != 0) {
+      Refuse("a schedule of weights begins at step 0, and each next step is a later one: here is " +
+             std::to_string(each.from_step));
+    }
+    before = each.from_step;
+    if (each.weights.size() != sets) {
+      Refuse("the weights from step " + std::to_string(each.from_step) + " on are " +
+             std::to_string(each.weights.size()) + ", and the sets are " + std::to_string(sets));
+    }
+    for (const double weight : each.weights) {
+      const bool usable = std::isfinite(weight) && weight > 0;
+      if (!usable) Refuse("a set's weight is a number above 0");
+    }
+  }
+}
+
+Reader MixBy(const std::vector<MixSet>& sets, std::vector<MixWeights> schedule,
+             const OpenOptions& options) {
   CheckOptions(options, SourceKind::kOther);
   if (sets.empty()) Refuse("the list of sets is empty");
+  CheckWeights(schedule, sets.size());
   auto mix = std::make_shared<MixSource>();
+  for (MixWeights& each : schedule) {
+    // The same shares go on: no phase begins.
+    const bool same = !mix->schedule.empty() &&
+                      IntegerWeights(each.weights) == IntegerWeights(mix->schedule.back().weights);
+    if (!same) mix->schedule.push_back(std::move(each));
+  }
   SourceNode node;
   node.options = options;
   for (const MixSet& set : sets) {
-    const bool usable = std::isfinite(set.weight) && set.weight > 0;
-    if (!usable) Refuse("a set's weight is a number above 0");
     if (!set.records) Refuse("a set's reader is empty");
     const ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(set.records));
     const bool files = plan.source.mix == nullptr && plan.may_have_index();
@@ -454,11 +483,28 @@ Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
         plan.passes != 1) {
       Refuse("Mix takes OpenFiles or OpenSources, perhaps with Shuffle; Parse and Batch after it");
     }
-    mix->sets.push_back({plan.source, plan.stages, set.weight, set.passes, set.most_records});
+    mix->sets.push_back({plan.source, plan.stages, set.passes, set.most_records});
     ReaderAccess::NodeOf(set.records)->Retire();
   }
   node.mix = std::move(mix);
   return FromSource(std::move(node));
+}
+
+}  // namespace
+
+Reader Mix(const std::vector<MixSet>& sets, const OpenOptions& options) {
+  std::vector<double> weights;
+  for (const MixSet& set : sets) weights.push_back(set.weight);
+  return MixBy(sets, {{0, std::move(weights)}}, options);
+}
+
+Reader Mix(const std::vector<MixSet>& sets, const MixOptions& mix, const OpenOptions& options) {
+  if (mix.schedule.empty()) return Mix(sets, options);
+  const auto weighed = [](const MixSet& set) { return set.weight != 1; };
+  if (std::ranges::any_of(sets, weighed)) {
+    Refuse("the schedule has the weights of the sets: leave MixSet::weight at 1");
+  }
+  return MixBy(sets, mix.schedule, options);
 }
 
 Reader MultiPass(Reader input, std::uint64_t passes) {

@@ -185,7 +185,7 @@ std::string ChainOrder::TextOf(ChainPosition place, const RunStart& start) {
   if (plan_.looks_into_records() && !place.mark) place.mark = PlanPosition{};
   if (plan_.source.mix != nullptr) {
     if (!place.mark) place.mark = MarkOfMixture(start, place.batch);
-    place.mix = Index()->MixBehind(start.mix, *place.mark);
+    place.mix = Index()->MixBehind(start, *place.mark, place.batch / BatchesOfStep());
   }
   if (plan_.shares) {
     place.lengths = Index()->lengths_digest();
@@ -206,8 +206,7 @@ std::string ChainOrder::TextOf(ChainPosition place, const RunStart& start) {
 
 // A mixture's weights may have changed since its beginning: counts from the run's start.
 PlanPosition ChainOrder::MarkOfMixture(const RunStart& start, std::uint64_t batch) {
-  return Index()->PlaceBehind(start.mark, start.mix, batch - std::min(batch, start.batch),
-                              PositionRows(), plan_.batch.drop_remainder);
+  return Index()->PlaceBehind(start, batch - std::min(batch, start.batch));
 }
 
 ChainPosition ChainOrder::Further(ChainPosition place, const RunStart& start,
@@ -221,14 +220,18 @@ ChainPosition ChainOrder::Further(ChainPosition place, const RunStart& start,
     RunStart from = start;
     from.step = before / pieces;
     from.mark = place.mark.value_or(start.mark);
+    const bool mixed = plan_.source.mix != nullptr;
+    if (mixed) from.mix = Index()->MixBehind(start, from.mark, from.step);
     const std::uint64_t steps = place.batch / pieces - from.step;
     const IndexedSource::StepPlace reached = Index()->StepsBehind(from, steps);
     place.mark = reached.mark;
+    if (mixed) place.mix = Index()->MixBehind(from, reached.mark, from.step + reached.steps);
     if (reached.steps < steps) place.batch = (from.step + reached.steps) * pieces;
   } else if (plan_.looks_into_records()) {
     if (place.mark) place.mark->outputs = SumOrMost(place.mark->outputs, batches);
   } else if (plan_.source.mix != nullptr) {
     place.mark = MarkOfMixture(start, place.batch);
+    place.mix = Index()->MixBehind(start, *place.mark, place.batch);
   }
   return place;
 }
@@ -339,7 +342,14 @@ ChainPosition ChainOrder::Understood(const std::string& text) {
   }
   if (plan_.shares) CheckLengths(*indexed, &position);
   // Checks whether its weights may have changed before anything is lost.
-  if (plan_.source.mix != nullptr) indexed->CheckMix(position.mix, position.mark);
+  if (plan_.source.mix != nullptr) {
+    RunStart start;
+    start.batch = position.batch;
+    start.mark = position.mark.value_or(PlanPosition{});
+    start.step = position.batch / BatchesOfStep();
+    start.mix = position.mix;
+    indexed->CheckMix(start);
+  }
   return position;
 }
 

@@ -361,6 +361,24 @@ void CheckMask(const ExecutionPlan& plan) {
   if (masks > 1) Refuse("padded batches have a field \"mask\" of their own: name yours otherwise");
 }
 
+// Weights by the step need the place of a step before anything is read.
+void CheckSchedule(const ExecutionPlan& plan) {
+  if (plan.source.mix == nullptr || !plan.source.mix->is_scheduled()) return;
+  const std::string who = "a mixture whose weights change by the step ";
+  if (plan.looks_into_records() && !plan.shares) {
+    Refuse(who +
+           "needs batches whose numbers are known before they are read: without Filter, and "
+           "groups, packed rows and token batches planned (StepOptions)");
+  }
+  if (plan.LookBack() > 0) {
+    Refuse(who + "holds nothing back: shuffle its sets in front of Mix, not the mixture");
+  }
+  if (plan.JoinsByWeights()) {
+    Refuse(who +
+           "joins no passes of sets with an end and sets without: put MultiPass behind Batch");
+  }
+}
+
 }  // namespace
 
 ExecutionPlan LowerChain(const GraphNode& last) {
@@ -381,6 +399,7 @@ ExecutionPlan LowerChain(const GraphNode& last) {
     Refuse("MultiPass after Share would take the other chains' records: put it before Share");
   }
   CheckMask(plan);
+  CheckSchedule(plan);
   return plan;
 }
 

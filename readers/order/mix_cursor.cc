@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <iterator>
+#include <limits>
 #include <numeric>
 #include <string_view>
 #include <system_error>
@@ -13,6 +16,7 @@ namespace {
 
 /// Draws that are made before rows are asked for; a state is kept after each so many.
 constexpr std::size_t kPiece = 1024;
+constexpr std::uint64_t kNoChange = std::numeric_limits<std::uint64_t>::max();
 
 }  // namespace
 
@@ -39,28 +43,65 @@ MixCursor::MixCursor(std::vector<Set> sets, std::uint64_t kept)
 
 MixState MixCursor::Zero() const { return {0, std::vector<MixCount>(members_.size())}; }
 
-std::vector<MixSchedule::Set> MixCursor::SetsOf(std::uint64_t pass) const {
+void MixCursor::ChangeAt(const OrderPlace& at, std::vector<std::uint64_t> weights) {
+  changes_.push_back({at, std::move(weights)});
+}
+
+std::vector<MixCursor::Change>::const_iterator MixCursor::NextChange(const OrderPlace& at) const {
+  return std::ranges::upper_bound(changes_, at, std::less(), &Change::at);
+}
+
+std::uint64_t MixCursor::NextChangeIn(const MixState& state) const {
+  const auto next = NextChange({state.pass, state.place()});
+  return next != changes_.end() && next->at.pass == state.pass ? next->at.place : kNoChange;
+}
+
+std::vector<MixSchedule::Set> MixCursor::SetsAt(const OrderPlace& at) const {
+  const auto next = NextChange(at);
+  const std::vector<std::uint64_t>& weights =
+      next == changes_.begin() ? weights_ : std::prev(next)->weights;
+  const std::uint64_t pass = at.pass;
   std::vector<MixSchedule::Set> sets;
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const Set& options = members_[i].options;
     std::uint64_t limit = members_[i].rows->Places(pass);
     if (options.passes == 0 && members_[i].rows->empty()) limit = 0;
     if (options.most_records > 0) limit = std::min(limit, options.most_records);
-    sets.push_back({weights_[i], limit});
+    sets.push_back({weights[i], limit});
   }
   return sets;
 }
 
-std::uint64_t MixCursor::Places(std::uint64_t pass) {
-  MixSchedule schedule = ScheduleOf(pass);
-  if (schedule.endless()) return kEndlessPlaces;
-  MixState state = Zero();
-  if (pass == begin_.pass) {  // other weights may have led there
-    state = begin_;
-    schedule.Start(state.sets);
+MixSchedule MixCursor::ScheduleAt(const MixState& state) const {
+  const OrderPlace here{state.pass, state.place()};
+  MixSchedule schedule(SetsAt(here));
+  std::vector<MixCount> counts = state.sets;
+  const auto next = NextChange(here);
+  if (next != changes_.begin() && std::prev(next)->at == here) {
+    for (MixCount& count : counts) count.phase = 0;
   }
-  schedule.SkipToEnd();
-  state.sets = schedule.counts();
+  schedule.Start(counts);
+  return schedule;
+}
+
+MixSchedule MixCursor::Dealt(const MixState& state, std::uint64_t place) const {
+  MixState from = state;
+  MixSchedule schedule = ScheduleAt(from);
+  for (;;) {
+    const std::uint64_t change = NextChangeIn(from);
+    schedule.Skip(std::min(place, change) - from.place());
+    if (place < change || schedule.at_end()) return schedule;
+    from.sets = schedule.counts();
+    schedule = ScheduleAt(from);
+  }
+}
+
+std::uint64_t MixCursor::Places(std::uint64_t pass) {
+  MixState state = Zero();
+  state.pass = pass;
+  if (pass == begin_.pass) state = begin_;  // other weights may have led there
+  if (ScheduleAt(state).endless()) return kEndlessPlaces;
+  state.sets = Dealt(state, kEndlessPlaces).counts();
   return std::min(state.place(), kEndlessPlaces);
 }
 
@@ -82,12 +123,14 @@ void MixCursor::GoToPass(std::uint64_t pass, MixState* state) const {
     state->pass = pass;
   }
   while (state->pass < pass) {
-    const bool whole = state->place() == 0;
-    MixSchedule schedule = ScheduleOf(state->pass);
-    schedule.Start(state->sets);
-    schedule.SkipToEnd();
-    state->sets = schedule.counts();
-    EndPass(members_, whole && even_ ? pass - state->pass : 1, state);
+    std::uint64_t alike = 1;  // passes from here on
+    if (state->place() == 0 && even_) {
+      const auto change = NextChange({state->pass, 0});
+      const std::uint64_t end = change == changes_.end() ? pass : std::min(pass, change->at.pass);
+      alike = std::max(end, state->pass + 1) - state->pass;
+    }
+    if (!ScheduleAt(*state).endless()) state->sets = Dealt(*state, kEndlessPlaces).counts();
+    EndPass(members_, alike, state);
   }
 }
 
@@ -98,7 +141,7 @@ Status MixCursor::Begin(const MixState& state, bool other_weights) {
                       " sets, this one has " + std::to_string(members_.size()) +
                       ": give the same sets in the same order");
   }
-  const std::vector<MixSchedule::Set> sets = SetsOf(state.pass);
+  const std::vector<MixSchedule::Set> sets = SetsAt({state.pass, state.place()});
   for (std::size_t i = 0; i < sets.size(); ++i) {
     const MixCount& count = state.sets[i];
     if (count.count > sets[i].limit || count.phase > count.count || count.before > kEndlessPlaces) {
@@ -141,10 +184,7 @@ Status MixCursor::NearestState(std::uint64_t pass, std::uint64_t place, MixState
 Status MixCursor::StateAt(std::uint64_t pass, std::uint64_t place, MixState* state) {
   const Status status = NearestState(pass, place, state);
   if (!status.ok()) return status;
-  MixSchedule schedule = ScheduleOf(pass);
-  schedule.Start(state->sets);
-  schedule.Skip(place - state->place());
-  state->sets = schedule.counts();
+  state->sets = Dealt(*state, place).counts();
   return {};
 }
 
@@ -160,8 +200,7 @@ Status MixCursor::Seek(std::uint64_t pass, std::uint64_t place) {
     delivered_ = 0;
   }
   pass_ = pass;
-  schedule_ = ScheduleOf(pass);
-  schedule_.Start(state.sets);
+  Deal(state);
   TakeSnapshot();
   for (std::size_t i = 0; i < members_.size(); ++i) {
     const MixCount& count = state.sets[i];
@@ -170,6 +209,12 @@ Status MixCursor::Seek(std::uint64_t pass, std::uint64_t place) {
     if (!status.ok()) return status;
   }
   return {};
+}
+
+void MixCursor::Deal(const MixState& state) {
+  schedule_ = ScheduleAt(state);
+  to_change_ = NextChangeIn(state);
+  if (to_change_ != kNoChange) to_change_ -= state.place();
 }
 
 void MixCursor::TakeSnapshot() {
@@ -209,10 +254,12 @@ Status MixCursor::NextPiece(std::span<RowNumber> rows) {
 Status MixCursor::Next(std::span<RowNumber> rows, std::size_t* count) {
   *count = 0;
   while (*count < rows.size() && !schedule_.at_end()) {
-    const std::size_t most = std::min(rows.size() - *count, kPiece);
-    const Status status = NextPiece(rows.subspan(*count, most));
+    const std::uint64_t most = std::min<std::uint64_t>({rows.size() - *count, kPiece, to_change_});
+    const Status status = NextPiece(rows.subspan(*count, static_cast<std::size_t>(most)));
     if (!status.ok()) return status;
     *count += chosen_.size();
+    if (to_change_ != kNoChange) to_change_ -= chosen_.size();
+    if (to_change_ == 0) Deal({pass_, schedule_.counts()});
     if (delivered_ - snapshots_.back().delivered >= kPiece) TakeSnapshot();
   }
   return {};

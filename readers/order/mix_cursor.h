@@ -45,11 +45,15 @@ class MixCursor final : public RowCursor {
   /// than these led to it, a new phase begins there, and places before it are unknown. Fails if the
   /// state cannot be one of these sets.
   Status Begin(const MixState& state, bool other_weights);
+  /// From that place on, where a phase begins, the sets are mixed by these weights
+  /// (IntegerWeights). The place is after the begin and after those of earlier calls. Seek goes
+  /// there.
+  void ChangeAt(const OrderPlace& at, std::vector<std::uint64_t> weights);
   /// The state in front of a place.
   Status StateAt(std::uint64_t pass, std::uint64_t place, MixState* state);
 
-  /// If some sets have an end and some have none, this makes all draws of a pass, except whole
-  /// rounds of the weights.
+  /// Changes only by ChangeAt, at a place in this pass. If some sets have an end and some have
+  /// none, this makes all draws of a pass, except whole rounds of the weights.
   std::uint64_t Places(std::uint64_t pass) override;
   /// From the nearest known state: makes draws, except whole rounds of the weights.
   Status Seek(std::uint64_t pass, std::uint64_t place) override;
@@ -67,9 +71,21 @@ class MixCursor final : public RowCursor {
     std::uint64_t delivered = 0;
   };
 
-  /// Weights and ends of the sets in a pass.
-  std::vector<MixSchedule::Set> SetsOf(std::uint64_t pass) const;
-  MixSchedule ScheduleOf(std::uint64_t pass) const { return MixSchedule(SetsOf(pass)); }
+  struct Change {
+    OrderPlace at;
+    std::vector<std::uint64_t> weights;
+  };
+
+  /// The first change after that place.
+  std::vector<Change>::const_iterator NextChange(const OrderPlace& at) const;
+  /// The place of the next change in the state's pass; kNoChange: there is none.
+  std::uint64_t NextChangeIn(const MixState& state) const;
+  /// Weights and ends of the sets at a place.
+  std::vector<MixSchedule::Set> SetsAt(const OrderPlace& at) const;
+  /// It goes on from that state, in a new phase if the weights change there.
+  MixSchedule ScheduleAt(const MixState& state) const;
+  /// The same after the draws up to a place of the state's pass, or to the end of that.
+  MixSchedule Dealt(const MixState& state, std::uint64_t place) const;
   MixState Zero() const;
   /// Moves the state on to the start of that pass.
   void GoToPass(std::uint64_t pass, MixState* state) const;
@@ -77,11 +93,14 @@ class MixCursor final : public RowCursor {
   static void EndPass(const std::vector<Member>& members, std::uint64_t passes, MixState* state);
   /// The nearest known state at or before that place.
   Status NearestState(std::uint64_t pass, std::uint64_t place, MixState* state) const;
+  /// The next draws go on from there.
+  void Deal(const MixState& state);
   void TakeSnapshot();
   Status NextPiece(std::span<RowNumber> rows);
 
   std::vector<Member> members_;
-  std::vector<std::uint64_t> weights_;
+  std::vector<std::uint64_t> weights_;  ///< up to the first change
+  std::vector<Change> changes_;
   const std::uint64_t kept_;
   bool even_ = true;
   MixState begin_;
@@ -89,6 +108,7 @@ class MixCursor final : public RowCursor {
 
   MixSchedule schedule_;
   std::uint64_t pass_ = 0;
+  std::uint64_t to_change_ = 0;  ///< places up to the next change in the pass
   std::uint64_t delivered_ = 0;  ///< since a seek to another place
   std::deque<Snapshot> snapshots_;
   std::vector<std::uint32_t> chosen_;

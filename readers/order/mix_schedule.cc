@@ -146,8 +146,4 @@ void MixSchedule::Skip(std::uint64_t draws) {
   }
 }
 
-void MixSchedule::SkipToEnd() {
-  if (!endless_) Skip(kEndlessPlaces);
-}
-
 }  // namespace ringfeed

@@ -47,8 +47,6 @@ class MixSchedule {
   std::size_t Next();
   /// Makes so many draws, whole rounds of the weights at once; ends early at the end.
   void Skip(std::uint64_t draws);
-  /// Makes all draws up to the end, if there is one.
-  void SkipToEnd();
   bool endless() const { return endless_; }
 
  private:

@@ -322,6 +322,7 @@ std::unique_ptr<RowCursor> AddOrderStages(std::unique_ptr<RowCursor> cursor,
         cursor = std::make_unique<BlockCursor>(std::move(cursor), stage, first_epoch);
         break;
       case Kind::kMultiPass:
+        if (stage.amount == 1) break;  // each pass is one
         cursor = std::make_unique<JoinCursor>(std::move(cursor), stage.amount, even);
         break;
       case Kind::kStripes:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,7 +18,7 @@ inline constexpr std::uint64_t kEndlessPlaces = std::uint64_t{1} << 62;
 struct OrderPlace {
   std::uint64_t pass = 0;
   std::uint64_t place = 0;
-  friend bool operator==(const OrderPlace&, const OrderPlace&) = default;
+  friend auto operator<=>(const OrderPlace&, const OrderPlace&) = default;
 };
 
 /// One step of an order that is known without reading: gives the numbers of records in the order of

@@ -201,11 +201,13 @@ void SegmentPlanner::Permute() {
 }
 
 SharePlan::SharePlan(const ShareRules& rules, const Passes& passes,
-                     std::unique_ptr<RowCursor> cursor, std::shared_ptr<const LengthTable> lengths)
+                     std::unique_ptr<RowCursor> cursor, std::shared_ptr<const LengthTable> lengths,
+                     OnSegment on_segment)
     : rules_(rules),
       passes_(passes),
       cursor_(std::move(cursor)),
       lengths_(std::move(lengths)),
+      on_segment_(std::move(on_segment)),
       planner_(rules) {
   assert(rules_.step > 0 && rules_.alike > 0);
 }
@@ -259,6 +261,9 @@ Status SharePlan::TakeShares() {
   }
   const auto is_pass_over = [&] { return at.place >= cursor_->Places(at.pass); };
   while (!is_pass_over() && block_.shares.size() < wanted) {
+    const std::uint64_t step = next_step_ + block_.shares.size() / rules_.step;
+    const bool begins = at.outputs == 0 && on_segment_ != nullptr;
+    if (begins && on_segment_({at.pass, at.place}, step)) cursor_at_.reset();
     std::shared_ptr<const SegmentShares> segment;
     const Status status = Segment(at.pass, at.place, &segment);
     if (!status.ok()) return status;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -145,8 +146,11 @@ class SharePlan {
     std::uint64_t count = 1;   ///< number of the last one + 1; 0: without end
     bool other_files = false;  ///< they have different files: one without a step tells nothing
   };
+  /// Called before a segment is dealt that begins at that place, with the step in which its first
+  /// share lies. Whether the cursor's order changed after the place it was read up to.
+  using OnSegment = std::function<bool(const OrderPlace& at, std::uint64_t step)>;
   SharePlan(const ShareRules& rules, const Passes& passes, std::unique_ptr<RowCursor> cursor,
-            std::shared_ptr<const LengthTable> lengths);
+            std::shared_ptr<const LengthTable> lengths, OnSegment on_segment = {});
 
   /// Goes to a position, of which `step` steps were before it in all passes.
   void Seek(const PlanPosition& at, std::uint64_t step);
@@ -182,6 +186,7 @@ class SharePlan {
   const Passes passes_;
   const std::unique_ptr<RowCursor> cursor_;
   const std::shared_ptr<const LengthTable> lengths_;
+  const OnSegment on_segment_;
   SegmentPlanner planner_;
   std::deque<Known> known_;              ///< the segments that were planned last
   std::optional<OrderPlace> cursor_at_;  ///< where the cursor is, if that is known

@@ -291,6 +291,17 @@ class Configuration:
             number, place = number + 1, place - cut
         return self.reweighted_at(number, place)
 
+    def scheduled(self, batches):
+        """With those other weights as a schedule: all that follows, and the words that say so; None
+        if they are no others. Of a plain mixture."""
+        wanted, words = self.reweighted(batches)
+        own, others = [source.weight for source in self.sources], list(words.values())
+        same = len({Fraction(a) / Fraction(b) for a, b in zip(own, others)}) == 1
+        if batches == 0 or same:
+            return None
+        schedule = f"0:{','.join(own)}/{batches}:{','.join(others)}"
+        return wanted, {"schedule": schedule, **dict.fromkeys(words, "1")}
+
     def passes(self):
         """How often the source is read in all, where each pass of it is a pass over all records."""
         product = 1

@@ -66,11 +66,15 @@ class Example:
         return stage
 
     def mixture(self):
-        """Each file is a set of its own: weights in their order."""
-        weights = [Fraction(word) for word in self.steps[0][1:4]]
+        """Each file is a set of its own: weights in their order, and others from a step on."""
+        words, change = self.steps[0], None
+        weights = [Fraction(word) for word in words[1:4]]
+        if "from" in words:
+            size = next(int(step[1]) for step in self.steps if step[0] == "batch")
+            change = (0, number(words, "from") * size, [Fraction(word) for word in words[6:9]])
         return reference.Mix([
             reference.MixedSet(lambda _, rows=list(rows): rows, weight)
-            for rows, weight in zip(FILES.values(), weights)]).stage
+            for rows, weight in zip(FILES.values(), weights)], change).stage
 
     def add(self, data, stage, words):
         seed = number(words, "seed")
@@ -203,11 +207,16 @@ def line_of_driver(one, folder):
     rank, ranks = (one.rank[1], one.rank[3]) if one.rank else (0, 1)
     shuffled = "none" if one.order.seed is None else one.order.seed
     if one.steps[0][0] == "mix":
+        words = one.steps[0]
+        weights = ["1"] * 3 if "from" in words else words[1:4]
         sets = [set_words(i, [path], "none", 0, "", weight)
-                for i, (path, weight) in enumerate(zip(paths, one.steps[0][1:4]))]
+                for i, (path, weight) in enumerate(zip(paths, weights))]
+        if "from" in words:
+            sets.append(f"schedule=0:{','.join(words[1:4])}/{words[5]}:{','.join(words[6:9])}")
     else:
         sets = [set_words(0, paths, shuffled, one.epoch, "", 1, one.kept)]
-    return (f"sets={len(sets)} mix={int(len(sets) > 1)} epoch={one.epoch} "
+    count = 3 if one.steps[0][0] == "mix" else 1
+    return (f"sets={count} mix={int(count > 1)} epoch={one.epoch} "
             f"damage=skip "
             f"chain={';'.join(steps) or 'multipass:1'} rank={rank} ranks={ranks} {SPEED} " +
             " ".join(sets))

@@ -215,6 +215,20 @@ std::string SubsetOf(const std::string& kept, const std::string& set,
   return path;
 }
 
+/// FROM:W,W,…/FROM:W,W,… of all steps and their weights.
+MixOptions ScheduleOf(const std::string& text) {
+  MixOptions options;
+  for (const std::string& each : Split(text, '/')) {
+    const std::size_t colon = each.find(':');
+    MixWeights& weights = options.schedule.emplace_back();
+    weights.from_step = std::stoull(each.substr(0, colon));
+    for (const std::string& weight : Split(each.substr(colon + 1), ',')) {
+      weights.weights.push_back(std::stod(weight));
+    }
+  }
+  return options;
+}
+
 /// Set number `set`, up to where it is mixed.
 Reader OpenSet(const Words& words, const std::string& set, OpenOptions options) {
   const auto word = [&](const std::string& key) -> const std::string& {
@@ -252,7 +266,8 @@ Reader Build(const Words& words, const std::shared_ptr<PinnedArena>& arena) {
     }
     options.first_epoch = static_cast<std::uint32_t>(NumberAt(words, "epoch"));
     options.on_damage = words.at("damage") == "skip" ? OnDamage::kSkip : OnDamage::kFail;
-    reader = Mix(sets, options);
+    reader = words.contains("schedule") ? Mix(sets, ScheduleOf(words.at("schedule")), options)
+                                        : Mix(sets, options);
   }
   Rank rank;
   rank.rank = static_cast<int>(NumberAt(words, "rank"));

@@ -152,6 +152,7 @@ class Check:
         if self.configuration.plain_mixture():
             self.with_other_weights(self.configuration.reweighted(following), position, following,
                                     other)
+            self.with_a_schedule(following, other)
         if self.configuration.content_mixture():
             self.with_other_weights_of_content(position, following, other)
         self.same_on_all_ranks(following)
@@ -189,6 +190,24 @@ class Check:
         self.run(f"other weights behind batch {following - 1}",
                  [each for each in wanted(rank, ranks) if each[0] >= following], "ok", rank, ranks,
                  restore=position, **words)
+
+    def with_a_schedule(self, step, ranks):
+        scheduled = self.configuration.scheduled(step)
+        if scheduled is None:
+            return
+        wanted, words = scheduled
+        rank = self.rng.randrange(ranks)
+        wanted = wanted(rank, ranks)
+        what = f"other weights from batch {step} on"
+        self.run(what, wanted, "ok", rank, ranks, **words)
+        taken = self.rng.randint(0, len(wanted))
+        position = self.run(f"{taken} with {what}", wanted[:taken], "stopped", rank, ranks,
+                            stop=taken, **words)
+        if position is not None and not position.startswith("!"):
+            following = wanted[taken - 1][0] + 1 if taken > 0 else 0
+            self.run(f"{what}, restored behind {following - 1}",
+                     [each for each in wanted if each[0] >= following], "ok", rank, ranks,
+                     restore=position, **words)
 
     def same_on_all_ranks(self, following):
         ranks = self.configuration.ranks

@@ -162,6 +162,32 @@ def test_sets_are_mixed_by_their_weights(tmp_path: Path) -> None:
     assert sum(len(arrays[0].lod[0]) - 1 for arrays in chain) == 40
 
 
+def test_weights_change_by_the_step_and_come_again_from_a_state(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text("".join(f"{name}{i:02}\n" for i in range(40)))
+
+    def opened(name: str) -> ringfeed.Reader:
+        return ringfeed.open_files(tmp_path / name, format="lines")
+
+    def loader() -> ringfeed.Loader:
+        mixed = ringfeed.mix([(opened("a"), 1), opened("b")], [(0, (1, 1)), (3, (3, 1))])
+        return ringfeed.Loader.from_reader(ringfeed.batch(mixed, 4))
+
+    with loader() as whole:
+        wanted = [batch.tobytes() for (batch,) in whole]
+    assert [batch.count(b"a") for batch in wanted[:8]] == [2, 2, 2, 3, 3, 3, 3, 3]
+    for taken in range(6):
+        with loader() as first, loader() as rest:
+            for _ in range(taken):
+                next(first)
+            rest.load_state_dict(first.state_dict())
+            assert [batch.tobytes() for (batch,) in rest] == wanted[taken:]
+    with pytest.raises(ringfeed.Error, match="begins at step 0"):
+        ringfeed.mix([opened("a")], schedule=[(2, (1,))])
+    with pytest.raises(TypeError, match="a step of schedule"):
+        ringfeed.mix([], schedule=[("2", (1,))])  # type: ignore[list-item]
+
+
 _READS_THE_END_OF_A_CHAIN = """
 import sys
 import ringfeed

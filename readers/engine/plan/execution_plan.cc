@@ -41,6 +41,25 @@ bool ExecutionPlan::shuffled() const {
          std::ranges::any_of(content, [](const ContentStep& step) { return step.segment > 0; });
 }
 
+std::uint64_t ExecutionPlan::LookBack() const {
+  std::uint64_t rows = 0;
+  for (const Stage& stage : stages) {
+    if (stage.kind != Stage::Kind::kMultiPass) rows += stage.amount;
+  }
+  return rows;
+}
+
+bool MixSource::has_passes_by_weights() const {
+  return !std::ranges::all_of(sets, &Set::ends) && std::ranges::any_of(sets, &Set::ends);
+}
+
+bool ExecutionPlan::JoinsByWeights() const {
+  const auto joins = [](const Stage& stage) {
+    return stage.kind == Stage::Kind::kMultiPass && stage.amount != 1;
+  };
+  return source.mix->has_passes_by_weights() && std::ranges::any_of(stages, joins);
+}
+
 bool ExecutionPlan::needs_index() const {
   const auto by_index = [](const Stage& stage) {
     return stage.kind == Stage::Kind::kStripes || stage.kind == Stage::Kind::kGlobal;

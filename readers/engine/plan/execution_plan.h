@@ -84,11 +84,17 @@ struct MixSource {
   struct Set {
     SourceNode source;
     std::vector<OrderStage> stages;
-    double weight = 1;
     std::uint64_t passes = 1;
     std::uint64_t most_records = 0;
+    bool ends() const { return passes != 0 || most_records != 0; }
   };
   std::vector<Set> sets;
+  std::vector<MixWeights> schedule;  ///< one at least
+
+  bool is_scheduled() const { return schedule.size() > 1; }
+  /// Whether the length of a pass depends on the weights: a set without end gives as many records
+  /// as come beside those of the sets that have one.
+  bool has_passes_by_weights() const;
 };
 /// Reads of the source, or of all that it mixes, that took longer than their timeout.
 std::uint64_t GivenUpReads(const SourceNode& source);
@@ -158,6 +164,10 @@ struct ExecutionPlan {
 
   /// Whether a stage holds rows back.
   bool shuffled() const;
+  /// How far before a place the stages look for its rows.
+  std::uint64_t LookBack() const;
+  /// Whether joined passes of the mixture differ in length by its weights.
+  bool JoinsByWeights() const;
   /// Whether batches depend on what is in the records: then their number alone is no place.
   bool looks_into_records() const { return !content.empty(); }
   /// Whether the order cannot be had as files are read.

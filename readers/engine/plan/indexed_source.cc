@@ -146,32 +146,34 @@ class SetFiles final : public FileTable {
   std::vector<RowNumber> first_rows_;
 };
 
-std::vector<std::uint64_t> WeightsOf(const MixSource& mix) {
-  std::vector<double> weights;
-  for (const MixSource::Set& set : mix.sets) weights.push_back(set.weight);
-  return IntegerWeights(weights);
+/// Steps before the mark.
+std::uint64_t StepsBefore(const ExecutionPlan& plan, const RunStart& start) {
+  return plan.shares ? start.step : start.batch;
 }
 
-/// How far before a place the stages look for its rows.
-std::uint64_t LookBack(std::span<const OrderStage> stages) {
-  std::uint64_t rows = 0;
-  for (const OrderStage& stage : stages) {
-    if (stage.kind != OrderStage::Kind::kMultiPass) rows += stage.amount;
+/// Tells where a mixture's run began, whatever was computed from there.
+std::string MixStartOf(const ExecutionPlan& plan, const RunStart& start) {
+  if (start.mix.empty()) return {};
+  return start.mix + " at " + std::to_string(StepsBefore(plan, start));
+}
+
+/// The place so many batches after one of the order. `even`: passes from there on have as many
+/// places.
+PlanPosition Behind(RowCursor& order, const ExecutionPlan& plan, PlanPosition mark,
+                    std::uint64_t batches, std::uint64_t passes, bool even) {
+  const std::uint64_t rows = plan.batched ? plan.batch.size : 1;
+  while (passes == 0 || mark.pass < passes) {
+    const std::uint64_t places = order.Places(mark.pass);
+    const BatchCut left(places - std::min(places, mark.place), rows, plan.batch.drop_remainder);
+    if (left.Has(batches)) return {mark.pass, mark.place + batches * rows, 0};
+    if (left.batches == 0 && mark.place == 0) break;  // nothing will come
+    std::uint64_t skipped = 1;
+    if (even && mark.place == 0) skipped = (batches - (left.drops ? 1 : 0)) / left.batches;
+    if (passes != 0) skipped = std::min(skipped, passes - mark.pass);
+    batches -= skipped * left.batches;
+    mark = {mark.pass + skipped, 0, 0};
   }
-  return rows;
-}
-
-/// Whether joined passes of the mixture differ in length by its weights: a set without end gives as
-/// many records as come beside those of the sets that have one.
-bool JoinsByWeights(const MixSource& mix, std::span<const OrderStage> stages) {
-  const auto joins = [](const OrderStage& stage) {
-    return stage.kind == OrderStage::Kind::kMultiPass && stage.amount != 1;
-  };
-  const auto endless = [](const MixSource::Set& set) {
-    return set.passes == 0 && set.most_records == 0;
-  };
-  return std::ranges::any_of(stages, joins) && std::ranges::any_of(mix.sets, endless) &&
-         !std::ranges::all_of(mix.sets, endless);
+  return {mark.pass, 0, 0};
 }
 
 }  // namespace
@@ -254,12 +256,30 @@ void IndexedSource::OpenLengths(const std::stop_token& stop) {
   }
 }
 
-std::unique_ptr<SharePlan> IndexedSource::NewSharePlan(const std::string& mix,
+std::unique_ptr<SharePlan> IndexedSource::NewSharePlan(const RunStart& start,
                                                        const ShareRules& rules) const {
   std::shared_ptr<const LengthTable> lengths = lengths_;
   if (lengths == nullptr) lengths = std::make_shared<const UnitRows>();
-  return std::make_unique<SharePlan>(rules, SharePlan::Passes{passes_, HasOtherFilesInEachPass()},
-                                     NewCursor(mix, plan_.stages.size()), std::move(lengths));
+  const SharePlan::Passes passes{passes_, HasOtherFilesInEachPass()};
+  if (plan_.source.mix == nullptr || !plan_.source.mix->is_scheduled()) {
+    return std::make_unique<SharePlan>(rules, passes, NewCursor(start, plan_.stages.size()),
+                                       std::move(lengths));
+  }
+  MixChain chain = NewMix(start);
+  std::size_t known = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    (void)AddChanges(start, chain.mix, &known);  // it may begin within a segment
+  }
+  const auto on_segment = [this, start, rows = chain.rows.get(), mix = chain.mix, known](
+                              const OrderPlace& at, std::uint64_t step) mutable {
+    const OrderPlace place = rows->Origin(at.pass, at.place);
+    const std::lock_guard lock(mutex_);
+    NoteSegment(start, place, step);
+    return AddChanges(start, mix, &known);
+  };
+  return std::make_unique<SharePlan>(rules, passes, std::move(chain.rows), std::move(lengths),
+                                     on_segment);
 }
 
 std::unique_ptr<ChunkMaker> IndexedSource::NewChunks(const RunStart& start, std::size_t stages,
@@ -273,7 +293,7 @@ std::unique_ptr<ChunkMaker> IndexedSource::NewChunks(const RunStart& start, std:
     options.rank = plan_.shares->rank;
     options.split = plan_.shares->split;
     options.fill_to = plan_.shares->FillTo();
-    return std::make_unique<ShareChunks>(NewSharePlan(start.mix, plan_.shares->rules), options);
+    return std::make_unique<ShareChunks>(NewSharePlan(start, plan_.shares->rules), options);
   }
   PlaceChunks::Options options;
   options.rows_per_chunk = rows_per_chunk;
@@ -284,7 +304,7 @@ std::unique_ptr<ChunkMaker> IndexedSource::NewChunks(const RunStart& start, std:
   if (plan_.batch.rank.world_size > 1 && !plan_.looks_into_records()) {
     options.slice = plan_.SliceOfRank();
   }
-  return std::make_unique<PlaceChunks>(NewCursor(start.mix, stages), options);
+  return std::make_unique<PlaceChunks>(NewCursor(start, stages), options);
 }
 
 bool IndexedSource::FirstBatch(const RunStart& start, std::vector<BatchRow>* rows) const {
@@ -329,7 +349,7 @@ IndexedSource::StepPlace IndexedSource::StepsBehind(const RunStart& start,
                                                     std::uint64_t steps) const {
   StepPlace place{start.mark, 0};
   if (steps == 0) return place;
-  const std::unique_ptr<SharePlan> plan = NewSharePlan(start.mix, plan_.shares->rules);
+  const std::unique_ptr<SharePlan> plan = NewSharePlan(start, plan_.shares->rules);
   plan->Seek(start.mark, start.step);
   PlannedStep step;
   bool ended = false;
@@ -433,55 +453,125 @@ std::uint64_t IndexedSource::mean_record_bytes() const {
   return fingerprint_.bytes / std::max<std::uint64_t>(1, fingerprint_.records) + 1;
 }
 
-MixChain IndexedSource::NewMix(const std::string& mix) const {
+bool IndexedSource::has_even_passes() const {
+  const MixSource* const mix = plan_.source.mix.get();
+  return even_ && (mix == nullptr || !mix->is_scheduled() || !mix->has_passes_by_weights());
+}
+
+std::uint64_t IndexedSource::FirstStepOf(const PlanPosition& mark, std::uint64_t step) const {
+  if (!plan_.shares) return step;
+  const std::uint64_t of_step = plan_.shares->rules.step;
+  const std::uint64_t used = mark.outputs / of_step + (mark.outputs % of_step == 0 ? 0 : 1);
+  return step - std::min(step, mark.done + used);
+}
+
+std::size_t IndexedSource::WeightsAt(std::uint64_t step) const {
+  const std::vector<MixWeights>& schedule = plan_.source.mix->schedule;
+  const auto next = std::ranges::upper_bound(schedule, step, std::less(), &MixWeights::from_step);
+  return static_cast<std::size_t>(next - schedule.begin()) - 1;
+}
+
+std::vector<std::uint64_t> IndexedSource::IntegersOf(std::size_t weights) const {
+  return IntegerWeights(plan_.source.mix->schedule[weights].weights);
+}
+
+std::vector<std::uint64_t> IndexedSource::WeightsBehind(const PlanPosition& mark,
+                                                        std::uint64_t step) const {
+  const std::size_t first = WeightsAt(FirstStepOf(mark, step));
+  std::vector<std::uint64_t> weights = IntegersOf(first);
+  if (mark.done == 0) return weights;
+  // Steps that exchanged shares come after the mark again, some of them only to be left out.
+  const std::size_t last =
+      WeightsAt(step - std::min(step, mark.done) + plan_.shares->rules.alike - 1);
+  for (std::size_t i = first + 1; i <= last; ++i) {
+    const std::vector<std::uint64_t> more = IntegersOf(i);
+    weights.insert(weights.end(), more.begin(), more.end());
+  }
+  return weights;
+}
+
+MixChain IndexedSource::NewMix(const RunStart& start) const {
   const MixSource& source = *plan_.source.mix;
+  std::uint64_t step = start.mix.empty() ? 0 : StepsBefore(plan_, start);
+  const PlanPosition mark = start.mix.empty() ? PlanPosition{} : start.mark;
+  const std::size_t weights = WeightsAt(FirstStepOf(mark, step));
   std::vector<MixInput> inputs;
   for (std::size_t i = 0; i < source.sets.size(); ++i) {
     const MixSource::Set& set = source.sets[i];
     OrderOptions options = OrderOptionsOf(set.source.options);
-    inputs.push_back({&LayoutOf(i), options, set.stages, set.weight, set.passes, set.most_records});
+    inputs.push_back({&LayoutOf(i), options, set.stages, source.schedule[weights].weights[i],
+                      set.passes, set.most_records});
   }
-  const std::vector<OrderStage>& stages = plan_.stages;
   MixChain chain =
-      MakeMixCursor(inputs, plan_.source.options.first_epoch, stages, LookBack(stages));
-  if (mix.empty()) return chain;
-  MixState state;
-  bool other_weights = false;
-  Status status = ParseMixText(mix, WeightsOf(source), &state, &other_weights);
-  if (status.ok() && other_weights && LookBack(stages) > 0) {
-    status = Status(StatusCode::kInvalidArgument,
-                    "the weights of a mixture can change only while nothing is held back: "
-                    "shuffle its sets in front of Mix, not the mixture");
+      MakeMixCursor(inputs, plan_.source.options.first_epoch, plan_.stages, plan_.LookBack());
+  if (!start.mix.empty()) {
+    MixState state;
+    bool other_weights = false;
+    Status status = ParseMixText(start.mix, WeightsBehind(mark, step), &state, &other_weights);
+    if (status.ok() && other_weights && plan_.LookBack() > 0) {
+      status = Status(StatusCode::kInvalidArgument,
+                      "the weights of a mixture can change only while nothing is held back: "
+                      "shuffle its sets in front of Mix, not the mixture");
+    }
+    // The old weights counted the place in the pass: at the very start they had counted nothing.
+    const bool began = state.pass > 0 || state.place() > 0;
+    if (status.ok() && other_weights && began && plan_.JoinsByWeights()) {
+      status =
+          Status(StatusCode::kInvalidArgument,
+                 "the weights of a mixture with a set without end do not change if its "
+                 "passes are joined: put MultiPass behind Batch, or give the weights as before");
+    }
+    if (status.ok()) status = chain.mix->Begin(state, other_weights);
+    if (!status.ok()) throw Error(status);
   }
-  // The old weights counted the place in the pass: at the very start they had counted nothing.
-  const bool began = state.pass > 0 || state.place() > 0;
-  if (status.ok() && other_weights && began && JoinsByWeights(source, stages)) {
-    status = Status(StatusCode::kInvalidArgument,
-                    "the weights of a mixture with a set without end do not change if its "
-                    "passes are joined: put MultiPass behind Batch, or give the weights as before");
+  if (plan_.shares) return chain;  // NoteSegment tells where they change
+  PlanPosition at = mark;
+  for (std::size_t i = weights + 1; i < source.schedule.size(); ++i) {
+    const std::uint64_t from_step = source.schedule[i].from_step;
+    at = Behind(*chain.rows, plan_, at, from_step - std::exchange(step, from_step), passes_, even_);
+    if (passes_ != 0 && at.pass >= passes_) break;
+    chain.mix->ChangeAt(chain.rows->Origin(at.pass, at.place), IntegersOf(i));
   }
-  if (status.ok()) status = chain.mix->Begin(state, other_weights);
-  if (!status.ok()) throw Error(status);
   return chain;
 }
 
-void IndexedSource::CheckMix(const std::string& mix,
-                             const std::optional<PlanPosition>& mark) const {
-  (void)NewMix(mix);
-  if (mix.empty() || !mark || mark->outputs == 0) return;
+bool IndexedSource::AddChanges(const RunStart& start, MixCursor* mix, std::size_t* known) const {
+  const std::vector<MixChange>& changes = mix_changes_[MixStartOf(plan_, start)];
+  const std::size_t before = *known;
+  for (; *known < changes.size(); ++*known) {
+    mix->ChangeAt(changes[*known].at, IntegersOf(changes[*known].weights));
+  }
+  return *known > before;
+}
+
+void IndexedSource::NoteSegment(const RunStart& start, const OrderPlace& at,
+                                std::uint64_t step) const {
+  std::vector<MixChange>& changes = mix_changes_[MixStartOf(plan_, start)];
+  const std::size_t weights = WeightsAt(step);
+  const std::size_t before = !changes.empty()    ? changes.back().weights
+                             : start.mix.empty() ? 0
+                                                 : WeightsAt(FirstStepOf(start.mark, start.step));
+  if (weights > before) changes.push_back({at, weights});
+}
+
+void IndexedSource::CheckMix(const RunStart& start) const {
+  (void)NewMix(start);
+  if (start.mix.empty() || (start.mark.outputs == 0 && start.mark.done == 0)) return;
   MixState state;
   bool other_weights = false;
-  const Status status = ParseMixText(mix, WeightsOf(*plan_.source.mix), &state, &other_weights);
+  const Status status = ParseMixText(
+      start.mix, WeightsBehind(start.mark, StepsBefore(plan_, start)), &state, &other_weights);
   if (!status.ok()) throw Error(status);
   if (!other_weights) return;
   // The left-out batches were made of places that the old weights gave.
-  Refuse("the weights of a mixture do not change within a segment, of which " +
-         std::to_string(mark->outputs) + " batches were delivered: give the weights as before");
+  Refuse(
+      "the weights of a mixture do not change within a segment, of which batches were "
+      "delivered: give the weights as before, or a schedule that changes them later");
 }
 
-std::unique_ptr<RowCursor> IndexedSource::NewCursor(const std::string& mix,
+std::unique_ptr<RowCursor> IndexedSource::NewCursor(const RunStart& start,
                                                     std::size_t stages) const {
-  if (plan_.source.mix != nullptr) return NewMix(mix).rows;
+  if (plan_.source.mix != nullptr) return NewMix(start).rows;
   return MakeRowCursor(LayoutOf(0), OrderOptionsOf(plan_.source.options),
                        std::span(plan_.stages).first(stages));
 }
@@ -491,10 +581,10 @@ std::uint64_t IndexedSource::passes(std::size_t stages) const { return PassesOf(
 PlanPosition IndexedSource::PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder) {
   if (batch == 0) return {};  // also of data without a batch, whose losses are told all the same
   const std::lock_guard lock(mutex_);
-  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.stages.size());
+  if (counting_ == nullptr) counting_ = NewCursor(RunStart{}, plan_.stages.size());
   std::uint64_t pass = 0;
   BatchCut cut(counting_->Places(0), rows, drop_remainder);
-  if (even_ && cut.batches > 0) {
+  if (has_even_passes() && cut.batches > 0) {
     pass = batch / cut.batches;
     batch %= cut.batches;
     if (batch == 0 && cut.drops) {
@@ -517,7 +607,7 @@ std::uint64_t IndexedSource::BatchOrEnd(std::uint64_t batch, std::uint64_t rows,
                                         bool drop_remainder) {
   if (passes_ == 0) return batch;
   const std::lock_guard lock(mutex_);
-  if (counting_ == nullptr) counting_ = NewCursor({}, plan_.stages.size());
+  if (counting_ == nullptr) counting_ = NewCursor(RunStart{}, plan_.stages.size());
   const auto batches_of = [&](std::uint64_t pass) {
     return BatchCut(counting_->Places(pass), rows, drop_remainder).batches;
   };
@@ -531,39 +621,34 @@ std::uint64_t IndexedSource::BatchOrEnd(std::uint64_t batch, std::uint64_t rows,
   return std::min(batch, end);
 }
 
-const MixChain& IndexedSource::MixFrom(const std::string& begin) {
+const MixChain& IndexedSource::MixFrom(const RunStart& start) {
+  const std::string begin = MixStartOf(plan_, start);
   if (mix_.rows == nullptr || mix_begin_ != begin) {
-    mix_ = NewMix(begin);
+    mix_ = NewMix(start);
     mix_begin_ = begin;
+    mix_known_ = 0;
   }
   return mix_;
 }
 
-PlanPosition IndexedSource::PlaceBehind(const PlanPosition& begin, const std::string& mix,
-                                        std::uint64_t batches, std::uint64_t rows,
-                                        bool drop_remainder) {
+PlanPosition IndexedSource::PlaceBehind(const RunStart& start, std::uint64_t batches) {
   const std::lock_guard lock(mutex_);
-  RowCursor& order = *MixFrom(mix).rows;
-  PlanPosition mark = begin;
-  while (passes_ == 0 || mark.pass < passes_) {
-    const std::uint64_t places = order.Places(mark.pass);
-    const BatchCut left(places - std::min(places, mark.place), rows, drop_remainder);
-    if (left.Has(batches)) return {mark.pass, mark.place + batches * rows, 0};
-    if (left.batches == 0 && mark.place == 0) break;  // nothing will come
-    batches -= left.batches;
-    mark = {mark.pass + 1, 0, 0};
-  }
-  return {mark.pass, 0, 0};
+  return Behind(*MixFrom(start).rows, plan_, start.mark, batches, passes_, has_even_passes());
 }
 
-std::string IndexedSource::MixBehind(const std::string& begin, const PlanPosition& mark) {
+std::string IndexedSource::MixBehind(const RunStart& start, const PlanPosition& mark,
+                                     std::uint64_t step) {
   const std::lock_guard lock(mutex_);
-  const MixChain& chain = MixFrom(begin);
+  const MixChain& chain = MixFrom(start);
   const OrderPlace origin = chain.rows->Origin(mark.pass, mark.place);
+  if (plan_.shares && plan_.source.mix->is_scheduled()) {
+    NoteSegment(start, origin, FirstStepOf(mark, step));  // it may not be planned yet
+    (void)AddChanges(start, chain.mix, &mix_known_);
+  }
   MixState state;
   const Status status = chain.mix->StateAt(origin.pass, origin.place, &state);
   if (!status.ok()) throw Error(status);
-  return MixText(state, WeightsOf(*plan_.source.mix));
+  return MixText(state, WeightsBehind(mark, step));
 }
 
 std::vector<RecordRange> IndexedSource::RangesOf(std::span<const std::uint64_t> rows) const {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -34,8 +35,9 @@ struct RunStart {
   PlanPosition mark{};          ///< other than the beginning only by index, except for its outputs
   std::uint64_t step = 0;       ///< if shares make the batches: steps before `mark`, in all passes
   std::uint64_t leave_out = 0;  ///< so many batches (rows, without Batch) after `mark`
-  std::string mix{};      ///< counts of a mixture's sets there (MixState); empty: by their number
-  bool by_index = false;  ///< as it is read from there
+  /// Counts of a mixture's sets at `mark` (MixState); empty: as from the mixture's beginning on.
+  std::string mix{};
+  bool by_index = false;          ///< as it is read from there
   std::uint64_t source_pass = 0;  ///< of a data set whose passes differ, the first one (pass())
   /// The position is of a chain that does something else with damage: what is left out must have no
   /// damage without a record's number, since the order after it would be another one.
@@ -52,12 +54,11 @@ class IndexedSource {
   IndexedSource(const ExecutionPlan& plan, const std::stop_token& stop);
 
   /// A cursor over the order, to be put to its place by Seek, with the first `stages` of the
-  /// plan's. `mix`: what MixBehind gave, for a mixture that begins there; throws Error if it
-  /// is of another mixture.
-  std::unique_ptr<RowCursor> NewCursor(const std::string& mix, std::size_t stages) const;
-  /// Throws Error if that is of another mixture, or of one with other weights at a place at which
-  /// they do not change. `mark`: the start of the batches after it.
-  void CheckMix(const std::string& mix, const std::optional<PlanPosition>& mark) const;
+  /// plan's. A mixture begins where `start` says; throws Error if that is of another mixture.
+  std::unique_ptr<RowCursor> NewCursor(const RunStart& start, std::size_t stages) const;
+  /// Throws Error if a start is of another mixture, or of one with other weights at a place at
+  /// which they do not change.
+  void CheckMix(const RunStart& start) const;
   /// Passes of that cursor; 0: without end.
   std::uint64_t passes(std::size_t stages) const;
   /// The begin of batch number `batch` (of `rows` places each), over all passes. Only if batches do
@@ -65,16 +66,16 @@ class IndexedSource {
   PlanPosition PlaceOf(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
   /// The same number, or that of the end if there are not so many batches.
   std::uint64_t BatchOrEnd(std::uint64_t batch, std::uint64_t rows, bool drop_remainder);
-  /// The place `batches` later of a run of a mixture that began at `begin`, in the state `mix`.
-  PlanPosition PlaceBehind(const PlanPosition& begin, const std::string& mix, std::uint64_t batches,
-                           std::uint64_t rows, bool drop_remainder);
-  /// The state (MixState) that a mixture which began at `begin` goes on from at that place, as text
-  /// for a position: up to 24 bytes for each set. Throws Error if it cannot be found out.
-  std::string MixBehind(const std::string& begin, const PlanPosition& mark);
+  /// The place `batches` after the start of a mixture's run.
+  PlanPosition PlaceBehind(const RunStart& start, std::uint64_t batches);
+  /// The state (MixState) that the mixture of a run goes on from at that place, as text for a
+  /// position: up to 24 bytes for each set. So many steps are before the place, in all passes:
+  /// batches, or rows without Batch. Throws Error if it cannot be found out.
+  std::string MixBehind(const RunStart& start, const PlanPosition& mark, std::uint64_t step);
 
   /// The steps from a start on, of a chain whose batches shares make; SharePlan::Seek begins it.
-  /// `mix`: as of NewCursor. `rules`: those of the plan, or others of the same field's lengths.
-  std::unique_ptr<SharePlan> NewSharePlan(const std::string& mix, const ShareRules& rules) const;
+  /// `rules`: those of the plan, or, without a mixture, others of the same field's lengths.
+  std::unique_ptr<SharePlan> NewSharePlan(const RunStart& start, const ShareRules& rules) const;
   /// The order from a start on, with the first `stages` of the plan's: of a rank that shares
   /// batches, its part of each. About so many rows a chunk.
   std::unique_ptr<ChunkMaker> NewChunks(const RunStart& start, std::size_t stages,
@@ -130,7 +131,28 @@ class IndexedSource {
   std::vector<RecordRange> RangesOf(std::span<const std::uint64_t> rows) const;
 
  private:
-  MixChain NewMix(const std::string& mix) const;
+  /// Where the weights of a mixture changed in a run whose steps are known only as they are
+  /// planned, in order: by the mixture's places, and to which of the schedule.
+  struct MixChange {
+    OrderPlace at;
+    std::size_t weights = 0;
+  };
+
+  bool has_even_passes() const;
+  MixChain NewMix(const RunStart& start) const;
+  /// Tells the run's mixture of changes that were noted after the first *known ones. Whether there
+  /// are some. Under mutex_.
+  bool AddChanges(const RunStart& start, MixCursor* mix, std::size_t* known) const;
+  /// Notes that a segment begins at that place, before it is dealt: weights may change there. Under
+  /// mutex_.
+  void NoteSegment(const RunStart& start, const OrderPlace& at, std::uint64_t step) const;
+  /// The step in which the first share of the mark's segment lies; else the step behind the mark.
+  std::uint64_t FirstStepOf(const PlanPosition& mark, std::uint64_t step) const;
+  /// Which weights of the schedule that step has.
+  std::size_t WeightsAt(std::uint64_t step) const;
+  std::vector<std::uint64_t> IntegersOf(std::size_t weights) const;
+  /// What a position tells other weights by.
+  std::vector<std::uint64_t> WeightsBehind(const PlanPosition& mark, std::uint64_t step) const;
   const SourceNode& SourceOf(std::size_t set) const;
   /// Throws Error if a subset is of other data.
   void UseSubsets();
@@ -139,21 +161,24 @@ class IndexedSource {
   void CountHoles(const FileLengths::Columns& columns);
   static void AddLosses(const RecordSet::File& file, Losses* losses);
   /// The chain that began there; under mutex_.
-  const MixChain& MixFrom(const std::string& begin);
+  const MixChain& MixFrom(const RunStart& start);
 
   const ExecutionPlan& plan_;
   std::vector<std::shared_ptr<const RecordSet>> sets_;
   std::vector<std::unique_ptr<const KeptLayout>> kept_;  ///< by set, null of a whole one; or empty
   std::shared_ptr<const FileTable> table_;
   std::uint64_t passes_ = 1;  ///< after all stages
-  bool even_ = true;          ///< all passes have as many places
+  bool even_ = true;          ///< passes have as many places, while the weights are the same
   std::shared_ptr<const FileLengths> lengths_;
   std::vector<std::uint64_t> holes_;  ///< of lengths_, by file of table_
   DataFingerprint fingerprint_;
 
-  std::mutex mutex_;  ///< guards what follows
+  mutable std::mutex mutex_;  ///< guards what follows
   std::unique_ptr<RowCursor> counting_;
-  std::string mix_begin_;  ///< the begin of mix_
+  /// By MixStartOf.
+  mutable std::map<std::string, std::vector<MixChange>> mix_changes_;
+  std::string mix_begin_;      ///< MixStartOf of mix_
+  std::size_t mix_known_ = 0;  ///< changes that were added to it
   MixChain mix_;
 };
 

@@ -148,7 +148,7 @@ TEST(MixScheduleTest, LargeCountsStayExact) {
   EXPECT_EQ(schedule.counts()[0].count, std::uint64_t{7} << 38);
   EXPECT_EQ(schedule.counts()[1].count, std::uint64_t{3} << 38);
   EXPECT_FALSE(schedule.at_end());
-  schedule.SkipToEnd();
+  schedule.Skip(kEndlessPlaces);
   EXPECT_TRUE(schedule.at_end());
   EXPECT_EQ(schedule.counts()[1].count, std::uint64_t{1} << 40);
 }
@@ -364,6 +364,53 @@ TEST(MixCursorTest, OtherWeightsBeginANewPhaseAtAState) {
   EXPECT_EQ(chain.rows->Seek(0, 400).code(), StatusCode::kInvalidArgument);
   ASSERT_TRUE(chain.rows->Seek(1, 0).ok());
   EXPECT_EQ(ReadOn(*chain.rows, random, 5000).size(), 2000U);
+}
+
+TEST(MixCursorTest, ChangesOfWeightsAreThoseOfStatesThatGoOnWithOthers) {
+  Random random(15);
+  for (int i = 0; i < StressRounds(150); ++i) {
+    SCOPED_TRACE(i);
+    const auto mix = RandomMix(random, true);
+    const MixChain chain = mix->Make();
+    std::vector<Rows> passes;
+    const auto read_pass = [&](MixChain& from, std::uint64_t pass, std::uint64_t place) {
+      passes.resize(pass + 1);
+      passes[pass].resize(place);
+      ASSERT_TRUE(from.rows->Seek(pass, place).ok());
+      const Rows rest = ReadOn(*from.rows, random, 20000);
+      passes[pass].insert(passes[pass].end(), rest.begin(), rest.end());
+    };
+    MixChain last = mix->Make();
+    MixCase other = *mix;  // the layouts and the stages stay those of `mix`
+    OrderPlace at;
+    for (int change = 0; change < 3; ++change) {
+      const std::uint64_t until = at.pass + Below(random, 3);
+      for (std::uint64_t pass = at.pass; pass <= until; ++pass) {
+        read_pass(last, pass, pass == at.pass ? at.place : 0);
+      }
+      const std::uint64_t begin = until == at.pass ? at.place : 0;
+      if (passes[until].size() <= begin + 1) break;
+      at = {until, begin + 1 + Below(random, passes[until].size() - begin - 1)};
+      MixState state;
+      ASSERT_TRUE(last.mix->StateAt(at.pass, at.place, &state).ok());
+      std::vector<double> weights;
+      for (MixInput& input : other.inputs) {
+        input.weight = 1 + static_cast<double>(Below(random, 20));
+        weights.push_back(input.weight);
+      }
+      if (Below(random, 2) == 0) {  // known before or after it is read
+        ASSERT_TRUE(chain.rows->Seek(at.pass, at.place).ok());
+        (void)ReadOn(*chain.rows, random, 1 + Below(random, 50));
+      }
+      chain.mix->ChangeAt(at, IntegerWeights(weights));
+      last = other.Make();
+      ASSERT_TRUE(last.mix->Begin(state, true).ok());
+    }
+    for (std::uint64_t pass = at.pass; pass < at.pass + 3; ++pass) {
+      read_pass(last, pass, pass == at.pass ? at.place : 0);
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectPasses(*chain.rows, passes, random));
+  }
 }
 
 TEST(MixCursorTest, StatesOfOtherMixturesAreRefused) {

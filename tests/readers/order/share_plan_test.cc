@@ -230,13 +230,17 @@ struct RandomPlan {
     rules = RandomRules(random);
     passes = 1 + random() % 3;
   }
-  SharePlan Make() const {
-    return {
-        rules, {passes}, std::make_unique<TestOrder>(order), std::make_shared<TestLengths>(units)};
+  SharePlan Make(const SharePlan::OnSegment& on_segment = {}) const {
+    return {rules,
+            {passes},
+            std::make_unique<TestOrder>(order),
+            std::make_shared<TestLengths>(units),
+            on_segment};
   }
   /// All steps from there on.
-  std::vector<PlannedStep> StepsFrom(const PlanPosition& at, std::uint64_t number) const {
-    SharePlan plan = Make();
+  std::vector<PlannedStep> StepsFrom(const PlanPosition& at, std::uint64_t number,
+                                     const SharePlan::OnSegment& on_segment = {}) const {
+    SharePlan plan = Make(on_segment);
     plan.Seek(at, number);
     std::vector<PlannedStep> steps;
     for (;;) {
@@ -328,6 +332,54 @@ void CheckEachPositionGoesOnWithTheStepsThatFollow(const RandomPlan& random) {
       ASSERT_EQ(rest[j].end, steps[i + 1 + j].end);
       ASSERT_EQ(rest[j].pass, steps[i + 1 + j].pass);
     }
+  }
+}
+
+/// Where segments begin, and the step of the first share of each.
+using SegmentSteps = std::map<OrderPlace, std::uint64_t>;
+
+SegmentSteps SegmentsFrom(const RandomPlan& random, const PlanPosition& at, std::uint64_t number) {
+  SegmentSteps found;
+  (void)random.StepsFrom(at, number, [&](const OrderPlace& place, std::uint64_t step) {
+    EXPECT_TRUE(found.emplace(place, step).second) << "a segment begins once";
+    return step % 2 == 0;  // the order did not change: it comes again as it was
+  });
+  return found;
+}
+
+void CheckSegmentsKnowTheStepOfTheirFirstShare(const RandomPlan& random) {
+  const std::vector<PlannedStep> steps = random.StepsFrom({}, 0);
+  std::map<std::uint64_t, std::uint64_t> first_step;  // of each pass
+  for (std::size_t i = 0; i < steps.size(); ++i) first_step.try_emplace(steps[i].pass, i);
+  RandomPlan alone = random;
+  alone.rules.step = alone.rules.alike = 1;
+  if (random.rules.kind == Kind::kBuckets) return;  // whose rows depend on the step
+  SegmentSteps wanted;
+  std::uint64_t shares = 0;  // of the pass
+  PlanPosition at;
+  for (const PlannedStep& share : alone.StepsFrom({}, 0)) {
+    if (share.pass != at.pass) at = {share.pass};
+    if (at.place == 0 && at.outputs == 0) shares = 0;
+    const bool has_step = first_step.contains(share.pass);
+    if (at.outputs == 0 && has_step) {
+      wanted[{at.pass, at.place}] = first_step[share.pass] + shares / random.rules.step;
+    }
+    ++shares;
+    at = share.end;
+  }
+  const SegmentSteps found = SegmentsFrom(random, {}, 0);
+  for (const auto& [place, step] : wanted) ASSERT_EQ(found.at(place), step) << place.place;
+  for (std::size_t i = 0; i < steps.size(); i += 1 + i / 3) {
+    for (const auto& [place, step] : SegmentsFrom(random, steps[i].end, i + 1)) {
+      ASSERT_EQ(found.at(place), step) << "from step " << i;
+    }
+  }
+}
+
+TEST(RandomPlanTest, SegmentsKnowTheStepOfTheirFirstShare) {
+  for (std::uint64_t seed = 4000; seed < 4000 + kRandomPlans; ++seed) {
+    SCOPED_TRACE("seed " + std::to_string(seed));
+    ASSERT_NO_FATAL_FAILURE(CheckSegmentsKnowTheStepOfTheirFirstShare(RandomPlan(seed)));
   }
 }
 
