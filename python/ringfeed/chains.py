@@ -290,10 +290,10 @@ def mix(
     schedule: Optional[Iterable[tuple[int, Sequence[float]]]] = None,
     **options: Unpack[SeededOptions],
 ) -> _core.Reader:
-    """Mixes readers, or (reader, weight[, passes[, most_records]]), by exact shares.
+    """Mixes (reader, weight[, passes[, most_records]]) by exact shares.
 
     Args:
-        sets: A weight that is left out is 1.
+        sets: A reader alone has the weight 1.
         schedule: (from step, a weight for each set), the first from step 0. From that batch of all
             passes and ranks on the sets are mixed by these weights. The weights of `sets` stay 1.
             Planned batches change at the next segment; other batches by content are refused.
@@ -301,8 +301,8 @@ def mix(
     """
     listed: list[Any] = []
     for each in sets:
-        reader, *given = [each] if isinstance(each, _core.Reader) else each
-        weight, *limits = given or [1]
+        given: list[Any] = [each, 1] if isinstance(each, _core.Reader) else list(each)
+        reader, weight, *limits = given
         listed.append((reader_of(reader), float(weight), *limits, *(1, 0)[len(limits) :]))
     steps = [
         (counted(step, "a step of schedule"), [float(weight) for weight in weights])

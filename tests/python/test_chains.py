@@ -174,14 +174,14 @@ def test_weights_change_by_the_step_and_come_again_from_a_state(tmp_path: Path) 
         return ringfeed.Loader.from_reader(ringfeed.batch(mixed, 4))
 
     with loader() as whole:
-        wanted = [batch.tobytes() for (batch,) in whole]
+        wanted = [batch["bytes"].tobytes() for batch in whole]
     assert [batch.count(b"a") for batch in wanted[:8]] == [2, 2, 2, 3, 3, 3, 3, 3]
     for taken in range(6):
         with loader() as first, loader() as rest:
             for _ in range(taken):
                 next(first)
             rest.load_state_dict(first.state_dict())
-            assert [batch.tobytes() for (batch,) in rest] == wanted[taken:]
+            assert [batch["bytes"].tobytes() for batch in rest] == wanted[taken:]
     with pytest.raises(ringfeed.Error, match="begins at step 0"):
         ringfeed.mix([opened("a")], schedule=[(2, (1,))])
     with pytest.raises(TypeError, match="a step of schedule"):

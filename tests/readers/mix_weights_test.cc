@@ -275,7 +275,7 @@ Reader Planned(Reader mixed, int kind, std::size_t shares, std::uint64_t alike, 
 }
 
 TEST_F(MixWeightsTest, PlannedStepsComeAgainFromEveryPositionOnAnyNumberOfRanks) {
-  for (int seed = 0; seed < StressRounds(20); ++seed) {
+  for (int seed = 0; seed < StressRounds(30); ++seed) {
     Draws draws(static_cast<std::uint64_t>(seed));
     Sets sets = RandomSets(draws);
     sets.passes.front() = std::max<std::uint64_t>(1, sets.passes.front());
@@ -285,7 +285,7 @@ TEST_F(MixWeightsTest, PlannedStepsComeAgainFromEveryPositionOnAnyNumberOfRanks)
     const Rest rest = draws() % 2 == 0 ? Rest::kShort : Rest::kDrop;
     const std::uint64_t passes = 1 + draws() % 2;
     const bool joined = sets.all_end() && draws() % 2 == 0;
-    const Schedule schedule = RandomSchedule(draws, sets.passes.size(), 60 / shares);
+    const Schedule schedule = RandomSchedule(draws, sets.passes.size(), 18 / shares);
     const MakeChain chain = [&](const Schedule& each, Rank rank) {
       Reader reader = Mixed(sets, each);
       if (joined) reader = MultiPass(std::move(reader), passes);
@@ -350,6 +350,24 @@ TEST_F(MixWeightsTest, PlannedStepsComeAgainFromEveryPositionOnAnyNumberOfRanks)
       wanted.positions = part.positions;
     }
     ASSERT_EQ(all.batches, wanted.batches);
+  }
+}
+
+// Segments begin and end within steps.
+TEST_F(MixWeightsTest, AChangeAtAnyStepOfASegmentComesAgain) {
+  const Sets sets{{1, 1, 0}, {0, 0, 0}};
+  for (std::size_t step = 1; step < 18; ++step) {
+    const auto chain = [&] {
+      return Planned(Mixed(sets, {{0, {1, 1, 1}}, {step, {1, 4, 2}}}), 0, 3, 1, Rest::kShort, {});
+    };
+    Reader reader = chain();
+    const Course all = ReadOn(reader);
+    ASSERT_GT(all.batches.size(), 12u);
+    for (std::size_t i = step - 1; i < std::min(step + 5, all.batches.size()); ++i) {
+      Reader again = chain();
+      again.Restore(all.positions[i]);
+      ASSERT_EQ(ReadOn(again).batches, From(all.batches, i)) << step << " from " << i;
+    }
   }
 }
 
