@@ -218,6 +218,7 @@ TEST_F(RecordAtTest, WhichTellsTheRecordsOfEveryBatchOfAnyOrder) {
     std::mt19937_64 draws(static_cast<std::uint64_t>(seed));
     const std::uint64_t mode = draws() % 5;
     const bool mixes = draws() % 4 == 0;
+    const std::uint64_t changes = draws() % 12;  // the step at which the weights change; 0: none
     const std::uint64_t passes = 1 + draws() % 3;
     const bool joined = draws() % 2 == 0;
     BatchOptions batch;
@@ -240,7 +241,9 @@ TEST_F(RecordAtTest, WhichTellsTheRecordsOfEveryBatchOfAnyOrder) {
         const auto part = [&](std::size_t first) {
           return OpenFiles({files[first], files[first + 1]}, options);
         };
-        reader = Mix({{part(0), 2.0}, {part(2), 1.0}}, options);
+        MixOptions mix;
+        if (mode == 0 && changes > 0) mix.schedule = {{0, {2, 1}}, {changes, {1, 3}}};
+        reader = Mix({{part(0), mix.schedule.empty() ? 2.0 : 1.0}, {part(2), 1.0}}, mix, options);
       } else {
         reader = OpenFiles(files, options);
       }
