@@ -222,6 +222,10 @@ class Lowering {
     batch.size /= files.ranks;
     batch.rank = {};
   }
+  static ShareRules::Rest RuleOf(Rest rest) {
+    if (rest == Rest::kShort) return ShareRules::Rest::kShort;
+    return rest == Rest::kDrop ? ShareRules::Rest::kDrop : ShareRules::Rest::kPad;
+  }
   // The last step of the chain, whose batches are planned. `text` says what makes its shares.
   void PlanShares(const std::string& who, ShareRules rules, const std::optional<StepOptions>& given,
                   const std::string& field, bool drops, std::string text) {
@@ -242,9 +246,7 @@ class Lowering {
     }
     SharedSteps shared;
     const Rest rest = drops ? Rest::kDrop : steps.rest;
-    rules.rest = rest == Rest::kDrop  ? ShareRules::Rest::kDrop
-                 : rest == Rest::kPad ? ShareRules::Rest::kPad
-                                      : ShareRules::Rest::kShort;
+    rules.rest = RuleOf(rest);
     rules.first_epoch = plan_->source.options.first_epoch;
     text += ", in segments of " + std::to_string(rules.segment) + ", steps of " +
             std::to_string(rules.step);
@@ -264,13 +266,7 @@ class Lowering {
     shared.rules = rules;
     shared.split.ranks = static_cast<std::uint64_t>(steps.rank.world_size);
     shared.split.weights = steps.rank_weights;
-    // The batches of a step that is filled up have all rows of the rank: it needs one.
-    for (; shared.rank < shared.split.ranks; ++shared.rank) {
-      if (shared.SharesOfRank() > 0) continue;
-      Refuse(who + ": by rank_weights rank " + std::to_string(shared.rank) +
-             " has no part of a step of " + std::to_string(rules.step) +
-             ", whose rest is filled up: make steps larger, or its weight");
-    }
+    RefuseEmptyParts(who, shared);
     shared.rank = static_cast<std::uint64_t>(steps.rank.rank);
     shared.field = field;
     shared.measure = MeasureLengths;
@@ -291,6 +287,15 @@ class Lowering {
       step.after_locate = [units](Block* block) { CheckPlannedUnits(units, block); };
     }
     plan_->content.push_back(WithLengths(std::move(step), field));
+  }
+  // The batches of a step that is filled up have all rows of the rank: it needs one.
+  static void RefuseEmptyParts(const std::string& who, SharedSteps shared) {
+    for (; shared.rank < shared.split.ranks; ++shared.rank) {
+      if (shared.SharesOfRank() > 0) continue;
+      Refuse(who + ": by rank_weights rank " + std::to_string(shared.rank) +
+             " has no part of a step of " + std::to_string(shared.rules.step) +
+             ", whose rest is filled up: make steps larger, or its weight");
+    }
   }
   void SetLengths(const std::string& who, const StepOptions& steps, SharedSteps* shared) const {
     if (lengths_parser_ == nullptr) {

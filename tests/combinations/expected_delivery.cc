@@ -224,7 +224,7 @@ class ChainModel {
       if (joined) return !of_pass.empty();
       if (passes_ != 0 && !c_.Is(Option::kJoin, "batched")) return true;
       if (passes_ == 0 && empty == 2) return false;
-      if (passes_ == 0 && part->deliveries().size() >= most_) return true;
+      if (part->failed() || (passes_ == 0 && part->deliveries().size() >= most_)) return true;
     }
     return true;
   }

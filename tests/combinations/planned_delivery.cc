@@ -150,7 +150,7 @@ void PlannedPart::AddRows(const SlowShare& share, Places* rows) {
     failed_ = lost && !skips_;
     if (failed_) return;
     // Of an empty row nobody can tell which it is.
-    const bool empty = lost || (PlansByLengths(c_) && UnitsOf(c_, data_, record) == 0);
+    const bool empty = lost || UnitsOf(c_, data_, record) == 0;
     if (!lost || pads_) rows->push_back(empty ? kPadding : record);
   }
   if (share.records.empty() && pads_ && !PlansTokens(c_)) rows->push_back(kPadding);

@@ -877,6 +877,25 @@ TEST_F(PlannedBatchesTest, AMixtureOverRanksGoesOnAsOneRankWould) {
   }
 }
 
+TEST_F(PlannedBatchesTest, WeightsOfAMixtureDoNotChangeAmongAlikeSteps) {
+  MakeRecords(2, 160, 19, 40);
+  const auto chain = [&](double weight) {
+    PackOptions options{.field = "bytes", .length = 64, .rows = 4};
+    options.steps = StepOptions{.balance = Balance{.alike = 3}};
+    return Pack(Parse(Mix({{OpenFiles({files_[0]}, Options()), 1},
+                           {OpenFiles({files_[1]}, Options()), weight}},
+                          Options()),
+                      RawParser()),
+                options);
+  };
+  Reader reader = chain(1);
+  Instance batch;
+  ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord);
+  const std::string position = reader.Position();
+  EXPECT_NO_THROW(chain(1).Restore(position));
+  EXPECT_THROW(chain(5).Restore(position), Error) << position;
+}
+
 /// Orders of records of which the plan alone knows the places.
 Reader InOrder(const std::vector<std::string>& files, std::uint64_t kind, OpenOptions options) {
   options.files.shuffle = kind == 1;
