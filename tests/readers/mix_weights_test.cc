@@ -373,7 +373,7 @@ TEST_F(MixWeightsTest, AChangeAtAnyStepOfASegmentComesAgain) {
 
 TEST_F(MixWeightsTest, OtherWeightsWithinASegmentAreRefused) {
   const Sets sets{{1, 1}, {0, 0}};
-  for (const std::uint64_t alike : {1, 4}) {
+  for (const std::uint64_t alike : {std::uint64_t{1}, std::uint64_t{4}}) {
     const auto chain = [&](const Schedule& schedule) {
       return Planned(Mixed(sets, schedule), 0, 2, alike, Rest::kShort, {});
     };
