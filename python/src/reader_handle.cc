@@ -79,7 +79,7 @@ ReaderHandle ReaderHandle::On(Reader reader, const std::shared_ptr<ThrownKeeper>
 
 void ReaderHandle::MakeIndex(IndexPurpose purpose) const {
   Reader& reader = reader_.Get();
-  if (purpose == IndexPurpose::kReading && Began()) return;
+  if (HasIndex(purpose)) return;
   std::stop_source stop;
   std::promise<void> made;
   std::future<void> is_made = made.get_future();
@@ -101,6 +101,9 @@ void ReaderHandle::MakeIndex(IndexPurpose purpose) const {
     throw;
   }
   is_made.get();
+  if (purpose == IndexPurpose::kReading) return;
+  const std::scoped_lock lock(last_->mutex);
+  last_->counted = true;
 }
 
 bool ReaderHandle::Next(Instance* instance, BatchOrigin* origin) const {
@@ -186,9 +189,9 @@ bool ReaderHandle::HasNext() const {
   return result != ReadResult::kEnd;
 }
 
-bool ReaderHandle::Began() const {
+bool ReaderHandle::HasIndex(IndexPurpose purpose) const {
   const std::scoped_lock lock(last_->mutex);
-  return last_->began;
+  return purpose == IndexPurpose::kReading ? last_->began : last_->counted;
 }
 
 std::optional<BatchOrigin> ReaderHandle::LastOrigin() const {

@@ -57,9 +57,11 @@ class ReaderHandle {
   void CloseEnds() const;
   /// Raises the chain's failure: the exception of its Python function, else an Error.
   [[noreturn]] void RaiseFailure() const;
-  /// Calls `read` without the lock. Raises what a Python function throws in it.
+  /// Makes the index for counting, and calls `read` without the lock. Raises what a Python function
+  /// throws in it.
   template <typename Function>
-  auto Read(Function&& read) const {
+  auto ReadByNumber(Function&& read) const {
+    MakeIndex(IndexPurpose::kCounting);
     const Reader& reader = reader_.Get();
     try {
       const GilReleased unlocked;
@@ -93,11 +95,12 @@ class ReaderHandle {
     std::mutex mutex;  ///< guards the following
     std::optional<BatchOrigin> origin;
     bool began = false;
+    bool counted = false;  ///< MakeIndex(kCounting) was done
   };
 
   static WeakList<LastRead>& AllRead();
-  /// Whether something was read.
-  bool Began() const;
+  /// Whether MakeIndex has nothing to make.
+  bool HasIndex(IndexPurpose purpose) const;
   bool Next(Instance* instance, BatchOrigin* origin) const;
   void NoteHandedOut(BatchOrigin origin) const;
   /// All readers that start together with this one begin anew: nothing of them counts as handed out

@@ -213,9 +213,9 @@ using PlaceTuple =
 
 std::vector<PlaceTuple> WhichOf(const ReaderHandle& handle, std::uint64_t batch,
                                 const std::string& position) {
-  handle.MakeIndex(IndexPurpose::kCounting);
+  const auto which = [&](const Reader& reader) { return reader.Which(batch, position); };
   std::vector<PlaceTuple> places;
-  for (const BatchRecord& at : Unlocked([&] { return handle.reader().Which(batch, position); })) {
+  for (const BatchRecord& at : handle.ReadByNumber(which)) {
     places.emplace_back(at.number, at.file, at.record, at.row, at.units);
   }
   return places;
@@ -226,8 +226,7 @@ void BindNumbers(nb::class_<ReaderHandle>* type) {
   type->def(
           "record_at",
           [](const ReaderHandle& h, std::uint64_t number) {
-            h.MakeIndex(IndexPurpose::kCounting);
-            return DictOf(h.Read([&](const Reader& r) { return r.RecordAt(number); }));
+            return DictOf(h.ReadByNumber([&](const Reader& r) { return r.RecordAt(number); }));
           },
           nb::sig("def record_at(self, number: int) -> dict[str, Array]"), nb::arg("number"),
           "The record of that number in the data set, from 0, as the chain makes a row of it. "
@@ -236,8 +235,7 @@ void BindNumbers(nb::class_<ReaderHandle>* type) {
       .def(
           "records_at",
           [](const ReaderHandle& h, const std::vector<std::uint64_t>& numbers) {
-            h.MakeIndex(IndexPurpose::kCounting);
-            return DictOf(h.Read([&](const Reader& r) { return r.RecordsAt(numbers); }));
+            return DictOf(h.ReadByNumber([&](const Reader& r) { return r.RecordsAt(numbers); }));
           },
           nb::sig("def records_at(self, numbers: typing.Sequence[int]) -> dict[str, Array]"),
           nb::arg("numbers"), "Several of them, as a batch in that order.")
@@ -248,8 +246,7 @@ void BindNumbers(nb::class_<ReaderHandle>* type) {
       .def(
           "file_names",
           [](const ReaderHandle& h) {
-            h.MakeIndex(IndexPurpose::kCounting);
-            return Unlocked([&] { return h.reader().FileNames(); });
+            return h.ReadByNumber([](const Reader& r) { return r.FileNames(); });
           },
           "The names of the files that file_records counts.");
 }
@@ -319,16 +316,14 @@ void BindReaderClass(nb::module_& module) {
       .def(
           "file_records",
           [](const ReaderHandle& h) {
-            h.MakeIndex(IndexPurpose::kCounting);
-            return Unlocked([&] { return h.reader().FileRecords(); });
+            return h.ReadByNumber([](const Reader& r) { return r.FileRecords(); });
           },
           "Records of each file, by its index, which is made if it is missing. Raises an Error "
           "if there can be none.")
       .def(
           "count_batches",
           [](const ReaderHandle& h) {
-            h.MakeIndex(IndexPurpose::kCounting);
-            return Unlocked([&] { return h.reader().CountBatches(); });
+            return h.ReadByNumber([](const Reader& r) { return r.CountBatches(); });
           },
           "Batches from the beginning to the end of all passes, as origin counts them, by the "
           "files' index; planned ones are planned for it. Reads no record. Raises Unsupported if "
