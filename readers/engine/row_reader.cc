@@ -107,9 +107,7 @@ class RowReader::Fetched {
   void Frame(const DataFile& file, const RecordUnit& unit, Unit* held) {
     held->is_framed = true;
     if (unit.lost) {
-      const auto ranges = file.index->DamageOf(unit.first_record);
-      held->status = Status(StatusCode::kDamaged,
-                            ranges.empty() ? std::string(kLostBefore) : ranges.front().reason);
+      held->status = WhyLost(file, unit);
       return;
     }
     FramerOptions options;
@@ -118,9 +116,7 @@ class RowReader::Fetched {
     options.max_record_bytes = reader_.max_record_bytes_;
     const std::unique_ptr<UnitFramer> framer = file.format->NewUnitFramer(options);
     if (framer == nullptr) {
-      held->status = Status(StatusCode::kUnsupported, "records of the format " +
-                                                          std::string(file.format->name()) +
-                                                          " cannot be read by themselves");
+      held->status = WhyNoUnits(file);
       return;
     }
     FrameInput input;
@@ -130,11 +126,8 @@ class RowReader::Fetched {
     input.at_end = true;
     input.memory = &held->memory;
     held->status = framer->Frame(input, unit.records, &held->frame);
-    if (!held->status.ok() || held->frame.records.size() == unit.records) return;
-    held->status =
-        Status(StatusCode::kDamaged,
-               std::to_string(held->frame.records.size()) + " records stand here, the index says " +
-                   std::to_string(unit.records) + "; build it anew (ringfeed index)");
+    const std::size_t framed = held->frame.records.size();
+    if (held->status.ok() && framed != unit.records) held->status = OtherRecords(framed, unit);
   }
 
   const RowReader& reader_;

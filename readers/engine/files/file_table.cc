@@ -26,6 +26,24 @@ Status CheckUnit(const DataFile& file, const std::optional<FixedUnits>& fixed, s
       {file.name, static_cast<std::int64_t>(unit.offset), static_cast<std::int64_t>(record)});
 }
 
+Status WhyLost(const DataFile& file, const RecordUnit& unit) {
+  const auto ranges = file.index->DamageOf(unit.first_record);
+  return Status(StatusCode::kDamaged,
+                ranges.empty() ? std::string(kLostBefore) : ranges.front().reason);
+}
+
+Status WhyNoUnits(const DataFile& file) {
+  return Status(StatusCode::kUnsupported, "records of the format " +
+                                              std::string(file.format->name()) +
+                                              " cannot be read by themselves");
+}
+
+Status OtherRecords(std::size_t framed, const RecordUnit& unit) {
+  return Status(StatusCode::kDamaged,
+                std::to_string(framed) + " records stand here, the index says " +
+                    std::to_string(unit.records) + "; build it anew (ringfeed index)");
+}
+
 std::size_t UsedBytes(const RecordUnit& unit, RecordLimit max_record_bytes) {
   // A unit exceeds its record's limit by headers, checksums and padding.
   constexpr std::uint64_t kUnitSlack = 64 * 1024;

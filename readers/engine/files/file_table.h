@@ -50,6 +50,12 @@ Status CheckOpened(const DataFile& file, const InputFile& opened);
 /// Whether the unit that the file's index gives for a record can be one of this file.
 Status CheckUnit(const DataFile& file, const std::optional<FixedUnits>& fixed, std::uint64_t record,
                  const RecordUnit& unit);
+/// Why the records of a unit that was lost when its index was made cannot be had.
+Status WhyLost(const DataFile& file, const RecordUnit& unit);
+/// Why records of the file cannot be read by their units: its format has no UnitFramer.
+Status WhyNoUnits(const DataFile& file);
+/// The failure of a unit in which so many records were framed, and not as many as its index says.
+Status OtherRecords(std::size_t framed, const RecordUnit& unit);
 /// How many of a unit's bytes are used if a record may have that many.
 std::size_t UsedBytes(const RecordUnit& unit, RecordLimit max_record_bytes);
 

@@ -84,11 +84,7 @@ bool RowFramer::Append(const NeededUnit& unit, const NeededUnits& needed, Block*
     return true;
   }
   if (files_->Framer(file) == nullptr) {
-    return Fail(unit,
-                Status(StatusCode::kUnsupported, "records of the format " +
-                                                     std::string(file->data->format->name()) +
-                                                     " cannot be read by themselves"),
-                block);
+    return Fail(unit, WhyNoUnits(*file->data), block);
   }
   return unit.unit.records == 1 ? AppendSingle(file, unit, block)
                                 : AppendOneOfMany(file, unit, block);
@@ -118,13 +114,9 @@ bool RowFramer::AppendLost(const NeededUnit& unit, const UnitLoss& loss, Block* 
 
 Status RowFramer::LoseUnit(const LaneFile& file, const NeededUnit& unit,
                            FrameOutput* output) const {
-  const auto ranges = file.data->index->DamageOf(unit.unit.first_record);
-  if (context_->options->on_damage == OnDamage::kFail) {
-    return Status(StatusCode::kDamaged,
-                  ranges.empty() ? std::string(kLostBefore) : ranges.front().reason);
-  }
+  if (context_->options->on_damage == OnDamage::kFail) return WhyLost(*file.data, unit.unit);
   AppendHoles(unit.unit.records, output);
-  for (const IndexDamage& range : ranges) {
+  for (const IndexDamage& range : file.data->index->DamageOf(unit.unit.first_record)) {
     output->damage.push_back({file.data->name, range.begin, range.end, range.reason});
   }
   return {};
@@ -160,14 +152,13 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   CutRanges(*file, unit, std::span(output->damage).subspan(reported));
   const std::size_t framed = output->records.size() - already;
   if (!status.ok() || framed == unit.unit.records || output->rest_lost) return status;
-  const std::string reason = std::to_string(framed) + " records stand here, the index says " +
-                             std::to_string(unit.unit.records) + "; build it anew (ringfeed index)";
+  const Status other = OtherRecords(framed, unit.unit);
   output->records.resize(already + std::min<std::size_t>(framed, unit.unit.records));
-  if (context_->options->on_damage == OnDamage::kFail) return {StatusCode::kDamaged, reason};
+  if (context_->options->on_damage == OnDamage::kFail) return other;
   AppendHoles(unit.unit.records - static_cast<std::uint32_t>(output->records.size() - already),
               output);
   output->damage.push_back(
-      {file->data->name, unit.unit.offset, unit.unit.offset + unit.unit.bytes, reason});
+      {file->data->name, unit.unit.offset, unit.unit.offset + unit.unit.bytes, other.message()});
   return {};
 }
 
