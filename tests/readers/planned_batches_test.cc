@@ -338,6 +338,17 @@ class PlannedBatchesTest : public PipelineTest {
     return shares;
   }
 
+  /// Rows of 64 units, packed by best fit: so many a step, of segments of so many records.
+  static Config BestFitOf(std::uint64_t step, std::uint64_t segment) {
+    Config config;
+    config.rules.kind = ShareRules::Kind::kPacked;
+    config.rules.step = step;
+    config.rules.segment = segment;
+    config.rules.length = 64;
+    config.rules.best_fit = true;
+    return config;
+  }
+
   static Config RandomConfig(Random& draws) {
     Config config;
     ShareRules& rules = config.rules;
@@ -622,12 +633,7 @@ TEST_F(PlannedBatchesTest, WhatIsDamagedWhenItIsMeasuredIsPlannedNowhere) {
     units_[record] = LengthTable::kHole;
   }
   WriteBytes(files_.front(), std::as_bytes(std::span(changed)));
-  Config config;
-  config.rules.kind = ShareRules::Kind::kPacked;
-  config.rules.step = 3;
-  config.rules.segment = 20;
-  config.rules.length = 64;
-  config.rules.best_fit = true;
+  Config config = BestFitOf(3, 20);
   for (std::size_t rank = 0; rank < 3; ++rank) {
     const Taken taken = Take(config, Chain(config, rank, 3), 3, ~std::size_t{0});
     ASSERT_EQ(taken.end, ReadResult::kEnd) << taken.status.ToString();
@@ -662,12 +668,7 @@ TEST_F(PlannedBatchesTest, WhatIsDamagedWhenItIsMeasuredIsPlannedNowhere) {
 TEST_F(PlannedBatchesTest, AFailureComesAfterTheRecordsInFrontOfIt) {
   MakeRecords(1, 60, 5, 30);
   const std::string bytes = ReadBytes(files_.front());
-  Config config;
-  config.rules.kind = ShareRules::Kind::kPacked;
-  config.rules.step = 2;
-  config.rules.segment = 30;
-  config.rules.length = 64;
-  config.rules.best_fit = true;
+  Config config = BestFitOf(2, 30);
   Ids order;  // of all records, as they are planned
   for (const Step& step : StepsOf(config)) {
     for (const Ids& ids : step.shares) order.insert(order.end(), ids.begin(), ids.end());
@@ -696,12 +697,7 @@ TEST_F(PlannedBatchesTest, AFailureComesAfterTheRecordsInFrontOfIt) {
 
 TEST_F(PlannedBatchesTest, RanksOfUnevenWeightsGetSharesInProportion) {
   MakeRecords(2, 200, 9, 40);
-  Config config;
-  config.rules.kind = ShareRules::Kind::kPacked;
-  config.rules.step = 8;
-  config.rules.segment = 100;
-  config.rules.length = 64;
-  config.rules.best_fit = true;
+  Config config = BestFitOf(8, 100);
   config.balance = true;
   std::vector<std::size_t> rows(2);
   Ids all;
@@ -748,12 +744,7 @@ TEST_F(PlannedBatchesTest, ARankThatNoPassHasAShareForTakesEmptyBatchesWithoutEn
 
 TEST_F(PlannedBatchesTest, LengthsAreKeptAndUsedAgain) {
   MakeRecords(2, 100, 11, 40);
-  Config config;
-  config.rules.kind = ShareRules::Kind::kPacked;
-  config.rules.step = 4;
-  config.rules.segment = 50;
-  config.rules.length = 64;
-  config.rules.best_fit = true;
+  Config config = BestFitOf(4, 50);
   OpenOptions options = Options();
   options.index_folder = directory_.path() + "/indexes";
   std::filesystem::create_directory(options.index_folder);
@@ -981,12 +972,7 @@ TEST_F(PlannedBatchesTest, RanksJoinToOneProcessInEveryOrder) {
 
 TEST_F(PlannedBatchesTest, ABatchKnowsItsRecords) {
   MakeRecords(2, 120, 23, 40);
-  Config config;
-  config.rules.kind = ShareRules::Kind::kPacked;
-  config.rules.step = 5;
-  config.rules.segment = 50;
-  config.rules.length = 64;
-  config.rules.best_fit = true;
+  Config config = BestFitOf(5, 50);
   config.rules.rest = ShareRules::Rest::kPad;
   OpenOptions options = Options();
   options.note_records = true;
@@ -1013,12 +999,7 @@ TEST_F(PlannedBatchesTest, ABatchKnowsItsRecords) {
 
 TEST_F(PlannedBatchesTest, PositionsOfOtherPlansAreRefused) {
   MakeRecords(1, 200, 29, 40);
-  Config config;
-  config.rules.kind = ShareRules::Kind::kPacked;
-  config.rules.step = 4;
-  config.rules.segment = 50;
-  config.rules.length = 64;
-  config.rules.best_fit = true;
+  Config config = BestFitOf(4, 50);
   Reader reader = Chain(config, 0, 1);
   Instance batch;
   for (int i = 0; i < 5; ++i) ASSERT_EQ(reader.TryReadNext(&batch), ReadResult::kRecord);
