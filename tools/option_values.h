@@ -102,6 +102,10 @@ inline constexpr char kOnDamageText[] =
 
 inline constexpr char kSubsetText[] = "only the records that this file keeps (`ringfeed subset`)";
 
+// Of batches that are planned from lengths.
+inline constexpr char kFieldText[] = "the ragged field whose units count; default: the only one";
+inline constexpr char kSegmentText[] = "records that are put together; default: 65535";
+
 inline constexpr char kStrictText[] =
     "what is only warned of, such as a tar archive without its end, is a failure";
 

@@ -47,9 +47,8 @@ class WhichCommand : public Command {
     sub->add_option("--tokens", planned_.tokens,
                     "units of a token batch: --batch is token batches of a step")
         ->excludes(pack);
-    sub->add_option("--field", planned_.field,
-                    "the ragged field whose units count; default: the only one");
-    sub->add_option("--segment", planned_.segment, "records that are put together; default: 65535");
+    sub->add_option("--field", planned_.field, kFieldText);
+    sub->add_option("--segment", planned_.segment, kSegmentText);
     AddChoice(sub, "--fit", &planned_.fit, {{"best", PackFit::kBest}, {"first", PackFit::kFirst}},
               "how records are put into rows");
     sub->add_option("--cost", planned_.cost, "LINEAR,SQUARE: what a record of u units costs")

@@ -118,7 +118,7 @@ class PlanCommand : public Command {
     sub->add_option("--format", open_.format, FormatText());
     sub->add_option("--subset", open_.subset, kSubsetText);
     sub->add_option("--parse", parse_, ParseText())->required();
-    sub->add_option("--field", field_, "the ragged field whose units count; default: the only one");
+    sub->add_option("--field", field_, kFieldText);
     CLI::Option* pack =
         sub->add_option("--pack", pack_, "units of a packed row; several: --pack 4096,8192")
             ->delimiter(',');
@@ -128,7 +128,7 @@ class PlanCommand : public Command {
     sub->add_option("--batch", batch_, "packed rows, or token batches, of a step of all ranks")
         ->required()
         ->check(AboveZero());
-    sub->add_option("--segment", segment_, "records that are put together; default: 65535");
+    sub->add_option("--segment", segment_, kSegmentText);
     sub->add_option("--fit", fits_, "first, best; default: both")->delimiter(',');
     sub->add_option("--cost", cost_, "LINEAR,SQUARE: what a record of u units costs; default: 1,0")
         ->delimiter(',')

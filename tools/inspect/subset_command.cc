@@ -81,8 +81,7 @@ class SubsetCommand : public Command {
             ->excludes(numbers);
     CLI::Option* parse = sub->add_option("--parse", parse_, ParseText())->needs(units);
     units->needs(parse);
-    sub->add_option("--field", field_, "the ragged field whose units count; default: the only one")
-        ->needs(units);
+    sub->add_option("--field", field_, kFieldText)->needs(units);
     sub->add_option("--subset", open_.subset, "only records that this one keeps");
     sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
