@@ -14,7 +14,7 @@ from .compiled import Compiled
 from .dataset import Parser
 from .errors import Unsupported
 from .loader_plan import LoaderPlan, Shuffle, chain_of, shuffle_of, tuned_feed_of
-from .parsers import CsvByHeader
+from .parsers import CsvByHeader, asks_files
 from .records import RecordPlace, places_of
 from .row_map import MapRows
 from .steps import PLANNED, PlannedBatch
@@ -120,9 +120,7 @@ class Loader(_core.LoaderNext):
         names = chains.file_names(files)
         if isinstance(parse, CsvByHeader):
             parse, opening = parse.of_files(chains.path_names(names), opening)
-        auto = isinstance(parse, str)
-        if auto and parse != "auto":
-            raise ValueError(f'parse is a parser, "auto" or None, not {parse!r}')
+        auto = asks_files(parse)
         if label not in (None, "folder"):
             raise ValueError(f'label is "folder" or None, not {label!r}')
         plan = LoaderPlan(

@@ -177,6 +177,13 @@ class Inferred(NamedTuple):
     why: str
 
 
+def asks_files(parse: Any) -> bool:
+    """Whether it is "auto": the files tell the parser. ValueError for another text."""
+    if isinstance(parse, str) and parse != "auto":
+        raise ValueError(f'parse is a parser, "auto" or None, not {parse!r}')
+    return isinstance(parse, str)
+
+
 def inferred(files: list[Union[str, Source]], options: dict[str, Any]) -> Inferred:
     """The parser that the first of these files tells. Warns if it tells none and may have one."""
     found = _inferred(files, options)

@@ -8,7 +8,7 @@ from typing import SupportsIndex, Union
 
 from . import _core, chains
 from .dataset import Parser
-from .parsers import CsvByHeader, inferred
+from .parsers import CsvByHeader, asks_files, inferred
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -74,16 +74,14 @@ class Records:
         if "subset" in options:
             raise ValueError("Records numbers all records: a subset is for a Loader")
         self._files = chains.file_names(files)
-        self._given = (parse, chains.check_open_options(options))
+        self._given: tuple[Any, dict[str, Any]] = (parse, chains.check_open_options(options))
         self._open()
 
     def _open(self) -> None:
         parse, options = self._given
         if isinstance(parse, CsvByHeader):
             parse, options = parse.of_files(chains.path_names(self._files), options)
-        if isinstance(parse, str):
-            if parse != "auto":
-                raise ValueError(f'parse is a parser, "auto" or None, not {parse!r}')
+        if asks_files(parse):
             found = inferred(self._files, options)
             parse, options = found.parser, found.options
         reader = chains.open_files(self._files, **options)
