@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "io/remote/address.h"
+#include "io/remote/http.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// An object as a listing tells it.
+struct ListedObject {
+  std::string key;
+  std::uint64_t bytes = 0;
+  std::string etag;  ///< as the header has it, with its quotes
+};
+
+/// One page of a listing.
+struct ListingPage {
+  std::vector<ListedObject> objects;
+  std::string next;  ///< what the next page is asked for with; "": this is the last
+};
+
+/// How the objects of one bucket are asked for: addresses, authorization, listings. It sends
+/// nothing itself, but for credentials. Thread safe.
+class ObjectStore {
+ public:
+  using Query = std::vector<std::pair<std::string, std::string>>;
+
+  virtual ~ObjectStore() = default;
+
+  /// Completes a request for `key`, whose method, headers and body are there: its URL and its
+  /// authorization as of now. To be called anew for each try. May block for credentials. Fails if
+  /// there are none, with where they were looked for.
+  virtual Status Prepare(const std::string& key, const Query& query, HttpRequest* request) = 0;
+  /// The same for one page of the objects whose keys begin with `prefix`; `next` is the page
+  /// before's. kUnsupported if the store has no listings (plain HTTP).
+  virtual Status PrepareListing(const std::string& prefix, const std::string& next,
+                                HttpRequest* request) = 0;
+  /// Reads such a page. kDamaged if it is none.
+  virtual Status ReadListing(const HttpResponse& response, ListingPage* page) = 0;
+  /// Looks at an answer that is neither 2xx nor a failure that passes (429, 5xx). True if it tells
+  /// something that a request prepared anew would use: another region, credentials that expired.
+  virtual bool Learn(const HttpResponse& response) = 0;
+  /// The failure that an answer stands for, in words, without secrets: kNotFound (404, 410),
+  /// kPermissionDenied (401, 403), kInvalidArgument (412: it changed), kIoError, …
+  virtual Status Explain(const HttpResponse& response) = 0;
+};
+
+/// The store of an address; one object for all addresses of a bucket. `call` sends what credentials
+/// need. Reads the environment and the files that it names. kInvalidArgument, with the remedy, if
+/// these cannot be understood.
+Status OpenObjectStore(const RemoteAddress& address, const HttpCall& call,
+                       std::shared_ptr<ObjectStore>* store);
+
+}  // namespace ringfeed
