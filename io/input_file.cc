@@ -304,6 +304,8 @@ OpenInputResult Opening::Choose(const OpenRules& rules) {
       return ChoosePread();
     case IoPath::kMmap:
       return ChooseMapped();
+    case IoPath::kHttp:
+      break;
   }
   return {Refused(StatusCode::kInvalidArgument, "no such I/O path"), nullptr};
 }
@@ -473,6 +475,8 @@ std::string_view IoPathName(IoPath path) {
       return "pread";
     case IoPath::kMmap:
       return "mmap";
+    case IoPath::kHttp:
+      return "http";
   }
   return "unknown";
 }

@@ -17,6 +17,7 @@
 namespace ringfeed {
 
 class FileMapping;
+class RemoteSource;
 
 /// One opened input and the path by which its bytes come. Created by OpenInput, used by one lane
 /// (thread safe for concurrent const calls). The destructor closes it and requires that no read is
@@ -59,6 +60,9 @@ class InputFile {
   /// ReadAt brings the bytes that come next into the page cache: call it from the start to the end,
   /// in the thread that wants the bytes.
   bool loads_ahead() const { return loads_ahead_; }
+
+  /// The object of a store that it is, which the engine of io/remote reads; else null.
+  virtual const RemoteSource* remote() const { return nullptr; }
 
   /// Reads inline, in the caller's thread: the whole range unless the file ends. Retries EINTR and
   /// short reads. If the file is shorter than size(), returns the bytes that there are and

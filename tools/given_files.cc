@@ -23,6 +23,7 @@
 #include "base/machine/cpu_count.h"
 #include "base/machine/thread_start.h"
 #include "base/memory/arena.h"
+#include "io/remote/address.h"
 #include "readers/chain/file_pattern.h"
 #include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
@@ -102,6 +103,7 @@ std::vector<std::string> TakePart(std::vector<std::string> files, const FilesPar
 
 bool IsRegularFile(const std::string& file) {
   if (IsStreamName(file)) return false;
+  if (IsRemote(file)) return true;  // opening it tells whether it is there
   struct stat facts {};
   if (stat(file.c_str(), &facts) != 0) throw Error(StatusFromErrno(errno, "open " + file));
   if (S_ISDIR(facts.st_mode)) throw Error(StatusFromErrno(EISDIR, "open " + file));

@@ -13,9 +13,10 @@ enum class IoPath : std::uint8_t {
   kUring,  ///< io_uring, O_DIRECT if the file system has it, in each pass
   kPread,  ///< read calls: inline for files in the page cache, a pool of threads for cold ones
   kMmap,   ///< mapped, and kept mapped across passes
+  kHttp,   ///< ranges of a store's object. An object has no other path, and a file cannot have it
 };
 
-/// The path's name: "auto", "uring", "pread", "mmap".
+/// The path's name: "auto", "uring", "pread", "mmap", "http".
 std::string_view IoPathName(IoPath path);
 
 /// Speed, never order: how bytes are read. Every option has a default that suits most machines.
@@ -32,6 +33,9 @@ struct IoOptions {
   /// by threads of its own, and what it reads is copied. A thread whose call is given up ends when
   /// ReadAt returns, and holds the Source so long. For files throws Error.
   std::int64_t read_timeout_ms = 0;
+  /// How long a store (http:, s3: and others) may fail in ways that pass, such as no connection,
+  /// before the read fails with the last of these failures: kResourceExhausted. At least 1.
+  std::int64_t remote_patience_ms = 60'000;
 };
 
 /// The path that serves one file, and why, in words for the report.

@@ -35,6 +35,15 @@ struct StepWaits {
   double max_s = 0;
 };
 
+/// What the ranges of objects in stores took (s3:, https: and others), over all passes.
+struct RemoteStats {
+  std::uint64_t requests = 0;   ///< for ranges, with those sent again
+  std::uint64_t bytes = 0;      ///< of ranges, with those that came twice
+  std::uint64_t retries = 0;    ///< after a failure that passes
+  std::uint64_t hedges = 0;     ///< ranges slower than the others, asked for once more
+  std::uint64_t throttled = 0;  ///< answers 429 and 503: the store asked for fewer at a time
+};
+
 /// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
 /// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
 struct PipelineStats {
@@ -83,6 +92,7 @@ struct PipelineStats {
   std::uint64_t filtered_records = 0;  ///< dropped by Filter
   /// Rows that Truncate or Pack shortened; not counted for Truncate in front of Map.
   std::uint64_t truncated_records = 0;
+  RemoteStats remote;
   std::uint64_t given_up_reads = 0;  ///< of a Source, that took longer than read_timeout_ms
   // Of Map with row_timeout_ms.
   std::uint64_t given_up_rows = 0;    ///< that took longer

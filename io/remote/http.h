@@ -20,6 +20,9 @@ struct HttpRequest {
   HttpHeaders headers{};  ///< names as they are sent
   std::string body{};
   bool follow = false;  ///< redirects, by the transport; a store that signs follows them itself
+  std::int64_t timeout_ms = 0;  ///< of the whole call; 0: the transport's limits alone
+  /// Not 0: once so many bytes of the body came, the call ends without the rest.
+  std::size_t enough_bytes = 0;
 };
 
 /// The answer of a server. Its body is whole, unless the call says otherwise.

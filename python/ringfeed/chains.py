@@ -56,6 +56,7 @@ class OpenOptions(TypedDict, total=False):
     direct: Optional[bool]
     retries: Optional[int]
     read_timeout_ms: Optional[int]
+    remote_patience_ms: Optional[int]
     tuned: Optional[PathLike]
 
 
@@ -151,6 +152,7 @@ def open_files(files: Files, **options: Unpack[SeededOptions]) -> _core.Reader:
         threads: 0: one a core, at most 16.
         io: "auto", "uring", "pread", "mmap"; block_bytes, in_flight_bytes, direct, retries.
         read_timeout_ms: a read of a Source that takes longer is given up, and is an I/O error.
+        remote_patience_ms: how long a store (s3:, https:) may fail in ways that pass.
         arena_bytes: this chain's share of the pinned memory.
         tuned: a file that `ringfeed tune` wrote; options that are given beside it win.
 

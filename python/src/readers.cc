@@ -94,6 +94,7 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "direct", &options.io.direct);
   Take(from, "retries", &options.io.retries);
   Take(from, "read_timeout_ms", &options.io.read_timeout_ms);
+  Take(from, "remote_patience_ms", &options.io.remote_patience_ms);
   std::string text;
   Take(from, "io", &text);
   if (!text.empty()) options.io.path = PathNamed(text);

@@ -90,6 +90,13 @@ nb::dict StatsDict(const PipelineStats& stats) {
   dict["dropped_records"] = stats.dropped_records;
   dict["filtered_records"] = stats.filtered_records;
   dict["truncated_records"] = stats.truncated_records;
+  nb::dict remote;
+  remote["requests"] = stats.remote.requests;
+  remote["bytes"] = stats.remote.bytes;
+  remote["retries"] = stats.remote.retries;
+  remote["hedges"] = stats.remote.hedges;
+  remote["throttled"] = stats.remote.throttled;
+  dict["remote"] = remote;
   dict["given_up_reads"] = stats.given_up_reads;
   dict["given_up_rows"] = stats.given_up_rows;
   dict["slowest_rows"] = ListOf(stats.slowest_rows);

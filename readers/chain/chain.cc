@@ -31,7 +31,7 @@ enum class SourceKind : std::uint8_t { kFiles, kSources, kStreams, kOther };
 
 SourceKind KindOf(const SourceNode& node) {
   if (!node.streams.empty()) return SourceKind::kStreams;
-  return node.sources.empty() ? SourceKind::kFiles : SourceKind::kSources;
+  return node.own_sources ? SourceKind::kSources : SourceKind::kFiles;
 }
 
 /// The option by which streams are opened again; null if they are not.
@@ -86,6 +86,10 @@ void CheckOptions(const OpenOptions& options, SourceKind kind) {
     Refuse("block_bytes must be a multiple of 4096 up to 1 GiB, not " +
            std::to_string(options.io.block_bytes));
   }
+  if (options.io.path == IoPath::kHttp) {
+    Refuse("the path of an object in a store follows from its address: it is not asked for");
+  }
+  if (options.io.remote_patience_ms < 1) Refuse("remote_patience_ms is at least 1");
   if (options.io.read_timeout_ms < 0) {
     Refuse("read_timeout_ms is a time in milliseconds, or 0 for none");
   }
@@ -154,7 +158,8 @@ void CheckTunedFormat(const SourceNode& node) {
   const std::string& name = node.names.front();
   std::string is = "registered";
   if (node.file_readers == nullptr) {
-    const ExaminedFile file = ExamineFile(name, nullptr, options.format, options.stripe_bytes);
+    Source* const source = node.sources.empty() ? nullptr : node.sources.front().get();
+    const ExaminedFile file = ExamineFile(name, source, options.format, options.stripe_bytes);
     if (!file.status.ok()) return;  // the read reports it, as ever
     is = KindName(file);
   }
@@ -274,6 +279,8 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   }
   SourceNode node;
   node.options = options;
+  ExpandedFiles files;
+  auto counters = std::make_shared<RemoteCounters>();
   for (const std::string& name : names) {
     if (IsStreamName(name)) {
       Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
@@ -281,11 +288,16 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
     if (const char* const reopen = ReopenOption(options)) {
       Refuse(reopen + std::string(" is for streams (FIFOs, sockets): \"") + name + "\" is none");
     }
-    const Status status = ExpandPattern(name, &node.names);
+    const Status status = ExpandPattern(name, options.io, counters, &files);
     if (!status.ok()) throw Error(status);
   }
   CheckOptions(options, SourceKind::kFiles);
+  node.names = std::move(files.names);
   UseFileReaders(&node);
+  if (files.any_remote && node.file_readers == nullptr) {
+    node.sources = std::move(files.sources);
+    node.remote = std::move(counters);
+  }
   RefusePairs(node);
   CheckTunedFormat(node);
   UseSubset(&node);
@@ -300,6 +312,7 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
   }
   SourceNode node;
   node.options = options;
+  node.own_sources = true;
   SourceLimits limits{options.io.retries, options.io.read_timeout_ms};
   if (limits.read_timeout_ms > 0) {
     limits.given_up_reads = std::make_shared<std::atomic<std::uint64_t>>();
@@ -307,6 +320,7 @@ Reader OpenSources(std::vector<std::shared_ptr<Source>> sources, const OpenOptio
   }
   for (auto& source : sources) {
     node.sources.push_back(Guarded(std::move(source), limits));
+    node.names.push_back(node.sources.back()->name());
     if (options.index_folder.empty() || !node.sources.back()->Version().empty()) continue;
     Refuse("index_folder keeps an index of a source that tells its Version(), and \"" +
            node.sources.back()->name() + "\" tells none");
@@ -330,7 +344,7 @@ Reader ReadAs(const Reader& opened, const std::string& format) {
   const auto* source =
       opened ? std::get_if<SourceNode>(&ReaderAccess::NodeOf(opened)->kind()) : nullptr;
   if (source == nullptr ||
-      (source->streams.size() != 1 && source->names.empty() && source->sources.empty())) {
+      (source->streams.size() != 1 && source->names.empty())) {
     Refuse("ReadAs takes files or a stream as they are opened");
   }
   SourceNode node = *source;

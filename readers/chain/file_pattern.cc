@@ -190,6 +190,12 @@ Status Match(const std::string& pattern, std::vector<std::string>* names) {
 }  // namespace
 
 Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names) {
+  if (IsRemote(pattern)) {
+    ExpandedFiles files;
+    const Status status = ExpandPattern(pattern, {}, std::make_shared<RemoteCounters>(), &files);
+    names->insert(names->end(), files.names.begin(), files.names.end());
+    return status;
+  }
   if (Status status = RefuseAddress(pattern); !status.ok()) return status;
   const bool is_name = !HasWildcard(pattern) && pattern.find('{') == std::string::npos;
   const mode_t mode = ModeOf(pattern);
@@ -216,6 +222,28 @@ Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names
   }
   names->insert(names->end(), std::make_move_iterator(files.begin()),
                 std::make_move_iterator(files.end()));
+  return {};
+}
+
+Status ExpandPattern(const std::string& pattern, const IoOptions& options,
+                     const std::shared_ptr<RemoteCounters>& counters, ExpandedFiles* files) {
+  if (!IsRemote(pattern)) {
+    const Status status = ExpandPattern(pattern, &files->names);
+    files->sources.resize(files->names.size());
+    return status;
+  }
+  std::vector<std::string> texts;
+  if (!WriteOut(pattern, 0, &texts)) return TooMany(pattern);
+  std::vector<std::shared_ptr<RemoteSource>> objects;
+  for (const std::string& text : texts) {
+    const Status status = ExpandAddress(text, options, counters, kMostPatternNames, &objects);
+    if (!status.ok()) return status;
+  }
+  for (std::shared_ptr<RemoteSource>& object : objects) {
+    files->names.push_back(object->name());
+    files->sources.push_back(std::move(object));
+  }
+  files->any_remote = true;
   return {};
 }
 

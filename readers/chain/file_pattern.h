@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "io/remote/remote_source.h"
+#include "ringfeed/io_options.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -23,8 +26,20 @@ inline constexpr std::size_t kMostPatternNames = 1'000'000;
 /// A name without any of these names itself, whether the file exists or not.
 ///
 /// kNotFound: nothing matches. kIoError, kPermissionDenied: a folder cannot be read.
-/// kInvalidArgument: more than kMostPatternNames. kUnsupported: an address (RefuseAddress). Nothing
-/// is appended then.
+/// An address of a store's object or objects: see ExpandAddress (io/remote/remote_source.h).
+///
+/// kInvalidArgument: more than kMostPatternNames. kUnsupported: an address of another scheme
+/// (RefuseAddress). Nothing is appended then.
 Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names);
+
+/// The same, with what is read in place of each file: null for a file, the object of a store. Of
+/// objects that were listed the state is known. They count in `counters`.
+struct ExpandedFiles {
+  std::vector<std::string> names;
+  std::vector<std::shared_ptr<Source>> sources;
+  bool any_remote = false;
+};
+Status ExpandPattern(const std::string& pattern, const IoOptions& options,
+                     const std::shared_ptr<RemoteCounters>& counters, ExpandedFiles* files);
 
 }  // namespace ringfeed

@@ -11,7 +11,6 @@ LiveList<ChainCounts>& LiveChains() {
 
 std::string FirstSource(const SourceNode& source) {
   if (!source.names.empty()) return source.names.front();
-  if (!source.sources.empty()) return source.sources.front()->name();
   if (!source.streams.empty()) return source.streams.front().stream->name();
   if (source.mix != nullptr && !source.mix->sets.empty()) {
     return FirstSource(source.mix->sets.front().source);

@@ -213,7 +213,7 @@ class Lowering {
   void SplitByFiles() {
     BatchOptions& batch = plan_->batch;
     FileOrder& files = plan_->source.options.files;
-    if (plan_->source.names.empty() && plan_->source.sources.empty()) {
+    if (plan_->source.names.empty()) {
       Refuse("split_by_files splits a list of files: here is none");
     }
     if (files.ranks != 1) Refuse("FileOrder splits the files already: choose one of the two");

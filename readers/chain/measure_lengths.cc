@@ -18,11 +18,8 @@ constexpr std::size_t kRows = 8192;  // of a batch
 SourceNode SourceOf(const SourceNode& like, std::span<const CountedFile> files) {
   SourceNode source;
   for (const CountedFile& file : files) {
-    if (file.source != nullptr) {
-      source.sources.push_back(file.source);
-    } else {
-      source.names.push_back(file.name);
-    }
+    source.names.push_back(file.name);
+    source.sources.push_back(file.source);
   }
   source.options.format = like.options.format;
   source.options.stripe_bytes = like.options.stripe_bytes;

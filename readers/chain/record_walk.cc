@@ -1,13 +1,10 @@
 #include "readers/chain/record_walk.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <functional>
 #include <utility>
 
-#include "io/data_file.h"
+#include "io/remote/remote_source.h"
 #include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/examined_file.h"
 
@@ -23,10 +20,12 @@ RecordWalk::RecordWalk(const std::string& file, const OpenOptions& open, Element
     : file_(file), on_damage_(open.on_damage), need_bytes_(kReadBytes) {
   ExaminedFile examined = ExamineFile(file, nullptr, open.format, kReadBytes);
   if (!examined.status.ok()) throw Error(examined.status);
-  struct stat facts {};
-  const Status opened = OpenDataFile(examined.name, &descriptor_, &facts);
-  if (!opened.ok()) throw Error(opened);
-  file_bytes_ = static_cast<std::uint64_t>(facts.st_size);
+  OpenInputResult opened = examined.object != nullptr
+                               ? OpenSource(examined.object)
+                               : OpenSequentialInput(examined.name, {}, "in a plain loop");
+  if (!opened.status.ok()) throw Error(opened.status);
+  input_ = std::move(opened.file);
+  file_bytes_ = input_->size();
   format_ = std::move(examined.format);
   FramerOptions options;
   options.file = file;
@@ -43,15 +42,11 @@ RecordWalk::RecordWalk(const std::string& file, const OpenOptions& open, Element
   framer_ = format_->NewFramer(options);
 }
 
-RecordWalk::~RecordWalk() {
-  if (descriptor_ >= 0) close(descriptor_);
-}
-
 Status RecordWalk::ReadFile(std::span<std::byte> to, std::size_t* got) {
   // No more than there was: the file may grow.
   const std::uint64_t left = file_bytes_ - std::min(file_bytes_, read_offset_);
   const auto bytes = static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), left));
-  Status status = ReadWhole(descriptor_, read_offset_, to.first(bytes), got);
+  Status status = input_->ReadAt(read_offset_, to.first(bytes), got);
   read_offset_ += *got;
   return status;
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "readers/formats/compression/decompressed_reader.h"
+#include "io/input_file.h"
 #include "readers/formats/format.h"
 #include "ringfeed/open_options.h"
 #include "ringfeed/reader.h"
@@ -24,7 +25,6 @@ class RecordWalk {
   /// Takes format, on_damage and max_record_bytes of `options`; `check` is
   /// FramerOptions::check_elements. Throws Error if the file cannot be opened.
   RecordWalk(const std::string& file, const OpenOptions& options, ElementCheck check = nullptr);
-  ~RecordWalk();
   RecordWalk(const RecordWalk&) = delete;
   RecordWalk& operator=(const RecordWalk&) = delete;
 
@@ -52,7 +52,7 @@ class RecordWalk {
 
   const std::string file_;
   const OnDamage on_damage_;
-  int descriptor_ = -1;
+  std::unique_ptr<InputFile> input_;
   std::uint64_t file_bytes_ = 0;
   std::uint64_t read_offset_ = 0;
   std::unique_ptr<DecompressedReader>

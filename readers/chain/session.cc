@@ -219,6 +219,7 @@ PipelineStats ReaderSession::Stats() const {
   }
   if (plan_.parser != nullptr) plan_.parser->AddTo(&stats);
   stats.given_up_reads = GivenUpReads(plan_.source);
+  AddRemote(plan_.source, &stats.remote);
   if (run != nullptr) counters_.Explain(*run, failed, &stats);
   return stats;
 }
@@ -549,7 +550,7 @@ ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline 
 bool ReaderSession::MayBeMistake(const StartedRun& of, const Status& status) {
   const SourceNode& source = plan_.source;
   const bool comes_again =
-      source.streams.empty() && (!source.names.empty() || source.mix != nullptr);
+      source.streams.empty() && !source.own_sources && (!source.names.empty() || source.mix != nullptr);
   if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
       plan_.record_parser == nullptr || plan_.looks_into_records() || !comes_again) {
     return false;

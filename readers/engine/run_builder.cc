@@ -91,9 +91,8 @@ ExecutionPlan BehindOrder(ExecutionPlan plan, std::size_t stages) {
 
 /// What a pipeline reads, for messages about the holders of memory.
 std::string NameOf(const SourceNode& source) {
-  const std::size_t files = source.names.size() + source.sources.size();
+  const std::size_t files = source.names.size();
   std::string name = !source.names.empty()       ? source.names.front()
-                     : !source.sources.empty()   ? source.sources.front()->name()
                      : !source.streams.empty()   ? "a stream"
                      : source.mix != nullptr     ? "a mixture"
                      : source.records != nullptr ? source.records->name()
@@ -431,7 +430,7 @@ void RunBuilder::BuildLanes() {
   std::size_t count = std::max<std::size_t>(1, source.streams.size());
   if (parts_.indexed != nullptr) {
     count = BuildChunks();
-  } else if (!source.names.empty() || !source.sources.empty()) {
+  } else if (!source.names.empty()) {
     count = BuildSchedule();
   } else {
     parts_.source.set_limits(AheadLimits());

@@ -13,6 +13,7 @@
 
 #include "io/careful_reads.h"
 #include "io/data_file.h"
+#include "io/remote/remote_source.h"
 #include "readers/formats/mistaken_file.h"
 
 namespace ringfeed {
@@ -20,6 +21,12 @@ namespace {
 
 /// The front of a file, or of a source, into `head`; `got` bytes of it.
 using ReadFront = std::function<Status(std::span<std::byte> head, std::size_t* got)>;
+
+// Asks for the object of a store, which may not be there.
+Status BeginReading(const Source* source) {
+  const auto* const remote = dynamic_cast<const RemoteSource*>(source);
+  return remote != nullptr ? remote->Begin() : Status();
+}
 
 Status ReadSource(Source* source, std::span<std::byte> head, std::size_t* got) {
   head = head.first(std::min<std::uint64_t>(head.size(), source->Size()));
@@ -80,6 +87,11 @@ Status RefuseMistake(std::string_view asked, const FormatResult& found, std::str
   return Status(StatusCode::kInvalidArgument, std::move(mistaken.words));
 }
 
+Status NoPairs() {
+  return Status(StatusCode::kUnsupported,
+                "a format of two files is read from a folder: copy both of them to one");
+}
+
 // In a format of two files, the named one told the format.
 Status ExamineDataFile(ExaminedFile* file) {
   std::vector<std::byte> head;
@@ -125,7 +137,16 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   Status unread;
   // The name of a format that names the columns (csv:header=HEX) is longer than a row of them.
   const std::size_t most = std::max(kHeadBytes, asked.size());
+  if (source == nullptr && IsRemote(name)) {
+    std::shared_ptr<RemoteSource> object;
+    result.status = RemoteSource::Make(name, {}, std::make_shared<RemoteCounters>(), &object);
+    if (!result.status.ok()) return result;
+    source = object.get();
+    result.object = std::move(object);
+  }
   if (source != nullptr) {
+    result.status = BeginReading(source);
+    if (!result.status.ok()) return result;
     result.bytes = source->Size();
     const auto read = [source](std::span<std::byte> to, std::size_t* got) {
       return ReadSource(source, to, got);
@@ -146,7 +167,7 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   FormatResult format = ChooseFileFormat(asked, result.name, head);
   if (format.status.ok() && !format.data_file.empty()) {
     result.name = std::move(format.data_file);
-    format.status = ExamineDataFile(&result);
+    format.status = source == nullptr ? ExamineDataFile(&result) : NoPairs();
   }
   if (!format.status.ok()) {
     result.status = format.status.WithPlace({result.name, -1, -1});

@@ -32,10 +32,11 @@ struct ExaminedFile {
   Compression compression = Compression::kNone;
   std::string name;  ///< of the file to open: of a format of two files, the one with the data
   std::uint64_t inode = 0;  ///< 0 of a source
+  std::shared_ptr<Source> object;  ///< of the name, if it is an address and no source was given
 };
 
-/// Looks at size and first bytes of a file, or of a source of that name. `format` may be empty.
-/// Blocks.
+/// Looks at size and first bytes of a file, of a source of that name, or, if `source` is null and
+/// the name is an address, of that object. `format` may be empty. Blocks.
 ExaminedFile ExamineFile(const std::string& name, Source* source, const std::string& format,
                          std::uint64_t stripe_bytes);
 /// What kind of file it is, in a word: "tfrecord", "lines+gzip". It was examined without a failure.

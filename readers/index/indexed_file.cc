@@ -13,6 +13,7 @@
 #include "base/mixed_hash.h"
 #include "io/careful_reads.h"
 #include "io/data_file.h"
+#include "io/remote/remote_source.h"
 
 namespace ringfeed {
 namespace {
@@ -107,7 +108,7 @@ Status Replaced(StatusCode code, const std::string& why, const std::string& name
 }  // namespace
 
 OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason) {
-  if (file.source != nullptr) return OpenInput(file.source);
+  if (file.source != nullptr) return OpenSource(file.source);
   return OpenSequentialInput(file.name, IoOptions{}, reason);
 }
 

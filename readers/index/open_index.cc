@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "io/remote/address.h"
 #include "readers/index/index_builder.h"
 #include "readers/index/index_file.h"
 #include "readers/index/known_scan.h"
@@ -96,6 +97,15 @@ IndexPlace KeptAt(const IndexedFile& file, const IndexOptions& options) {
   if (file.source == nullptr) return PlaceOfIndex(file.name, folder);
   if (folder.empty() || file.source->Version().empty()) return {};
   return PlaceOfSourceIndex(file.name, folder);
+}
+
+// Each process of a job would read the whole object for itself.
+Status NoPlaceForIndex(const IndexedFile& file) {
+  return Status(StatusCode::kInvalidArgument,
+                "an order by number needs the places of its records: name a manifest in place of "
+                "the objects (ringfeed index --manifest makes it), or a folder that keeps their "
+                "indexes (index_folder, RINGFEED_INDEX_FOLDER; the server has to tell an ETag)",
+                {file.name, -1, -1});
 }
 
 void Say(const std::string& what, std::string* why) { *why += (why->empty() ? "" : "; ") + what; }
@@ -228,6 +238,10 @@ OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
     return opened;
   }
   const IndexPlace place = KeptAt(file, options);
+  if (place.own.empty() && !anew && IsRemote(file.name)) {
+    opened.status = NoPlaceForIndex(file);
+    return opened;
+  }
   opened.origin = IndexOrigin::kBuilt;
   if (!place.own.empty() && !anew) {
     if (OpenKept(file, place, options, &opened)) return opened;
@@ -274,7 +288,7 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
   if (!status.ok() || AskFormat(file, &computed)) return status.ok() ? computed.status : status;
   std::shared_ptr<const PagedIndex> kept;
   FolderIndexes folders;
-  status = LoadIndex(PlaceOfIndex(file.name, Folder(options)), file, computed.known.identity,
+  status = LoadIndex(KeptAt(file, options), file, computed.known.identity,
                      options.folders != nullptr ? options.folders.get() : &folders, &path, &kept);
   if (status.ok()) status = kept->CheckPages();
   IndexImage image;
@@ -286,7 +300,9 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
 }
 
 IndexPlace IndexPlaceFor(const std::string& file, const IndexOptions& options) {
-  return PlaceOfIndex(file, Folder(options));
+  const std::string folder = Folder(options);
+  if (!IsRemote(file)) return PlaceOfIndex(file, folder);
+  return folder.empty() ? IndexPlace() : PlaceOfSourceIndex(file, folder);
 }
 
 }  // namespace ringfeed

@@ -65,6 +65,15 @@ Json IoJson(const std::vector<IoChoice>& choices) {
   return list;
 }
 
+Json RemoteJson(const RemoteStats& remote) {
+  if (remote.requests == 0) return nullptr;
+  return {{"requests", remote.requests},
+          {"bytes", remote.bytes},
+          {"retries", remote.retries},
+          {"hedges", remote.hedges},
+          {"throttled", remote.throttled}};
+}
+
 Json CheckJson(const std::optional<DeliveryCheck>& check) {
   if (!check || !check->done) return nullptr;
   return check->exact;
@@ -87,6 +96,14 @@ TableRows IoRows(const std::vector<IoChoice>& choices) {
                                                         first->reason});
   }
   return rows;
+}
+
+std::string RemoteText(const RemoteStats& remote) {
+  std::string text = CountText(remote.requests) + " requests";
+  if (remote.retries > 0) text += ", " + CountText(remote.retries) + " after a failure";
+  if (remote.hedges > 0) text += ", " + CountText(remote.hedges) + " of slow ranges once more";
+  if (remote.throttled > 0) text += "; asked to slow down " + CountText(remote.throttled) + " times";
+  return text;
 }
 
 std::string FilesText(const PipelineStats& stats) {
@@ -191,6 +208,7 @@ TableRows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
   rows.push_back({"files", FilesText(result.stats)});
   for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));
+  if (result.stats.remote.requests > 0) rows.push_back({"store", RemoteText(result.stats.remote)});
   for (auto& row : DamageRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : WarningRows(result.stats)) rows.push_back(std::move(row));
   rows.push_back({"late wakes", LateWakesText(result.stats.late_wakes)});
@@ -316,6 +334,7 @@ Json FeedReportJson(const FeedPlan& plan, const FeedReport& report) {
                {"damaged", DamageJson(stats.damage)},
                {"warnings", WarningsJson(stats.warnings)},
                {"io", IoJson(stats.io)},
+               {"remote", RemoteJson(stats.remote)},
                {"stages", StagesJson(stats.stages)},
                {"bottleneck", stats.bottleneck},
                {"advice", stats.advice},

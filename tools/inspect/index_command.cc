@@ -162,7 +162,7 @@ class IndexCommand : public Command {
     if (examined.status.ok()) {
       run.format = examined.format->name();
       run.bytes = examined.bytes;
-      IndexOf(IndexedFile{examined.name, nullptr, examined.bytes, examined.format,
+      IndexOf(IndexedFile{examined.name, examined.object, examined.bytes, examined.format,
                           examined.compression},
               &run);
     }
@@ -212,7 +212,7 @@ class IndexCommand : public Command {
     }
     SourceNode source;
     source.options.format = format_;
-    const CountedFile counted{file.name, nullptr, records};
+    const CountedFile counted{file.name, file.source, records};
     const auto units = MeasureLengths(source, {&counted, 1}, lengths_.parser, {});
     StoredIndex stored;
     stored.memory =

@@ -18,6 +18,7 @@
 #include "base/memory/memory_limit.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
+#include "io/remote/remote_source.h"
 #include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
@@ -143,7 +144,7 @@ class InfoCommand : public Command {
 
   // The result of reading the first records.
   Status Describe(const std::string& file, Json* json) const {
-    const OpenInputResult opened = OpenInput(file, IoOptions());
+    const OpenInputResult opened = OpenNamed(file, IoOptions());
     if (!opened.status.ok()) throw Error(opened.status);
     RecordWalk walk(file, open_);
     const IoChoice& choice = opened.file->choice();

@@ -45,7 +45,7 @@ class Ledger {
 
   /// Files by the way in which each was opened last, an IoPath: not in the page cache, and in it.
   /// As many as PipelineStats::io lists.
-  using PathCounts = std::array<std::array<std::uint64_t, 2>, 4>;
+  using PathCounts = std::array<std::array<std::uint64_t, 2>, 5>;
 
   void Add(const Read& read);
   /// Adds the rows since the tally was `before`.

@@ -11,10 +11,6 @@ namespace ringfeed {
 FileSchedule::FileSchedule(std::vector<std::string> names,
                            std::vector<std::shared_ptr<Source>> sources, const Options& options)
     : names_(std::move(names)), sources_(std::move(sources)), options_(options) {
-  if (!sources_.empty()) {
-    names_.clear();
-    for (const auto& source : sources_) names_.push_back(source->name());
-  }
   const FileOrder& order = options_.order;
   const std::size_t in_a_pass = BalancedRange(names_.size(), order.ranks, order.rank).size();
   lanes_ = std::max<std::size_t>(1, std::min(options_.cycle, in_a_pass));

@@ -55,12 +55,13 @@ class FileSchedule {
     /// Called for each file that takes no turn because it is empty; under a lock. May be empty.
     std::function<void(const std::string& name)> passed_over{};
   };
+  /// `sources` as in SourceNode.
   FileSchedule(std::vector<std::string> names, std::vector<std::shared_ptr<Source>> sources,
                const Options& options);
 
   /// Lanes that are in use: the smaller of cycle and the number of files in a pass, at least 1.
   std::size_t lanes() const { return lanes_; }
-  std::size_t files() const { return sources_.empty() ? names_.size() : sources_.size(); }
+  std::size_t files() const { return names_.size(); }
   const std::string& name(std::size_t file) const { return names_[file]; }
   std::shared_ptr<Source> source(std::size_t file) const {
     return sources_.empty() ? nullptr : sources_[file];

@@ -108,17 +108,16 @@ RecordSet::RecordSet(const std::vector<std::string>& names,
 void RecordSet::OpenAll(const std::vector<std::string>& names,
                         const std::vector<std::shared_ptr<Source>>& sources,
                         const Options& options) {
-  files_.resize(sources.empty() ? names.size() : sources.size());
+  files_.resize(names.size());
   std::atomic<std::size_t> next{0};  // joining the threads publishes what they opened
   for (std::size_t i = 0; i < files_.size(); ++i) {
-    files_[i].name = sources.empty() ? names[i] : "a source";
+    files_[i].name = names[i];
   }
   // What a Source throws is its file's failure: this may be another thread than the caller's, and
   // must not throw if memory is short.
   const auto open_one = [&](std::size_t i) noexcept {
     try {
-      files_[i] = sources.empty() ? OpenOne(names[i], nullptr, options)
-                                  : OpenOne(sources[i]->name(), sources[i], options);
+      files_[i] = OpenOne(names[i], sources.empty() ? nullptr : sources[i], options);
     } catch (...) {
       files_[i].status = StatusOfThrown("it cannot be opened");
     }

@@ -44,7 +44,7 @@ class RecordSet final : public RowLayout, public FileTable {
     bool unfit = false;  ///< its status is the program's mistake: see check_elements
   };
 
-  /// Opens or makes all indexes; blocks. Of `names` and `sources` one is empty.
+  /// Opens or makes all indexes; blocks. `sources` as in SourceNode.
   RecordSet(const std::vector<std::string>& names,
             const std::vector<std::shared_ptr<Source>>& sources, const Options& options);
   static Options OptionsOf(const OpenOptions& options);

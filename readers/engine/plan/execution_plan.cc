@@ -69,8 +69,8 @@ bool ExecutionPlan::needs_index() const {
 }
 
 bool ExecutionPlan::may_have_index() const {
-  const bool files = (!source.names.empty() && source.file_readers == nullptr) ||
-                     !source.sources.empty() || source.mix != nullptr;
+  const bool files =
+      (!source.names.empty() && source.file_readers == nullptr) || source.mix != nullptr;
   return files && source.options.index != IndexUse::kNever;
 }
 
@@ -93,7 +93,7 @@ std::string ExecutionPlan::WhySumsAreFramed() const {
   const OpenOptions& options = source.options;
   if (parser == nullptr || !batched) return "records are handed out as they stand";
   if (source.mix != nullptr) return "sets of files are mixed";
-  if (source.names.empty() && source.sources.empty()) return "the records come from no file";
+  if (source.names.empty()) return "the records come from no file";
   if (options.unordered) return "the order is given up";
   if (parser != record_parser || looks_into_records()) {
     return "the program looks into records (Map, Filter, groups, Pack, Truncate, Pad)";
@@ -121,9 +121,7 @@ std::string Text(const OrderStage& stage) {
   return text;
 }
 
-bool IsOfFiles(const SourceNode& source) {
-  return !source.names.empty() || !source.sources.empty();
-}
+bool IsOfFiles(const SourceNode& source) { return !source.names.empty(); }
 
 std::string EpochText(const SourceNode& source) {
   const std::uint32_t epoch = source.options.first_epoch;
@@ -173,6 +171,21 @@ std::uint64_t GivenUpReads(const SourceNode& source) {
     for (const MixSource::Set& set : source.mix->sets) reads += GivenUpReads(set.source);
   }
   return reads;
+}
+
+void AddRemote(const SourceNode& source, RemoteStats* remote) {
+  if (source.remote != nullptr) {
+    const auto now = [](const std::atomic<std::uint64_t>& count) {
+      return count.load(std::memory_order_relaxed);
+    };
+    remote->requests += now(source.remote->requests);
+    remote->bytes += now(source.remote->bytes);
+    remote->retries += now(source.remote->retries);
+    remote->hedges += now(source.remote->hedges);
+    remote->throttled += now(source.remote->throttled);
+  }
+  if (source.mix == nullptr) return;
+  for (const MixSource::Set& set : source.mix->sets) AddRemote(set.source, remote);
 }
 
 std::string ShortOrder(const std::string& text) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/pending_copy.h"
+#include "io/remote/remote_source.h"
 #include "readers/engine/files/file_lengths.h"
 #include "readers/engine/files/subset_file.h"
 #include "readers/engine/stages/plan_stage.h"
@@ -24,6 +25,7 @@
 #include "ringfeed/file_reader.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/slot.h"
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -60,10 +62,13 @@ struct StreamInput {
   double reopen_until = 0;  ///< seconds without a byte; in place of the limit, if not 0
   bool reopens() const { return reopen_limit > 0 || reopen_until > 0; }
 };
-/// The source of a chain's records: one of names, sources, streams, instances and records.
+/// The source of a chain's records: one of files, streams, instances and records.
 struct SourceNode {
-  std::vector<std::string> names;
+  std::vector<std::string> names;  ///< of the files
+  /// Empty, or for each file what is read in place of one of that name; null: that.
   std::vector<std::shared_ptr<Source>> sources;
+  bool own_sources = false;  ///< they are the program's
+  std::shared_ptr<const RemoteCounters> remote;  ///< of the stores' objects; null: there are none
   std::shared_ptr<std::atomic<std::uint64_t>> given_up_reads;  ///< of these; null without a timeout
   std::shared_ptr<const FileReaderFactory> file_readers;  ///< of a registered format; else null
   std::vector<StreamInput> streams;                       ///< several: first come, first served
@@ -98,6 +103,8 @@ struct MixSource {
 };
 /// Reads of the source, or of all that it mixes, that took longer than their timeout.
 std::uint64_t GivenUpReads(const SourceNode& source);
+/// Adds what the stores' objects of the source, or of all that it mixes, took.
+void AddRemote(const SourceNode& source, RemoteStats* remote);
 /// An order in words as positions hold it. If it is too long or no UTF-8: the start of it, and a
 /// hash of all of it.
 std::string ShortOrder(const std::string& text);

@@ -695,12 +695,9 @@ FileFacts FileFactsOf(const std::string& name, const std::shared_ptr<Source>& st
 
 DataFingerprint FingerprintOf(const SourceNode& source) {
   std::vector<FileFacts> facts;
-  const auto add = [&](const std::string& name, const std::shared_ptr<Source>& store) {
-    facts.push_back(FileFactsOf(name, store, source.options));
-  };
-  for (const auto& store : source.sources) add(store->name(), store);
-  if (source.sources.empty() && source.file_readers == nullptr) {
-    for (const std::string& name : source.names) add(name, nullptr);
+  for (std::size_t i = 0; source.file_readers == nullptr && i < source.names.size(); ++i) {
+    const std::shared_ptr<Source> store = source.sources.empty() ? nullptr : source.sources[i];
+    facts.push_back(FileFactsOf(source.names[i], store, source.options));
   }
   return FingerprintOf(facts);
 }

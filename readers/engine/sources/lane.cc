@@ -7,6 +7,7 @@
 #include "base/memory/arena_advice.h"
 #include "base/refusal.h"
 #include "base/user_call.h"
+#include "io/remote/remote_source.h"
 
 namespace ringfeed {
 
@@ -226,7 +227,7 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
   }
   const IoOptions& io = context_->options->io;
   const bool compressed = assignment.compression != Compression::kNone;
-  OpenInputResult opened = source       ? OpenInput(source)
+  OpenInputResult opened = source       ? OpenSource(source)
                            : compressed ? OpenSequentialInput(name, io, kWhyInOrder)
                                         : OpenInput(name, io, RulesFor(assignment));
   if (!opened.status.ok()) {

@@ -8,6 +8,7 @@
 
 #include "base/refusal.h"
 #include "io/file_mapping.h"
+#include "io/remote/remote_source.h"
 
 namespace ringfeed {
 
@@ -123,7 +124,7 @@ OpenInputResult OpenedFiles::OpenOnce(std::size_t file) {
 
 OpenInputResult OpenedFiles::Open(std::size_t file) {
   const DataFile& data = table_->file(file);
-  if (data.source) return OpenInput(data.source);
+  if (data.source) return OpenSource(data.source);
   while (true) {
     OpenInputResult result = Known(data, OpenOnce(file));
     if (result.status.ok() && direct_ != nullptr) direct_->Open(result.file.get());
@@ -250,7 +251,7 @@ void LaneFiles::Take(std::shared_ptr<InputFile> input, LaneFile* file) const {
   file->direct = file->fixed && !file->mapping.empty() &&
                  Covers(file->mapping, *file->fixed, file->data->index->records());
   const IoChoice& choice = file->input->choice();
-  if (choice.resident || choice.path == IoPath::kMmap || file->input->descriptor() < 0) return;
+  if (choice.resident || choice.path == IoPath::kMmap) return;
   Status why_not;
   file->engine = context_->io->EngineFor(*file->input, &why_not);
   if (file->engine != nullptr) return;

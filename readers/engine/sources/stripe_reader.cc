@@ -453,7 +453,7 @@ std::unique_ptr<StripeReader> MakeStripeReader(LaneContext* context,
   if (choice.path == IoPath::kMmap && !compressed) {
     return std::make_unique<MappedStripes>(context, std::move(file), scheduled);
   }
-  if (compressed || choice.resident || file->loads_ahead() || file->descriptor() < 0) {
+  if (compressed || choice.resident || file->loads_ahead()) {
     return MakeInlineStripes(context, std::move(file), scheduled);
   }
   ReadEngine* engine = context->io->EngineFor(*file, status);

@@ -12,6 +12,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+/// Of one range of an object: a connection gives such a piece at its full rate.
+constexpr std::uint64_t kRangeBytes = std::uint64_t{8} << 20;
+
 }  // namespace
 
 void ReadBuffer::Conclude() {
@@ -36,11 +39,23 @@ WorkerIo::~WorkerIo() {
     const std::lock_guard lock(wake_mutex_);
     uring_.reset();
     pool_.reset();
+    remote_.reset();
   }
   for (Abandoned& each : abandoned_) arena_->Free(each.buffer->run);
 }
 
+template <typename Make>
+ReadEngine* WorkerIo::Made(std::unique_ptr<ReadEngine>* engine, const Make& make) {
+  if (*engine == nullptr) {
+    std::unique_ptr<ReadEngine> made = make();
+    const std::lock_guard lock(wake_mutex_);
+    *engine = std::move(made);
+  }
+  return engine->get();
+}
+
 ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
+  if (file.remote() != nullptr) return Made(&remote_, factory_.remote);
   if (direct_ == nullptr && file.choice().path == IoPath::kUring) {
     // A refusal that passes must not exclude it for the rest of the run.
     if (uring_ == nullptr && (uring_refused_.ok() || IsRefusal(uring_refused_))) {
@@ -53,16 +68,14 @@ ReadEngine* WorkerIo::EngineFor(const InputFile& file, Status* why_not) {
     *why_not = uring_refused_;
     if (options_.path == IoPath::kUring) return nullptr;
   }
-  if (pool_ == nullptr) {
+  return Made(&pool_, [&] {
+    if (direct_ == nullptr) return factory_.pool(options_);
     const auto serve = [direct = direct_.get()](ReadRequest* request, int retries,
                                                 ReadEngineStats* stats) {
       direct->Read(request, retries, stats);
     };
-    auto made = direct_ != nullptr ? MakePoolEngine(options_, serve) : factory_.pool(options_);
-    const std::lock_guard lock(wake_mutex_);
-    pool_ = std::move(made);
-  }
-  return pool_.get();
+    return MakePoolEngine(options_, serve);
+  });
 }
 
 std::unique_ptr<ReadBuffer> WorkerIo::Request(InputFile* file, ReadEngine* engine, SlabRun run,
@@ -89,7 +102,9 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
   buffer->parts.reserve(reads.size());
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const MergedRead& read = reads[i];
-    for (std::uint64_t at = read.begin; at < read.end; at += options_.block_bytes) {
+    const std::uint64_t most =
+        read.input->remote() != nullptr ? kRangeBytes : options_.block_bytes;
+    for (std::uint64_t at = read.begin; at < read.end; at += most) {
       ReadBuffer::Part& part = buffer->parts.emplace_back();
       part.whole = buffer.get();
       part.engine = read.engine;
@@ -97,8 +112,7 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
       part.file = read.input;
       part.offset = at;
       part.buffer = run.data + read.at + (at - read.begin);
-      part.bytes =
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(options_.block_bytes, read.end - at));
+      part.bytes = static_cast<std::uint32_t>(std::min(most, read.end - at));
     }
   }
   return buffer;
@@ -115,7 +129,8 @@ bool WorkerIo::Submit(ReadBuffer* buffer) {
   for (std::size_t next = buffer->parts_submitted; next < buffer->parts.size(); ++next) {
     ReadBuffer::Part& part = buffer->parts[next];
     if (requests_.size() == most || part.engine != engine) break;
-    if (bytes > 0 && bytes + part.bytes > options_.in_flight_bytes) break;
+    const bool is_bounded = engine != remote_.get();
+    if (is_bounded && bytes > 0 && bytes + part.bytes > options_.in_flight_bytes) break;
     bytes += part.bytes;
     requests_.push_back(&part);
   }
@@ -146,11 +161,19 @@ void WorkerIo::ReapFrom(ReadEngine* engine, Clock::time_point deadline) {
 }
 
 void WorkerIo::Reap(Clock::time_point deadline) {
-  const bool both = uring_ && pool_ && uring_->in_flight() > 0 && pool_->in_flight() > 0;
-  // Two engines cannot be waited for together: look at one, wait a little for the other.
-  if (both) deadline = std::min(deadline, Clock::now() + std::chrono::milliseconds(1));
-  if (uring_ && uring_->in_flight() > 0) ReapFrom(uring_.get(), deadline);
-  if (pool_ && pool_->in_flight() > 0) ReapFrom(pool_.get(), both ? Clock::time_point() : deadline);
+  std::array<ReadEngine*, 3> busy{};
+  std::size_t count = 0;
+  for (ReadEngine* const engine : {uring_.get(), pool_.get(), remote_.get()}) {
+    if (engine != nullptr && engine->in_flight() > 0) busy[count++] = engine;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    // Several engines cannot be waited for together: look at all, wait a little for the last.
+    const bool is_last = i + 1 == count;
+    const Clock::time_point soon = Clock::now() + std::chrono::milliseconds(1);
+    const Clock::time_point until =
+        count == 1 ? deadline : is_last ? std::min(deadline, soon) : Clock::time_point();
+    ReapFrom(busy[i], until);
+  }
   FreeAbandoned();
 }
 
@@ -179,6 +202,7 @@ void WorkerIo::Wake() {
   const std::lock_guard lock(wake_mutex_);
   if (uring_) uring_->Wake();
   if (pool_) pool_->Wake();
+  if (remote_) remote_->Wake();
 }
 
 }  // namespace ringfeed

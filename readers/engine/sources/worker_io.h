@@ -13,6 +13,7 @@
 #include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
+#include "io/remote/remote_engine.h"
 #include "ringfeed/io_options.h"
 
 namespace ringfeed {
@@ -63,6 +64,7 @@ struct EngineFactory {
   std::function<std::unique_ptr<ReadEngine>(const IoOptions&)> pool = [](const IoOptions& options) {
     return MakePoolEngine(options);
   };
+  std::function<std::unique_ptr<ReadEngine>()> remote = MakeRemoteEngine;
 };
 
 /// One reader thread's side of the medium: its engines, the bytes it has in flight and the buffers
@@ -82,14 +84,15 @@ class WorkerIo {
   ReadEngine* EngineFor(const InputFile& file, Status* why_not);
 
   /// Requests [read_from, end) of `file` into `run`, whose first byte is the file's at `begin`, in
-  /// reads of block_bytes. The bytes before read_from are there already. Both are aligned.
+  /// reads of block_bytes, of an object of a store in larger ones. The bytes before read_from are there already. Both are aligned.
   std::unique_ptr<ReadBuffer> Request(InputFile* file, ReadEngine* engine, SlabRun run,
                                       std::uint64_t begin, std::uint64_t end,
                                       std::uint64_t read_from) const;
   /// Requests pieces of one or several files into `run`.
   std::unique_ptr<ReadBuffer> RequestScattered(SlabRun run,
                                                std::span<const MergedRead> reads) const;
-  /// Submits what fits below the limit of bytes in flight; always the first read.
+  /// Submits what fits below the limit of bytes in flight; always the first read. The engine of
+  /// stores has a limit of its own, which it finds.
   void Pump(ReadBuffer* buffer);
   /// Takes finished reads in, waiting for one until `deadline` if any is in flight.
   void Reap(std::chrono::steady_clock::time_point deadline);
@@ -107,6 +110,9 @@ class WorkerIo {
   };
   /// Submits parts of one engine that follow each other. False if it has to wait.
   bool Submit(ReadBuffer* buffer);
+  /// Has the thread's engine for it, made by `make` when it is asked for first.
+  template <typename Make>
+  ReadEngine* Made(std::unique_ptr<ReadEngine>* engine, const Make& make);
   void ReapFrom(ReadEngine* engine, std::chrono::steady_clock::time_point deadline);
   void FreeAbandoned();
 
@@ -116,6 +122,7 @@ class WorkerIo {
   const std::shared_ptr<DirectReads> direct_;
   std::unique_ptr<ReadEngine> uring_;
   std::unique_ptr<ReadEngine> pool_;
+  std::unique_ptr<ReadEngine> remote_;  ///< of the objects of stores
   Status uring_refused_;
   std::size_t bytes_in_flight_ = 0;
   std::vector<ReadRequest*> requests_;  ///< of one call

@@ -1,0 +1,161 @@
+#include "io/remote/http_client.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/per_process.h"
+#include "io/remote/curl_handle.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kMostBodyBytes = std::size_t{64} << 20;
+constexpr std::chrono::milliseconds kFirstPause{50};
+constexpr std::chrono::milliseconds kLongestPause{5000};
+
+/// Handles that no thread uses, with their connections.
+struct IdleHandles {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<CurlHandle>> handles;  ///< guarded by mutex
+};
+
+IdleHandles& HandlesAtRest() {
+  static constinit PerProcess<IdleHandles> idle;
+  return idle.Get();
+}
+
+struct Body {
+  std::string bytes;
+  std::size_t enough = 0;
+  bool is_cut = false;
+};
+
+std::size_t TakeBody(char* data, std::size_t size, std::size_t count, void* into) {
+  auto* const body = static_cast<Body*>(into);
+  const std::size_t bytes = std::min(size * count, body->enough - body->bytes.size());
+  body->bytes.append(data, bytes);
+  body->is_cut = bytes < size * count;
+  return bytes;
+}
+
+Status Call(const HttpRequest& request, HttpResponse* response) {
+  constexpr std::size_t kMostIdle = 32;
+  IdleHandles& idle = HandlesAtRest();
+  std::unique_ptr<CurlHandle> handle;
+  {
+    const std::lock_guard lock(idle.mutex);
+    if (!idle.handles.empty()) {
+      handle = std::move(idle.handles.back());
+      idle.handles.pop_back();
+    }
+  }
+  if (handle == nullptr) handle = std::make_unique<CurlHandle>();
+  handle->Start(request);
+  Body body{{}, request.enough_bytes != 0 ? request.enough_bytes : kMostBodyBytes};
+  curl_easy_setopt(handle->get(), CURLOPT_WRITEFUNCTION, TakeBody);
+  curl_easy_setopt(handle->get(), CURLOPT_WRITEDATA, &body);
+  const CURLcode code = curl_easy_perform(handle->get());
+  *response = handle->head();
+  response->body = std::move(body.bytes);
+  Status status = handle->Failure(code);
+  if (body.is_cut) {
+    status = request.enough_bytes != 0
+                 ? Status()
+                 : Status(StatusCode::kDamaged, "the answer has more than 64 MiB");
+  }
+  const std::lock_guard lock(idle.mutex);
+  if (idle.handles.size() < kMostIdle) idle.handles.push_back(std::move(handle));
+  return status;
+}
+
+// Threads that failed together do not come back together.
+std::chrono::milliseconds Jittered(std::chrono::milliseconds pause) {
+  thread_local std::minstd_rand random(std::random_device{}());
+  return pause / 2 + std::chrono::milliseconds(
+                         static_cast<std::int64_t>(random() % (pause.count() + 1)));
+}
+
+}  // namespace
+
+const HttpCall& BlockingHttp() {
+  static const HttpCall call = Call;
+  return call;
+}
+
+bool RetryRule::Again(std::string_view retry_after, Clock::time_point now,
+                      Clock::time_point* when) {
+  constexpr int kMostDoublings = 10;
+  if (tries_++ == 0) first_failure_ = now;
+  const Clock::time_point end = first_failure_ + patience_;
+  if (now >= end) return false;
+  auto pause = Jittered(std::min(kLongestPause, kFirstPause * (1 << std::min(tries_ - 1, kMostDoublings))));
+  std::int64_t seconds = 0;
+  const auto [rest, error] =
+      std::from_chars(retry_after.data(), retry_after.data() + retry_after.size(), seconds);
+  if (error == std::errc() && seconds > 0) {
+    pause = std::max(pause, std::chrono::milliseconds(1000 * std::min<std::int64_t>(seconds, 3600)));
+  }
+  *when = std::min(now + pause, end);
+  return true;
+}
+
+bool IsPassing(int status) {
+  return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
+}
+
+bool MayPass(const Status& failure) {
+  switch (failure.code()) {
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kUnsupported:
+      return false;
+    default:
+      return true;
+  }
+}
+
+Status PatienceEnded(const RetryRule& rule, const Status& last) {
+  return Status(StatusCode::kResourceExhausted,
+                "the store gave no answer that helps for " +
+                    std::to_string(rule.patience().count()) +
+                    " ms (remote_patience_ms); the last failure: " + last.message());
+}
+
+Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
+                     const std::function<Status(HttpRequest*)>& prepare, HttpResponse* response) {
+  RetryRule rule(patience_ms);
+  int lessons = 0;
+  while (true) {
+    HttpRequest request;
+    Status failure = prepare(&request);
+    std::string retry_after;
+    if (failure.ok()) {
+      failure = BlockingHttp()(request, response);
+      if (failure.ok() && response->status >= 200 && response->status < 300) return {};
+      if (failure.ok() && !IsPassing(response->status)) {
+        if (lessons++ < kMostLessons && store->Learn(*response)) continue;
+        return store->Explain(*response);
+      }
+      if (failure.ok()) {
+        retry_after = response->Header("retry-after");
+        failure = store->Explain(*response);
+      }
+    }
+    RetryRule::Clock::time_point when;
+    if (!MayPass(failure)) return failure;
+    if (!rule.Again(retry_after, RetryRule::Clock::now(), &when)) {
+      return PatienceEnded(rule, failure);
+    }
+    std::this_thread::sleep_until(when);
+  }
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string_view>
+
+#include "io/remote/http.h"
+#include "io/remote/object_store.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// Sends requests of a few bytes in the caller's thread, by libcurl: listings, heads, credentials.
+/// Connections are kept for the next call of any thread. An answer's body has at most 64 MiB.
+const HttpCall& BlockingHttp();
+
+/// How failures of one request are met: the same wherever requests are sent.
+class RetryRule {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit RetryRule(std::int64_t patience_ms) : patience_(patience_ms) {}
+
+  /// Something came: the patience and the pauses begin anew.
+  void Progress() { tries_ = 0; }
+  /// Whether a failure passes: the request is to be sent again at *when. False once the patience,
+  /// which begins with the first failure, has ended. `retry_after`: the header's value, or "".
+  bool Again(std::string_view retry_after, Clock::time_point now, Clock::time_point* when);
+  int tries() const { return tries_; }
+  std::chrono::milliseconds patience() const { return patience_; }
+
+ private:
+  std::chrono::milliseconds patience_;
+  int tries_ = 0;
+  Clock::time_point first_failure_;
+};
+
+/// How often a request is prepared anew because an answer told something (ObjectStore::Learn):
+/// another region, then other credentials, then once more.
+inline constexpr int kMostLessons = 3;
+
+/// Whether an answer says "later": 408, 429, and 5xx but 501 and 505.
+bool IsPassing(int status);
+/// Whether a failure to get an answer may pass: not a name or a certificate that is wrong.
+bool MayPass(const Status& failure);
+/// The failure after the patience ended: kResourceExhausted, since it says nothing about the data.
+Status PatienceEnded(const RetryRule& rule, const Status& last);
+
+/// Sends what `prepare` makes, anew for each try, until the answer is final: 2xx, or a failure that
+/// does not pass, which becomes the store's words. Blocks for as long as the patience.
+Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
+                     const std::function<Status(HttpRequest*)>& prepare, HttpResponse* response);
+
+}  // namespace ringfeed

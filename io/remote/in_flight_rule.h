@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+namespace ringfeed {
+
+/// How many ranges are asked for at a time: as many as raise the rate. It starts at 8. After four
+/// round trips with all of them in use, four more are tried; if the bytes per second do not rise by
+/// 5 %, the step is taken back, and tried again some time later. A rate that falls without any
+/// error is how a queue in between says that it is full (kvikio#978). An answer that says "slower"
+/// (429, 503) halves it. One thread.
+class InFlightRule {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::size_t kFirst = 8;
+  static constexpr std::size_t kStep = 4;
+  static constexpr std::size_t kMost = 64;
+
+  std::size_t limit() const { return limit_; }
+  /// A range ended that was in flight from `begun` to `now`, of so many bytes; `in_flight` of them
+  /// were, with it, and `first_byte` is how long its first byte took.
+  void OnEnd(Clock::time_point now, Clock::duration first_byte, std::uint64_t bytes,
+             std::size_t in_flight);
+  /// The store asked for less.
+  void OnThrottled(Clock::time_point now);
+
+ private:
+  void Decide(double rate);
+
+  std::size_t limit_ = kFirst;
+  Clock::time_point window_begin_{};
+  std::uint64_t window_bytes_ = 0;
+  std::size_t window_ends_ = 0;
+  bool is_full_ = false;  ///< the limit was reached in this window
+  Clock::duration round_trip_{};
+  double rate_before_ = 0;   ///< bytes per second before the last step
+  bool tries_step_ = false;  ///< this window is with a step more
+  std::size_t rests_ = 0;    ///< windows before the next step is tried
+};
+
+}  // namespace ringfeed

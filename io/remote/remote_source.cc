@@ -1,0 +1,347 @@
+#include "io/remote/remote_source.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/per_process.h"
+#include "io/read_engine.h"
+#include "io/remote/content_range.h"
+#include "io/remote/http_client.h"
+#include "io/remote/remote_engine.h"
+#include "io/remote/sequential_ranges.h"
+
+namespace ringfeed {
+namespace {
+
+/// What is asked for at the opening: the bytes that tell a format, and of a small object all.
+constexpr std::uint64_t kFrontBytes = 64 * 1024;
+/// Of one range of a read in the caller's thread.
+constexpr std::size_t kPartBytes = std::size_t{1} << 20;
+
+std::string_view WithoutWeak(std::string_view etag) {
+  return etag.starts_with("W/") ? etag.substr(2) : etag;
+}
+
+std::string RangeText(std::uint64_t begin, std::uint64_t end) {
+  return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
+}
+
+/// Engines that no thread uses, for reads in the caller's thread; they keep their connections.
+struct IdleEngines {
+  std::mutex mutex;
+  std::vector<std::unique_ptr<ReadEngine>> engines;  ///< guarded by mutex
+};
+
+IdleEngines& EnginesAtRest() {
+  static constinit PerProcess<IdleEngines> idle;
+  return idle.Get();
+}
+
+class BorrowedEngine {
+ public:
+  BorrowedEngine() {
+    {
+      const std::lock_guard lock(EnginesAtRest().mutex);
+      if (!EnginesAtRest().engines.empty()) {
+        engine_ = std::move(EnginesAtRest().engines.back());
+        EnginesAtRest().engines.pop_back();
+      }
+    }
+    if (engine_ == nullptr) engine_ = MakeRemoteEngine();
+  }
+  ~BorrowedEngine() {
+    constexpr std::size_t kMostIdle = 32;
+    const std::lock_guard lock(EnginesAtRest().mutex);
+    if (EnginesAtRest().engines.size() < kMostIdle) EnginesAtRest().engines.push_back(std::move(engine_));
+  }
+  BorrowedEngine(const BorrowedEngine&) = delete;
+  BorrowedEngine& operator=(const BorrowedEngine&) = delete;
+
+  ReadEngine* operator->() const { return engine_.get(); }
+
+ private:
+  std::unique_ptr<ReadEngine> engine_;
+};
+
+/// An object as an input of an engine.
+class RemoteInput final : public InputFile {
+ public:
+  explicit RemoteInput(std::shared_ptr<const RemoteSource> source)
+      : source_(std::move(source)), ranges_(this) {
+    name_ = source_->name();
+    size_ = source_->Size();
+    choice_ = {name_, IoPath::kHttp, false, false, "an object of a store"};
+  }
+  const RemoteSource* remote() const override { return source_.get(); }
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    return ranges_.ReadAt(offset, buffer, bytes_read);
+  }
+
+ private:
+  const std::shared_ptr<const RemoteSource> source_;
+  SequentialRanges ranges_;
+};
+
+/// The state that the head of an answer to a range from the start tells.
+Status StateOf(const HttpResponse& response, ObjectState* state) {
+  state->etag = response.Header("etag");
+  if (state->etag.empty()) state->modified = response.Header("last-modified");
+  const auto range = ReadContentRange(response.Header("content-range"));
+  if (response.status == 206 && range && range->begin == 0 && range->size) {
+    state->bytes = *range->size;
+    return {};
+  }
+  if (const auto length = ReadLength(response.Header("content-length"));
+      response.status == 200 && length) {
+    state->bytes = *length;
+    return {};
+  }
+  return Status(StatusCode::kUnsupported,
+                "the server tells no size: it answers " + std::to_string(response.status) +
+                    " without a Content-Length or a Content-Range");
+}
+
+// Reads all parts in the caller's thread, several at a time.
+void ReadAll(std::vector<ReadRequest>* parts) {
+  BorrowedEngine engine;
+  std::vector<ReadRequest*> waiting;
+  for (ReadRequest& part : *parts) waiting.push_back(&part);
+  std::span<ReadRequest* const> left(waiting);
+  std::array<ReadRequest*, 16> finished{};
+  while (!left.empty() || engine->in_flight() > 0) {
+    left = left.subspan(engine->Submit(left));
+    engine->Reap(finished, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+  }
+}
+
+bool IsHidden(std::string_view key) { return key.starts_with('.') || key.find("/.") != key.npos; }
+
+/// Whether a key matches a pattern: of each name between slashes by fnmatch, "**" for any names.
+bool Matches(std::string_view pattern, std::string_view key) {
+  const std::size_t pattern_end = std::min(pattern.find('/'), pattern.size());
+  const std::size_t key_end = std::min(key.find('/'), key.size());
+  const std::string first(pattern.substr(0, pattern_end));
+  const bool last = pattern_end == pattern.size();
+  if (first == "**") {
+    if (last) return true;
+    if (Matches(pattern.substr(pattern_end + 1), key)) return true;
+    return key_end < key.size() && Matches(pattern, key.substr(key_end + 1));
+  }
+  const std::string name(key.substr(0, key_end));
+  if (fnmatch(first.c_str(), name.c_str(), FNM_NOESCAPE | FNM_PERIOD) != 0) return false;
+  if (last || key_end == key.size()) return last && key_end == key.size();
+  return Matches(pattern.substr(pattern_end + 1), key.substr(key_end + 1));
+}
+
+/// Those of the store's objects that a key with a last "/", or with a pattern, stands for; sorted.
+Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOptions& options,
+                    std::size_t most, std::vector<ListedObject>* found) {
+  const std::string prefix = pattern.substr(0, std::min(pattern.find_first_of("*?["), pattern.size()));
+  const bool is_folder = prefix == pattern;
+  std::string next;
+  do {
+    HttpResponse response;
+    const auto prepare = [&](HttpRequest* request) {
+      return store->PrepareListing(prefix, next, request);
+    };
+    Status status = SendPatiently(store, options.remote_patience_ms, prepare, &response);
+    ListingPage page;
+    if (status.ok()) status = store->ReadListing(response, &page);
+    if (!status.ok()) return status;
+    for (ListedObject& object : page.objects) {
+      if (object.key.ends_with('/')) continue;  // what stands for a folder
+      const bool wanted = is_folder ? !IsHidden(std::string_view(object.key).substr(
+                                          std::min(prefix.size(), object.key.size())))
+                                    : Matches(pattern, object.key);
+      if (wanted) found->push_back(std::move(object));
+    }
+    if (found->size() > most) {
+      return Status(StatusCode::kInvalidArgument,
+                    "it stands for more than " + std::to_string(most) + " objects");
+    }
+    if (!page.next.empty() && page.next == next) {
+      return Status(StatusCode::kDamaged, "the listing does not end: a page names itself as next");
+    }
+    next = std::move(page.next);
+  } while (!next.empty());
+  if (found->empty()) return Status(StatusCode::kNotFound, "no object matches it");
+  std::ranges::sort(*found, {}, &ListedObject::key);
+  return {};
+}
+
+}  // namespace
+
+RemoteSource::RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress address,
+                           std::optional<ObjectState> state, const IoOptions& options,
+                           std::shared_ptr<RemoteCounters> counters)
+    : store_(std::move(store)),
+      address_(std::move(address)),
+      options_(options),
+      counters_(std::move(counters)),
+      begun_(state.has_value()) {
+  if (state) state_ = std::move(*state);
+}
+
+Status RemoteSource::Make(const std::string& text, const IoOptions& options,
+                          const std::shared_ptr<RemoteCounters>& counters,
+                          std::shared_ptr<RemoteSource>* source) {
+  RemoteAddress address;
+  std::shared_ptr<ObjectStore> store;
+  Status status = ParseAddress(text, &address);
+  if (status.ok()) status = OpenObjectStore(address, BlockingHttp(), &store);
+  if (!status.ok()) return status.WithPlace({ShownAddress(text), -1, -1});
+  *source = std::make_shared<RemoteSource>(std::move(store), std::move(address), std::nullopt,
+                                           options, counters);
+  return {};
+}
+
+Status RemoteSource::Begin() const {
+  // Acquire: pairs with the release below, for the state.
+  if (begun_.load(std::memory_order_acquire)) return {};
+  const std::lock_guard lock(mutex_);
+  if (begun_.load(std::memory_order_relaxed)) return {};  // another thread asked: under the lock
+  Status status = Ask();
+  if (!status.ok()) return status.WithPlace({name(), -1, -1});
+  // Release: pairs with the acquire above.
+  begun_.store(true, std::memory_order_release);
+  return {};
+}
+
+Status RemoteSource::Ask() const {
+  HttpResponse response;
+  const auto prepare = [&](HttpRequest* request) {
+    request->headers.emplace_back("Range", RangeText(0, kFrontBytes));
+    request->enough_bytes = kFrontBytes;  // a server without ranges sends all of the object
+    return store_->Prepare(address_.key, {}, request);
+  };
+  Status status = SendPatiently(store_.get(), options_.remote_patience_ms, prepare, &response);
+  if (response.status == 416) {  // an empty one has no first byte
+    const auto range = ReadContentRange(response.Header("content-range"));
+    if (range && range->size == 0) return {};
+  }
+  if (!status.ok()) return status;
+  status = StateOf(response, &state_);
+  if (!status.ok()) return status;
+  front_ = std::move(response.body);
+  if (front_.size() > state_.bytes) front_.resize(static_cast<std::size_t>(state_.bytes));
+  return {};
+}
+
+std::uint64_t RemoteSource::Size() const {
+  if (Status status = Begin(); !status.ok()) throw Error(status);
+  return state_.bytes;
+}
+
+std::string RemoteSource::Version() const {
+  if (Status status = Begin(); !status.ok()) throw Error(status);
+  return state_.etag.empty() ? state_.modified : state_.etag;
+}
+
+Status RemoteSource::Prepare(std::uint64_t begin, std::uint64_t end, HttpRequest* request) const {
+  request->headers.emplace_back("Range", RangeText(begin, end));
+  const bool is_strong = state_.etag.starts_with('"');
+  // Behind a redirect another server answers, whose ETags may be of its own.
+  if (is_strong && !request->follow && address_.kind != StoreKind::kHuggingFace) {
+    request->headers.emplace_back("If-Match", state_.etag);
+  }
+  return store_->Prepare(address_.key, {}, request);
+}
+
+Status RemoteSource::Changed() const {
+  return Status(StatusCode::kDamaged,
+                "the object has changed since it was opened (its state was " +
+                    (state_.etag.empty() ? state_.modified : state_.etag) +
+                    "): open it anew, and make its index or manifest anew");
+}
+
+Status RemoteSource::CheckState(const HttpResponse& head) const {
+  const std::string_view etag = head.Header("etag");
+  const bool other_tag =
+      !etag.empty() && !state_.etag.empty() && WithoutWeak(etag) != WithoutWeak(state_.etag);
+  const std::string_view modified = head.Header("last-modified");
+  const bool other_time =
+      state_.etag.empty() && !state_.modified.empty() && modified != state_.modified;
+  return other_tag || other_time ? Changed() : Status();
+}
+
+Status RemoteSource::ReadRange(std::uint64_t offset, std::span<std::byte> buffer,
+                               std::size_t* bytes_read) const {
+  *bytes_read = 0;
+  if (Status status = Begin(); !status.ok()) return status;
+  const std::uint64_t left = state_.bytes - std::min(offset, state_.bytes);
+  buffer = buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left)));
+  if (buffer.empty()) return {};
+  if (offset + buffer.size() <= front_.size()) {
+    std::memcpy(buffer.data(), front_.data() + offset, buffer.size());
+    *bytes_read = buffer.size();
+    return {};
+  }
+  // It lives as long as this call: the input owns nothing.
+  RemoteInput input(std::shared_ptr<const RemoteSource>(std::shared_ptr<void>(), this));
+  std::vector<ReadRequest> parts;
+  for (std::size_t at = 0; at < buffer.size(); at += kPartBytes) {
+    const auto bytes = static_cast<std::uint32_t>(std::min(kPartBytes, buffer.size() - at));
+    parts.push_back({&input, offset + at, buffer.data() + at, bytes});
+  }
+  ReadAll(&parts);
+  for (const ReadRequest& part : parts) {
+    *bytes_read += part.got;
+    if (!part.status.ok()) return part.status;
+  }
+  return {};
+}
+
+Status ExpandAddress(const std::string& pattern, const IoOptions& options,
+                     const std::shared_ptr<RemoteCounters>& counters, std::size_t most,
+                     std::vector<std::shared_ptr<RemoteSource>>* sources) {
+  RemoteAddress address;
+  Status status = ParseAddress(pattern, &address);
+  if (!status.ok()) return status;
+  const std::size_t wild = address.key.find_first_of("*?[");
+  const bool is_plain_http = address.kind == StoreKind::kHttp;  // "?" begins a query there
+  if (is_plain_http || (wild == std::string::npos && !address.key.ends_with('/'))) {
+    std::shared_ptr<RemoteSource> source;
+    status = RemoteSource::Make(pattern, options, counters, &source);
+    if (status.ok()) sources->push_back(std::move(source));
+    return status;
+  }
+  std::shared_ptr<ObjectStore> store;
+  status = OpenObjectStore(address, BlockingHttp(), &store);
+  std::vector<ListedObject> found;
+  if (status.ok()) status = ListMatching(store.get(), address.key, options, most, &found);
+  if (!status.ok()) return status.WithPlace({ShownAddress(pattern), -1, -1});
+  const std::string before = address.text.substr(0, address.text.size() - address.key.size());
+  for (ListedObject& object : found) {
+    RemoteAddress its = address;
+    its.text = before + object.key;
+    its.key = std::move(object.key);
+    sources->push_back(std::make_shared<RemoteSource>(
+        store, std::move(its), ObjectState{object.bytes, std::move(object.etag), {}}, options,
+        counters));
+  }
+  return {};
+}
+
+OpenInputResult OpenSource(const std::shared_ptr<Source>& source) {
+  if (auto remote = std::dynamic_pointer_cast<RemoteSource>(source); remote != nullptr) {
+    if (Status status = remote->Begin(); !status.ok()) return {status, nullptr};
+    return {{}, std::make_unique<RemoteInput>(std::move(remote))};
+  }
+  return OpenInput(source);
+}
+
+OpenInputResult OpenNamed(const std::string& name, const IoOptions& options) {
+  if (!IsRemote(name)) return OpenInput(name, options);
+  std::shared_ptr<RemoteSource> source;
+  Status status = RemoteSource::Make(name, options, std::make_shared<RemoteCounters>(), &source);
+  return status.ok() ? OpenSource(source) : OpenInputResult{std::move(status), nullptr};
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,115 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "io/input_file.h"
+#include "io/remote/object_store.h"
+#include "ringfeed/io_options.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What is known of an object, in the state that is read: bytes of another state are a failure.
+struct ObjectState {
+  std::uint64_t bytes = 0;
+  std::string etag;      ///< as the header has it; "": the server tells none
+  std::string modified;  ///< its Last-Modified; told only if there is no ETag
+};
+
+/// What was sent and received, of all that a reader reads.
+struct RemoteCounters {
+  std::atomic<std::uint64_t> requests{0};   ///< for ranges, with those sent again
+  std::atomic<std::uint64_t> bytes{0};      ///< of ranges, with those that came twice
+  std::atomic<std::uint64_t> retries{0};    ///< after a failure that passes
+  std::atomic<std::uint64_t> hedges{0};     ///< ranges slower than others, asked for once more
+  std::atomic<std::uint64_t> throttled{0};  ///< answers 429 and 503
+};
+
+/// An object of a store as a file: its size and its state by one request, bytes by ranges. Thread
+/// safe.
+class RemoteSource final : public Source {
+ public:
+  /// Sends nothing. `state`: what a listing told of it, if one did.
+  RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress address,
+               std::optional<ObjectState> state, const IoOptions& options,
+               std::shared_ptr<RemoteCounters> counters);
+  /// The object of an address. Sends nothing. kInvalidArgument if it is none, or if the
+  /// environment's settings of its store cannot be understood.
+  static Status Make(const std::string& address, const IoOptions& options,
+                     const std::shared_ptr<RemoteCounters>& counters,
+                     std::shared_ptr<RemoteSource>* source);
+
+  /// Unless its state is known, asks for its first bytes, which tell it. The functions that follow
+  /// need that; Size and Version call it, and throw its failure. Blocks for up to
+  /// remote_patience_ms. kNotFound, kPermissionDenied, kResourceExhausted, …
+  Status Begin() const;
+
+  std::string name() const override { return address_.text; }
+  std::uint64_t Size() const override;
+  std::string Version() const override;
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    return ReadRange(offset, buffer, bytes_read);
+  }
+  /// As ReadAt: several ranges at a time, if the buffer is large. Blocks for up to
+  /// remote_patience_ms without a byte.
+  Status ReadRange(std::uint64_t offset, std::span<std::byte> buffer,
+                   std::size_t* bytes_read) const;
+
+  ObjectStore* store() const { return store_.get(); }
+  /// The bytes that came at its opening, from its start on.
+  std::span<const std::byte> front() const { return std::as_bytes(std::span(front_)); }
+  const ObjectState& state() const { return state_; }
+  std::int64_t patience_ms() const { return options_.remote_patience_ms; }
+  RemoteCounters* counters() const { return counters_.get(); }
+
+  /// Completes a request for bytes [begin, end) in the state that is known.
+  Status Prepare(std::uint64_t begin, std::uint64_t end, HttpRequest* request) const;
+  /// Whether the head of a good answer is of another state: kDamaged, with both.
+  Status CheckState(const HttpResponse& head) const;
+  /// The same for an answer that says so itself (412, 416).
+  Status Changed() const;
+
+ private:
+  Status Ask() const;
+
+  const std::shared_ptr<ObjectStore> store_;
+  const RemoteAddress address_;
+  const IoOptions options_;
+  const std::shared_ptr<RemoteCounters> counters_;
+  mutable std::mutex mutex_;  ///< of the thread that asks
+  /// Release by the thread that asked, acquire by those that use the next two.
+  mutable std::atomic<bool> begun_;
+  mutable ObjectState state_;
+  mutable std::string front_;
+};
+
+/// Appends the objects that an address stands for, as ExpandPattern does the files of a pattern:
+///   - one without "*", "?", "[" and without a last "/", and any of plain HTTP: that object,
+///     whether it is there or not;
+///   - with a last "/": all objects whose keys begin so, sorted, but none of a hidden folder or
+///     name;
+///   - a pattern: all objects whose keys match, sorted, "*" and "?" within a name between slashes,
+///     "**" across them.
+/// The other two are listed once, in pages; that blocks. kNotFound if nothing matches, kUnsupported
+/// if the store has no listings, kInvalidArgument for more than `most`.
+Status ExpandAddress(const std::string& pattern, const IoOptions& options,
+                     const std::shared_ptr<RemoteCounters>& counters, std::size_t most,
+                     std::vector<std::shared_ptr<RemoteSource>>* sources);
+
+/// Opens a source as an input: one of a store is read by its engine, one of the program's by its
+/// ReadAt. Blocks until the state of an object is known.
+OpenInputResult OpenSource(const std::shared_ptr<Source>& source);
+/// The same of what has that name: an object, if it is an address, else a file (OpenInput).
+OpenInputResult OpenNamed(const std::string& name, const IoOptions& options);
+
+}  // namespace ringfeed
