@@ -65,8 +65,8 @@ std::optional<std::size_t> EndOfHead(std::string_view text) {
   return first;
 }
 
-std::optional<HttpRequest> ParseRequest(std::string_view head) {
-  HttpRequest request;
+std::optional<PageRequest> ParseRequest(std::string_view head) {
+  PageRequest request;
   std::string_view line = Trimmed(TakeUntil(&head, '\n'));
   request.method = TakeUntil(&line, ' ');
   std::string_view target = TakeUntil(&line, ' ');

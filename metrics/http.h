@@ -8,7 +8,7 @@
 namespace ringfeed {
 
 /// A client's request. Only GET and HEAD are answered, bodies are not read.
-struct HttpRequest {
+struct PageRequest {
   std::string method;
   std::string path;    ///< without the part after a ?
   std::string host;    ///< without the port; "" if the client named none
@@ -24,7 +24,7 @@ struct HttpAnswer {
 /// The end of a request's head in `text`: after its empty line. None: more must come.
 std::optional<std::size_t> EndOfHead(std::string_view text);
 /// None: it is not HTTP.
-std::optional<HttpRequest> ParseRequest(std::string_view head);
+std::optional<PageRequest> ParseRequest(std::string_view head);
 /// Whether the client takes OpenMetrics.
 bool AcceptsOpenMetrics(std::string_view accept);
 /// Whether the name can only mean this machine, so that a page of another site cannot have it. By a

@@ -109,7 +109,7 @@ bool HttpServer::Receive(Connection* connection) {
     return BeginAnswer(connection, {.status = 431, .body = "the request's head is too long\n"},
                        true);
   }
-  const std::optional<HttpRequest> request =
+  const std::optional<PageRequest> request =
       ParseRequest(std::string_view(connection->text).substr(0, *end));
   if (!request) {
     return BeginAnswer(connection, {.status = 400, .body = "this is no request of HTTP/1\n"}, true);
@@ -117,7 +117,7 @@ bool HttpServer::Receive(Connection* connection) {
   return BeginAnswer(connection, AnswerTo(*request), request->method != "HEAD");
 }
 
-HttpAnswer HttpServer::AnswerTo(const HttpRequest& request) const {
+HttpAnswer HttpServer::AnswerTo(const PageRequest& request) const {
   if (request.method != "GET" && request.method != "HEAD") {
     return {.status = 405, .body = "GET and HEAD are answered\n"};
   }

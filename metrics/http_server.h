@@ -37,7 +37,7 @@ Status ListenAt(MetricsAddress* address, OwnDescriptor* listener);
 /// client alone, hold more than the limits say, or keep others out.
 class HttpServer {
  public:
-  using Answer = std::function<HttpAnswer(const HttpRequest& request)>;
+  using Answer = std::function<HttpAnswer(const PageRequest& request)>;
 
   /// `local_only`: refuses requests by another name than this machine's.
   HttpServer(OwnDescriptor listener, bool local_only, const HttpLimits& limits, Answer answer);
@@ -63,7 +63,7 @@ class HttpServer {
   bool Send(Connection* connection);
   bool DrainRest(Connection* connection) const;
   bool BeginAnswer(Connection* connection, const HttpAnswer& answer, bool with_body);
-  HttpAnswer AnswerTo(const HttpRequest& request) const;
+  HttpAnswer AnswerTo(const PageRequest& request) const;
   int MillisecondsToWait() const;
   std::vector<pollfd> WhatToPoll(int waker) const;
 

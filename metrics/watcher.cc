@@ -130,11 +130,11 @@ Status Watcher::Open() {
   if (address_.kind == MetricsAddress::Kind::kUnix) socket_inode_ = InodeOf(address_.path);
   const bool local_only = address_.kind == MetricsAddress::Kind::kTcp && address_.loopback;
   server_.emplace(std::move(listener), local_only, HttpLimits(),
-                  [this](const HttpRequest& request) { return AnswerTo(request); });
+                  [this](const PageRequest& request) { return AnswerTo(request); });
   return {};
 }
 
-HttpAnswer Watcher::AnswerTo(const HttpRequest& request) {
+HttpAnswer Watcher::AnswerTo(const PageRequest& request) {
   if (request.path == "/") {
     return {.type = "text/html; charset=utf-8", .body = std::string(MetricsPage())};
   }

@@ -62,7 +62,7 @@ class Watcher {
   void Run(const std::stop_token& stop);
   void WriteUntil(const std::stop_token& stop);
   void WriteFile();
-  HttpAnswer AnswerTo(const HttpRequest& request);
+  HttpAnswer AnswerTo(const PageRequest& request);
 
   MetricsAddress address_;
   MetricsText text_;

@@ -7,7 +7,7 @@
 namespace ringfeed {
 namespace {
 
-void CheckRequest(const HttpRequest& request) {
+void CheckRequest(const PageRequest& request) {
   const auto seen = [&] { return request.method + " " + request.path + " of " + request.host; };
   FuzzExpect(
       request.path.starts_with('/') && request.path.find_first_of("? \n") == std::string::npos,
@@ -35,7 +35,7 @@ FuzzTarget HttpTarget(const char* /*unused*/) {
     const std::optional<std::size_t> before = EndOfHead(text.substr(0, piece));
     FuzzExpect(!before || before == end, "what comes later does not move the end of a head");
     FuzzExpect(!end || *end <= text.size(), "a head ends in its text");
-    const std::optional<HttpRequest> request =
+    const std::optional<PageRequest> request =
         ParseRequest(text.substr(0, end.value_or(text.size())));
     if (!request) return;
     CheckRequest(*request);

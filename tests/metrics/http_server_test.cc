@@ -43,7 +43,7 @@ class RunningServer {
     EXPECT_TRUE(status.ok()) << status.ToString();
     server_ = std::make_unique<HttpServer>(
         std::move(listener), address_.kind == MetricsAddress::Kind::kTcp, limits,
-        [body_bytes](const HttpRequest& request) {
+        [body_bytes](const PageRequest& request) {
           return HttpAnswer{.body = request.path + std::string(body_bytes, '.')};
         });
     thread_ =

@@ -16,7 +16,7 @@ TEST(HttpTest, AHeadEndsWithAnEmptyLine) {
 }
 
 TEST(HttpTest, ARequestIsReadWhateverTheCaseOfItsNames) {
-  const std::optional<HttpRequest> request = ParseRequest(
+  const std::optional<PageRequest> request = ParseRequest(
       "GET /metrics?a=b HTTP/1.1\r\nHOST: LocalHost:9400\r\naccept:  Text/Plain \r\nX: y\r\n\r\n");
   ASSERT_TRUE(request);
   EXPECT_EQ(request->method, "GET");
