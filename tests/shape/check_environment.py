@@ -12,10 +12,10 @@ import sys
 
 DOCUMENT = "docs/ENVIRONMENT.md"
 FOLDERS = ("base", "gpu", "include", "io", "metrics", "python/ringfeed", "python/src", "queue", "readers", "tools")
-READS = re.compile(r"\bgetenv\b|\bEnvironmentLookup\b|\benviron\b|\bProcessVariable\b")
+READS = re.compile(r"\bgetenv\b|\bEnvironmentText\b|\bEnvironmentLookup\b|\benviron\b|\bProcessVariable\b")
 LITERAL = re.compile(r'"([A-Z][A-Z0-9]+(?:_[A-Z0-9]+)*)"')
 CONSTANT = re.compile(r'\bk\w*Variable = "(\w+)"')
-CALL = re.compile(r'(?:getenv|lookup|environ\.get)\(\s*"(\w+)"|environ\["(\w+)"\]')
+CALL = re.compile(r'(?:getenv|EnvironmentText|lookup|environ\.get)\(\s*"(\w+)"|environ\["(\w+)"\]')
 ROW = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
 NAME = re.compile(r"`([A-Z][A-Z0-9_]+)`")
 
