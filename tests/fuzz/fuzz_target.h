@@ -37,6 +37,14 @@ FuzzTarget HttpTarget(const char* unused);
 /// RINGFEED_METRICS; a byte says whether an address may be public.
 FuzzTarget MetricsAddressTarget(const char* unused);
 
+/// An address of remote reading.
+FuzzTarget RemoteAddressTarget(const char* unused);
+/// A page of a listing: a byte chooses S3's, Azure's or Hugging Face's (whose first line is the
+/// header with the next page).
+FuzzTarget RemoteListingTarget(const char* unused);
+/// Credentials: a byte chooses AWS's files, the metadata's answer or that of STS.
+FuzzTarget CredentialsTarget(const char* unused);
+
 struct NamedFuzzTarget {
   std::string_view name;  ///< also of its folder in corpus/
   FuzzTarget (*make)(const char* parameter);

@@ -49,6 +49,9 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"infer_tar", InferTarget, "tar"},
     {"infer_csv", InferTarget, "csv"},
     {"metrics_address", MetricsAddressTarget, ""},
+    {"remote_address", RemoteAddressTarget, ""},
+    {"remote_listing", RemoteListingTarget, ""},
+    {"credentials", CredentialsTarget, ""},
 #ifdef RINGFEED_FUZZ_HTTP
     {"http", HttpTarget, ""},
 #endif

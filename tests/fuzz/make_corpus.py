@@ -312,12 +312,44 @@ def of_metrics():
         yield "metrics_address", name, b"\1" + text
 
 
+def of_remote():
+    """(target, name, bytes) of addresses, listings and credentials."""
+    addresses = {"s3": b"s3://bucket/a b/=?x=1", "pathlib": b"s3:/bucket/a", "user": b"https://u:p@h/x",
+                 "https": b"https://host:81/a%20b?sig=1", "azure": b"az://account/container/a",
+                 "hub": b"hf://datasets/org/name@refs/convert/parquet/d/a", "google": b"gs://b.c/"}
+    for name, text in addresses.items():
+        yield "remote_address", name, text
+    listings = {
+        "s3": b"\0<?xml version='1.0'?><ListBucketResult xmlns='x'><EncodingType>url</EncodingType><IsTruncated>true"
+              b"</IsTruncated><NextContinuationToken>t</NextContinuationToken><Contents><Key>a+%C3%A4</Key>"
+              b"<ETag>&quot;1&quot;</ETag><Size>7</Size></Contents></ListBucketResult>",
+        "azure": b"\1<EnumerationResults><Blobs><Blob><Name Encoded='true'>a%20b</Name><Properties><Etag>0x1</Etag>"
+                 b"<Content-Length>5</Content-Length></Properties></Blob></Blobs><NextMarker>m</NextMarker>"
+                 b"</EnumerationResults>",
+        "hub": b'\2<https://h/n>; rel="next"\n[{"type":"file","path":"d/a","size":9,"lfs":{"size":9}}]',
+        "entity": b"\0<!DOCTYPE a [<!ENTITY x 'y'>]><ListBucketResult>&x;</ListBucketResult>",
+        "error": b"\0<Error><Code>NoSuchKey</Code><Message>m</Message></Error>",
+    }
+    for name, text in listings.items():
+        yield "remote_listing", name, text
+    keys = {
+        "file": b"\0[default]\naws_access_key_id = A ; c\n[profile b]\ns3 =\n  addressing_style = path\n# c\n",
+        "json": b'\1{"AccessKeyId":"A","SecretAccessKey":"S","Token":"T","Expiration":"2026-12-01T00:00:00Z"}',
+        "xml": b"\2<AssumeRoleWithWebIdentityResponse><AssumeRoleWithWebIdentityResult><Credentials><AccessKeyId>A"
+               b"</AccessKeyId><SecretAccessKey>S</SecretAccessKey></Credentials></AssumeRoleWithWebIdentityResult>"
+               b"</AssumeRoleWithWebIdentityResponse>",
+    }
+    for name, text in keys.items():
+        yield "credentials", name, text
+
+
 def seeds(data):
     """(target, name, bytes) of every seed."""
     for name, image in images():
         for how, variant in damaged(image).items():
             yield "jpeg", f"{name}-{how}", b"\0\x91" + variant
     yield from of_metrics()
+    yield from of_remote()
     for target, named in files(data).items():
         for name, file in named.items():
             for how, variant in damaged(file).items():
