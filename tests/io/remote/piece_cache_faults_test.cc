@@ -1,0 +1,134 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "io/remote/piece_cache.h"
+#include "tests/io/remote/cached_data.h"
+#include "tests/io/remote/failing_calls.h"
+#include "tests/support/restrictions.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::uint64_t kObjectBytes = 1'000'000;
+constexpr std::uint64_t kRoomOfFour = 4'500'000;
+
+// Made once: there are thousands of uses.
+std::span<const std::byte> BytesOf(std::uint64_t seed) {
+  static std::map<std::uint64_t, std::vector<std::byte>> made;
+  std::vector<std::byte>& bytes = made[seed];
+  if (bytes.empty()) bytes = PatternPiece(seed, PatternObject(seed, kObjectBytes), 0);
+  return bytes;
+}
+
+bool AddOne(PieceCache* cache, std::uint64_t seed) {
+  return cache->Add(PatternObject(seed, kObjectBytes), 0, BytesOf(seed));
+}
+
+Given TakeOne(PieceCache* cache, std::uint64_t seed) {
+  return Take(cache, PatternObject(seed, kObjectBytes), 0, BytesOf(seed));
+}
+
+std::shared_ptr<PieceCache> OpenOne(const std::string& folder) {
+  std::shared_ptr<PieceCache> cache;
+  (void)PieceCache::Open(folder, kRoomOfFour, &cache);
+  return cache;
+}
+
+TEST(PieceCacheFaultsTest, AFullDiskTurnsTheCacheOffAndWhatIsThereIsStillRead) {
+  const TempDir place;
+  const std::shared_ptr<PieceCache> cache = OpenOne(place.File("cache"));
+  ASSERT_TRUE(AddOne(cache.get(), 1));
+  {
+    const FullDisk full;
+    EXPECT_FALSE(AddOne(cache.get(), 2));
+  }
+  EXPECT_NE(cache->Stats().off_reason.find("No space left"), std::string::npos);
+  EXPECT_FALSE(AddOne(cache.get(), 3));
+  EXPECT_EQ(cache->Stats().declined, 2);
+  EXPECT_EQ(TakeOne(cache.get(), 1), Given::kItsBytes);
+  EXPECT_EQ(TakeOne(cache.get(), 2), Given::kNothing);
+  EXPECT_EQ(LookAt(place.File("cache")).parts, 0);
+  EXPECT_TRUE(AddOne(OpenOne(place.File("cache")).get(), 3));
+}
+
+TEST(PieceCacheFaultsTest, TheCallersOwnFailedWriteTurnsItOffIfItLasts) {
+  const TempDir place;
+  const std::shared_ptr<PieceCache> cache = OpenOne(place.File("cache"));
+  for (const int error : {ENOMEM, EDQUOT}) {
+    EXPECT_EQ(cache->Stats().off_reason, "");
+    const std::unique_ptr<PieceWriter> writer = cache->Begin(PatternObject(1, 10), 0);
+    ASSERT_NE(writer, nullptr);
+    writer->Fail(error);
+    EXPECT_FALSE(writer->Finish());
+    EXPECT_EQ(LookAt(place.File("cache")).parts, 0);
+  }
+  EXPECT_NE(cache->Stats().off_reason.find("quota"), std::string::npos);
+}
+
+TEST(PieceCacheFaultsTest, ALimitOfTheSizeOfFilesTurnsItOffInPlaceOfASignal) {
+  const ChildResult result = RunInChild([](std::string* text) {
+    const TempDir place;
+    const rlimit limit{1 << 20, 1 << 20};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 1;
+    const std::shared_ptr<PieceCache> cache = OpenOne(place.File("cache"));
+    *text = cache->Stats().off_reason;
+    return AddOne(cache.get(), 1) ? 1 : 0;
+  });
+  EXPECT_FALSE(result.signalled);
+  EXPECT_EQ(result.status, 0);
+  EXPECT_NE(result.text.find("ulimit -f"), std::string::npos);
+}
+
+// Opens, adds beyond the bound, reads, reads a bad piece.
+void UseCache(const std::string& folder) {
+  const std::shared_ptr<PieceCache> cache = OpenOne(folder);
+  if (cache == nullptr) return;
+  for (std::uint64_t seed = 0; seed < 3; ++seed) {
+    EXPECT_NE(TakeOne(cache.get(), seed), Given::kWrongBytes);
+    AddOne(cache.get(), seed);
+    EXPECT_NE(TakeOne(cache.get(), seed), Given::kWrongBytes);
+  }
+  if (const auto piece = cache->Find(PatternObject(2, kObjectBytes), 0)) piece->Discard();
+}
+
+// Four pieces that are old, and one that a killed writer left.
+void Prepare(const std::string& folder) {
+  const std::shared_ptr<PieceCache> cache = OpenOne(folder);
+  for (std::uint64_t seed = 10; seed < 14; ++seed) ASSERT_TRUE(AddOne(cache.get(), seed));
+  const std::string left = folder + "/" + std::string(32, 'f') + ".part";
+  WritePatternFile(left, 1000);
+  ASSERT_EQ(chmod(left.c_str(), 0600), 0);
+}
+
+TEST(PieceCacheFaultsTest, WhicheverSystemCallFailsNothingWrongIsReadAndTheBoundIsHeld) {
+  for (const int error : {ENOSPC, EMFILE}) {
+    bool reached = true;
+    for (long at = 1; reached; ++at) {
+      const TempDir place;
+      const std::string folder = place.File("cache");
+      ASSERT_NO_FATAL_FAILURE(Prepare(folder));
+      {
+        const FailingCall fault(at, error);
+        UseCache(folder);
+        reached = fault.calls() >= at;
+      }
+      ASSERT_LE(LookAt(folder).bytes, kRoomOfFour) << at;
+      const std::shared_ptr<PieceCache> next = OpenOne(folder);
+      ASSERT_NE(next, nullptr);
+      ASSERT_EQ(next->Stats().off_reason, "");
+      ASSERT_EQ(LookAt(folder).parts, 0) << at;
+      ASSERT_EQ(LookAt(folder).bytes, next->bytes()) << at;
+      for (std::uint64_t seed = 0; seed < 14; ++seed) {
+        ASSERT_NE(TakeOne(next.get(), seed), Given::kWrongBytes) << at;
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
