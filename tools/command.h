@@ -63,6 +63,7 @@ class Command {
 
 std::unique_ptr<Command> NewAuditCommand();
 std::unique_ptr<Command> NewBenchCommand();
+std::unique_ptr<Command> NewCacheCommand();
 std::unique_ptr<Command> NewCatCommand();
 std::unique_ptr<Command> NewConvertCommand();
 std::unique_ptr<Command> NewDecodeCommand();

@@ -35,6 +35,7 @@ std::vector<std::unique_ptr<Command>> AllCommands() {
   commands.push_back(NewInfoCommand());
   commands.push_back(NewDevicesCommand());
   commands.push_back(NewVerifyCommand());
+  commands.push_back(NewCacheCommand());
   commands.push_back(NewIndexCommand());
   commands.push_back(NewPlanCommand());
   commands.push_back(NewWhichCommand());

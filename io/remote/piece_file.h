@@ -1,5 +1,6 @@
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -17,7 +18,7 @@ struct CachedObject {
   std::uint64_t bytes = 0;  ///< its size
   std::string version;      ///< its ETag, or what else tells versions apart
 
-  friend bool operator==(const CachedObject&, const CachedObject&) = default;
+  friend auto operator<=>(const CachedObject&, const CachedObject&) = default;
 };
 
 /// The part of an object that is kept in one file: half of the 8 MiB that a range in file order

@@ -16,6 +16,7 @@ OPTIONS = {
     "plan": "--format --subset --parse --field --pack --tokens --batch --segment --fit --cost --alike "
     "--ranks --seed --json",
     "verify": "--format --on-damage --max-record-bytes --part --strict --json",
+    "cache": "--verify --trim --json",
     "which": "--format --subset --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--passes --cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --rank --ranks "
     "--pack --tokens --field --segment --fit --cost --alike --number --position-in --json",

@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 
+from cache_test import make_cache
 from command_line import BINARY, DATA, CommandTest, await_that, main, run
 from interface_test import OPTIONS
 from run_test import READ_ALL
@@ -93,6 +94,8 @@ class JsonTest(CommandTest):
         self.check("which", *self.paths, "--number", "0-2")
         self.check("subset", *self.paths, "--parse", "raw", "--units", "1:", "-o", self.folder / "kept.rfs")
         self.check("index", self.folder / "none", status=1)
+        make_cache(self.folder / "cache")
+        self.check("cache", self.folder / "cache")
         self.check("info")
         self.check("info", self.data, self.cut, self.folder / "none", status=2)
         self.check("devices", *self.paths, "--devices", "emu:2")
