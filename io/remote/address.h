@@ -22,7 +22,7 @@ struct RemoteAddress {
   StoreKind kind = StoreKind::kHttp;
   std::string text;    ///< as it was given
   std::string bucket;  ///< the bucket, the container; of HTTP "https://HOST[:PORT]"
-  std::string key;     ///< not encoded; of HTTP the path and the query as they were given, after '/'
+  std::string key;  ///< not encoded; of HTTP the path and the query as they were given, after '/'
 };
 
 /// Whether a name is an address of a scheme that can be read. No path is one: a folder "s3:" would
