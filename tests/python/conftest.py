@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Iterator
 
 import pytest
+from s3_servers import moto, pys3local, radosgw, s3  # noqa: F401  (fixtures of several files)
 
 #: tf.Examples of the session's data set: "image" ragged uint8, "label" one int64.
 IMAGES = 240

@@ -49,6 +49,6 @@ def test_a_users_type_check_knows_what_the_package_promises(tmp_path: Path) -> N
 
 def test_the_package_and_its_tests_pass_the_linter() -> None:
     pytest.importorskip("ruff", reason="ruff is not installed")
-    folders = ["python/ringfeed", "tests/python", "tests/install"]
+    folders = ["python/ringfeed", "tests/python", "tests/remote", "tests/install"]
     done = run("ruff", "check", "--config", SETTINGS, *folders)
     assert done.returncode == 0, done.stdout + done.stderr
