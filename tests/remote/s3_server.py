@@ -54,8 +54,8 @@ def end_with_parent() -> None:
 
 
 class S3Server:
-    """A server of one empty bucket, BUCKET. It runs from start() to stop(), or as a context. What
-    it started ends with this process, too. start() raises RuntimeError with what the server said."""
+    """A server of one empty bucket, BUCKET, from start() to stop() or as a context. What it started
+    ends with this process, too. start() raises RuntimeError with what the server said."""
 
     name = ""
     #: Whether it refuses what is not signed well.
