@@ -1,0 +1,419 @@
+// Remote files are read as local ones, whatever happens between the client and the server: the same
+// records, or a failure that says what it was, within its patience.
+#include <gtest/gtest.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ringfeed/ringfeed.h"
+#include "tests/remote/remote_fixture.h"
+#include "tests/support/record_data.h"
+#include "tests/support/stress_scale.h"
+
+namespace ringfeed {
+namespace {
+
+using Ending = ProxyFault::Ending;
+
+TEST_F(RemoteTest, FilesOfAServerHaveTheRecordsOfLocalOnes) {
+  const std::vector<std::string> files = MakeFiles(3, 60, 8'000, 30'000);
+  Between(ProxyOptions{});
+  const RemoteOutcome local = Read(files, RemoteOptions());
+  const RemoteOutcome remote = Read(Urls(files), RemoteOptions());
+  EXPECT_EQ(remote.drained.end, ReadResult::kEnd) << remote.drained.status.ToString();
+  EXPECT_EQ(remote.drained.ids.size(), 180U);
+  EXPECT_EQ(remote.drained, local.drained);
+  // Nothing is read twice.
+  std::uint64_t bytes = 0;
+  for (const std::string& file : files) bytes += std::filesystem::file_size(file);
+  EXPECT_GE(proxy_->counts().body_bytes, bytes);
+  EXPECT_LE(proxy_->counts().body_bytes, bytes + bytes / 10 + 300'000);
+}
+
+TEST_F(RemoteTest, ASmallAndAnEmptyFileAreReadAsLocalOnes) {
+  std::vector<std::string> files = MakeFiles(1, 1, 8, 8);
+  files.push_back(MakeFile({}));
+  files.push_back(MakeFiles(1, 3, 20, 100)[0]);
+  Between(ProxyOptions{});
+  const RemoteOutcome local = Read(files, RemoteOptions());
+  const RemoteOutcome remote = Read(Urls(files), RemoteOptions());
+  EXPECT_EQ(remote.drained, local.drained) << remote.drained.status.ToString();
+  EXPECT_EQ(remote.drained.ids, Numbers(4));
+}
+
+TEST_F(RemoteTest, TlsIsVerified) {
+  const std::vector<std::string> files = MakeFiles(2, 60, 1'000, 30'000);
+  const NginxServer tls(directory_.path(), {.tls = true});
+  std::vector<std::string> urls;
+  for (const std::string& file : files) urls.push_back(tls.Url(NameOf(file)));
+  const RemoteOutcome refused = Read(urls, RemoteOptions(1'000));
+  EXPECT_EQ(refused.drained.end, ReadResult::kFailed);
+  EXPECT_EQ(refused.drained.status.code(), StatusCode::kPermissionDenied)
+      << refused.drained.status.ToString();
+  ASSERT_EQ(setenv("CURL_CA_BUNDLE", tls.ca().c_str(), 1), 0);
+  const RemoteOutcome taken = Read(urls, RemoteOptions());
+  (void)unsetenv("CURL_CA_BUNDLE");
+  EXPECT_EQ(taken.drained.end, ReadResult::kEnd) << taken.drained.status.ToString();
+  EXPECT_EQ(taken.drained, Read(files, RemoteOptions()).drained);
+}
+
+// Faults that pass: every record comes, as from local files.
+struct PassingCase {
+  const char* name;
+  std::function<ProxyScript()> script;
+  ProxyOptions options{};
+};
+
+class PassingFaultTest : public RemoteTest, public testing::WithParamInterface<PassingCase> {};
+
+TEST_P(PassingFaultTest, EveryRecordComes) {
+  const std::vector<std::string> files = MakeFiles(3, 40, 8'000, 30'000);
+  ProxyOptions proxy = GetParam().options;
+  if (GetParam().script) proxy.script = GetParam().script();
+  Between(proxy);
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    OpenOptions options = RemoteOptions();
+    options.on_damage = on_damage;
+    if (GetParam().script) proxy_->SetScript(GetParam().script());
+    const RemoteOutcome remote = Read(Urls(files), options);
+    EXPECT_EQ(remote.drained.end, ReadResult::kEnd) << remote.drained.status.ToString();
+    EXPECT_EQ(remote.drained, Read(files, options).drained);
+    EXPECT_EQ(remote.stats.damaged_records, 0U);
+    EXPECT_LE(remote.stats.arena_peak_bytes, kArenaBytes);
+  }
+  EXPECT_EQ(proxy_->counts().faults > 0, static_cast<bool>(GetParam().script));
+}
+
+PassingCase Once(const char* name, const ProxyFault& fault) {
+  return {name, [fault] { return OnceForEachRange(fault); }};
+}
+PassingCase Ever(const char* name, const ProxyFault& fault) {
+  return {name, [fault] { return Always(fault); }};
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, PassingFaultTest,
+    testing::Values(
+        Once("CutInTheHead", {.cut_head = 40}), Once("CutInTheBody", {.cut_body = 1'000}),
+        Once("CutBehindTheHead", {.cut_body = 0}), Once("CutBetween", {.cut_head = 0}),
+        Once("ResetBetween", {.cut_head = 0, .ending = Ending::kReset}),
+        Once("ResetInTheBody", {.cut_body = 70'000, .ending = Ending::kReset}),
+        Once("Answer500", {.status = 500, .body = "broken"}),
+        Once("Answer503", {.status = 503, .body = "slow down"}),
+        Once("Answer503ForASecond", {.status = 503, .headers = {{"retry-after", "1"}}}),
+        Once("Answer429", {.status = 429, .headers = {{"retry-after", "0"}}}),
+        Once("OtherRange", {.range_off = 7}), Once("LengthTooShort", {.length_off = -5}),
+        Once("LengthTooLong", {.length_off = 5, .close_after = true}),
+        Once("BodyTooShort", {.length_off = -5, .body_off = -5}),
+        Once("BodyTooLong", {.length_off = 5, .body_off = 5}),
+        Once("MoreThanItsLength", {.body_off = 100}), Once("RangeIgnored", {.ignore_range = true}),
+        Once("Garbage", {.raw = "SSH-2.0-OpenSSH_9.2\r\n"}),
+        Once("EndlessHead", {.endless_head = true}), Once("Late", {.delay_ms = 100}),
+        Ever("Chunked", {.chunked = true}), Ever("Trickle", {.trickle_bytes = 8'000}),
+        PassingCase{"ClosedAfterEachAnswer", {}, {.close_after = 1}},
+        PassingCase{"ClosedAfterThreeAnswers", {}, {.close_after = 3}},
+        PassingCase{"ClosedWhenIdle", {}, {.idle_close_ms = 1}},
+        PassingCase{"FarAway", {}, {.round_trip_ms = 20, .rate = 50'000'000}}),
+    [](const auto& its) { return std::string(its.param.name); });
+
+// Faults that stay: a failure within the patience, with words that tell which, under kSkip too.
+struct LastingCase {
+  const char* name;
+  ProxyFault fault;
+  std::vector<StatusCode> codes;
+  const char* words = "";
+  bool waits = false;           // for as long as the patience
+  bool may_be_skipped = false;  // the server says that the bytes do not exist
+};
+
+class LastingFaultTest : public RemoteTest, public testing::WithParamInterface<LastingCase> {};
+
+TEST_P(LastingFaultTest, ReadingFailsWithItsReason) {
+  constexpr int kPatienceMs = 700;
+  const LastingCase& lasting = GetParam();
+  const std::vector<std::string> files = MakeFiles(2, 40, 1'000, 30'000);
+  Between(Always(lasting.fault));
+  rusage before{};
+  (void)getrusage(RUSAGE_SELF, &before);
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    if (on_damage == OnDamage::kSkip && lasting.may_be_skipped) continue;
+    OpenOptions options = RemoteOptions(kPatienceMs);
+    options.on_damage = on_damage;
+    const auto began = std::chrono::steady_clock::now();
+    const RemoteOutcome outcome = Read(Urls(files), options);
+    const auto took = std::chrono::steady_clock::now() - began;
+    EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
+    const Status& status = outcome.drained.status;
+    EXPECT_EQ(std::count(lasting.codes.begin(), lasting.codes.end(), status.code()), 1)
+        << status.ToString();
+    EXPECT_NE(status.ToString().find(lasting.words), std::string::npos) << status.ToString();
+    EXPECT_NE(status.ToString().find(NameOf(files[0]).substr(0, 4)), std::string::npos)
+        << "no address: " << status.ToString();
+    EXPECT_TRUE(outcome.drained.ids.empty());
+    EXPECT_EQ(outcome.stats.damaged_records, 0U);
+    EXPECT_GE(took, std::chrono::milliseconds(lasting.waits ? kPatienceMs : 0));
+  }
+  rusage after{};
+  (void)getrusage(RUSAGE_SELF, &after);
+  const long most_kib = kSanitized ? 4'000'000 : 200'000;
+  EXPECT_LT(after.ru_maxrss - before.ru_maxrss, most_kib);
+}
+
+using Code = StatusCode;
+INSTANTIATE_TEST_SUITE_P(
+    All, LastingFaultTest,
+    testing::Values(
+        LastingCase{"Answer500", {.status = 500}, {Code::kIoError}, "500", true},
+        LastingCase{"Answer503", {.status = 503}, {Code::kIoError}, "503", true},
+        LastingCase{"Answer503ForAnHour",
+                    {.status = 503, .headers = {{"retry-after", "3600"}}},
+                    {Code::kIoError},
+                    "503"},
+        LastingCase{"Answer401", {.status = 401}, {Code::kPermissionDenied}, "401"},
+        LastingCase{"Answer403", {.status = 403}, {Code::kPermissionDenied}, "403"},
+        LastingCase{"Answer404", {.status = 404}, {Code::kNotFound}, "404", false, true},
+        LastingCase{"Answer410", {.status = 410}, {Code::kNotFound}, "410", false, true},
+        LastingCase{"CutBetween", {.cut_head = 0}, {Code::kIoError}, "", true},
+        LastingCase{"CutInTheHead", {.cut_head = 40}, {Code::kIoError, Code::kDamaged}},
+        LastingCase{"CutBehindTheHead", {.cut_body = 0}, {Code::kIoError}, "", true},
+        LastingCase{"OtherRange", {.range_off = 7}, {Code::kIoError, Code::kDamaged}},
+        LastingCase{
+            "BodyTooShort", {.length_off = -5, .body_off = -5}, {Code::kIoError, Code::kDamaged}},
+        LastingCase{"Garbage",
+                    {.raw = "SSH-2.0-OpenSSH_9.2\r\n"},
+                    {Code::kIoError, Code::kDamaged, Code::kUnsupported}},
+        LastingCase{"EndlessHead", {.endless_head = true}, {Code::kIoError, Code::kDamaged}},
+        LastingCase{"Silence",
+                    {.cut_head = 0, .ending = Ending::kHold},
+                    {Code::kIoError, Code::kDeadlineExceeded},
+                    "",
+                    true},
+        LastingCase{"SilenceInTheBody",
+                    {.cut_body = 0, .ending = Ending::kHold},
+                    {Code::kIoError, Code::kDeadlineExceeded},
+                    "",
+                    true}),
+    [](const auto& its) { return std::string(its.param.name); });
+
+TEST_F(RemoteTest, RedirectsInACircleAreAFailure) {
+  const std::vector<std::string> files = MakeFiles(1, 10, 1'000, 2'000);
+  Between(ProxyOptions{});
+  const std::string url = Urls(files)[0];
+  proxy_->SetScript(Always({.status = 302, .headers = {{"location", url}}}));
+  const RemoteOutcome outcome = Read({url}, RemoteOptions(1'000));
+  EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
+  EXPECT_LE(proxy_->counts().requests, 200U);
+}
+
+TEST_F(RemoteTest, ARedirectIsFollowed) {
+  const std::vector<std::string> files = MakeFiles(1, 100, 1'000, 2'000);
+  Between([](const ProxiedRequest& request) {
+    ProxyFault moved{.status = 307, .headers = {{"location", "/" + request.target.substr(5)}}};
+    return request.target.starts_with("/old/") ? moved : ProxyFault{};
+  });
+  const RemoteOutcome outcome = Read({proxy_->Url("old/" + NameOf(files[0]))}, RemoteOptions());
+  EXPECT_EQ(outcome.drained.ids, Numbers(100)) << outcome.drained.status.ToString();
+}
+
+TEST_F(RemoteTest, AServerWithoutRangesIsReadOrRefusedInWords) {
+  const std::vector<std::string> files = MakeFiles(2, 40, 8'000, 30'000);
+  Between(Always({.ignore_range = true}));
+  const RemoteOutcome remote = Read(Urls(files), RemoteOptions(2'000));
+  if (remote.drained.end == ReadResult::kEnd) {
+    EXPECT_EQ(remote.drained, Read(files, RemoteOptions()).drained);
+  } else {
+    EXPECT_NE(remote.drained.status.ToString().find("range"), std::string::npos)
+        << remote.drained.status.ToString();
+  }
+}
+
+TEST_F(RemoteTest, AMissingFileIsSaidToBeMissing) {
+  Between(ProxyOptions{});
+  const RemoteOutcome outcome = Read({proxy_->Url("nothing.tfrecord")}, RemoteOptions());
+  EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
+  EXPECT_EQ(outcome.drained.status.code(), StatusCode::kNotFound)
+      << outcome.drained.status.ToString();
+}
+
+TEST_F(RemoteTest, AFlippedByteIsDamageOfItsRecordAlone) {
+  const std::vector<std::size_t> sizes(100, 5'000);
+  const std::string file = MakeFile(sizes);
+  const std::uint64_t record_bytes = 5'000 + 16;
+  Between(Always({.flips = {42 * record_bytes + 100}}));
+  const RemoteOutcome failed = Read(Urls({file}), RemoteOptions());
+  EXPECT_EQ(failed.drained.end, ReadResult::kFailed);
+  EXPECT_EQ(failed.drained.status.code(), StatusCode::kDamaged) << failed.drained.status.ToString();
+  EXPECT_EQ(failed.drained.ids, Numbers(42));
+  OpenOptions options = RemoteOptions();
+  options.on_damage = OnDamage::kSkip;
+  const RemoteOutcome skipped = Read(Urls({file}), options);
+  std::vector<std::uint64_t> all_but_it = Numbers(100);
+  all_but_it.erase(all_but_it.begin() + 42);
+  EXPECT_EQ(skipped.drained.end, ReadResult::kEnd) << skipped.drained.status.ToString();
+  EXPECT_EQ(skipped.drained.ids, all_but_it);
+  EXPECT_EQ(skipped.stats.damaged_records, 1U);
+}
+
+TEST_F(RemoteTest, AFileThatChangesMeanwhileIsAFailure) {
+  const std::vector<std::size_t> sizes(300, 100'000);
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    const std::string file = MakeFile(sizes);
+    Between([file, sizes, changed = false](const ProxiedRequest& request) mutable {
+      if (changed || !request.range || request.range->first < 10'000'000) return ProxyFault{};
+      changed = true;
+      WriteTfRecords(file, 5'000, sizes);  // as many bytes, another time
+      std::filesystem::last_write_time(
+          file, std::filesystem::last_write_time(file) + std::chrono::seconds(7));
+      return ProxyFault{};
+    });
+    OpenOptions options = RemoteOptions();
+    options.on_damage = on_damage;
+    const RemoteOutcome outcome = Read(Urls({file}), options);
+    EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
+    EXPECT_NE(outcome.drained.status.ToString().find("changed"), std::string::npos)
+        << outcome.drained.status.ToString();
+    EXPECT_TRUE(std::all_of(outcome.drained.ids.begin(), outcome.drained.ids.end(),
+                            [](std::uint64_t id) { return id < 5'000; }));
+  }
+}
+
+TEST_F(RemoteTest, AServerThatIsDownIsWaitedForThenAFailureNeverDamage) {
+  const std::vector<std::string> files = MakeFiles(2, 40, 8'000, 30'000);
+  Between(ProxyOptions{})->GoDown();
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    OpenOptions options = RemoteOptions(500);
+    options.on_damage = on_damage;
+    const auto began = std::chrono::steady_clock::now();
+    const RemoteOutcome outcome = Read(Urls(files), options);
+    EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(500));
+    EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
+    EXPECT_EQ(outcome.drained.status.code(), StatusCode::kIoError)
+        << outcome.drained.status.ToString();
+    EXPECT_EQ(outcome.stats.damaged_records, 0U);
+  }
+}
+
+TEST_F(RemoteTest, AServerThatComesBackIsReadOn) {
+  const std::vector<std::string> files = MakeFiles(4, 60, 8'000, 60'000);
+  Between(ProxyOptions{.rate = 20'000'000});
+  OpenOptions options = RemoteOptions();
+  options.on_damage = OnDamage::kSkip;
+  const Reader reader = OpenFiles(Urls(files), options);
+  Drained drained = Drain(reader, 20);
+  proxy_->GoDown();
+  std::jthread later([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    proxy_->ComeBack();
+  });
+  const Drained rest = Drain(reader);
+  EXPECT_EQ(rest.end, ReadResult::kEnd) << rest.status.ToString();
+  drained.ids.insert(drained.ids.end(), rest.ids.begin(), rest.ids.end());
+  EXPECT_EQ(drained.ids, Read(files, options).drained.ids);
+  EXPECT_EQ(reader.Stats().damaged_records, 0U);
+}
+
+TEST_F(RemoteTest, CloseEndsAReadThatWaitsForASilentServer) {
+  const std::vector<std::string> files = MakeFiles(1, 40, 1'000, 30'000);
+  Between([](const ProxiedRequest& request) {
+    const bool holds = request.range && request.range->second > 10'000;
+    return holds ? ProxyFault{.cut_body = 100, .ending = Ending::kHold} : ProxyFault{};
+  });
+  Reader reader = OpenFiles(Urls(files), RemoteOptions(60'000));
+  std::jthread closer([&] {
+    while (proxy_->counts().faults == 0) std::this_thread::yield();
+    reader.Close();
+  });
+  const Drained drained = Drain(reader);
+  EXPECT_EQ(drained.status.code(), StatusCode::kCancelled) << drained.status.ToString();
+}
+
+// Chains of every order, over a network that fails now and then.
+struct OrderCase {
+  const char* name;
+  std::function<Reader(const std::vector<std::string>&, const OpenOptions&, int rank, int ranks)>
+      chain;
+};
+
+Reader Shuffled(const std::vector<std::string>& files, const OpenOptions& options,
+                const ShuffleOptions& shuffle, int rank, int ranks) {
+  BatchOptions batching{.size = 16};
+  batching.rank = {rank, ranks};
+  Reader records = Parse(OpenFiles(files, options), RawParser());
+  return MultiPass(Batch(Shuffle(std::move(records), shuffle), batching), 2);
+}
+
+OrderCase ByShuffle(const char* name, const ShuffleOptions& shuffle) {
+  return {name, [=](const auto& files, const OpenOptions& options, int rank, int ranks) {
+            return Shuffled(files, options, shuffle, rank, ranks);
+          }};
+}
+
+class RemoteOrderTest : public RemoteTest, public testing::WithParamInterface<OrderCase> {
+ protected:
+  // Sets of rows and the positions before and behind them.
+  struct Run {
+    std::vector<Drained> batches;
+    std::vector<std::string> positions;
+  };
+  static Run Walk(Reader reader) {
+    Run run;
+    run.positions.push_back(reader.Position());
+    Instance batch;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      AddInstance(batch, &run.batches.emplace_back());
+      run.positions.push_back(reader.Position());
+    }
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    return run;
+  }
+};
+
+TEST_P(RemoteOrderTest, BatchesAndPositionsAreThoseOfLocalFiles) {
+  const std::vector<std::string> files = MakeFiles(4, 100, 2'000, 20'000);
+  Between(ProxyOptions{
+      .script = RandomFaults(
+          3, 0.05, {{.cut_head = 0}, {.cut_body = 3'000}, {.status = 503}, {.range_off = 3}}),
+      .close_after = 20});
+  for (const int ranks : {1, 2}) {
+    for (int rank = 0; rank < ranks; ++rank) {
+      const Run local = Walk(GetParam().chain(files, RemoteOptions(), rank, ranks));
+      const Run remote = Walk(GetParam().chain(Urls(files), RemoteOptions(), rank, ranks));
+      ASSERT_EQ(local.batches.size(), 50U);
+      EXPECT_EQ(remote.batches, local.batches);
+      EXPECT_EQ(remote.positions, local.positions);
+    }
+  }
+}
+
+TEST_P(RemoteOrderTest, ReadingGoesOnFromAPosition) {
+  const std::vector<std::string> files = MakeFiles(4, 100, 2'000, 20'000);
+  Between(ProxyOptions{.close_after = 5});
+  const Run all = Walk(GetParam().chain(Urls(files), RemoteOptions(), 0, 1));
+  ASSERT_EQ(all.batches.size(), 50U);
+  for (const std::size_t from : {7U, 24U, 25U, 40U}) {
+    Reader reader = GetParam().chain(Urls(files), RemoteOptions(), 0, 1);
+    reader.Restore(all.positions[from]);
+    const Run rest = Walk(reader);
+    EXPECT_EQ(rest.batches, std::vector<Drained>(all.batches.begin() + static_cast<int>(from),
+                                                 all.batches.end()));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RemoteOrderTest,
+    testing::Values(ByShuffle("FileOrder", {.mode = ShuffleMode::kNone}),
+                    ByShuffle("Window", {.window = 50, .seed = 1}),
+                    ByShuffle("Block", {.block = 70, .seed = 2}),
+                    ByShuffle("Stripes", {.window = 30, .seed = 3, .mode = ShuffleMode::kStripes}),
+                    ByShuffle("Global", {.seed = 4, .mode = ShuffleMode::kGlobal})),
+    [](const auto& its) { return std::string(its.param.name); });
+
+}  // namespace
+}  // namespace ringfeed
