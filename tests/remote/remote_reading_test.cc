@@ -170,34 +170,41 @@ using Code = StatusCode;
 INSTANTIATE_TEST_SUITE_P(
     All, LastingFaultTest,
     testing::Values(
-        LastingCase{"Answer500", {.status = 500}, {Code::kIoError}, "500", true},
-        LastingCase{"Answer503", {.status = 503}, {Code::kIoError}, "503", true},
+        LastingCase{"Answer500", {.status = 500}, {Code::kResourceExhausted}, "500", true},
+        LastingCase{"Answer503", {.status = 503}, {Code::kResourceExhausted}, "503", true},
         LastingCase{"Answer503ForAnHour",
                     {.status = 503, .headers = {{"retry-after", "3600"}}},
-                    {Code::kIoError},
+                    {Code::kResourceExhausted},
                     "503"},
         LastingCase{"Answer401", {.status = 401}, {Code::kPermissionDenied}, "401"},
         LastingCase{"Answer403", {.status = 403}, {Code::kPermissionDenied}, "403"},
         LastingCase{"Answer404", {.status = 404}, {Code::kNotFound}, "404", false, true},
         LastingCase{"Answer410", {.status = 410}, {Code::kNotFound}, "410", false, true},
-        LastingCase{"CutBetween", {.cut_head = 0}, {Code::kIoError}, "", true},
-        LastingCase{"CutInTheHead", {.cut_head = 40}, {Code::kIoError, Code::kDamaged}},
-        LastingCase{"CutBehindTheHead", {.cut_body = 0}, {Code::kIoError}, "", true},
-        LastingCase{"OtherRange", {.range_off = 7}, {Code::kIoError, Code::kDamaged}},
-        LastingCase{
-            "BodyTooShort", {.length_off = -5, .body_off = -5}, {Code::kIoError, Code::kDamaged}},
+        LastingCase{"CutBetween", {.cut_head = 0}, {Code::kResourceExhausted}, "", true},
+        LastingCase{"CutInTheHead",
+                    {.cut_head = 40},
+                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
+        LastingCase{"CutBehindTheHead", {.cut_body = 0}, {Code::kResourceExhausted}, "", true},
+        LastingCase{"OtherRange",
+                    {.range_off = 7},
+                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
+        LastingCase{"BodyTooShort",
+                    {.length_off = -5, .body_off = -5},
+                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
         LastingCase{"Garbage",
                     {.raw = "SSH-2.0-OpenSSH_9.2\r\n"},
-                    {Code::kIoError, Code::kDamaged, Code::kUnsupported}},
-        LastingCase{"EndlessHead", {.endless_head = true}, {Code::kIoError, Code::kDamaged}},
+                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
+        LastingCase{"EndlessHead",
+                    {.endless_head = true},
+                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
         LastingCase{"Silence",
                     {.cut_head = 0, .ending = Ending::kHold},
-                    {Code::kIoError, Code::kDeadlineExceeded},
+                    {Code::kResourceExhausted},
                     "",
                     true},
         LastingCase{"SilenceInTheBody",
                     {.cut_body = 0, .ending = Ending::kHold},
-                    {Code::kIoError, Code::kDeadlineExceeded},
+                    {Code::kResourceExhausted},
                     "",
                     true}),
     [](const auto& its) { return std::string(its.param.name); });
@@ -294,7 +301,7 @@ TEST_F(RemoteTest, AServerThatIsDownIsWaitedForThenAFailureNeverDamage) {
     const RemoteOutcome outcome = Read(Urls(files), options);
     EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(500));
     EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
-    EXPECT_EQ(outcome.drained.status.code(), StatusCode::kIoError)
+    EXPECT_EQ(outcome.drained.status.code(), StatusCode::kResourceExhausted)
         << outcome.drained.status.ToString();
     EXPECT_EQ(outcome.stats.damaged_records, 0U);
   }
