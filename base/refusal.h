@@ -17,4 +17,12 @@ inline bool IsNoDamage(const Status& status) {
   return IsRefusal(status) || status.code() == StatusCode::kUnsupported;
 }
 
+/// The same of an object of a store, if `of_store`: only that it is not there, or that it is
+/// another one, says something about its bytes.
+inline bool IsNoDamage(const Status& status, bool of_store) {
+  if (IsNoDamage(status) || !of_store) return IsNoDamage(status);
+  return status.code() != StatusCode::kNotFound && status.code() != StatusCode::kDamaged &&
+         status.code() != StatusCode::kTruncated;
+}
+
 }  // namespace ringfeed

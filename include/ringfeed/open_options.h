@@ -83,6 +83,13 @@ struct OpenOptions {
   IndexUse index = IndexUse::kAsNeeded;
   std::string
       index_folder{};  ///< "": RINGFEED_INDEX_FOLDER, else beside each file (of sources none)
+  /// A folder of the local disk that keeps what is read of objects in stores (s3:, https: and
+  /// others), for later passes, other processes of this user on this machine, and later runs. It is
+  /// made if only it is missing. "": none. See `ringfeed cache`.
+  std::string cache{};
+  /// The most bytes of all that is kept there. What was used least recently makes room; a run
+  /// removes nothing that itself used.
+  std::uint64_t cache_bytes = std::uint64_t{200} << 30;
   bool note_records = false;  ///< BatchOrigin says which records a batch holds
   // Speed.
   static constexpr int kMostThreads = 1024;

@@ -133,7 +133,7 @@ std::size_t CurlHandle::TakeHeader(char* data, std::size_t size, std::size_t cou
 Status CurlHandle::Failure(CURLcode code) const {
   if (code == CURLE_OK) return {};
   if (head_bytes_ > kMostHeadBytes) {
-    return Status(StatusCode::kDamaged, "the answer has a head of more than " +
+    return Status(StatusCode::kIoError, "the answer has a head of more than " +
                                             std::to_string(kMostHeadBytes) + " bytes");
   }
   // What libcurl says of the failure may have the address in it, whose query may be a secret.
@@ -151,11 +151,7 @@ Status CurlHandle::Failure(CURLcode code) const {
     case CURLE_OPERATION_TIMEDOUT:
       return Status(StatusCode::kDeadlineExceeded, words);
     case CURLE_URL_MALFORMAT:
-    case CURLE_UNSUPPORTED_PROTOCOL:
       return Status(StatusCode::kInvalidArgument, words);
-    case CURLE_TOO_MANY_REDIRECTS:
-    case CURLE_WEIRD_SERVER_REPLY:
-      return Status(StatusCode::kDamaged, words);
     case CURLE_OUT_OF_MEMORY:
       return Status(StatusCode::kResourceExhausted, words);
     default:

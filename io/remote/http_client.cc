@@ -130,21 +130,29 @@ Status PatienceEnded(const RetryRule& rule, const Status& last) {
 }
 
 Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
-                     const std::function<Status(HttpRequest*)>& prepare, HttpResponse* response) {
+                     const std::function<Status(HttpRequest*)>& prepare,
+                     const std::function<Status(const HttpResponse&)>& check,
+                     HttpResponse* response) {
   RetryRule rule(patience_ms);
   int lessons = 0;
+  int odd_answers = 0;
   while (true) {
     HttpRequest request;
     Status failure = prepare(&request);
     std::string retry_after;
     if (failure.ok()) {
       failure = BlockingHttp()(request, response);
-      if (failure.ok() && response->status >= 200 && response->status < 300) return {};
-      if (failure.ok() && !IsPassing(response->status)) {
+      const bool is_good = response->status >= 200 && response->status < 300;
+      if (failure.ok() && is_good) {
+        failure = check(*response);
+        if (failure.ok()) return {};
+        if (++odd_answers == kMostOddAnswers) {
+          return Status(StatusCode::kUnsupported, failure.message());
+        }
+      } else if (failure.ok() && !IsPassing(response->status)) {
         if (lessons++ < kMostLessons && store->Learn(*response)) continue;
         return store->Explain(*response);
-      }
-      if (failure.ok()) {
+      } else if (failure.ok()) {
         retry_after = response->Header("retry-after");
         failure = store->Explain(*response);
       }

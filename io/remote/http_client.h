@@ -47,9 +47,16 @@ bool MayPass(const Status& failure);
 /// The failure after the patience ended: kResourceExhausted, since it says nothing about the data.
 Status PatienceEnded(const RetryRule& rule, const Status& last);
 
-/// Sends what `prepare` makes, anew for each try, until the answer is final: 2xx, or a failure that
-/// does not pass, which becomes the store's words. Blocks for as long as the patience.
+/// How often a good answer may make no sense before the server is believed to mean it.
+inline constexpr int kMostOddAnswers = 4;
+
+/// Sends what `prepare` makes, anew for each try, until the answer is final: 2xx that `check`
+/// accepts, or a failure that does not pass, which becomes the store's words. An answer that
+/// `check` fails is asked for anew; the last of kMostOddAnswers is kUnsupported. Blocks for as long
+/// as the patience.
 Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
-                     const std::function<Status(HttpRequest*)>& prepare, HttpResponse* response);
+                     const std::function<Status(HttpRequest*)>& prepare,
+                     const std::function<Status(const HttpResponse&)>& check,
+                     HttpResponse* response);
 
 }  // namespace ringfeed

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/refuse.h"
+#include "io/remote/cached_engine.h"
 #include "io/remote/content_range.h"
 #include "io/remote/curl_handle.h"
 #include "io/remote/http_client.h"
@@ -25,8 +26,6 @@ using Clock = std::chrono::steady_clock;
 
 /// Of the body of an answer that is no range: what tells why.
 constexpr std::size_t kMostErrorBytes = 64 * 1024;
-/// Answers that are no range of what was asked for; then the server is believed to mean it.
-constexpr int kMostOddAnswers = 4;
 /// A range is slow if it takes longer than this and so many times the mean.
 constexpr std::chrono::seconds kLeastSlow{2};
 constexpr int kSlowTimes = 4;
@@ -322,7 +321,9 @@ void RemoteEngine::OnEnded(Attempt* ended, CURLcode code) {
     return Finish(read, Status());
   }
   if (verdict.code() == StatusCode::kDamaged) return Finish(read, verdict);
-  if (!verdict.ok() && ++read->odd_answers >= kMostOddAnswers) return Finish(read, verdict);
+  if (!verdict.ok() && ++read->odd_answers >= kMostOddAnswers) {
+    return Finish(read, Status(StatusCode::kUnsupported, verdict.message()));
+  }
   const bool is_range = answer.status == 200 || answer.status == 206;
   if (verdict.ok() && answer.status != 0 && !is_range && (failure.ok() || answer.status >= 300)) {
     return OnAnswer(read, answer, others_run);
@@ -396,6 +397,8 @@ std::size_t RemoteEngine::Reap(std::span<ReadRequest*> finished, Clock::time_poi
 
 }  // namespace
 
-std::unique_ptr<ReadEngine> MakeRemoteEngine() { return std::make_unique<RemoteEngine>(); }
+std::unique_ptr<ReadEngine> MakeHttpEngine() { return std::make_unique<RemoteEngine>(); }
+
+std::unique_ptr<ReadEngine> MakeRemoteEngine() { return MakeCachedEngine(MakeHttpEngine()); }
 
 }  // namespace ringfeed

@@ -19,6 +19,8 @@ namespace ringfeed {
 /// without ranges) is read up to the end of the range.
 ///
 /// Throws Error (kResourceExhausted) if libcurl has no memory.
+std::unique_ptr<ReadEngine> MakeHttpEngine();
+/// The same through the cache of the objects that have one (cached_engine.h).
 std::unique_ptr<ReadEngine> MakeRemoteEngine();
 
 }  // namespace ringfeed

@@ -32,6 +32,11 @@ std::string RangeText(std::uint64_t begin, std::uint64_t end) {
   return "bytes=" + std::to_string(begin) + "-" + std::to_string(end - 1);
 }
 
+std::uint64_t NextId() {
+  static constinit std::atomic<std::uint64_t> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);  // a number alone
+}
+
 /// Engines that no thread uses, for reads in the caller's thread; they keep their connections.
 struct IdleEngines {
   std::mutex mutex;
@@ -89,23 +94,24 @@ class RemoteInput final : public InputFile {
   SequentialRanges ranges_;
 };
 
-/// The state that the head of an answer to a range from the start tells.
+/// The state that the answer to a request for the first kFrontBytes tells.
 Status StateOf(const HttpResponse& response, ObjectState* state) {
   state->etag = response.Header("etag");
   if (state->etag.empty()) state->modified = response.Header("last-modified");
   const auto range = ReadContentRange(response.Header("content-range"));
-  if (response.status == 206 && range && range->begin == 0 && range->size) {
-    state->bytes = *range->size;
-    return {};
+  const auto length = ReadLength(response.Header("content-length"));
+  const bool is_range = response.status == 206 && range && range->begin == 0 && range->size;
+  if (!is_range && !(response.status == 200 && length)) {
+    return Status(StatusCode::kIoError,
+                  "the server tells no size: it answers " + std::to_string(response.status) +
+                      " without a Content-Length, or without a Content-Range from 0 on");
   }
-  if (const auto length = ReadLength(response.Header("content-length"));
-      response.status == 200 && length) {
-    state->bytes = *length;
-    return {};
-  }
-  return Status(StatusCode::kUnsupported,
-                "the server tells no size: it answers " + std::to_string(response.status) +
-                    " without a Content-Length or a Content-Range");
+  state->bytes = is_range ? *range->size : *length;
+  if (response.body.size() == std::min(kFrontBytes, state->bytes)) return {};
+  return Status(StatusCode::kIoError, "the server answers a request for the first " +
+                                          std::to_string(kFrontBytes) + " bytes of " +
+                                          std::to_string(state->bytes) + " by " +
+                                          std::to_string(response.body.size()));
 }
 
 // Reads all parts in the caller's thread, several at a time.
@@ -151,9 +157,13 @@ Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOpti
     const auto prepare = [&](HttpRequest* request) {
       return store->PrepareListing(prefix, next, request);
     };
-    Status status = SendPatiently(store, options.remote_patience_ms, prepare, &response);
     ListingPage page;
-    if (status.ok()) status = store->ReadListing(response, &page);
+    const auto check = [&](const HttpResponse& answer) {
+      page = ListingPage();
+      return store->ReadListing(answer, &page);
+    };
+    const Status status =
+        SendPatiently(store, options.remote_patience_ms, prepare, check, &response);
     if (!status.ok()) return status;
     for (ListedObject& object : page.objects) {
       if (object.key.ends_with('/')) continue;  // what stands for a folder
@@ -179,38 +189,47 @@ Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOpti
 }  // namespace
 
 RemoteSource::RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress address,
-                           std::optional<ObjectState> state, const IoOptions& options,
-                           std::shared_ptr<RemoteCounters> counters)
+                           std::optional<ObjectState> state,
+                           std::shared_ptr<const RemoteReading> reading)
     : store_(std::move(store)),
       address_(std::move(address)),
-      options_(options),
-      counters_(std::move(counters)),
-      begun_(state.has_value()) {
-  if (state) state_ = std::move(*state);
+      reading_(std::move(reading)),
+      id_(NextId()) {
+  if (!state) return;
+  state_ = std::move(*state);
+  NoteState();
 }
 
-Status RemoteSource::Make(const std::string& text, const IoOptions& options,
-                          const std::shared_ptr<RemoteCounters>& counters,
+// The state is known.
+void RemoteSource::NoteState() const {
+  const std::string& version = state_.etag.empty() ? state_.modified : state_.etag;
+  cached_object_ = {ShownAddress(name()), state_.bytes, version};
+  is_cached_ = reading_->cache != nullptr && IsCacheable(cached_object_);
+  // Release: pairs with the acquire in Begin.
+  begun_.store(true, std::memory_order_release);
+}
+
+Status RemoteSource::Make(const std::string& text,
+                          const std::shared_ptr<const RemoteReading>& reading,
                           std::shared_ptr<RemoteSource>* source) {
   RemoteAddress address;
   std::shared_ptr<ObjectStore> store;
   Status status = ParseAddress(text, &address);
   if (status.ok()) status = OpenObjectStore(address, BlockingHttp(), &store);
   if (!status.ok()) return status.WithPlace({ShownAddress(text), -1, -1});
-  *source = std::make_shared<RemoteSource>(std::move(store), std::move(address), std::nullopt,
-                                           options, counters);
+  *source =
+      std::make_shared<RemoteSource>(std::move(store), std::move(address), std::nullopt, reading);
   return {};
 }
 
 Status RemoteSource::Begin() const {
-  // Acquire: pairs with the release below, for the state.
+  // Acquire: pairs with the release in NoteState, for the state.
   if (begun_.load(std::memory_order_acquire)) return {};
   const std::lock_guard lock(mutex_);
   if (begun_.load(std::memory_order_relaxed)) return {};  // another thread asked: under the lock
   Status status = Ask();
   if (!status.ok()) return status.WithPlace({name(), -1, -1});
-  // Release: pairs with the acquire above.
-  begun_.store(true, std::memory_order_release);
+  NoteState();
   return {};
 }
 
@@ -221,17 +240,17 @@ Status RemoteSource::Ask() const {
     request->enough_bytes = kFrontBytes;  // a server without ranges sends all of the object
     return store_->Prepare(address_.key, {}, request);
   };
-  Status status = SendPatiently(store_.get(), options_.remote_patience_ms, prepare, &response);
+  const auto check = [this](const HttpResponse& answer) {
+    state_ = ObjectState();
+    return StateOf(answer, &state_);
+  };
+  Status status = SendPatiently(store_.get(), patience_ms(), prepare, check, &response);
   if (response.status == 416) {  // an empty one has no first byte
     const auto range = ReadContentRange(response.Header("content-range"));
     if (range && range->size == 0) return {};
   }
-  if (!status.ok()) return status;
-  status = StateOf(response, &state_);
-  if (!status.ok()) return status;
-  front_ = std::move(response.body);
-  if (front_.size() > state_.bytes) front_.resize(static_cast<std::size_t>(state_.bytes));
-  return {};
+  if (status.ok()) front_ = std::move(response.body);
+  return status;
 }
 
 std::uint64_t RemoteSource::Size() const {
@@ -298,8 +317,8 @@ Status RemoteSource::ReadRange(std::uint64_t offset, std::span<std::byte> buffer
   return {};
 }
 
-Status ExpandAddress(const std::string& pattern, const IoOptions& options,
-                     const std::shared_ptr<RemoteCounters>& counters, std::size_t most,
+Status ExpandAddress(const std::string& pattern,
+                     const std::shared_ptr<const RemoteReading>& reading, std::size_t most,
                      std::vector<std::shared_ptr<RemoteSource>>* sources) {
   RemoteAddress address;
   Status status = ParseAddress(pattern, &address);
@@ -308,14 +327,14 @@ Status ExpandAddress(const std::string& pattern, const IoOptions& options,
   const bool is_plain_http = address.kind == StoreKind::kHttp;  // "?" begins a query there
   if (is_plain_http || (wild == std::string::npos && !address.key.ends_with('/'))) {
     std::shared_ptr<RemoteSource> source;
-    status = RemoteSource::Make(pattern, options, counters, &source);
+    status = RemoteSource::Make(pattern, reading, &source);
     if (status.ok()) sources->push_back(std::move(source));
     return status;
   }
   std::shared_ptr<ObjectStore> store;
   status = OpenObjectStore(address, BlockingHttp(), &store);
   std::vector<ListedObject> found;
-  if (status.ok()) status = ListMatching(store.get(), address.key, options, most, &found);
+  if (status.ok()) status = ListMatching(store.get(), address.key, reading->io, most, &found);
   if (!status.ok()) return status.WithPlace({ShownAddress(pattern), -1, -1});
   const std::string before = address.text.substr(0, address.text.size() - address.key.size());
   for (ListedObject& object : found) {
@@ -323,8 +342,7 @@ Status ExpandAddress(const std::string& pattern, const IoOptions& options,
     its.text = before + object.key;
     its.key = std::move(object.key);
     sources->push_back(std::make_shared<RemoteSource>(
-        store, std::move(its), ObjectState{object.bytes, std::move(object.etag), {}}, options,
-        counters));
+        store, std::move(its), ObjectState{object.bytes, std::move(object.etag), {}}, reading));
   }
   return {};
 }
@@ -337,10 +355,16 @@ OpenInputResult OpenSource(const std::shared_ptr<Source>& source) {
   return OpenInput(source);
 }
 
+std::shared_ptr<const RemoteReading> ReadingOf(const IoOptions& options) {
+  auto reading = std::make_shared<RemoteReading>();
+  reading->io = options;
+  return reading;
+}
+
 OpenInputResult OpenNamed(const std::string& name, const IoOptions& options) {
   if (!IsRemote(name)) return OpenInput(name, options);
   std::shared_ptr<RemoteSource> source;
-  Status status = RemoteSource::Make(name, options, std::make_shared<RemoteCounters>(), &source);
+  Status status = RemoteSource::Make(name, ReadingOf(options), &source);
   return status.ok() ? OpenSource(source) : OpenInputResult{std::move(status), nullptr};
 }
 

@@ -12,6 +12,7 @@
 
 #include "io/input_file.h"
 #include "io/remote/object_store.h"
+#include "io/remote/piece_cache.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
@@ -32,6 +33,14 @@ struct RemoteCounters {
   std::atomic<std::uint64_t> retries{0};    ///< after a failure that passes
   std::atomic<std::uint64_t> hedges{0};     ///< ranges slower than others, asked for once more
   std::atomic<std::uint64_t> throttled{0};  ///< answers 429 and 503
+  std::atomic<std::uint64_t> cached_bytes{0};  ///< read from the cache
+};
+
+/// What the objects of a reader have in common.
+struct RemoteReading {
+  IoOptions io;
+  std::shared_ptr<PieceCache> cache;  ///< null: none
+  mutable RemoteCounters counters;
 };
 
 /// An object of a store as a file: its size and its state by one request, bytes by ranges. Thread
@@ -40,12 +49,11 @@ class RemoteSource final : public Source {
  public:
   /// Sends nothing. `state`: what a listing told of it, if one did.
   RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress address,
-               std::optional<ObjectState> state, const IoOptions& options,
-               std::shared_ptr<RemoteCounters> counters);
+               std::optional<ObjectState> state, std::shared_ptr<const RemoteReading> reading);
   /// The object of an address. Sends nothing. kInvalidArgument if it is none, or if the
   /// environment's settings of its store cannot be understood.
-  static Status Make(const std::string& address, const IoOptions& options,
-                     const std::shared_ptr<RemoteCounters>& counters,
+  static Status Make(const std::string& address,
+                     const std::shared_ptr<const RemoteReading>& reading,
                      std::shared_ptr<RemoteSource>* source);
 
   /// Unless its state is known, asks for its first bytes, which tell it. The functions that follow
@@ -69,8 +77,13 @@ class RemoteSource final : public Source {
   /// The bytes that came at its opening, from its start on.
   std::span<const std::byte> front() const { return std::as_bytes(std::span(front_)); }
   const ObjectState& state() const { return state_; }
-  std::int64_t patience_ms() const { return options_.remote_patience_ms; }
-  RemoteCounters* counters() const { return counters_.get(); }
+  std::int64_t patience_ms() const { return reading_->io.remote_patience_ms; }
+  RemoteCounters* counters() const { return &reading_->counters; }
+  /// Differs from that of every other object that this process made.
+  std::uint64_t id() const { return id_; }
+  PieceCache* cache() const { return reading_->cache.get(); }
+  /// What it is to the cache; null: it is not kept there.
+  const CachedObject* cached_object() const { return is_cached_ ? &cached_object_ : nullptr; }
 
   /// Completes a request for bytes [begin, end) in the state that is known.
   Status Prepare(std::uint64_t begin, std::uint64_t end, HttpRequest* request) const;
@@ -81,17 +94,25 @@ class RemoteSource final : public Source {
 
  private:
   Status Ask() const;
+  void NoteState() const;
 
   const std::shared_ptr<ObjectStore> store_;
   const RemoteAddress address_;
-  const IoOptions options_;
-  const std::shared_ptr<RemoteCounters> counters_;
+  const std::shared_ptr<const RemoteReading> reading_;
+  const std::uint64_t id_;
   mutable std::mutex mutex_;  ///< of the thread that asks
-  /// Release by the thread that asked, acquire by those that use the next two.
-  mutable std::atomic<bool> begun_;
+  /// Release by the thread that asked, acquire by those that use what follows.
+  mutable std::atomic<bool> begun_{false};
   mutable ObjectState state_;
   mutable std::string front_;
+  mutable CachedObject cached_object_;
+  mutable bool is_cached_ = false;
 };
+
+/// Whether a source is an object of a store, not one of the program's.
+inline bool IsOfStore(const Source* source) {
+  return dynamic_cast<const RemoteSource*>(source) != nullptr;
+}
 
 /// Appends the objects that an address stands for, as ExpandPattern does the files of a pattern:
 ///   - one without "*", "?", "[" and without a last "/", and any of plain HTTP: that object,
@@ -102,9 +123,12 @@ class RemoteSource final : public Source {
 ///     "**" across them.
 /// The other two are listed once, in pages; that blocks. kNotFound if nothing matches, kUnsupported
 /// if the store has no listings, kInvalidArgument for more than `most`.
-Status ExpandAddress(const std::string& pattern, const IoOptions& options,
-                     const std::shared_ptr<RemoteCounters>& counters, std::size_t most,
+Status ExpandAddress(const std::string& pattern,
+                     const std::shared_ptr<const RemoteReading>& reading, std::size_t most,
                      std::vector<std::shared_ptr<RemoteSource>>* sources);
+
+/// What an object has that is read by itself, without a cache.
+std::shared_ptr<const RemoteReading> ReadingOf(const IoOptions& options);
 
 /// Opens a source as an input: one of a store is read by its engine, one of the program's by its
 /// ReadAt. Blocks until the state of an object is known.

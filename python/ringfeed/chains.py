@@ -47,6 +47,8 @@ class OpenOptions(TypedDict, total=False):
     index_folder: Optional[PathLike]
     subset: Optional[PathLike]
     note_records: Optional[bool]
+    cache: Optional[PathLike]
+    cache_bytes: Optional[int]
     threads: Optional[int]
     arena_bytes: Optional[int]
     shuffle_files: Optional[bool]
@@ -107,7 +109,7 @@ def check_open_options(options: Mapping[str, Any]) -> dict[str, Any]:
     """Raises TypeError for a name that is no option of open_files."""
     counterparts.refuse_unknown(options, SeededOptions.__annotations__, counterparts.OPENING)
     given = {name: value for name, value in options.items() if value is not None}
-    for name in ("index_folder", "subset", "tuned"):
+    for name in ("index_folder", "subset", "cache", "tuned"):
         if name in given:
             given[name] = file_name(given[name])
     if given.get("reopen_until") == "close":
@@ -148,6 +150,8 @@ def open_files(files: Files, **options: Unpack[SeededOptions]) -> _core.Reader:
         index, index_folder: whether, and where, an index of the records is kept.
         subset: a file of `write_subset` or `ringfeed subset`: only the records that it keeps are
             read, and all orders are those of data that have no others.
+        cache, cache_bytes: a folder that keeps what is read of stores' objects (s3:, https:), and
+            how much it keeps; by default 200 GiB.
         note_records: stats and journals know which records a batch holds.
         threads: 0: one a core, at most 16.
         io: "auto", "uring", "pread", "mmap"; block_bytes, in_flight_bytes, direct, retries.

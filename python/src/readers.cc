@@ -84,6 +84,8 @@ OpenOptions OpenOptionsOf(const nb::dict& from) {
   Take(from, "first_epoch", &options.first_epoch);
   Take(from, "index_folder", &options.index_folder);
   Take(from, "subset", &options.subset);
+  Take(from, "cache", &options.cache);
+  Take(from, "cache_bytes", &options.cache_bytes);
   Take(from, "note_records", &options.note_records);
   Take(from, "threads", &options.threads);
   Take(from, "arena_bytes", &options.arena_bytes);

@@ -151,6 +151,16 @@ void UseSubset(SourceNode* node) {
   node->subset = OpenSubset(node->options.subset);
 }
 
+// Opens the cache if objects of stores may be read.
+std::shared_ptr<const RemoteReading> ReadingWithCache(const OpenOptions& options) {
+  auto reading = std::make_shared<RemoteReading>();
+  reading->io = options.io;
+  if (options.cache.empty()) return reading;
+  Status status = PieceCache::Open(options.cache, options.cache_bytes, &reading->cache);
+  if (!status.ok()) throw Error(status);
+  return reading;
+}
+
 /// Options that were tuned for files of one format mean little for another's.
 void CheckTunedFormat(const SourceNode& node) {
   const OpenOptions& options = node.options;
@@ -280,7 +290,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   SourceNode node;
   node.options = options;
   ExpandedFiles files;
-  auto counters = std::make_shared<RemoteCounters>();
+  const std::shared_ptr<const RemoteReading> reading = ReadingWithCache(options);
   for (const std::string& name : names) {
     if (IsStreamName(name)) {
       Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
@@ -288,7 +298,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
     if (const char* const reopen = ReopenOption(options)) {
       Refuse(reopen + std::string(" is for streams (FIFOs, sockets): \"") + name + "\" is none");
     }
-    const Status status = ExpandPattern(name, options.io, counters, &files);
+    const Status status = ExpandPattern(name, reading, &files);
     if (!status.ok()) throw Error(status);
   }
   CheckOptions(options, SourceKind::kFiles);
@@ -296,7 +306,7 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   UseFileReaders(&node);
   if (files.any_remote && node.file_readers == nullptr) {
     node.sources = std::move(files.sources);
-    node.remote = std::move(counters);
+    node.remote = reading;
   }
   RefusePairs(node);
   CheckTunedFormat(node);

@@ -192,7 +192,7 @@ Status Match(const std::string& pattern, std::vector<std::string>* names) {
 Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names) {
   if (IsRemote(pattern)) {
     ExpandedFiles files;
-    const Status status = ExpandPattern(pattern, {}, std::make_shared<RemoteCounters>(), &files);
+    const Status status = ExpandPattern(pattern, ReadingOf({}), &files);
     names->insert(names->end(), files.names.begin(), files.names.end());
     return status;
   }
@@ -225,8 +225,8 @@ Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names
   return {};
 }
 
-Status ExpandPattern(const std::string& pattern, const IoOptions& options,
-                     const std::shared_ptr<RemoteCounters>& counters, ExpandedFiles* files) {
+Status ExpandPattern(const std::string& pattern,
+                     const std::shared_ptr<const RemoteReading>& reading, ExpandedFiles* files) {
   if (!IsRemote(pattern)) {
     const Status status = ExpandPattern(pattern, &files->names);
     files->sources.resize(files->names.size());
@@ -236,7 +236,7 @@ Status ExpandPattern(const std::string& pattern, const IoOptions& options,
   if (!WriteOut(pattern, 0, &texts)) return TooMany(pattern);
   std::vector<std::shared_ptr<RemoteSource>> objects;
   for (const std::string& text : texts) {
-    const Status status = ExpandAddress(text, options, counters, kMostPatternNames, &objects);
+    const Status status = ExpandAddress(text, reading, kMostPatternNames, &objects);
     if (!status.ok()) return status;
   }
   for (std::shared_ptr<RemoteSource>& object : objects) {

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "io/remote/remote_source.h"
-#include "ringfeed/io_options.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -33,13 +32,13 @@ inline constexpr std::size_t kMostPatternNames = 1'000'000;
 Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names);
 
 /// The same, with what is read in place of each file: null for a file, the object of a store. Of
-/// objects that were listed the state is known. They count in `counters`.
+/// objects that were listed the state is known.
 struct ExpandedFiles {
   std::vector<std::string> names;
   std::vector<std::shared_ptr<Source>> sources;
   bool any_remote = false;
 };
-Status ExpandPattern(const std::string& pattern, const IoOptions& options,
-                     const std::shared_ptr<RemoteCounters>& counters, ExpandedFiles* files);
+Status ExpandPattern(const std::string& pattern,
+                     const std::shared_ptr<const RemoteReading>& reading, ExpandedFiles* files);
 
 }  // namespace ringfeed

@@ -139,7 +139,7 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   const std::size_t most = std::max(kHeadBytes, asked.size());
   if (source == nullptr && IsRemote(name)) {
     std::shared_ptr<RemoteSource> object;
-    result.status = RemoteSource::Make(name, {}, std::make_shared<RemoteCounters>(), &object);
+    result.status = RemoteSource::Make(name, ReadingOf({}), &object);
     if (!result.status.ok()) return result;
     source = object.get();
     result.object = std::move(object);

@@ -77,6 +77,10 @@ class FeedCommand : public Command {
     CLI::App* sub = app->add_subcommand("feed", kFeedHelp);
     AddFeedOptions(sub, &plan_);
     sub->add_option("--subset", plan_.open.subset, kSubsetText);
+    sub->add_option("--cache", plan_.open.cache,
+                    "a folder that keeps what is read of objects in stores (s3:, https:)");
+    AddSize(sub, "--cache-bytes", &plan_.open.cache_bytes, "the most that it keeps")
+        ->capture_default_str();
     AddTunedOption(sub, &plan_, &devices_);
     AddSpeedOptions(sub, &plan_, &speed_);
     AddStreamOptions(sub, &plan_);

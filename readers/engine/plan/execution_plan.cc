@@ -178,11 +178,13 @@ void AddRemote(const SourceNode& source, RemoteStats* remote) {
     const auto now = [](const std::atomic<std::uint64_t>& count) {
       return count.load(std::memory_order_relaxed);
     };
-    remote->requests += now(source.remote->requests);
-    remote->bytes += now(source.remote->bytes);
-    remote->retries += now(source.remote->retries);
-    remote->hedges += now(source.remote->hedges);
-    remote->throttled += now(source.remote->throttled);
+    const RemoteCounters& counters = source.remote->counters;
+    remote->requests += now(counters.requests);
+    remote->bytes += now(counters.bytes);
+    remote->retries += now(counters.retries);
+    remote->hedges += now(counters.hedges);
+    remote->throttled += now(counters.throttled);
+    remote->cached_bytes += now(counters.cached_bytes);
   }
   if (source.mix == nullptr) return;
   for (const MixSource::Set& set : source.mix->sets) AddRemote(set.source, remote);

@@ -314,9 +314,8 @@ void FileLane::Fail(const Assignment& assignment, const Status& status, Block* b
     block->Deny(status);
     return;
   }
-  // An unsupported file is not damaged.
-  if (context_->options->on_damage == OnDamage::kFail ||
-      status.code() == StatusCode::kUnsupported) {
+  const bool of_store = IsOfStore(schedule_->source(assignment.file).get());
+  if (context_->options->on_damage == OnDamage::kFail || IsNoDamage(status, of_store)) {
     block->status = status;
     return;
   }

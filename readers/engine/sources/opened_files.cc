@@ -240,7 +240,7 @@ LaneFile* LaneFiles::UseFirst(std::size_t number) {
 void LaneFiles::Open(std::size_t number, LaneFile* file) const {
   file->failure = Status();
   file->input = files_->Get(number, &file->failure);
-  file->fatal = IsNoDamage(file->failure);
+  file->fatal = IsNoDamage(file->failure, IsOfStore(file->data->source.get()));
   if (file->input != nullptr) Take(std::move(file->input), file);
 }
 

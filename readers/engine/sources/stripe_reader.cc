@@ -301,7 +301,7 @@ void StripeReader::NoteReadFailure(Block* block, std::uint64_t offset, const Sta
   if (IsRefusal(status)) {
     block->Deny(placed);
   } else if (context_->options->on_damage == OnDamage::kFail ||
-             status.code() == StatusCode::kUnsupported) {
+             IsNoDamage(status, file_->remote() != nullptr)) {
     block->status = placed;
   } else {
     block->frame.damage.push_back({file_->name(), position_, file_bytes_, placed.ToString()});

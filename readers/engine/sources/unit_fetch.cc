@@ -342,7 +342,8 @@ void UnitFetch::Settle(const MergedRead& read, NeededUnits* needed) {
                        "the file ends at " + std::to_string(read.valid_end) + ", it had " +
                            std::to_string(read.input->size()) + " bytes when it was opened");
     needed->Lose(&unit, (read.status.ok() ? ended : read.status).WithPlace(place),
-                 IsRefusal(read.status));
+                 IsRefusal(read.status) ||
+                     (read.input->remote() != nullptr && IsNoDamage(read.status, true)));
   }
 }
 
