@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "base/small_text.h"
@@ -99,14 +100,16 @@ Status ReadSecretFile(const std::string& path, const std::string& what, std::str
 
 Status ParseAwsFile(std::string_view text, std::map<std::string, NamedValues>* sections) {
   NamedValues* section = nullptr;
-  std::string outer;  // the key whose value is nested in the lines that follow
+  std::string outer;                  // the key whose value is nested in the lines that follow
+  std::optional<std::size_t> indent;  // of the section's keys; what stands further in is nested
   for (int number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view whole = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     const std::string_view line = Trimmed(WithoutComment(whole));
     if (line.empty()) continue;
-    const bool nested = whole.front() == ' ' || whole.front() == '\t';
+    const std::size_t its_indent = whole.find_first_not_of(" \t");
+    const bool nested = indent && its_indent > *indent;
     const std::size_t equals = line.find('=');
     if (!nested && line.front() == '[') {
       if (line.back() != ']') {
@@ -114,18 +117,22 @@ Status ParseAwsFile(std::string_view text, std::map<std::string, NamedValues>* s
                 "line " + std::to_string(number) + " begins a section and has no ']'"};
       }
       section = &(*sections)[SectionName(line.substr(1, line.size() - 2))];
-      outer.clear();
+      indent.reset();
       continue;
     }
-    if (section == nullptr || equals == std::string_view::npos || equals == 0) {
-      if (nested && section != nullptr) continue;  // goes on with a value that is none of ours
+    const bool has_name = equals != std::string_view::npos && equals != 0;
+    if (nested && (outer.empty() || !has_name))
+      continue;  // goes on with a value that is none of ours
+    if (section == nullptr || !has_name) {
       return {StatusCode::kInvalidArgument,
               "line " + std::to_string(number) + " is neither [SECTION] nor NAME = VALUE in one"};
     }
     const std::string name = LowerCase(std::string(Trimmed(line.substr(0, equals))));
     const std::string_view value = Trimmed(line.substr(equals + 1));
-    if (!nested) outer = value.empty() ? name : "";
-    if (nested && outer.empty()) continue;
+    if (!nested) {
+      outer = value.empty() ? name : "";
+      indent = its_indent;
+    }
     (*section)[nested ? outer + "." + name : name] = std::string(value);
   }
   return {};

@@ -15,7 +15,7 @@ namespace ringfeed {
 struct ListedObject {
   std::string key;
   std::uint64_t bytes = 0;
-  std::string etag;  ///< as the header has it, with its quotes
+  std::string etag;  ///< as the header has it, with its quotes; "": the answer to a GET tells it
 };
 
 /// One page of a listing.
@@ -33,11 +33,13 @@ class ObjectStore {
   virtual ~ObjectStore() = default;
 
   /// Completes a request for `key`, whose method, headers and body are there: its URL and its
-  /// authorization as of now. To be called anew for each try. May block for credentials. Fails if
-  /// there are none, with where they were looked for.
+  /// authorization as of now. The URL is to be sent as it is, with "//" and "/./" in its path, and
+  /// may hold a secret: ShownAddress hides it. To be called anew for each try. May block for
+  /// credentials. Fails if there are none, with where they were looked for.
   virtual Status Prepare(const std::string& key, const Query& query, HttpRequest* request) = 0;
   /// The same for one page of the objects whose keys begin with `prefix`; `next` is the page
-  /// before's. kUnsupported if the store has no listings (plain HTTP).
+  /// before's. A page may have others besides: Hugging Face lists whole folders. kUnsupported if
+  /// the store has no listings (plain HTTP).
   virtual Status PrepareListing(const std::string& prefix, const std::string& next,
                                 HttpRequest* request) = 0;
   /// Reads such a page. kDamaged if it is none.

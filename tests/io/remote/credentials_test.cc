@@ -85,6 +85,17 @@ TEST(CredentialsTest, OfAProfileAreInEitherFile) {
   EXPECT_NE(AskedNobody().find("no file has that profile"), std::string::npos);
 }
 
+TEST(CredentialsTest, OfAProfileMayBeIndented) {
+  StoreEnvironment environment;
+  environment.Write(".aws/config",
+                    "[default]\n  aws_access_key_id = AK\n  aws_secret_access_key = S\n  s3 =\n"
+                    "    addressing_style = path\n  region = r\n  [other]\n  region = q\n");
+  EXPECT_EQ(AskedNobody(), "AK S ");
+  AwsSettings settings = ReadAwsEnvironment();
+  ASSERT_TRUE(ReadAwsProfile(&settings).ok());
+  EXPECT_EQ(settings.Region() + settings.ProfileValue("s3.addressing_style"), "rpath");
+}
+
 TEST(CredentialsTest, ThatAProfileTakesFromElsewhereAreNotGuessed) {
   StoreEnvironment environment;
   environment.Write(".aws/config",

@@ -17,7 +17,8 @@ class StoreEnvironment {
  public:
   using Variables = std::initializer_list<std::pair<const char*, const char*>>;
 
-  explicit StoreEnvironment(Variables variables = {}) {
+  StoreEnvironment() : StoreEnvironment(Variables{}) {}
+  StoreEnvironment(Variables variables) {
     for (char** entry = environ; *entry != nullptr; ++entry) {
       const std::string name = std::string(*entry).substr(0, std::string(*entry).find('='));
       for (const char* const prefix :

@@ -80,6 +80,12 @@ TEST(RequestSignerTest, SignsAnewOverWhatItSignedBefore) {
   EXPECT_EQ(again.headers, first);
 }
 
+TEST(RequestSignerTest, SignsTheHostWithoutThePortThatIsMeantAnyhow) {
+  EXPECT_EQ(SignatureOf({"GET", "http://h:80/k"}), SignatureOf({"GET", "http://h/k"}));
+  EXPECT_EQ(SignatureOf({"GET", "https://h:443/k"}), SignatureOf({"GET", "https://h/k"}));
+  EXPECT_NE(SignatureOf({"GET", "https://h:80/k"}), SignatureOf({"GET", "https://h/k"}));
+}
+
 TEST(RequestSignerTest, LeavesABodyToTls) {
   RequestSigner signer("s3");
   HttpRequest request = {"PUT", "https://h/k", {}, "body"};
