@@ -36,6 +36,8 @@ FuzzTarget JpegTarget(const char* unused);
 FuzzTarget HttpTarget(const char* unused);
 /// RINGFEED_METRICS; a byte says whether an address may be public.
 FuzzTarget MetricsAddressTarget(const char* unused);
+/// A file of the cache of remote data.
+FuzzTarget PieceTarget(const char* unused);
 
 /// An address of remote reading.
 FuzzTarget RemoteAddressTarget(const char* unused);

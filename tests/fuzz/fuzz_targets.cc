@@ -52,6 +52,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"remote_address", RemoteAddressTarget, ""},
     {"remote_listing", RemoteListingTarget, ""},
     {"credentials", CredentialsTarget, ""},
+    {"piece", PieceTarget, ""},
 #ifdef RINGFEED_FUZZ_HTTP
     {"http", HttpTarget, ""},
 #endif

@@ -350,6 +350,9 @@ def seeds(data):
             yield "jpeg", f"{name}-{how}", b"\0\x91" + variant
     yield from of_metrics()
     yield from of_remote()
+    for piece in (data / "piece_cache").iterdir():
+        for how, variant in damaged(piece.read_bytes()).items():
+            yield "piece", how, variant
     for target, named in files(data).items():
         for name, file in named.items():
             for how, variant in damaged(file).items():
