@@ -1,7 +1,5 @@
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,28 +111,6 @@ TEST(PieceCacheProcessesTest, ProcessesThatAreKilledLeaveWholePiecesWithinTheBou
     }
     ASSERT_NO_FATAL_FAILURE(ExpectRight(folder)) << round;
   }
-}
-
-TEST(PieceCacheProcessesTest, TheLockOfAKilledProcessIsFree) {
-  const TempDir place;
-  const std::string folder = place.File("cache");
-  const std::shared_ptr<PieceCache> cache = OpenShared(folder);
-  std::array<int, 2> ends{};
-  ASSERT_EQ(pipe(ends.data()), 0);
-  const Process holder([&] {
-    const int own = open(folder.c_str(), O_RDONLY | O_DIRECTORY);
-    if (flock(own, LOCK_EX) != 0 || write(ends[1], "", 1) != 1) return 1;
-    pause();
-    return 0;
-  });
-  char byte = 0;
-  ASSERT_EQ(read(ends[0], &byte, 1), 1);
-  holder.Kill();
-  const CachedObject object = PatternObject(1, kObjectBytes);
-  EXPECT_TRUE(cache->Add(object, 0, PatternPiece(1, object, 0)));
-  EXPECT_EQ(holder.Wait(), -1);
-  close(ends[0]);
-  close(ends[1]);
 }
 
 TEST(PieceCacheProcessesTest, TheSamePieceOfAKilledWriterIsTakenOverAtOnce) {
