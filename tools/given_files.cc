@@ -28,6 +28,7 @@
 #include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "readers/index/manifest.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/source.h"
 #include "tools/command.h"
@@ -46,7 +47,7 @@ constexpr std::size_t kLeastShare = std::size_t{64} << 20;
 
 std::vector<std::string> ExpandNames(const std::vector<std::string>& names) {
   std::vector<std::string> files;
-  for (const std::string& name : names) {
+  for (const std::string& name : ListedNames(names)) {
     const Status status = ExpandPattern(name, &files);
     if (status.code() == StatusCode::kNotFound) {
       files.push_back(name);  // opening it reports that

@@ -14,6 +14,7 @@
 #include "readers/chain/reader_access.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "readers/index/manifest.h"
 #include "readers/order/mix_schedule.h"
 #include "readers/parsers/field_row.h"
 #include "readers/parsers/wrappers/wrappers.h"
@@ -291,7 +292,10 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   node.options = options;
   ExpandedFiles files;
   const std::shared_ptr<const RemoteReading> reading = ReadingWithCache(options);
+  node.manifest = ManifestOf(names);
+  if (node.manifest != nullptr) node.names = node.manifest->names();
   for (const std::string& name : names) {
+    if (node.manifest != nullptr) break;
     if (IsStreamName(name)) {
       Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
     }

@@ -11,6 +11,7 @@
 #include "base/little_endian.h"
 #include "base/refuse.h"
 #include "readers/chain/file_pattern.h"
+#include "readers/index/manifest.h"
 #include "readers/parsers/current_rows.h"
 #include "readers/parsers/parser_decorator.h"
 #include "ringfeed/parsers.h"
@@ -96,7 +97,7 @@ void FolderLabels::Write(std::span<const RecordSpan> rows, const FieldLocation* 
 
 std::vector<std::string> FindFolders(const std::vector<std::string>& names) {
   std::vector<std::string> files;
-  for (const std::string& name : names) {
+  for (const std::string& name : ListedNames(names)) {
     if (const Status status = ExpandPattern(name, &files); !status.ok()) throw Error(status);
   }
   std::set<std::string> folders;

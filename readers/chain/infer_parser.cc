@@ -14,6 +14,7 @@
 #include "readers/formats/format.h"
 #include "readers/formats/text/csv_order.h"
 #include "readers/formats/text/text_formats.h"
+#include "readers/index/manifest.h"
 #include "readers/parsers/inferred_fields.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
@@ -144,7 +145,7 @@ InferredParser InferParser(const std::vector<std::string>& names, const OpenOpti
   const FormatResult asked = FindFormat(options.format);
   if (asked.format != nullptr && IsOfBytes(asked.format->name())) return inferred;
   std::vector<std::string> files;
-  for (const std::string& name : names) {
+  for (const std::string& name : ListedNames(names)) {
     if (FindFileReader(options.format, name) != nullptr) return inferred;
     if (IsStreamName(name)) {
       inferred.why = "\"" + name + "\" is a stream, the records of which come once";

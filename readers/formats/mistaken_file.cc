@@ -48,6 +48,9 @@ std::string Shown(std::string_view text) {
 }
 
 std::string PointerWords(std::string_view head) {
+  if (head.starts_with(std::string_view("ringfeed files\n\0", 16))) {
+    return "the file is a manifest, not data: it stands for its files if no other file is named";
+  }
   if (head.size() >= kMostPointerBytes) return {};
   if (head.starts_with("version https://git-lfs.github.com/spec/") &&
       head.find("\noid ") != std::string_view::npos) {

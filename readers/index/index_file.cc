@@ -129,6 +129,8 @@ Status CheckLists(const IndexHeader& header, std::span<const IndexGap> gaps,
   return {};
 }
 
+}  // namespace
+
 Status CheckPurpose(const IndexHeader& header, const IndexedFile& file) {
   const auto other = [](const std::string& what) {
     return Status(StatusCode::kInvalidArgument, what);
@@ -146,10 +148,56 @@ Status CheckPurpose(const IndexHeader& header, const IndexedFile& file) {
   return {};
 }
 
-}  // namespace
+std::uint64_t PackedListsBytes(const IndexHeader& header) {
+  return header.gaps * sizeof(IndexGap) + header.damage_bytes;
+}
 
 std::uint64_t IndexBytes(const IndexHeader& header) {
-  return kPage + header.pages * kPage + header.gaps * sizeof(IndexGap) + header.damage_bytes;
+  return kPage + header.pages * kPage + PackedListsBytes(header);
+}
+
+std::uint64_t PackedPagesBytes(const IndexHeader& header) {
+  if (header.pages == 0) return 0;
+  const std::uint64_t before = header.pages - 1;
+  const std::uint64_t units = header.units - before * header.layout().entries_per_page();
+  return before * kPage + IndexLayout::kPageHead + units * header.layout().entry_bytes();
+}
+
+std::vector<std::byte> PackLists(const PagedIndex& index) {
+  const auto gaps = std::as_bytes(index.gaps());
+  std::vector<std::byte> bytes(gaps.begin(), gaps.end());
+  const std::vector<std::byte> damage = Encoded(index.damage());
+  bytes.insert(bytes.end(), damage.begin(), damage.end());
+  return bytes;
+}
+
+Status CheckPacked(const IndexHeader& header, std::uint64_t most_bytes) {
+  // So that no sum of them comes near the largest number.
+  if (header.pages > most_bytes / kPage + 1 || header.gaps > most_bytes / sizeof(IndexGap) ||
+      header.damage_bytes > most_bytes) {
+    return Damaged("an index in it has more pages than it has bytes for");
+  }
+  return CheckHeader(header, IndexBytes(header));
+}
+
+Status OpenPacked(PackedIndex packed, std::shared_ptr<const PagedIndex>* index) {
+  const IndexHeader& header = packed.header;
+  const std::span<const std::byte> lists = packed.lists.bytes();
+  if (Status status = packed.lists.Need(lists); !status.ok()) return status;
+  std::vector<IndexGap> gaps(static_cast<std::size_t>(header.gaps));
+  if (!gaps.empty()) std::memcpy(gaps.data(), lists.data(), gaps.size() * sizeof(IndexGap));
+  if (GapsChecksum(gaps) != header.gaps_checksum) return Damaged("its list of gaps is damaged");
+  const auto listed = lists.subspan(gaps.size() * sizeof(IndexGap));
+  std::vector<IndexDamage> damage;
+  if (Crc32c(listed) != header.damage_checksum || !Decode(listed, &damage)) {
+    return Damaged("its list of damage is damaged");
+  }
+  Status status = CheckLists(header, gaps, damage);
+  if (!status.ok()) return status;
+  const std::span<const std::byte> pages = packed.pages.bytes();
+  *index = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(damage),
+                                              std::move(packed.pages));
+  return {};
 }
 
 namespace {
@@ -163,32 +211,17 @@ Status OpenStored(StoredIndex stored, std::int64_t written_ns, const IndexedFile
   if (status.ok()) status = CheckState(header.file, identity, written_ns);
   if (status.ok()) status = CheckPurpose(header, file);
   if (!status.ok()) return status;
-  const auto pages = bytes.subspan(kPage, static_cast<std::size_t>(header.pages * kPage));
-  std::vector<IndexGap> gaps(static_cast<std::size_t>(header.gaps));
-  const std::byte* const behind = pages.data() + pages.size();
-  if (!gaps.empty()) std::memcpy(gaps.data(), behind, gaps.size() * sizeof(IndexGap));
-  if (GapsChecksum(gaps) != header.gaps_checksum) return Damaged("its list of gaps is damaged");
-  const std::span<const std::byte> listed(behind + gaps.size() * sizeof(IndexGap),
-                                          static_cast<std::size_t>(header.damage_bytes));
-  std::vector<IndexDamage> damage;
-  if (Crc32c(listed) != header.damage_checksum || !Decode(listed, &damage)) {
-    return Damaged("its list of damage is damaged");
-  }
-  status = CheckLists(header, gaps, damage);
+  const std::size_t pages_bytes = static_cast<std::size_t>(header.pages * kPage);
+  const auto whole = std::make_shared<const StoredIndex>(std::move(stored));
+  std::shared_ptr<const PagedIndex> made;
+  status = OpenPacked({header,
+                       {.whole = whole, .piece = bytes.subspan(kPage, pages_bytes)},
+                       {.whole = whole, .piece = bytes.subspan(kPage + pages_bytes)}},
+                      &made);
   if (!status.ok()) return status;
-  auto made = std::make_shared<const PagedIndex>(header, pages, std::move(gaps), std::move(damage),
-                                                 std::move(stored));
   status = CheckCover(*made, file);
   if (status.ok()) *index = std::move(made);
   return status;
-}
-
-// The bytes of a page that its entries take.
-std::size_t UsedBytes(const IndexHeader& header) {
-  const std::uint64_t units = header.pages == 0 ? 0 : header.units;
-  return header.pages == 0 ? 0
-                           : IndexLayout::kPageHead +
-                                 static_cast<std::size_t>(units) * header.layout().entry_bytes();
 }
 
 // An index of at most a page as it is among others: without the zeros of its pages.
@@ -198,7 +231,7 @@ std::vector<std::byte> Compact(const IndexImage& image) {
     bytes.insert(bytes.end(), more.begin(), more.end());
   };
   add(std::as_bytes(std::span(&image.header, 1)));
-  add(std::span(image.pages).first(UsedBytes(image.header)));
+  add(std::span(image.pages).first(PackedPagesBytes(image.header)));
   add(std::as_bytes(std::span(image.gaps)));
   add(Encoded(image.damage));
   return bytes;
@@ -210,10 +243,10 @@ Status Spread(std::span<const std::byte> bytes, std::vector<std::byte>* spread) 
   if (bytes.size() < sizeof(header)) return Damaged("it is no index of ringfeed's");
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.pages > 1 || header.units > header.layout().entries_per_page() ||
-      UsedBytes(header) > bytes.size() - sizeof(header)) {
+      PackedPagesBytes(header) > bytes.size() - sizeof(header)) {
     return Damaged("it is not as long as its header says");
   }
-  const auto pages = bytes.subspan(sizeof(header), UsedBytes(header));
+  const auto pages = bytes.subspan(sizeof(header), PackedPagesBytes(header));
   const auto lists = bytes.subspan(sizeof(header) + pages.size());
   spread->resize(kPage + static_cast<std::size_t>(header.pages) * kPage);
   std::memcpy(spread->data(), &header, sizeof(header));
@@ -227,7 +260,7 @@ Status Spread(std::span<const std::byte> bytes, std::vector<std::byte>* spread) 
 std::uint64_t KeptBytes(const IndexHeader& header, const IndexPlace& place,
                         const std::string& path) {
   if (path != place.shared) return IndexBytes(header);
-  return sizeof(header) + UsedBytes(header) + header.gaps * sizeof(IndexGap) + header.damage_bytes;
+  return sizeof(header) + PackedPagesBytes(header) + PackedListsBytes(header);
 }
 
 Status LoadIndex(const IndexPlace& place, const IndexedFile& file, const FileIdentity& identity,
@@ -258,8 +291,6 @@ void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage
   image->header.checksum = HeaderChecksum(image->header);
 }
 
-namespace {
-
 Status CanBeKept(const IndexImage& image) {
   if (DamagedAllOver(image.header)) {
     return Status(StatusCode::kUnsupported, "the file is damaged in too many places");
@@ -269,8 +300,6 @@ Status CanBeKept(const IndexImage& image) {
   }
   return {};
 }
-
-}  // namespace
 
 Status SaveIndex(const IndexPlace& place, const IndexImage& image, FolderIndexes* folders,
                  std::string* path) {

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "readers/index/folder_index.h"
 #include "readers/index/index_image.h"
@@ -33,6 +36,28 @@ Status SaveIndex(const std::string& path, const IndexImage& image);
 
 /// Sets the fields that ScanForIndex leaves open.
 void SignIndex(const IndexedFile& file, const FileIdentity& identity, IndexImage* image);
+
+/// Why an index cannot be kept; OK if it can: the file is damaged all over, or was not all read.
+Status CanBeKept(const IndexImage& image);
+
+/// An index packed among others: its header, its pages (of the last one what its entries take), its
+/// gaps and damage, each where the other file says.
+struct PackedIndex {
+  IndexHeader header;
+  StoredIndex pages;
+  StoredIndex lists;  ///< gaps, then damage
+};
+/// Bytes of these; of a header that CheckPacked took, or of an index that was made.
+std::uint64_t PackedPagesBytes(const IndexHeader& header);
+std::uint64_t PackedListsBytes(const IndexHeader& header);
+std::vector<std::byte> PackLists(const PagedIndex& index);
+/// Whether it is a header of an index that `most_bytes` may hold. kDamaged if not.
+Status CheckPacked(const IndexHeader& header, std::uint64_t most_bytes);
+/// Whether the index is of the format and the options with which the file is to be read.
+/// kInvalidArgument, with what differs, if it is not.
+Status CheckPurpose(const IndexHeader& header, const IndexedFile& file);
+/// Opens one whose header CheckPacked took. Reads the lists alone. kDamaged if they are. Blocks.
+Status OpenPacked(PackedIndex packed, std::shared_ptr<const PagedIndex>* index);
 
 /// Bytes that the index has, or would have, as a file.
 std::uint64_t IndexBytes(const IndexHeader& header);

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -108,12 +108,14 @@ class IndexPage {
  public:
   IndexPage(const std::byte* data, const IndexLayout& layout) : data_(data), layout_(layout) {}
 
-  bool ChecksumMatches() const { return LoadLe<std::uint32_t>(data_) == Checksum(data_); }
-  /// Never more than a page has room for: a mapped file may change after its check.
-  std::uint32_t entries() const {
-    return std::min(LoadOnceLe<std::uint32_t>(data_ + 4),
-                    static_cast<std::uint32_t>(layout_.entries_per_page()));
+  /// `stored`: so many bytes of it are there, and the rest are zeros.
+  bool ChecksumMatches(std::size_t stored) const {
+    constexpr std::array<std::byte, IndexLayout::kPageBytes> kZeros{};
+    const std::uint32_t there = Crc32c({data_ + 4, stored - 4});
+    return LoadLe<std::uint32_t>(data_) ==
+           ExtendCrc32c(there, std::span(kZeros).first(IndexLayout::kPageBytes - stored));
   }
+  std::uint32_t entries() const { return LoadLe<std::uint32_t>(data_ + 4); }
   std::uint64_t base_offset() const { return LoadLe<std::uint64_t>(data_ + 8); }
   std::uint64_t base_record() const { return LoadLe<std::uint64_t>(data_ + 16); }
   /// The begin of that unit.

@@ -14,6 +14,7 @@
 #include "io/careful_reads.h"
 #include "io/data_file.h"
 #include "io/remote/remote_source.h"
+#include "readers/index/manifest.h"
 
 namespace ringfeed {
 namespace {
@@ -115,6 +116,9 @@ OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason) 
 Status IdentifyFile(const IndexedFile& file, KnownFile* known) {
   *known = {};
   Status status;
+  const bool listed = file.manifest != nullptr;
+  Source* const source = file.source.get();
+  if (listed && file.manifest->IdentityOf(file.entry, source, &known->identity)) return status;
   if (file.source == nullptr) {
     status = LookAt(file.name, kUnknownSize, known);
   } else {
@@ -125,6 +129,9 @@ Status IdentifyFile(const IndexedFile& file, KnownFile* known) {
       return file.source->ReadAt(at, to, got);
     };
     status = Sample(known->identity.bytes, read, &known->identity.sample);
+  }
+  if (listed && status.ok()) {
+    status = file.manifest->CheckState(file.entry, source != nullptr, known->identity);
   }
   return status.ok() ? status : status.WithPlace({file.name, -1, -1});
 }

@@ -15,6 +15,8 @@
 
 namespace ringfeed {
 
+class Manifest;
+
 /// A file, or a store of the user's own, whose records get numbers.
 struct IndexedFile {
   std::string name;                ///< of the file that holds the records
@@ -24,6 +26,9 @@ struct IndexedFile {
   Compression compression = Compression::kNone;
   std::size_t max_record_bytes = std::size_t{1} << 30;
   ElementCheck check_elements{};  ///< FramerOptions' own
+  /// If not null, the manifest that has its index, and tells whether it has changed: as which file.
+  std::shared_ptr<const Manifest> manifest{};
+  std::size_t entry = 0;
 };
 
 /// A file as it was when it was identified.
@@ -36,8 +41,9 @@ struct KnownFile {
 OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason);
 
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
-/// file all of it. Blocks for these reads. changed_ns and inode hold on the same machine alone: a
-/// copy of the file has others.
+/// file all of it; nothing if a manifest and the source's version tell. Blocks for these reads.
+/// Fails as Manifest::CheckState if a manifest has another state of it. changed_ns and inode hold
+/// on the same machine alone: a copy of the file has others.
 Status IdentifyFile(const IndexedFile& file, KnownFile* known);
 
 /// Whether the file of that name, opened in the state `now`, is still the one that is known. Reads

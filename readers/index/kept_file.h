@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "io/file_mapping.h"
+#include "readers/index/fetched_bytes.h"
 #include "readers/index/folder_index.h"
 #include "readers/index/index_image.h"
 #include "ringfeed/status.h"
@@ -38,12 +39,31 @@ IndexPlace PlaceOfSourceIndex(const std::string& name, const std::string& folder
 /// itself, NAME/HASH among others.
 IndexPlace PlaceOfLengths(const IndexPlace& index, const std::string& key);
 
-/// The bytes of an index file: mapped, or, if many are mapped already, read into memory.
+/// The bytes of an index file: mapped, or, if many are mapped already, read into memory; of a store
+/// read as they are needed; or a piece of a larger file.
 struct StoredIndex {
-  std::shared_ptr<const FileMapping> mapping;  ///< null: `memory` has them
-  std::vector<std::byte> memory;
+  std::shared_ptr<const FileMapping> mapping{};  ///< if all of these are null: `memory` has them
+  std::vector<std::byte> memory{};
+  std::shared_ptr<const FetchedBytes> fetched{};
+  std::shared_ptr<const StoredIndex> whole{};  ///< the larger file, of which `piece` is these
+  std::span<const std::byte> piece{};
+  std::string remedy{};  ///< follows what is found damaged in it
+
   std::span<const std::byte> bytes() const {
+    if (whole != nullptr) return piece;
+    if (fetched != nullptr) return fetched->bytes();
     return mapping != nullptr ? mapping->bytes() : std::span<const std::byte>(memory);
+  }
+  /// To be called before a part of bytes() is first looked at: blocks while it is fetched.
+  Status Need(std::span<const std::byte> wanted) const {
+    if (whole != nullptr) return whole->Need(wanted);
+    return fetched != nullptr ? fetched->Need(wanted) : Status();
+  }
+  const std::string& Remedy() const { return whole != nullptr ? whole->Remedy() : remedy; }
+  /// Whether the file was cut since it was mapped.
+  bool was_cut() const {
+    if (whole != nullptr) return whole->was_cut();
+    return mapping != nullptr && mapping->damaged();
   }
 };
 
@@ -88,11 +108,12 @@ class CheckedPages {
   explicit CheckedPages(std::uint64_t pages) : words_(static_cast<std::size_t>(pages / 64 + 1)) {}
 
   bool Has(std::uint64_t page) const {
-    return (WordOf(page).load(std::memory_order_relaxed) >> page % 64 & 1) != 0;
+    return (WordOf(page).load(std::memory_order_acquire) >> page % 64 & 1) != 0;  // partner: Add
   }
   void Add(std::uint64_t page) {
-    words_[static_cast<std::size_t>(page / 64)].fetch_or(std::uint64_t{1} << page % 64,
-                                                         std::memory_order_relaxed);
+    words_[static_cast<std::size_t>(page / 64)].fetch_or(
+        std::uint64_t{1} << page % 64,
+        std::memory_order_release);  // partner: Has
   }
 
  private:

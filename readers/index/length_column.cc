@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHead = 4;
+/// Of the header and the key, with the zeros behind it.
+constexpr std::size_t kMostFront = sizeof(LengthHeader) + LengthHeader::kMostKeyBytes + 64;
 /// A chunk of deflated records has at most so many for each of its bytes.
 constexpr std::uint64_t kMostRecordsOfByte = 258;
 
@@ -100,6 +102,8 @@ Status LengthColumn::Open(StoredIndex stored, std::shared_ptr<const LengthColumn
   const std::span<const std::byte> bytes = stored.bytes();
   LengthHeader header;
   if (bytes.size() < sizeof(header)) return Damaged("it is no length column of ringfeed's");
+  const auto front = bytes.first(std::min(bytes.size(), kMostFront));
+  if (Status status = stored.Need(front); !status.ok()) return status;
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (const Status status = CheckKind(header, "length column"); !status.ok()) return status;
   const bool has_key = header.key_bytes <= LengthHeader::kMostKeyBytes &&
@@ -113,6 +117,11 @@ Status LengthColumn::Open(StoredIndex stored, std::shared_ptr<const LengthColumn
                         header.records / kMostRecordsOfByte <= header.file.bytes;
   if (!possible || PagesBegin(header) + PagesBytes(header) != bytes.size()) {
     return Damaged("it is not as long as its header says");
+  }
+  const std::size_t key_end = sizeof(header) + header.key_bytes;
+  const auto gap = bytes.subspan(key_end, PagesBegin(header) - key_end);
+  if (std::ranges::any_of(gap, [](std::byte each) { return each != std::byte{0}; })) {
+    return Damaged("its header is damaged");
   }
   *column = std::make_shared<const LengthColumn>(std::move(stored), header);
   return {};
@@ -142,13 +151,15 @@ Status LengthColumn::Check(std::uint64_t page) const {
   const auto begin = static_cast<std::size_t>(page * kPage);
   const std::span<const std::byte> bytes =
       pages_.subspan(begin, std::min(kPage, pages_.size() - begin));
+  if (Status status = stored_.Need(bytes); !status.ok()) return status;
   if (LoadLe<std::uint32_t>(bytes.data()) != Crc32c(bytes.subspan(kHead))) {
     return Damaged("page " + std::to_string(page) +
                    " of the lengths is damaged: make them anew (ringfeed index --lengths … "
-                   "--rebuild)");
+                   "--rebuild)" +
+                   stored_.Remedy());
   }
-  if (stored_.mapping != nullptr && stored_.mapping->damaged()) {
-    return Damaged("the lengths were cut while they were read");
+  if (stored_.was_cut()) {
+    return Damaged("the lengths were cut while they were read" + stored_.Remedy());
   }
   checked_.Add(page);
   return {};

@@ -67,6 +67,7 @@ class LengthColumn {
 
   const LengthHeader& header() const { return header_; }
   std::string_view key() const;
+  std::span<const std::byte> bytes() const { return stored_.bytes(); }
   std::uint64_t records() const { return header_.records; }
   /// Of each record, by its number in the file; LengthColumn::kHole of a hole. kDamaged if a page
   /// is.

@@ -13,6 +13,7 @@
 #include "readers/index/index_builder.h"
 #include "readers/index/index_file.h"
 #include "readers/index/known_scan.h"
+#include "readers/index/manifest.h"
 #include "readers/index/paged_index.h"
 
 namespace ringfeed {
@@ -150,7 +151,9 @@ void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& 
   if (!opened->status.ok()) return;
   SignIndex(file, opened->known.identity, &image);
   opened->index_bytes = IndexBytes(image.header);
-  if (options.save && !place.own.empty()) {
+  if (!options.save) {
+    opened->kept = lasts.ok() ? CanBeKept(image) : lasts;
+  } else if (!place.own.empty()) {
     std::string path;
     opened->kept = lasts.ok() ? SaveIndex(place, image, options.folders.get(), &path) : lasts;
     if (opened->kept.ok()) {
@@ -166,7 +169,22 @@ void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& 
                opened->kept.ToString() + "; RINGFEED_INDEX_FOLDER names a folder for indexes");
     }
   }
-  opened->index = std::make_shared<const PagedIndex>(std::move(image));
+  opened->pages = std::make_shared<const PagedIndex>(std::move(image));
+  opened->index = opened->pages;
+}
+
+/// The index that the file's manifest has, if it has one. What the format tells is of the same
+/// number of records.
+void OpenListed(const IndexedFile& file, OpenedIndex* opened) {
+  if (opened->index == nullptr) {
+    opened->status = file.manifest->OpenIndex(file.entry, file, &opened->pages);
+    if (!opened->status.ok()) return;
+    opened->index = opened->pages;
+    opened->index_bytes = IndexBytes(opened->pages->header());
+    opened->origin = IndexOrigin::kManifest;
+    opened->path = file.manifest->path();
+  }
+  opened->status = file.manifest->CheckRecords(file.entry, opened->index->records());
 }
 
 bool OpenKept(const IndexedFile& file, const IndexPlace& place, const IndexOptions& options,
@@ -179,6 +197,7 @@ bool OpenKept(const IndexedFile& file, const IndexPlace& place, const IndexOptio
     opened->origin = IndexOrigin::kOpened;
     opened->path = path;
     opened->index_bytes = KeptBytes(kept->header(), place, path);
+    opened->pages = kept;
     const auto build = [file, place, folders = options.folders, save = options.save,
                         known = opened->known](std::shared_ptr<const PagedIndex>* made) {
       IndexImage image;
@@ -221,7 +240,8 @@ bool OpenForeign(const IndexedFile& file, const std::stop_token& stop, OpenedInd
   opened->origin = IndexOrigin::kForeign;
   opened->path = path;
   opened->index_bytes = IndexBytes(image.header);
-  opened->index = std::make_shared<const PagedIndex>(std::move(image));
+  opened->pages = std::make_shared<const PagedIndex>(std::move(image));
+  opened->index = opened->pages;
   return true;
 }
 
@@ -233,7 +253,10 @@ OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
   if (opened.status.ok() && opened.known.identity.bytes != file.bytes) {
     opened.status = Status(StatusCode::kIoError, "the file changed while it was opened");
   }
-  if (!opened.status.ok() || AskFormat(file, &opened)) {
+  const bool listed = file.manifest != nullptr && !anew;
+  const bool found = !opened.status.ok() || AskFormat(file, &opened);
+  if (listed && opened.status.ok()) OpenListed(file, &opened);
+  if (found || listed) {
     opened.status = opened.status.WithPlace({file.name, -1, -1});
     return opened;
   }
@@ -268,6 +291,8 @@ const char* IndexOriginName(IndexOrigin origin) {
       return "rebuilt";
     case IndexOrigin::kForeign:
       return "foreign";
+    case IndexOrigin::kManifest:
+      return "manifest";
   }
   return "none";
 }
@@ -288,8 +313,13 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
   if (!status.ok() || AskFormat(file, &computed)) return status.ok() ? computed.status : status;
   std::shared_ptr<const PagedIndex> kept;
   FolderIndexes folders;
-  status = LoadIndex(KeptAt(file, options), file, computed.known.identity,
-                     options.folders != nullptr ? options.folders.get() : &folders, &path, &kept);
+  if (file.manifest != nullptr) {
+    path = file.manifest->path();
+    status = file.manifest->OpenIndex(file.entry, file, &kept);
+  } else {
+    status = LoadIndex(KeptAt(file, options), file, computed.known.identity,
+                       options.folders != nullptr ? options.folders.get() : &folders, &path, &kept);
+  }
   if (status.ok()) status = kept->CheckPages();
   IndexImage image;
   if (status.ok()) status = ScanForIndex(file, &image);

@@ -20,6 +20,8 @@ struct IndexOptions {
   /// What was seen of the files of indexes, for calls that follow; null: of this call alone.
   std::shared_ptr<FolderIndexes> folders{};
   std::stop_token stop{};  ///< a request ends making it, with kCancelled
+  /// The manifest of the list of files that is opened, if it has one: for RecordSet.
+  std::shared_ptr<const Manifest> manifest{};
 };
 
 /// The origin of an index.
@@ -30,26 +32,28 @@ enum class IndexOrigin : std::uint8_t {
   kBuilt,     ///< made now; there was none
   kRebuilt,   ///< made now; the kept one was of no use
   kForeign,   ///< read from another program's
+  kManifest,  ///< the manifest's
 };
-/// "none", "computed", "opened", "built", "rebuilt", "foreign".
+/// "none", "computed", "opened", "built", "rebuilt", "foreign", "manifest".
 const char* IndexOriginName(IndexOrigin origin);
 
 struct OpenedIndex {
   Status status;  ///< why there is none
   std::shared_ptr<const RecordIndex> index;
+  std::shared_ptr<const PagedIndex> pages;  ///< the same as a file has it; null if it is computed
   IndexOrigin origin = IndexOrigin::kNone;
   KnownFile known;                ///< the file that it is of
   std::string path;               ///< of the index file; empty if it has none
-  Status kept;                    ///< why a new index is only in memory
+  Status kept;                    ///< why a new index is only in memory, or may not be kept
   std::uint64_t index_bytes = 0;  ///< of it there, or in memory; 0 if it is computed
   /// Messages: why a kept one was not used, a foreign one not believed, a new one not kept.
   std::string why;
 };
 
-/// Opens the index of a file that was examined, or makes it, and then reads the file once. Tries
-/// the kept one first, then one of DALI's beside a TFRecord file. A page that is found damaged
-/// later makes the index anew, and its remark() tells. Blocks. Thread safe, also against other
-/// processes: the last one leaves the file.
+/// Opens the index of a file that was examined, or makes it, and then reads the file once. A file
+/// of a manifest has the index in it, or fails. Else it tries the kept one first, then one of
+/// DALI's beside a TFRecord file. A page that is found damaged later makes the index anew, and its
+/// remark() tells. Blocks. Thread safe, also against other processes: the last one leaves the file.
 OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
 /// The same, but the kept one is not used: it is made in any case.

@@ -10,7 +10,7 @@ namespace ringfeed {
 PagedIndex::PagedIndex(IndexImage image)
     : header_(image.header),
       layout_(header_.layout()),
-      stored_{nullptr, std::move(image.pages)},
+      stored_{.memory = std::move(image.pages)},
       gaps_(std::move(image.gaps)),
       damage_(std::move(image.damage)),
       pages_(stored_.memory) {}
@@ -28,20 +28,28 @@ PagedIndex::PagedIndex(const IndexHeader& header, std::span<const std::byte> pag
 
 Status PagedIndex::Check(std::uint64_t page) const {
   if (!checked_ || checked_->Has(page)) return {};
+  const auto begin = static_cast<std::size_t>(page * IndexLayout::kPageBytes);
+  const auto bytes =
+      pages_.subspan(begin, std::min(IndexLayout::kPageBytes, pages_.size() - begin));
+  if (Status status = stored_.Need(bytes); !status.ok()) return status;
   const IndexPage at = At(page);
-  const std::uint64_t before = page * layout_.entries_per_page();
-  const auto entries = std::min<std::uint64_t>(header_.units - before, layout_.entries_per_page());
-  if (!at.ChecksumMatches() || at.entries() != entries) {
+  if (!at.ChecksumMatches(bytes.size()) || at.entries() != EntriesOf(page)) {
     return Status(StatusCode::kDamaged,
-                  "page " + std::to_string(page) + " of the index is damaged");
+                  "page " + std::to_string(page) + " of the index is damaged" + stored_.Remedy());
   }
   checked_->Add(page);
   return {};
 }
 
+// By the header: a mapped page may change after its check.
+std::uint64_t PagedIndex::EntriesOf(std::uint64_t page) const {
+  const std::uint64_t before = page * layout_.entries_per_page();
+  return std::min<std::uint64_t>(header_.units - before, layout_.entries_per_page());
+}
+
 Status PagedIndex::CheckLength() const {
-  if (stored_.mapping == nullptr || !stored_.mapping->damaged()) return {};
-  return Status(StatusCode::kDamaged, "the index was cut while it was read");
+  if (!stored_.was_cut()) return {};
+  return Status(StatusCode::kDamaged, "the index was cut while it was read" + stored_.Remedy());
 }
 
 Status PagedIndex::CheckPages() const {
@@ -52,6 +60,19 @@ Status PagedIndex::CheckPages() const {
   return {};
 }
 
+namespace {
+
+// Of one of them zeros at the end may be left out.
+bool SamePages(std::span<const std::byte> a, std::span<const std::byte> b) {
+  const std::size_t both = std::min(a.size(), b.size());
+  const auto is_zero = [](std::byte each) { return each == std::byte{0}; };
+  return std::ranges::equal(a.first(both), b.first(both)) &&
+         std::ranges::all_of(a.subspan(both), is_zero) &&
+         std::ranges::all_of(b.subspan(both), is_zero);
+}
+
+}  // namespace
+
 bool PagedIndex::SameUnits(const PagedIndex& other) const {
   const auto same_gap = [](const IndexGap& a, const IndexGap& b) {
     return a.unit == b.unit && a.end == b.end;
@@ -61,7 +82,7 @@ bool PagedIndex::SameUnits(const PagedIndex& other) const {
   };
   return header_.units == other.header_.units && header_.records == other.header_.records &&
          header_.data_end == other.header_.data_end && header_.chunks == other.header_.chunks &&
-         std::equal(pages_.begin(), pages_.end(), other.pages_.begin(), other.pages_.end()) &&
+         SamePages(pages_, other.pages_) &&
          std::equal(gaps_.begin(), gaps_.end(), other.gaps_.begin(), other.gaps_.end(), same_gap) &&
          std::equal(damage_.begin(), damage_.end(), other.damage_.begin(), other.damage_.end(),
                     same_damage);
@@ -117,7 +138,7 @@ Status PagedIndex::UnitOf(std::uint64_t record, std::uint64_t* unit) const {
   if (page == 0) return Status(StatusCode::kDamaged, "the index does not begin with record 0");
   const IndexPage at = At(--page);
   std::size_t low = 0;
-  std::size_t high = at.entries();
+  auto high = static_cast<std::size_t>(EntriesOf(page));
   while (high - low > 1) {
     const std::size_t middle = low + (high - low) / 2;
     (at.Record(middle) <= record ? low : high) = middle;
@@ -167,7 +188,7 @@ Status PagedIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const 
   if (page == 0) return {};
   const IndexPage at = At(--page);
   std::size_t low = 0;
-  std::size_t high = at.entries();
+  auto high = static_cast<std::size_t>(EntriesOf(page));
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
     if (at.Offset(middle) < offset) {

@@ -19,7 +19,7 @@ class PagedIndex final : public RecordIndex {
  public:
   /// In memory.
   explicit PagedIndex(IndexImage image);
-  /// Of a file: `stored` holds `pages`.
+  /// Of a file: `stored` holds `pages`, of the last of which zeros at the end may be left out.
   PagedIndex(const IndexHeader& header, std::span<const std::byte> pages,
              std::vector<IndexGap> gaps, std::vector<IndexDamage> damage, StoredIndex stored);
 
@@ -35,6 +35,7 @@ class PagedIndex final : public RecordIndex {
   bool SameUnits(const PagedIndex& other) const;
 
   const IndexHeader& header() const { return header_; }
+  std::span<const std::byte> pages() const { return pages_; }
   std::span<const IndexGap> gaps() const { return gaps_; }
   /// The begin of that unit; of the one after the last, the end of all.
   Status OffsetOf(std::uint64_t unit, std::uint64_t* offset) const;
@@ -43,6 +44,7 @@ class PagedIndex final : public RecordIndex {
   Status Check(std::uint64_t page) const;
   /// Whether the file still has the bytes that were read: checked pages are gone if it was cut.
   Status CheckLength() const;
+  std::uint64_t EntriesOf(std::uint64_t page) const;
   IndexPage At(std::uint64_t page) const {
     return {pages_.data() + page * IndexLayout::kPageBytes, layout_};
   }

@@ -32,6 +32,9 @@ FuzzTarget SnappyTarget(const char* framing);
 /// ringfeed::jpeg's: a byte for the channels, one for the part, and the image.
 FuzzTarget JpegTarget(const char* unused);
 
+/// A manifest; a byte says whether checksums are set right first.
+FuzzTarget ManifestTarget(const char* unused);
+
 /// What the metrics server reads of a client: a byte says in which piece its text comes first.
 FuzzTarget HttpTarget(const char* unused);
 /// RINGFEED_METRICS; a byte says whether an address may be public.

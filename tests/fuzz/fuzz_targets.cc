@@ -48,6 +48,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"infer_jsonl", InferTarget, "jsonl"},
     {"infer_tar", InferTarget, "tar"},
     {"infer_csv", InferTarget, "csv"},
+    {"manifest", ManifestTarget, ""},
     {"metrics_address", MetricsAddressTarget, ""},
     {"remote_address", RemoteAddressTarget, ""},
     {"remote_listing", RemoteListingTarget, ""},

@@ -3,7 +3,7 @@
 the bytes that its target takes for itself (fuzz_target.h says which).
 
 make_corpus.py DATA CORPUS: DATA is tests/data, CORPUS the folder of the seeds. What a fuzzer found and
-was kept there (found-*) stays. Run it by hand, with Pillow, after a change here: the seeds are committed.
+was kept there (found-*) stays, and so do manifests (manifest/), which `ringfeed index` makes. Run it by hand, with Pillow, after a change here: the seeds are committed.
 """
 
 import gzip
@@ -381,7 +381,7 @@ def seeds(data):
 def main():
     data, corpus = map(pathlib.Path, sys.argv[1:3])
     for old in corpus.glob("*/*"):
-        if not old.name.startswith("found-"):
+        if not old.name.startswith("found-") and old.parent.name != "manifest":
             old.unlink()
     for target, name, seed in seeds(data):
         folder = corpus / target

@@ -73,6 +73,67 @@ class IndexTest(CommandTest):
         self.write("a.tfrecord", PAYLOADS[:-1])
         self.assertEqual(run_json("index", path, "--lengths", "raw")["lengths"]["units"], made["units"] - len(PAYLOADS[-1]))
 
+    def test_a_manifest_stands_for_its_files(self):
+        paths = [self.write(f"{i}.tfrecord", PAYLOADS[i:i + 500 * i + 3]) for i in range(4)]
+        manifest = paths[0].with_name("all.manifest")
+        reports = run_json("index", *paths, "--manifest", manifest, "--lengths", "raw")
+        self.assertEqual({report["origin"] for report in reports}, {"built"})
+        self.assertEqual(len(list(manifest.parent.glob(".*"))), 0)
+        for command, words in {
+                "digest": (), "verify": (), "index": ("--check",), "info": (),
+                "feed": ("--shuffle", "1", "--shuffle-mode", "global", "--batch", 7, "--digest"),
+                "which": ("--shuffle", "1", "--shuffle-mode", "global", "--batch", 7, "--number", "3-5"),
+                "plan": ("--parse", "raw", "--batch", 8, "--pack", 1024, "--seed", 7)}.items():
+            with self.subTest(command):
+                listed, named = (run_json(command, *files, *words) if command != "index" or files != paths else
+                                 run_json(command, *files) for files in ([manifest], paths))
+                for reports in (listed, named):
+                    for report in reports if isinstance(reports, list) else [reports]:
+                        for field in ("origin", "why", "seconds", "index", "index_bytes", "wall_s", "reason",
+                                      "resident", "path", "direct"):
+                            report.pop(field, None)
+                if command == "feed":
+                    listed, named = ([report[field] for field in ("order_digest", "multiset", "records")]
+                                     for report in (listed, named))
+                self.assertEqual(listed, named)
+        self.assertEqual(run("cat", manifest, "--number", "0,7,1500", "--as", "sha256").stdout.split()[0],
+                         run("cat", paths[0], "--number", "0", "--as", "sha256").stdout.split()[0])
+        self.assertEqual({report["origin"] for report in run_json("index", manifest)}, {"manifest"})
+        kept = manifest.with_name("kept.rfs")
+        run_json("subset", manifest, "--units", "0:120", "--parse", "raw", "--output", kept)
+        self.assertEqual(run_json("feed", manifest, "--subset", kept)["multiset"],
+                         run_json("feed", *paths, "--subset", kept)["multiset"])
+
+    def test_parts_of_a_manifest_are_merged(self):
+        paths = [self.write(f"{i}.tfrecord", PAYLOADS[i:i + 40 * i]) for i in range(5)]
+        folder = paths[0].parent
+        whole, merged = folder / "whole.manifest", folder / "merged.manifest"
+        run_json("index", *paths, "--manifest", whole)
+        for parts in (1, 2, 3, 7):
+            made = [folder / f"{part}.part" for part in range(parts)]
+            for part, path in enumerate(made):
+                run_json("index", *paths, "--manifest", path, "--part", f"{part}/{parts}")
+            run_json("index", "--merge", *reversed(made), "--manifest", merged)
+            self.assertEqual(merged.read_bytes(), whole.read_bytes())
+        self.assert_refused(2, "index", "--merge", made[0], "--manifest", folder / "none")
+        self.assert_refused(2, "index", "--merge", *made[1:], "--manifest", folder / "none")
+        self.assert_refused(2, "index", "--merge", *made)
+        self.assert_refused(2, "digest", made[1])
+        self.assert_refused(2, "index", *paths, "--manifest", paths[0])
+        self.assert_refused(2, "index", *paths, "--manifest", whole, "--check")
+
+    def test_a_changed_file_needs_another_manifest(self):
+        path = self.write("a.tfrecord", PAYLOADS)
+        manifest = path.with_name("a.manifest")
+        run_json("index", path, "--manifest", manifest)
+        self.write("a.tfrecord", PAYLOADS[1:])
+        result = run("feed", manifest, "--shuffle", "1", "--shuffle-mode", "global", "--batch", 7)
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn(f"ringfeed index FILES --manifest {manifest}", result.stderr)
+        self.assertIn(f"--manifest {manifest}", run_json("index", manifest, status=1)["error"])
+        run_json("index", manifest, "--manifest", manifest, "--rebuild")
+        self.assertEqual(run_json("feed", manifest)["records"], len(PAYLOADS) - 1)
+
     def test_lengths_are_of_one_ragged_field(self):
         path = self.write("a.tfrecord", PAYLOADS)
         for text in ("example: a=i8[] b=i8[]", "rows: f4[13]", "exmaple: a=i8[]"):

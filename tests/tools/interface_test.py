@@ -11,7 +11,7 @@ OPTIONS = {
     "info": "--format --json",
     "devices": "--devices --json",
     "digest": "--format --on-damage --max-record-bytes --part --json",
-    "index": "--format --folder --part --lengths --check --rebuild --json",
+    "index": "--format --folder --part --lengths --check --rebuild --manifest --merge --json",
     "subset": "--output --format --numbers --units --parse --field --subset --json",
     "plan": "--format --subset --parse --field --pack --tokens --batch --segment --fit --cost --alike "
     "--ranks --seed --json",

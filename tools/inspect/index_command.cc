@@ -5,9 +5,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/balanced_split.h"
+#include "readers/chain/file_pattern.h"
 #include "readers/chain/measure_lengths.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/length_column.h"
+#include "readers/index/manifest_writer.h"
 #include "readers/index/open_index.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/wrappers/wrappers.h"
@@ -31,10 +34,17 @@ constexpr char kIndexHelp[] =
     "--lengths makes the lengths of a ragged field, too: what packed rows, token batches and "
     "buckets\n"
     "are planned from (docs/ORDER.md). They are kept beside the index, and read the file once.\n\n"
+    "--manifest puts all of it into one file, which then stands for the list of these files "
+    "wherever\n"
+    "files are named; nothing is kept beside them (docs/FORMATS.md). Parts of it are joined by "
+    "--merge.\n\n"
     "  ringfeed index train-*.tfrecord\n"
     "  mpirun -n 8 ringfeed index train-*.tfrecord --part launcher\n"
     "  ringfeed index train-*.tfrecord --lengths 'example: tokens=i8[]' --part 0/8\n"
-    "  ringfeed index train-*.tfrecord --folder /var/cache/indexes --check";
+    "  ringfeed index train-*.tfrecord --folder /var/cache/indexes --check\n"
+    "  ringfeed index train-*.tfrecord --manifest train.manifest\n"
+    "  ringfeed index train-*.tfrecord --manifest 3.part --part 3/8\n"
+    "  ringfeed index --merge *.part --manifest train.manifest";
 
 struct IndexRun {
   std::string file;
@@ -47,6 +57,7 @@ struct IndexRun {
   std::shared_ptr<const LengthColumn> lengths;
   std::string lengths_path;
   bool measured = false;
+  ManifestEntry entry;  ///< if there is to be a manifest
 };
 
 Json LengthsJson(const IndexRun& run) {
@@ -114,7 +125,7 @@ class IndexCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("index", kIndexHelp);
-    sub->add_option("FILE", names_, "files, folders, or globs in quotes")->required();
+    sub->add_option("FILE", names_, "files, folders, or globs in quotes; a manifest")->required();
     sub->add_option("--format", format_, FormatText());
     sub->add_option("--folder", options_.folder,
                     "keeps them there; default: RINGFEED_INDEX_FOLDER, else beside each file");
@@ -125,25 +136,45 @@ class IndexCommand : public Command {
     CLI::Option* check = sub->add_flag(
         "--check", check_, "changes nothing: is the kept index what a scan of the file gives?");
     check->excludes(lengths);
-    sub->add_flag("--rebuild", rebuild_, "makes them whatever is kept")->excludes(check);
+    CLI::Option* rebuild =
+        sub->add_flag("--rebuild", rebuild_, "makes them whatever is kept")->excludes(check);
+    CLI::Option* manifest =
+        sub->add_option("--manifest", manifest_, "keeps all in this one file, or its part of it")
+            ->excludes(check);
+    sub->add_flag("--merge", merge_, "FILEs are parts of a manifest: joins them")
+        ->needs(manifest)
+        ->excludes(lengths, rebuild);
     sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
 
   int Run() override {
-    const std::vector<std::string> files = TakePart(NamedFiles(names_, format_), part_);
+    if (merge_) return Merge();
+    const std::vector<std::string> all = NamedFiles(names_, format_);
+    const std::vector<std::string> files = TakePart(all, part_);
+    first_ = BalancedRange(all.size(), part_.parts, part_.part).begin;
+    RefuseInputAsOutput(FilesRead(all, format_), manifest_);
     std::vector<IndexRun> runs(files.size());
     if (!lengths_text_.empty()) FindLengths();
     options_.folders = std::make_shared<FolderIndexes>();
+    options_.manifest = ManifestOf(names_);
+    options_.save = manifest_.empty();
     bool fine = true;
     FileJobs jobs;
     jobs.tick = [] {};
-    jobs.job = [&](std::size_t i) { runs[i] = RunOne(files[i]); };
+    jobs.job = [&](std::size_t i) { runs[i] = RunOne(i, files[i]); };
     jobs.done = [&](std::size_t i) {
       fine = fine && runs[i].opened.status.ok();
       if (!json_) PrintIndexRun(runs[i]);
     };
     RunInOrder(files.size(), ShareOut(files).threads, jobs);
+    if (fine && !manifest_.empty()) {
+      std::vector<ManifestEntry> entries;
+      for (const IndexRun& run : runs) entries.push_back(run.entry);
+      const ManifestList list = ListOf(all, format_ + "\n" + lengths_.key);
+      const Status written = WriteManifest(manifest_, list, std::move(entries));
+      if (!written.ok()) throw Error(written);
+    }
     if (json_) {
       Json list = Json::array();
       for (const IndexRun& run : runs) list.push_back(IndexRunJson(run));
@@ -153,18 +184,40 @@ class IndexCommand : public Command {
   }
 
  private:
-  IndexRun RunOne(const std::string& name) const {
+  int Merge() const {
+    if (!part_.is_all() || !format_.empty()) {
+      throw Refuse("--merge joins parts as they are: no --part and no --format beside it");
+    }
+    std::vector<std::string> parts;
+    for (const std::string& name : names_) {
+      if (Status found = ExpandPattern(name, &parts); !found.ok()) throw Error(found);
+    }
+    RefuseInputAsOutput(parts, manifest_);
+    if (Status merged = MergeManifests(parts, manifest_); !merged.ok()) throw Error(merged);
+    if (json_) PrintJson("index", {{"files", Json::array()}});
+    return kExitFine;
+  }
+
+  IndexRun RunOne(std::size_t number, const std::string& name) const {
     const double start_s = NowSeconds();
     IndexRun run;
     run.file = name;
-    ExaminedFile examined = ExamineFile(name, nullptr, format_, 1);
+    ExaminedFile examined =
+        rebuild_ ? ExamineFile(name, nullptr, format_, 1)
+                 : ExamineListed(options_.manifest, first_ + number, name, nullptr, format_, 1);
     run.opened.status = examined.status;
     if (examined.status.ok()) {
       run.format = examined.format->name();
       run.bytes = examined.bytes;
-      IndexOf(IndexedFile{examined.name, examined.object, examined.bytes, examined.format,
-                          examined.compression},
-              &run);
+      IndexedFile file{examined.name, examined.object, examined.bytes, examined.format,
+                       examined.compression};
+      file.manifest = rebuild_ ? nullptr : options_.manifest;
+      file.entry = first_ + number;
+      IndexOf(file, &run);
+      if (!manifest_.empty() && run.opened.status.ok()) {
+        run.entry = EntryOf(first_ + number, name, format_.empty(), file, run.opened);
+        run.entry.lengths = run.lengths;
+      }
     }
     run.seconds = NowSeconds() - start_s;
     return run;
@@ -205,6 +258,11 @@ class IndexCommand : public Command {
     const IndexPlace place = PlaceOfLengths(IndexPlaceFor(file.name, options_), lengths_.key);
     const LengthPurpose purpose{lengths_.key, run->opened.known.identity, records,
                                 file.max_record_bytes};
+    if (file.manifest != nullptr) {
+      const Status listed = file.manifest->OpenLengths(file.entry, purpose, &run->lengths);
+      run->lengths_path = file.manifest->path();
+      if (listed.code() != StatusCode::kNotFound) return listed;
+    }
     if (!rebuild_ &&
         LoadLengths(place, purpose, options_.folders.get(), &run->lengths_path, &run->lengths)
             .ok()) {
@@ -218,8 +276,11 @@ class IndexCommand : public Command {
     stored.memory =
         EncodeLengths(units.front(), lengths_.key, purpose.file, purpose.max_record_bytes);
     run->measured = true;
-    const Status kept =
-        SaveLengths(place, stored.memory, options_.folders.get(), &run->lengths_path);
+    Status kept;
+    run->lengths_path = manifest_;
+    if (options_.save) {
+      kept = SaveLengths(place, stored.memory, options_.folders.get(), &run->lengths_path);
+    }
     const Status opened = LengthColumn::Open(std::move(stored), &run->lengths);
     return kept.ok() ? opened : kept;
   }
@@ -230,8 +291,11 @@ class IndexCommand : public Command {
   IndexOptions options_;
   std::string lengths_text_;
   FieldLengths lengths_;  ///< its parser gives the units
+  std::string manifest_;
+  std::uint64_t first_ = 0;  ///< of this part's files, in the list
   bool check_ = false;
   bool rebuild_ = false;
+  bool merge_ = false;
   bool json_ = false;
 };
 

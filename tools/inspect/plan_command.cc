@@ -173,7 +173,7 @@ class PlanCommand : public Command {
   Reader ChainOf(const Way& way) const {
     const ParserResult parser = ParserFromText(parse_);
     if (!parser.status.ok()) throw Error(parser.status);
-    Reader reader = OpenFiles(NamedFiles(names_, open_.format), open_);
+    Reader reader = OpenFiles(names_, open_);
     if (seed_ >= 0) {
       reader = Shuffle(std::move(reader),
                        {.seed = static_cast<std::uint64_t>(seed_), .mode = ShuffleMode::kGlobal});

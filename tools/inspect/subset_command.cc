@@ -94,9 +94,9 @@ class SubsetCommand : public Command {
     open_.on_damage = OnDamage::kSkip;
     if (units_.empty()) {
       if (!open_.subset.empty()) throw Refuse("--numbers says all: no --subset beside it");
-      WriteSubset(OpenFiles(files, open_), ReadNumbers(), output_);
+      WriteSubset(OpenFiles(names_, open_), ReadNumbers(), output_);
     } else {
-      WriteSubset(OpenFiles(files, open_), NumbersOfUnits(files), output_);
+      WriteSubset(OpenFiles(names_, open_), NumbersOfUnits(names_), output_);
     }
     const std::shared_ptr<const SubsetFile> subset = OpenSubset(output_);
     if (json_) {

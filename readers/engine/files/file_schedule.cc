@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/balanced_split.h"
+#include "readers/index/manifest.h"
 #include "readers/order/files_of_pass.h"
 
 namespace ringfeed {
@@ -22,7 +23,8 @@ FileSchedule::FileSchedule(std::vector<std::string> names,
 ExaminedFile FileSchedule::ExamineNow(std::size_t file) const {
   Source* const source = sources_.empty() ? nullptr : sources_[file].get();
   if (!options_.by_file || source != nullptr) {
-    return ExamineFile(names_[file], source, options_.format, options_.stripe_bytes);
+    return ExamineListed(options_.manifest, file, names_[file], source, options_.format,
+                         options_.stripe_bytes);
   }
   ExaminedFile result;
   result.name = names_[file];

@@ -18,6 +18,8 @@
 
 namespace ringfeed {
 
+class Manifest;
+
 /// What a lane is to read next. A file is as it was when it was scheduled: so many of its bytes are
 /// read, in so many turns as it has stripes. If those are not known, the lane tells by EndTurn.
 struct Assignment : ExaminedFile {
@@ -44,12 +46,13 @@ class FileSchedule {
   struct Options {
     std::size_t cycle = 8;
     std::uint64_t stripe_bytes = 1024 * 1024;
-    std::uint64_t passes = 1;       ///< 0: without end
-    std::string format;             ///< empty: by name or first bytes
-    bool unordered = false;         ///< a lane that is free takes the next file
-    bool by_file = false;           ///< files are not examined: each takes one turn
-    FileOrder order{};              ///< of the list, in each pass
-    std::uint64_t first_epoch = 0;  ///< number of pass 0 to that order
+    std::uint64_t passes = 1;                    ///< 0: without end
+    std::string format;                          ///< empty: by name or first bytes
+    bool unordered = false;                      ///< a lane that is free takes the next file
+    bool by_file = false;                        ///< files are not examined: each takes one turn
+    std::shared_ptr<const Manifest> manifest{};  ///< of the list, if it has one
+    FileOrder order{};                           ///< of the list, in each pass
+    std::uint64_t first_epoch = 0;               ///< number of pass 0 to that order
     /// Called, by any thread, when a lane that was told to wait may go on.
     std::function<void()> moved{};
     /// Called for each file that takes no turn because it is empty; under a lock. May be empty.

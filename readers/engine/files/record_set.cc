@@ -12,6 +12,7 @@
 #include "base/refusal.h"
 #include "base/user_call.h"
 #include "readers/formats/examined_file.h"
+#include "readers/index/manifest.h"
 
 namespace ringfeed {
 namespace {
@@ -32,18 +33,22 @@ Status LossAsFailure(const RecordSet::File& file) {
 }
 
 RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& source,
-                        const RecordSet::Options& options) {
+                        std::size_t number, const RecordSet::Options& options) {
   RecordSet::File file;
   if (options.index.stop.stop_requested()) {
     file.status = Status(StatusCode::kCancelled, "opening the files was broken off");
     return file;
   }
-  ExaminedFile examined = ExamineFile(name, source.get(), options.format, options.stripe_bytes);
+  ExaminedFile examined = ExamineListed(options.index.manifest, number, name, source.get(),
+                                        options.format, options.stripe_bytes);
   file.name = std::move(examined.name);
   file.source = source;
   file.bytes = examined.bytes;
   file.format = std::move(examined.format);
   file.status = std::move(examined.status);
+  // One that is not as its manifest says.
+  file.unfit =
+      options.index.manifest != nullptr && file.status.code() == StatusCode::kInvalidArgument;
   if (!file.status.ok()) return file;
   if (options.check_format) file.status = options.check_format(file.format->name());
   file.unfit = !file.status.ok();
@@ -57,7 +62,9 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
                             file.format,
                             examined.compression,
                             options.max_record_bytes,
-                            options.check_elements};
+                            options.check_elements,
+                            options.index.manifest,
+                            number};
   OpenedIndex opened = OpenRecordIndex(indexed, options.index);
   file.status = std::move(opened.status);
   file.origin = opened.origin;
@@ -117,7 +124,7 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
   // must not throw if memory is short.
   const auto open_one = [&](std::size_t i) noexcept {
     try {
-      files_[i] = OpenOne(names[i], sources.empty() ? nullptr : sources[i], options);
+      files_[i] = OpenOne(names[i], sources.empty() ? nullptr : sources[i], i, options);
     } catch (...) {
       files_[i].status = StatusOfThrown("it cannot be opened");
     }

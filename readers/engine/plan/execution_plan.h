@@ -69,6 +69,7 @@ struct SourceNode {
   std::vector<std::shared_ptr<Source>> sources;
   bool own_sources = false;  ///< they are the program's
   std::shared_ptr<const RemoteReading> remote;  ///< of stores' objects; null: there are none
+  std::shared_ptr<const Manifest> manifest;  ///< that listed these; null: there is none
   std::shared_ptr<std::atomic<std::uint64_t>> given_up_reads;  ///< of these; null without a timeout
   std::shared_ptr<const FileReaderFactory> file_readers;  ///< of a registered format; else null
   std::vector<StreamInput> streams;                       ///< several: first come, first served

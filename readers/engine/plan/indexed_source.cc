@@ -12,6 +12,7 @@
 #include "readers/engine/plan/open_lengths.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
+#include "readers/index/manifest.h"
 #include "readers/order/files_of_pass.h"
 #include "readers/order/place_chunks.h"
 #include "readers/order/share_chunks.h"
@@ -74,6 +75,7 @@ std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOpt
   RecordSet::Options how = RecordSet::OptionsOf(source.options);
   how.on_damage = options.on_damage;
   how.index.stop = stop;
+  how.index.manifest = source.manifest;
   how.check_elements = ElementCheckOf(parser);
   if (how.format.empty()) how.check_format = FormatCheckOf(parser);
   return std::make_shared<const RecordSet>(source.names, source.sources, how);
@@ -663,20 +665,23 @@ namespace {
 // The facts of a file: none if it is not there, may not be read or is no data, as it will count
 // when the position is restored. A file that fails to be read may be there again then, and a
 // position without it would be refused: so reading is tried again, and then fails with a message.
-FileFacts FileFactsOf(const std::string& name, const std::shared_ptr<Source>& store,
-                      const OpenOptions& options) {
+FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::string& name,
+                      const std::shared_ptr<Source>& store) {
+  const OpenOptions& options = source.options;
   constexpr int kTries = 3;
   constexpr std::chrono::milliseconds kPause{10};
   Status status;
   KnownFile known;
   for (int tries = 0; tries < kTries; ++tries) {
     if (status.code() == StatusCode::kIoError) std::this_thread::sleep_for(kPause);
-    const ExaminedFile examined =
-        ExamineFile(name, store.get(), options.format, options.stripe_bytes);
+    const ExaminedFile examined = ExamineListed(source.manifest, number, name, store.get(),
+                                                options.format, options.stripe_bytes);
     status = examined.status;
     if (status.ok()) {
-      status = IdentifyFile(
-          {examined.name, store, examined.bytes, examined.format, examined.compression}, &known);
+      IndexedFile file{examined.name, store, examined.bytes, examined.format, examined.compression};
+      file.manifest = source.manifest;
+      file.entry = number;
+      status = IdentifyFile(file, &known);
     }
     if (status.ok()) return {known.identity.bytes, 0, known.identity.sample};
     if (IsRefusal(status)) break;
@@ -697,7 +702,7 @@ DataFingerprint FingerprintOf(const SourceNode& source) {
   std::vector<FileFacts> facts;
   for (std::size_t i = 0; source.file_readers == nullptr && i < source.names.size(); ++i) {
     const std::shared_ptr<Source> store = source.sources.empty() ? nullptr : source.sources[i];
-    facts.push_back(FileFactsOf(source.names[i], store, source.options));
+    facts.push_back(FileFactsOf(source, i, source.names[i], store));
   }
   return FingerprintOf(facts);
 }

@@ -16,6 +16,7 @@
 #include "base/machine/signals_blocked.h"
 #include "base/refuse.h"
 #include "readers/index/length_column.h"
+#include "readers/index/manifest.h"
 #include "readers/index/open_index.h"
 
 namespace ringfeed {
@@ -70,10 +71,17 @@ class ColumnOpener {
     return identity;
   }
 
+  /// Throws Error if those of the manifest are damaged.
   bool Load(std::size_t file) {
-    if (!IsKept(file)) return false;
+    if (!IsKept(file) && source_.manifest == nullptr) return false;
     const LengthPurpose purpose{steps_.units.key, IdentityOf(file), RecordsOf(file),
                                 source_.options.max_record_bytes};
+    if (source_.manifest != nullptr) {
+      const Status status = source_.manifest->OpenLengths(file, purpose, &columns_[file]);
+      if (status.ok()) return true;
+      if (status.code() != StatusCode::kNotFound) throw Error(status);
+      if (!IsKept(file)) return false;
+    }
     std::string path;
     return LoadLengths(PlaceOf(file), purpose, index_.folders.get(), &path, &columns_[file]).ok();
   }
