@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -27,16 +28,35 @@ class InputSource final : public Source {
   const std::vector<std::byte> bytes_;
 };
 
-/// Sets the checksums of header and directory right: behind them is what a fuzzer would not reach.
+std::uint32_t ChecksumOf(IndexHeader header) {
+  header.checksum = 0;
+  return Crc32c(std::as_bytes(std::span(&header, 1)));
+}
+
+void RepairEntries(std::span<std::byte> directory) {
+  ManifestEntryHead head;
+  while (directory.size() >= sizeof(head)) {
+    std::memcpy(&head, directory.data(), sizeof(head));
+    head.index.checksum = ChecksumOf(head.index);
+    std::memcpy(directory.data(), &head, sizeof(head));
+    const std::uint64_t bytes =
+        sizeof(head) + std::uint64_t{head.name_bytes} + head.version_bytes + head.format_bytes;
+    directory = directory.subspan(
+        static_cast<std::size_t>(std::min<std::uint64_t>(bytes, directory.size())));
+  }
+}
+
+/// Sets the checksums of headers and directory right: behind them is what a fuzzer would not reach.
 void Repair(std::vector<std::byte>* file) {
   ManifestHeader header;
   if (file->size() < sizeof(header)) return;
   std::memcpy(&header, file->data(), sizeof(header));
   header.bytes = file->size();
-  const auto behind = std::span<const std::byte>(*file).subspan(sizeof(header));
+  const auto behind = std::span(*file).subspan(sizeof(header));
   if (header.directory_bytes <= behind.size()) {
-    header.directory_checksum =
-        Crc32c(behind.first(static_cast<std::size_t>(header.directory_bytes)));
+    const auto directory = behind.first(static_cast<std::size_t>(header.directory_bytes));
+    RepairEntries(directory);
+    header.directory_checksum = Crc32c(directory);
   }
   header.checksum = 0;
   header.checksum = Crc32c(std::as_bytes(std::span(&header, 1)));
