@@ -134,7 +134,7 @@ def open_files(files: Files, **options: Unpack[SeededOptions]) -> _core.Reader:
     Args:
         files: a path, a folder (the files in it and in its folders, sorted), a glob, braces as in a
             shell ("train-{000..003}.tar"), a stream ("-", FIFO, "unix:PATH", "tcp:HOST:PORT"), a
-            Source, or many.
+            Source, or many; or one manifest (ringfeed index --manifest), for its files.
         format: "" (by name or first bytes), "tfrecord", "recordio", "lines", "rows:160", …
         cycle, stripe_bytes: files open at a time, and how much of each in turn.
         skip_damaged, max_damaged: pass over damaged records, and up to how many.

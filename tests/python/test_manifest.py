@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from loader_data import all_numbers, number_loader, write_rows
 
-import ringfeed
+from ringfeed import errors
 
 
 def make_manifest(tmp_path: Path) -> tuple[str, str]:
@@ -38,6 +38,6 @@ def test_a_loader_of_it_is_one_of_its_files(tmp_path: Path) -> None:
 def test_a_changed_file_is_told(tmp_path: Path) -> None:
     _, manifest = make_manifest(tmp_path)
     write_rows(tmp_path, rows=101)
-    with number_loader(manifest, shuffle="global", seed=3) as loader:
-        with pytest.raises(ringfeed.errors.InvalidArgument, match="--manifest"):
+    with pytest.raises(errors.InvalidArgument, match="ringfeed index FILES --manifest"):
+        with number_loader(manifest, shuffle="global", seed=3) as loader:
             all_numbers(loader)

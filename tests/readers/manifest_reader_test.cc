@@ -81,7 +81,7 @@ std::vector<std::pair<std::string, Chain>> Chains() {
 class ManifestReaderTest : public PipelineTest {
  protected:
   void MakeData() {
-    for (const std::size_t records : {60, 1, 90, 44}) {
+    for (const std::size_t records : {60u, 1u, 90u, 44u}) {
       files_.push_back(MakeFile(RandomSizes(records, records, 8, 300)));
     }
     MakeManifest(manifest_, files_);
