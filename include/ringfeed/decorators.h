@@ -28,7 +28,8 @@ class Parser;
 /// Records of files in the order that docs/ORDER.md defines. Names may be globs ("train-*",
 /// sorted), have braces as in a shell ("train-{000..003}", "{a,b}-*", in that order), be folders
 /// (all files below, sorted, but hidden ones) or be streams ("-", FIFOs, "unix:…", "tcp:…"). A file
-/// of exactly that name takes precedence over a glob or braces. Throws Error for an empty list, a
+/// of exactly that name takes precedence over a glob or braces. A manifest (`ringfeed index
+/// --manifest`) that is the only name stands for its files. Throws Error for an empty list, a
 /// glob or a folder without a file, an address ("s3://…"), more than a million names or an option
 /// that cannot work; a file that turns out missing or unreadable later is a failure of the
 /// data.
