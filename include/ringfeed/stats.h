@@ -37,11 +37,11 @@ struct StepWaits {
 
 /// What the ranges of objects in stores took (s3:, https: and others), over all passes.
 struct RemoteStats {
-  std::uint64_t requests = 0;   ///< for ranges, with those sent again
-  std::uint64_t bytes = 0;      ///< of ranges, with those that came twice
-  std::uint64_t retries = 0;    ///< after a failure that passes
-  std::uint64_t hedges = 0;     ///< ranges slower than the others, asked for once more
-  std::uint64_t throttled = 0;  ///< answers 429 and 503: the store asked for fewer at a time
+  std::uint64_t requests = 0;      ///< for ranges, with those sent again
+  std::uint64_t bytes = 0;         ///< of ranges, with those that came twice
+  std::uint64_t retries = 0;       ///< after a failure that passes
+  std::uint64_t hedges = 0;        ///< ranges slower than the others, asked for once more
+  std::uint64_t throttled = 0;     ///< answers 429 and 503: the store asked for fewer at a time
   std::uint64_t cached_bytes = 0;  ///< read from OpenOptions::cache
 };
 

@@ -15,6 +15,9 @@
 namespace ringfeed {
 namespace {
 
+/// Of a request for instance metadata: off the cloud nobody answers.
+constexpr std::int64_t kMetadataMs = 1000;
+
 constexpr std::chrono::minutes kAskBefore{5};
 constexpr std::chrono::seconds kBetweenAsks{30};
 constexpr std::chrono::seconds kLateAnswers{60};
@@ -213,6 +216,7 @@ Found FromInstance(const AwsSettings& settings, const HttpCall& call, Credential
     if (!status.ok()) return status;
   }
   HttpRequest request;
+  request.timeout_ms = kMetadataMs;
   HttpResponse response;
   request.method = "PUT";
   request.url = endpoint + "/latest/api/token";

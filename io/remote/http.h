@@ -21,6 +21,7 @@ struct HttpRequest {
   std::string body{};
   bool follow = false;  ///< redirects, by the transport; a store that signs follows them itself
   std::int64_t timeout_ms = 0;  ///< of the whole call; 0: the transport's limits alone
+  std::int64_t idle_s = 0;  ///< fails if no byte comes for so long; 0: the transport's own limit
   /// Not 0: once so many bytes of the body came, the call ends without the rest.
   std::size_t enough_bytes = 0;
 };

@@ -58,7 +58,8 @@ Status Call(const HttpRequest& request, HttpResponse* response) {
     }
   }
   if (handle == nullptr) handle = std::make_unique<CurlHandle>();
-  handle->Start(request);
+  handle->Start(request,
+                request.idle_s != 0 ? static_cast<long>(request.idle_s) : CurlHandle::kIdleSeconds);
   Body body{{}, request.enough_bytes != 0 ? request.enough_bytes : kMostBodyBytes};
   curl_easy_setopt(handle->get(), CURLOPT_WRITEFUNCTION, TakeBody);
   curl_easy_setopt(handle->get(), CURLOPT_WRITEDATA, &body);
@@ -79,8 +80,8 @@ Status Call(const HttpRequest& request, HttpResponse* response) {
 // Threads that failed together do not come back together.
 std::chrono::milliseconds Jittered(std::chrono::milliseconds pause) {
   thread_local std::minstd_rand random(std::random_device{}());
-  return pause / 2 + std::chrono::milliseconds(
-                         static_cast<std::int64_t>(random() % (pause.count() + 1)));
+  return pause / 2 +
+         std::chrono::milliseconds(static_cast<std::int64_t>(random() % (pause.count() + 1)));
 }
 
 }  // namespace
@@ -96,15 +97,21 @@ bool RetryRule::Again(std::string_view retry_after, Clock::time_point now,
   if (tries_++ == 0) first_failure_ = now;
   const Clock::time_point end = first_failure_ + patience_;
   if (now >= end) return false;
-  auto pause = Jittered(std::min(kLongestPause, kFirstPause * (1 << std::min(tries_ - 1, kMostDoublings))));
+  auto pause =
+      Jittered(std::min(kLongestPause, kFirstPause * (1 << std::min(tries_ - 1, kMostDoublings))));
   std::int64_t seconds = 0;
   const auto [rest, error] =
       std::from_chars(retry_after.data(), retry_after.data() + retry_after.size(), seconds);
   if (error == std::errc() && seconds > 0) {
-    pause = std::max(pause, std::chrono::milliseconds(1000 * std::min<std::int64_t>(seconds, 3600)));
+    pause =
+        std::max(pause, std::chrono::milliseconds(1000 * std::min<std::int64_t>(seconds, 3600)));
   }
   *when = std::min(now + pause, end);
   return true;
+}
+
+std::int64_t IdleSeconds(std::int64_t patience_ms) {
+  return std::clamp<std::int64_t>(patience_ms / 2000, 1, CurlHandle::kIdleSeconds);
 }
 
 bool IsPassing(int status) {
@@ -141,6 +148,7 @@ Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
     Status failure = prepare(&request);
     std::string retry_after;
     if (failure.ok()) {
+      request.idle_s = IdleSeconds(patience_ms);
       failure = BlockingHttp()(request, response);
       const bool is_good = response->status >= 200 && response->status < 300;
       if (failure.ok() && is_good) {

@@ -40,6 +40,8 @@ class RetryRule {
 /// another region, then other credentials, then once more.
 inline constexpr int kMostLessons = 3;
 
+/// How long a connection may give no byte: half of the patience, at least a second.
+std::int64_t IdleSeconds(std::int64_t patience_ms);
 /// Whether an answer says "later": 408, 429, and 5xx but 501 and 505.
 bool IsPassing(int status);
 /// Whether a failure to get an answer may pass: not a name or a certificate that is wrong.

@@ -54,7 +54,8 @@ void InFlightRule::Decide(double rate) {
 
 void InFlightRule::OnThrottled(Clock::time_point now) {
   // The answers to what was sent together are one word.
-  if (rests_ == kRests && now - window_begin_ < std::max<Clock::duration>(kShortestWindow, round_trip_)) {
+  if (rests_ == kRests &&
+      now - window_begin_ < std::max<Clock::duration>(kShortestWindow, round_trip_)) {
     return;
   }
   limit_ = std::max<std::size_t>(1, limit_ / 2);

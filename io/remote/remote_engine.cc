@@ -180,9 +180,7 @@ void RemoteEngine::Begin(RangeRead* read, bool hedge) {
   attempt->error_body.clear();
   attempt->begun = Clock::now();
   attempt->first_byte = {};
-  const auto idle_s = std::clamp<long>(static_cast<long>(read->source->patience_ms() / 2000), 1,
-                                       CurlHandle::kIdleSeconds);
-  attempt->handle.Start(request, idle_s);
+  attempt->handle.Start(request, static_cast<long>(IdleSeconds(read->source->patience_ms())));
   CURL* const easy = attempt->handle.get();
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, TakeBytes);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt.get());
@@ -249,7 +247,8 @@ std::size_t RemoteEngine::TakeBytes(char* data, std::size_t size, std::size_t co
   read.source->counters()->bytes.fetch_add(bytes, std::memory_order_relaxed);
   if (bytes - skipped <= room) return bytes;
   if (status == 206) {
-    attempt->verdict = Status(StatusCode::kIoError, "the server sends more bytes than its head says");
+    attempt->verdict =
+        Status(StatusCode::kIoError, "the server sends more bytes than its head says");
   }
   return 0;  // the rest of an object that was sent whole is of no use
 }
@@ -264,8 +263,8 @@ void RemoteEngine::Finish(RangeRead* read, Status status) {
   for (auto& attempt : read->attempts) Drop(&attempt);
   ReadRequest* const request = read->request;
   request->got = read->have;
-  request->status = status.WithPlace(
-      {read->source->name(), static_cast<std::int64_t>(read->offset()), -1});
+  request->status =
+      status.WithPlace({read->source->name(), static_cast<std::int64_t>(read->offset()), -1});
   ++stats_.reads;
   stats_.bytes += request->got;
   if (!status.ok()) ++stats_.failures;

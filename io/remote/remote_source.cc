@@ -63,7 +63,8 @@ class BorrowedEngine {
   ~BorrowedEngine() {
     constexpr std::size_t kMostIdle = 32;
     const std::lock_guard lock(EnginesAtRest().mutex);
-    if (EnginesAtRest().engines.size() < kMostIdle) EnginesAtRest().engines.push_back(std::move(engine_));
+    if (EnginesAtRest().engines.size() < kMostIdle)
+      EnginesAtRest().engines.push_back(std::move(engine_));
   }
   BorrowedEngine(const BorrowedEngine&) = delete;
   BorrowedEngine& operator=(const BorrowedEngine&) = delete;
@@ -149,7 +150,8 @@ bool Matches(std::string_view pattern, std::string_view key) {
 /// Those of the store's objects that a key with a last "/", or with a pattern, stands for; sorted.
 Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOptions& options,
                     std::size_t most, std::vector<ListedObject>* found) {
-  const std::string prefix = pattern.substr(0, std::min(pattern.find_first_of("*?["), pattern.size()));
+  const std::string prefix =
+      pattern.substr(0, std::min(pattern.find_first_of("*?["), pattern.size()));
   const bool is_folder = prefix == pattern;
   std::string next;
   do {
@@ -167,9 +169,11 @@ Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOpti
     if (!status.ok()) return status;
     for (ListedObject& object : page.objects) {
       if (object.key.ends_with('/')) continue;  // what stands for a folder
-      const bool wanted = is_folder ? !IsHidden(std::string_view(object.key).substr(
-                                          std::min(prefix.size(), object.key.size())))
-                                    : Matches(pattern, object.key);
+      const bool wanted =
+          is_folder
+              ? !IsHidden(
+                    std::string_view(object.key).substr(std::min(prefix.size(), object.key.size())))
+              : Matches(pattern, object.key);
       if (wanted) found->push_back(std::move(object));
     }
     if (found->size() > most) {
@@ -211,14 +215,14 @@ void RemoteSource::NoteState() const {
 
 Status RemoteSource::Make(const std::string& text,
                           const std::shared_ptr<const RemoteReading>& reading,
-                          std::shared_ptr<RemoteSource>* source) {
+                          std::shared_ptr<RemoteSource>* source, std::optional<ObjectState> state) {
   RemoteAddress address;
   std::shared_ptr<ObjectStore> store;
   Status status = ParseAddress(text, &address);
   if (status.ok()) status = OpenObjectStore(address, BlockingHttp(), &store);
   if (!status.ok()) return status.WithPlace({ShownAddress(text), -1, -1});
-  *source =
-      std::make_shared<RemoteSource>(std::move(store), std::move(address), std::nullopt, reading);
+  *source = std::make_shared<RemoteSource>(std::move(store), std::move(address), std::move(state),
+                                           reading);
   return {};
 }
 
@@ -274,10 +278,9 @@ Status RemoteSource::Prepare(std::uint64_t begin, std::uint64_t end, HttpRequest
 }
 
 Status RemoteSource::Changed() const {
-  return Status(StatusCode::kDamaged,
-                "the object has changed since it was opened (its state was " +
-                    (state_.etag.empty() ? state_.modified : state_.etag) +
-                    "): open it anew, and make its index or manifest anew");
+  return Status(StatusCode::kDamaged, "the object has changed since it was opened (its state was " +
+                                          (state_.etag.empty() ? state_.modified : state_.etag) +
+                                          "): open it anew, and make its index or manifest anew");
 }
 
 Status RemoteSource::CheckState(const HttpResponse& head) const {

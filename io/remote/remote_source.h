@@ -28,11 +28,11 @@ struct ObjectState {
 
 /// What was sent and received, of all that a reader reads.
 struct RemoteCounters {
-  std::atomic<std::uint64_t> requests{0};   ///< for ranges, with those sent again
-  std::atomic<std::uint64_t> bytes{0};      ///< of ranges, with those that came twice
-  std::atomic<std::uint64_t> retries{0};    ///< after a failure that passes
-  std::atomic<std::uint64_t> hedges{0};     ///< ranges slower than others, asked for once more
-  std::atomic<std::uint64_t> throttled{0};  ///< answers 429 and 503
+  std::atomic<std::uint64_t> requests{0};      ///< for ranges, with those sent again
+  std::atomic<std::uint64_t> bytes{0};         ///< of ranges, with those that came twice
+  std::atomic<std::uint64_t> retries{0};       ///< after a failure that passes
+  std::atomic<std::uint64_t> hedges{0};        ///< ranges slower than others, asked for once more
+  std::atomic<std::uint64_t> throttled{0};     ///< answers 429 and 503
   std::atomic<std::uint64_t> cached_bytes{0};  ///< read from the cache
 };
 
@@ -50,11 +50,12 @@ class RemoteSource final : public Source {
   /// Sends nothing. `state`: what a listing told of it, if one did.
   RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress address,
                std::optional<ObjectState> state, std::shared_ptr<const RemoteReading> reading);
-  /// The object of an address. Sends nothing. kInvalidArgument if it is none, or if the
-  /// environment's settings of its store cannot be understood.
+  /// The object of an address. Sends nothing. `state`: as above. kInvalidArgument if it is none, or
+  /// if the environment's settings of its store cannot be understood.
   static Status Make(const std::string& address,
                      const std::shared_ptr<const RemoteReading>& reading,
-                     std::shared_ptr<RemoteSource>* source);
+                     std::shared_ptr<RemoteSource>* source,
+                     std::optional<ObjectState> state = std::nullopt);
 
   /// Unless its state is known, asks for its first bytes, which tell it. The functions that follow
   /// need that; Size and Version call it, and throw its failure. Blocks for up to

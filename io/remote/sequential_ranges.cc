@@ -27,8 +27,8 @@ void SequentialRanges::AskAhead() {
   if (engine_ == nullptr) engine_ = MakeRemoteEngine();
   while (parts_.size() < kPartsAhead && asked_ < input_->size()) {
     auto part = std::make_unique<Part>();
-    part->bytes.resize(
-        static_cast<std::size_t>(std::min<std::uint64_t>(kAheadPartBytes, input_->size() - asked_)));
+    part->bytes.resize(static_cast<std::size_t>(
+        std::min<std::uint64_t>(kAheadPartBytes, input_->size() - asked_)));
     part->request = {input_, asked_, part->bytes.data(),
                      static_cast<std::uint32_t>(part->bytes.size())};
     ReadRequest* const requests[] = {&part->request};

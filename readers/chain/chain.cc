@@ -152,6 +152,27 @@ void UseSubset(SourceNode* node) {
   node->subset = OpenSubset(node->options.subset);
 }
 
+// The files of a manifest, which tells the state of objects: no request is sent for it.
+ExpandedFiles ListedFiles(const Manifest* manifest,
+                          const std::shared_ptr<const RemoteReading>& reading) {
+  ExpandedFiles files;
+  if (manifest == nullptr) return files;
+  files.names = manifest->names();
+  files.sources.resize(files.names.size());
+  for (std::size_t i = 0; i < files.names.size(); ++i) {
+    if (!IsRemote(files.names[i])) continue;
+    const std::string& version = manifest->version(i);
+    ObjectState state{manifest->bytes(i), version, {}};
+    if (!version.ends_with('"')) state = {manifest->bytes(i), {}, version};  // no ETag
+    std::shared_ptr<RemoteSource> source;
+    const Status status = RemoteSource::Make(files.names[i], reading, &source, std::move(state));
+    if (!status.ok()) throw Error(status);
+    files.sources[i] = std::move(source);
+    files.any_remote = true;
+  }
+  return files;
+}
+
 // Opens the cache if objects of stores may be read.
 std::shared_ptr<const RemoteReading> ReadingWithCache(const OpenOptions& options) {
   auto reading = std::make_shared<RemoteReading>();
@@ -290,10 +311,9 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   }
   SourceNode node;
   node.options = options;
-  ExpandedFiles files;
-  const std::shared_ptr<const RemoteReading> reading = ReadingWithCache(options);
   node.manifest = ManifestOf(names);
-  if (node.manifest != nullptr) node.names = node.manifest->names();
+  const std::shared_ptr<const RemoteReading> reading = ReadingWithCache(options);
+  ExpandedFiles files = ListedFiles(node.manifest.get(), reading);
   for (const std::string& name : names) {
     if (node.manifest != nullptr) break;
     if (IsStreamName(name)) {
@@ -357,8 +377,7 @@ Reader OpenStreamSource(std::unique_ptr<StreamSource> stream, const OpenOptions&
 Reader ReadAs(const Reader& opened, const std::string& format) {
   const auto* source =
       opened ? std::get_if<SourceNode>(&ReaderAccess::NodeOf(opened)->kind()) : nullptr;
-  if (source == nullptr ||
-      (source->streams.size() != 1 && source->names.empty())) {
+  if (source == nullptr || (source->streams.size() != 1 && source->names.empty())) {
     Refuse("ReadAs takes files or a stream as they are opened");
   }
   SourceNode node = *source;

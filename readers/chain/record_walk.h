@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "readers/formats/compression/decompressed_reader.h"
 #include "io/input_file.h"
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/format.h"
 #include "ringfeed/open_options.h"
 #include "ringfeed/reader.h"

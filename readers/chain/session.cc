@@ -549,8 +549,8 @@ ReadResult ReaderSession::NextPass(std::optional<std::uint64_t>* pass, Deadline 
 
 bool ReaderSession::MayBeMistake(const StartedRun& of, const Status& status) {
   const SourceNode& source = plan_.source;
-  const bool comes_again =
-      source.streams.empty() && !source.own_sources && (!source.names.empty() || source.mix != nullptr);
+  const bool comes_again = source.streams.empty() && !source.own_sources &&
+                           (!source.names.empty() || source.mix != nullptr);
   if (status.code() != StatusCode::kDamaged || source.options.on_damage != OnDamage::kFail ||
       plan_.record_parser == nullptr || plan_.looks_into_records() || !comes_again) {
     return false;

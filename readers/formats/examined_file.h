@@ -31,7 +31,7 @@ struct ExaminedFile {
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;
   std::string name;  ///< of the file to open: of a format of two files, the one with the data
-  std::uint64_t inode = 0;  ///< 0 of a source
+  std::uint64_t inode = 0;         ///< 0 of a source
   std::shared_ptr<Source> object;  ///< of the name, if it is an address and no source was given
 };
 

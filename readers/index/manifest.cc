@@ -14,6 +14,7 @@
 #include "io/data_file.h"
 #include "io/file_mapping.h"
 #include "io/file_state.h"
+#include "io/remote/remote_source.h"
 #include "readers/formats/format.h"
 
 namespace ringfeed {
@@ -352,7 +353,28 @@ ExaminedFile ExamineListed(const std::shared_ptr<const Manifest>& manifest, std:
   return ExamineFile(name, source, format, stripe_bytes);
 }
 
+namespace {
+
+// Of an object of that address. Null if it is none.
+Status OpenRemote(const std::string& address, std::shared_ptr<const Manifest>* manifest) {
+  if (!address.ends_with(".manifest")) return {};
+  std::shared_ptr<RemoteSource> source;
+  Status status = RemoteSource::Make(address, ReadingOf({}), &source);
+  if (status.ok()) status = source->Begin();
+  if (!status.ok() || !Manifest::IsOne(source->front())) return status;
+  return Manifest::Open(source, manifest);
+}
+
+}  // namespace
+
 std::shared_ptr<const Manifest> ManifestOf(const std::vector<std::string>& names) {
+  if (names.size() == 1 && IsRemote(names.front())) {
+    std::shared_ptr<const Manifest> manifest;
+    Status status = OpenRemote(names.front(), &manifest);
+    if (status.ok() && manifest != nullptr) status = manifest->CheckWhole();
+    if (!status.ok()) throw Error(status);
+    return manifest;
+  }
   struct stat facts {};
   if (names.size() != 1 || stat(names.front().c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) {
     return nullptr;

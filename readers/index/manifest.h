@@ -156,7 +156,8 @@ ExaminedFile ExamineListed(const std::shared_ptr<const Manifest>& manifest, std:
                            std::uint64_t stripe_bytes);
 
 /// The manifest that a program names in place of files: its name alone. Null if `names` are others,
-/// or the name is not one of a local manifest. Throws Error if it cannot be opened, or is a part.
+/// or the name is not one of a manifest, whose address ends in ".manifest". Throws Error if it
+/// cannot be opened, or is a part. Blocks.
 std::shared_ptr<const Manifest> ManifestOf(const std::vector<std::string>& names);
 /// The files that it lists; `names` if they name no manifest.
 std::vector<std::string> ListedNames(const std::vector<std::string>& names);

@@ -67,12 +67,9 @@ Json IoJson(const std::vector<IoChoice>& choices) {
 
 Json RemoteJson(const RemoteStats& remote) {
   if (remote.requests == 0 && remote.cached_bytes == 0) return nullptr;
-  return {{"requests", remote.requests},
-          {"bytes", remote.bytes},
-          {"retries", remote.retries},
-          {"hedges", remote.hedges},
-          {"throttled", remote.throttled},
-          {"cached_bytes", remote.cached_bytes}};
+  return {{"requests", remote.requests},   {"bytes", remote.bytes},
+          {"retries", remote.retries},     {"hedges", remote.hedges},
+          {"throttled", remote.throttled}, {"cached_bytes", remote.cached_bytes}};
 }
 
 Json CheckJson(const std::optional<DeliveryCheck>& check) {
@@ -103,7 +100,8 @@ std::string RemoteText(const RemoteStats& remote) {
   std::string text = CountText(remote.requests) + " requests";
   if (remote.retries > 0) text += ", " + CountText(remote.retries) + " after a failure";
   if (remote.hedges > 0) text += ", " + CountText(remote.hedges) + " of slow ranges once more";
-  if (remote.throttled > 0) text += "; asked to slow down " + CountText(remote.throttled) + " times";
+  if (remote.throttled > 0)
+    text += "; asked to slow down " + CountText(remote.throttled) + " times";
   return text;
 }
 
@@ -209,7 +207,8 @@ TableRows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
   rows.push_back({"files", FilesText(result.stats)});
   for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));
-  if (result.stats.remote.requests > 0 || result.stats.remote.cached_bytes > 0) rows.push_back({"store", RemoteText(result.stats.remote)});
+  if (result.stats.remote.requests > 0 || result.stats.remote.cached_bytes > 0)
+    rows.push_back({"store", RemoteText(result.stats.remote)});
   for (auto& row : DamageRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : WarningRows(result.stats)) rows.push_back(std::move(row));
   rows.push_back({"late wakes", LateWakesText(result.stats.late_wakes)});

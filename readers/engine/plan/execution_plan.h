@@ -67,9 +67,9 @@ struct SourceNode {
   std::vector<std::string> names;  ///< of the files
   /// Empty, or for each file what is read in place of one of that name; null: that.
   std::vector<std::shared_ptr<Source>> sources;
-  bool own_sources = false;  ///< they are the program's
+  bool own_sources = false;                     ///< they are the program's
   std::shared_ptr<const RemoteReading> remote;  ///< of stores' objects; null: there are none
-  std::shared_ptr<const Manifest> manifest;  ///< that listed these; null: there is none
+  std::shared_ptr<const Manifest> manifest;     ///< that listed these; null: there is none
   std::shared_ptr<std::atomic<std::uint64_t>> given_up_reads;  ///< of these; null without a timeout
   std::shared_ptr<const FileReaderFactory> file_readers;  ///< of a registered format; else null
   std::vector<StreamInput> streams;                       ///< several: first come, first served

@@ -9,6 +9,7 @@
 
 #include "base/refusal.h"
 #include "base/refuse.h"
+#include "io/remote/remote_source.h"
 #include "readers/engine/plan/open_lengths.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
@@ -686,9 +687,10 @@ FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::s
     if (status.ok()) return {known.identity.bytes, 0, known.identity.sample};
     if (IsRefusal(status)) break;
   }
-  const bool stays =
-      status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPermissionDenied ||
-      status.code() == StatusCode::kInvalidArgument || status.code() == StatusCode::kUnsupported;
+  const bool stays = status.code() == StatusCode::kNotFound ||
+                     status.code() == StatusCode::kUnsupported ||
+                     (!IsOfStore(store.get()) && (status.code() == StatusCode::kPermissionDenied ||
+                                                  status.code() == StatusCode::kInvalidArgument));
   // A medium that is damaged at the bytes that are sampled stays so, too, and is passed over.
   const bool opened = known.identity.bytes > 0 && !IsRefusal(status);
   const bool passed_over = opened && options.on_damage == OnDamage::kSkip;

@@ -102,8 +102,7 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
   buffer->parts.reserve(reads.size());
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const MergedRead& read = reads[i];
-    const std::uint64_t most =
-        read.input->remote() != nullptr ? kRangeBytes : options_.block_bytes;
+    const std::uint64_t most = read.input->remote() != nullptr ? kRangeBytes : options_.block_bytes;
     for (std::uint64_t at = read.begin; at < read.end; at += most) {
       ReadBuffer::Part& part = buffer->parts.emplace_back();
       part.whole = buffer.get();
@@ -170,8 +169,9 @@ void WorkerIo::Reap(Clock::time_point deadline) {
     // Several engines cannot be waited for together: look at all, wait a little for the last.
     const bool is_last = i + 1 == count;
     const Clock::time_point soon = Clock::now() + std::chrono::milliseconds(1);
-    const Clock::time_point until =
-        count == 1 ? deadline : is_last ? std::min(deadline, soon) : Clock::time_point();
+    const Clock::time_point until = count == 1 ? deadline
+                                    : is_last  ? std::min(deadline, soon)
+                                               : Clock::time_point();
     ReapFrom(busy[i], until);
   }
   FreeAbandoned();

@@ -84,7 +84,8 @@ class WorkerIo {
   ReadEngine* EngineFor(const InputFile& file, Status* why_not);
 
   /// Requests [read_from, end) of `file` into `run`, whose first byte is the file's at `begin`, in
-  /// reads of block_bytes, of an object of a store in larger ones. The bytes before read_from are there already. Both are aligned.
+  /// reads of block_bytes, of an object of a store in larger ones. The bytes before read_from are
+  /// there already. Both are aligned.
   std::unique_ptr<ReadBuffer> Request(InputFile* file, ReadEngine* engine, SlabRun run,
                                       std::uint64_t begin, std::uint64_t end,
                                       std::uint64_t read_from) const;

@@ -25,10 +25,10 @@ TEST(ContentRangeTest, ARangeHasItsEndAndItsSize) {
 }
 
 TEST(ContentRangeTest, WhatIsNoRangeIsNone) {
-  for (const char* text :
-       {"", "bytes", "bytes ", "bytes 1-2", "bytes 2-1/5", "bytes 0-9/5", "bytes -1-2/5",
-        "bytes 1-/5", "items 0-1/2", "bytes 0-1/2x", "bytes 0-1/ 2", "bytes 0-9999999999999999999/*",
-        "bytes 0-1/-2", "bytes 0-1/99999999999999999999", "bytes 0-1,4-5/9"}) {
+  for (const char* text : {"", "bytes", "bytes ", "bytes 1-2", "bytes 2-1/5", "bytes 0-9/5",
+                           "bytes -1-2/5", "bytes 1-/5", "items 0-1/2", "bytes 0-1/2x",
+                           "bytes 0-1/ 2", "bytes 0-9999999999999999999/*", "bytes 0-1/-2",
+                           "bytes 0-1/99999999999999999999", "bytes 0-1,4-5/9"}) {
     EXPECT_FALSE(ReadContentRange(text)) << text;
   }
 }

@@ -27,7 +27,8 @@ class Link {
       const double rate = std::min(bytes_per_s_, RateOf(count));
       const double seconds = static_cast<double>(count * kRangeBytes) / rate;
       const auto took = std::max<Clock::duration>(
-          delay_, std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+          delay_,
+          std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
       now_ += took;
       for (std::size_t i = 0; i < count; ++i) rule->OnEnd(now_, delay_, kRangeBytes, count);
     }
@@ -38,7 +39,8 @@ class Link {
 
  private:
   double RateOf(std::size_t count) const {
-    const double each = static_cast<double>(kRangeBytes) / std::chrono::duration<double>(delay_).count();
+    const double each =
+        static_cast<double>(kRangeBytes) / std::chrono::duration<double>(delay_).count();
     const double all = each * static_cast<double>(count);
     return count > queue_ ? std::min(all, bytes_per_s_) / 2 : all;
   }
