@@ -225,7 +225,10 @@ class IndexCommand : public Command {
 
   void IndexOf(const IndexedFile& file, IndexRun* run) const {
     if (!check_) {
-      run->opened = rebuild_ ? BuildRecordIndex(file, options_) : OpenRecordIndex(file, options_);
+      // Of an object the manifest alone may have it.
+      const bool anew = rebuild_ || (!manifest_.empty() && file.source != nullptr &&
+                                     IndexPlaceFor(file.name, options_).own.empty());
+      run->opened = anew ? BuildRecordIndex(file, options_) : OpenRecordIndex(file, options_);
       // An index that ends with this process does not count.
       if (run->opened.status.ok()) run->opened.status = run->opened.kept;
       if (run->opened.status.ok() && lengths_.parser != nullptr) {
