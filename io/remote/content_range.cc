@@ -1,6 +1,8 @@
 #include "io/remote/content_range.h"
 
 #include <charconv>
+#include <cstddef>
+#include <system_error>
 
 namespace ringfeed {
 

@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -79,9 +79,8 @@ Status Call(const HttpRequest& request, HttpResponse* response) {
 
 // Threads that failed together do not come back together.
 std::chrono::milliseconds Jittered(std::chrono::milliseconds pause) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  return pause / 2 +
-         std::chrono::milliseconds(static_cast<std::int64_t>(random() % (pause.count() + 1)));
+  const std::int64_t chance = RetryRule::Clock::now().time_since_epoch().count();
+  return pause / 2 + std::chrono::milliseconds(chance % (pause.count() + 1));
 }
 
 }  // namespace

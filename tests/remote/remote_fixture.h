@@ -1,6 +1,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <stdlib.h>  // unsetenv
 
 #include <cstdint>
 #include <memory>
@@ -41,6 +42,9 @@ class RemoteTest : public PipelineTest {
  protected:
   void SetUp() override {
     if (!NginxServer::Missing().empty()) GTEST_SKIP() << NginxServer::Missing();
+    for (const char* name : {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+      (void)unsetenv(name);
+    }
     server_ = std::make_unique<NginxServer>(directory_.path());
   }
 

@@ -7,11 +7,15 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "readers/formats/examined_file.h"
+#include "readers/index/manifest_writer.h"
+#include "readers/index/open_index.h"
 #include "ringfeed/ringfeed.h"
 #include "tests/remote/remote_fixture.h"
 #include "tests/support/record_data.h"
@@ -107,7 +111,11 @@ INSTANTIATE_TEST_SUITE_P(
         Once("ResetInTheBody", {.cut_body = 70'000, .ending = Ending::kReset}),
         Once("Answer500", {.status = 500, .body = "broken"}),
         Once("Answer503", {.status = 503, .body = "slow down"}),
-        Once("Answer503ForASecond", {.status = 503, .headers = {{"retry-after", "1"}}}),
+        PassingCase{"Answer503ForASecond",
+                    [] {
+                      const ProxyFault later{.status = 503, .headers = {{"retry-after", "1"}}};
+                      return FirstRequests(2, later);
+                    }},
         Once("Answer429", {.status = 429, .headers = {{"retry-after", "0"}}}),
         Once("OtherRange", {.range_off = 7}), Once("LengthTooShort", {.length_off = -5}),
         Once("LengthTooLong", {.length_off = 5, .close_after = true}),
@@ -129,8 +137,8 @@ struct LastingCase {
   ProxyFault fault;
   std::vector<StatusCode> codes;
   const char* words = "";
-  bool waits = false;           // for as long as the patience
-  bool may_be_skipped = false;  // the server says that the bytes do not exist
+  bool waits = false;       // for as long as the patience
+  bool is_refused = false;  // under kSkip as a local file that is not there or may not be read
 };
 
 class LastingFaultTest : public RemoteTest, public testing::WithParamInterface<LastingCase> {};
@@ -143,7 +151,7 @@ TEST_P(LastingFaultTest, ReadingFailsWithItsReason) {
   rusage before{};
   (void)getrusage(RUSAGE_SELF, &before);
   for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
-    if (on_damage == OnDamage::kSkip && lasting.may_be_skipped) continue;
+    if (on_damage == OnDamage::kSkip && lasting.is_refused) continue;
     OpenOptions options = RemoteOptions(kPatienceMs);
     options.on_damage = on_damage;
     const auto began = std::chrono::steady_clock::now();
@@ -156,7 +164,7 @@ TEST_P(LastingFaultTest, ReadingFailsWithItsReason) {
     EXPECT_NE(status.ToString().find(lasting.words), std::string::npos) << status.ToString();
     EXPECT_NE(status.ToString().find(NameOf(files[0]).substr(0, 4)), std::string::npos)
         << "no address: " << status.ToString();
-    EXPECT_TRUE(outcome.drained.ids.empty());
+    EXPECT_EQ(outcome.drained.ids, Numbers(outcome.drained.ids.size()));
     EXPECT_EQ(outcome.stats.damaged_records, 0U);
     EXPECT_GE(took, std::chrono::milliseconds(lasting.waits ? kPatienceMs : 0));
   }
@@ -181,22 +189,18 @@ INSTANTIATE_TEST_SUITE_P(
         LastingCase{"Answer404", {.status = 404}, {Code::kNotFound}, "404", false, true},
         LastingCase{"Answer410", {.status = 410}, {Code::kNotFound}, "410", false, true},
         LastingCase{"CutBetween", {.cut_head = 0}, {Code::kResourceExhausted}, "", true},
-        LastingCase{"CutInTheHead",
-                    {.cut_head = 40},
-                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
+        LastingCase{
+            "CutInTheHead", {.cut_head = 40}, {Code::kUnsupported, Code::kResourceExhausted}},
         LastingCase{"CutBehindTheHead", {.cut_body = 0}, {Code::kResourceExhausted}, "", true},
-        LastingCase{"OtherRange",
-                    {.range_off = 7},
-                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
+        LastingCase{"OtherRange", {.range_off = 7}, {Code::kUnsupported, Code::kResourceExhausted}},
         LastingCase{"BodyTooShort",
                     {.length_off = -5, .body_off = -5},
-                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
+                    {Code::kUnsupported, Code::kResourceExhausted}},
         LastingCase{"Garbage",
                     {.raw = "SSH-2.0-OpenSSH_9.2\r\n"},
-                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
-        LastingCase{"EndlessHead",
-                    {.endless_head = true},
-                    {Code::kIoError, Code::kDamaged, Code::kResourceExhausted}},
+                    {Code::kUnsupported, Code::kResourceExhausted}},
+        LastingCase{
+            "EndlessHead", {.endless_head = true}, {Code::kUnsupported, Code::kResourceExhausted}},
         LastingCase{"Silence",
                     {.cut_head = 0, .ending = Ending::kHold},
                     {Code::kResourceExhausted},
@@ -268,7 +272,7 @@ TEST_F(RemoteTest, AFlippedByteIsDamageOfItsRecordAlone) {
   EXPECT_EQ(skipped.stats.damaged_records, 1U);
 }
 
-TEST_F(RemoteTest, AFileThatChangesMeanwhileIsAFailure) {
+TEST_F(RemoteTest, OfAFileThatChangesMeanwhileNoNewByteIsTaken) {
   const std::vector<std::size_t> sizes(300, 100'000);
   for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
     const std::string file = MakeFile(sizes);
@@ -283,9 +287,16 @@ TEST_F(RemoteTest, AFileThatChangesMeanwhileIsAFailure) {
     OpenOptions options = RemoteOptions();
     options.on_damage = on_damage;
     const RemoteOutcome outcome = Read(Urls({file}), options);
-    EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
-    EXPECT_NE(outcome.drained.status.ToString().find("changed"), std::string::npos)
-        << outcome.drained.status.ToString();
+    const std::string words = outcome.drained.status.ToString();
+    if (on_damage == OnDamage::kFail) {
+      EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
+      EXPECT_NE(words.find("changed"), std::string::npos) << words;
+    } else {  // as of a local file that was replaced
+      EXPECT_EQ(outcome.drained.end, ReadResult::kEnd) << words;
+      EXPECT_GT(outcome.stats.damaged_records, 0U);
+      ASSERT_FALSE(outcome.stats.damage.empty());
+      EXPECT_NE(outcome.stats.damage[0].reason.find("changed"), std::string::npos);
+    }
     EXPECT_TRUE(std::all_of(outcome.drained.ids.begin(), outcome.drained.ids.end(),
                             [](std::uint64_t id) { return id < 5'000; }));
   }
@@ -329,7 +340,7 @@ TEST_F(RemoteTest, AServerThatComesBackIsReadOn) {
 TEST_F(RemoteTest, CloseEndsAReadThatWaitsForASilentServer) {
   const std::vector<std::string> files = MakeFiles(1, 40, 1'000, 30'000);
   Between([](const ProxiedRequest& request) {
-    const bool holds = request.range && request.range->second > 10'000;
+    const bool holds = request.range && request.range->first >= 65'536;  // not at the opening
     return holds ? ProxyFault{.cut_body = 100, .ending = Ending::kHold} : ProxyFault{};
   });
   Reader reader = OpenFiles(Urls(files), RemoteOptions(60'000));
@@ -339,6 +350,73 @@ TEST_F(RemoteTest, CloseEndsAReadThatWaitsForASilentServer) {
   });
   const Drained drained = Drain(reader);
   EXPECT_EQ(drained.status.code(), StatusCode::kCancelled) << drained.status.ToString();
+}
+
+TEST_F(RemoteTest, ASecondPassComesFromTheCacheAndIsTheSame) {
+  const std::vector<std::string> files = MakeFiles(4, 100, 2'000, 200'000);
+  Between(RandomFaults(5, 0.1, {{.cut_head = 0}, {.cut_body = 3'000}, {.status = 503}}));
+  const TempDir folder;
+  OpenOptions options = RemoteOptions();
+  options.cache = folder.path() + "/cache";
+  const Drained local = Read(files, RemoteOptions()).drained;
+  const RemoteOutcome first = Read(Urls(files), options);
+  EXPECT_EQ(first.drained, local);
+  const RemoteOutcome second = Read(Urls(files), options);
+  EXPECT_EQ(second.drained, local);
+  EXPECT_EQ(second.stats.remote.requests, 0U);
+  EXPECT_EQ(second.stats.remote.cached_bytes, second.stats.read_bytes);
+}
+
+TEST_F(RemoteTest, ACacheThatHoldsLittleAndIsDamagedChangesNothingThatIsRead) {
+  constexpr std::uint64_t kTwoPieces = 9'000'000;
+  const std::vector<std::string> files = MakeFiles(4, 100, 50'000, 60'000);
+  Between(ProxyOptions{});
+  const TempDir folder;
+  OpenOptions options = RemoteOptions();
+  options.cache = folder.path() + "/cache";
+  options.cache_bytes = kTwoPieces;
+  const Drained local = Read(files, RemoteOptions()).drained;
+  for (int pass = 0; pass < 3; ++pass) {
+    const RemoteOutcome outcome = Read(Urls(files), options);
+    EXPECT_EQ(outcome.drained, local);
+    std::uint64_t kept = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(options.cache)) {
+      if (!entry.is_regular_file() || entry.file_size() < 1'000'000) continue;
+      kept += entry.file_size();
+      std::fstream piece(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      piece.seekp(100'000 * pass + 777);
+      piece.put('\0').put('x');
+    }
+    EXPECT_LE(kept, kTwoPieces);
+  }
+}
+
+TEST_F(RemoteTest, AManifestByItsAddressStandsForItsObjectsWithoutARequestForTheirState) {
+  const std::vector<std::string> files = MakeFiles(3, 50, 2'000, 20'000);
+  Between(ProxyOptions{});
+  const std::vector<std::string> urls = Urls(files);
+  std::vector<ManifestEntry> entries;
+  for (const std::string& url : urls) {
+    const ExaminedFile examined = ExamineFile(url, nullptr, "", 1 << 20);
+    ASSERT_TRUE(examined.status.ok()) << examined.status.ToString();
+    const IndexedFile file{url, examined.object, examined.bytes, examined.format,
+                           examined.compression};
+    const OpenedIndex opened = BuildRecordIndex(file);
+    ASSERT_TRUE(opened.status.ok()) << opened.status.ToString();
+    entries.push_back(EntryOf(entries.size(), url, true, file, opened));
+  }
+  const std::string manifest = directory_.path() + "/train.manifest";
+  ASSERT_TRUE(WriteManifest(manifest, ListOf(urls, ""), entries).ok());
+  OpenOptions options = RemoteOptions();
+  options.index_folder.clear();  // none is needed
+  const auto shuffled = [&](const std::vector<std::string>& names, const OpenOptions& open) {
+    return Drain(Shuffle(OpenFiles(names, open), {.seed = 9, .mode = ShuffleMode::kGlobal}));
+  };
+  const std::uint64_t before = proxy_->counts().requests;
+  const Reader reader = Shuffle(OpenFiles({proxy_->Url("train.manifest")}, options),
+                                {.seed = 9, .mode = ShuffleMode::kGlobal});
+  EXPECT_LE(proxy_->counts().requests, before + 2);
+  EXPECT_EQ(Drain(reader), shuffled(files, RemoteOptions()));
 }
 
 // Chains of every order, over a network that fails now and then.
