@@ -197,6 +197,7 @@ RemoteSource::RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress add
                            std::shared_ptr<const RemoteReading> reading)
     : store_(std::move(store)),
       address_(std::move(address)),
+      name_(address_.kind == StoreKind::kHttp ? ShownAddress(address_.text) : address_.text),
       reading_(std::move(reading)),
       id_(NextId()) {
   if (!state) return;
@@ -207,7 +208,7 @@ RemoteSource::RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress add
 // The state is known.
 void RemoteSource::NoteState() const {
   const std::string& version = state_.etag.empty() ? state_.modified : state_.etag;
-  cached_object_ = {ShownAddress(name()), state_.bytes, version};
+  cached_object_ = {name_, state_.bytes, version};
   is_cached_ = reading_->cache != nullptr && IsCacheable(cached_object_);
   // Release: pairs with the acquire in Begin.
   begun_.store(true, std::memory_order_release);

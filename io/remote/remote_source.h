@@ -62,7 +62,10 @@ class RemoteSource final : public Source {
   /// remote_patience_ms. kNotFound, kPermissionDenied, kResourceExhausted, …
   Status Begin() const;
 
-  std::string name() const override { return address_.text; }
+  /// Its address, of a web server without the query, which may be a secret.
+  std::string name() const override { return name_; }
+  /// All of it, as it was given.
+  const std::string& address() const { return address_.text; }
   std::uint64_t Size() const override;
   std::string Version() const override;
   Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
@@ -99,6 +102,7 @@ class RemoteSource final : public Source {
 
   const std::shared_ptr<ObjectStore> store_;
   const RemoteAddress address_;
+  const std::string name_;
   const std::shared_ptr<const RemoteReading> reading_;
   const std::uint64_t id_;
   mutable std::mutex mutex_;  ///< of the thread that asks

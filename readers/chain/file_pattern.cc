@@ -193,7 +193,9 @@ Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names
   if (IsRemote(pattern)) {
     ExpandedFiles files;
     const Status status = ExpandPattern(pattern, ReadingOf({}), &files);
-    names->insert(names->end(), files.names.begin(), files.names.end());
+    for (const std::shared_ptr<Source>& source : files.sources) {
+      names->push_back(static_cast<const RemoteSource&>(*source).address());
+    }
     return status;
   }
   if (Status status = RefuseAddress(pattern); !status.ok()) return status;

@@ -339,17 +339,17 @@ TEST_P(DirectTest, APlainReadBehindTheFeedGetsWholeBatches) {
 
 // No copy may stand in two registrations; memory of other feeds can begin anywhere in a batch.
 TEST_P(DirectTest, APlainReadCopiesIntoMemoryThatIsRegisteredInPieces) {
-  constexpr std::size_t kPieceBytes = 16'384;  // shorter than a row
+  constexpr std::size_t kReadBytes = 16'384;  // shorter than a row
   const std::string path = Rows(60);
   OpenOptions open = Fresh("rows:" + std::to_string(kRowBytes));
   Reader reader = Batch(Globally(Parse(OpenFiles({path}, open), RowParser())), {.size = 6});
   ASSERT_NO_FATAL_FAILURE(TakeOneDirectly(reader));
   const Arena& arena = *open.arena->arena();
-  for (std::size_t at = 0; at < arena.bytes(); at += kPieceBytes) {
-    ASSERT_TRUE(backend_->RegisterHost(arena.data() + at, kPieceBytes).ok());
+  for (std::size_t at = 0; at < arena.bytes(); at += kReadBytes) {
+    ASSERT_TRUE(backend_->RegisterHost(arena.data() + at, kReadBytes).ok());
   }
   ExpectMore(&reader);
-  for (std::size_t at = 0; at < arena.bytes(); at += kPieceBytes) {
+  for (std::size_t at = 0; at < arena.bytes(); at += kReadBytes) {
     EXPECT_TRUE(backend_->UnregisterHost(arena.data() + at).ok());
   }
 }
