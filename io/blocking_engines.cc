@@ -29,6 +29,7 @@
 #include "base/machine/thread_name.h"
 #include "base/per_process.h"
 #include "base/refuse.h"
+#include "base/user_call.h"
 #include "io/read_engine.h"
 #include "io/read_progress.h"
 
@@ -148,8 +149,17 @@ void ReadPool::Enqueue(Client* client, std::span<ReadRequest* const> requests) {
     Refuse(StatusCode::kResourceExhausted,
            "no thread to be had for reading; raise the limit (ulimit -u)");
   }
+  // The threads take no memory for what they hand back.
+  client->finished.reserve(client->finished.size() + client->queued + client->running +
+                           requests.size());
   const Clock::time_point now = Clock::now();
-  for (ReadRequest* const request : requests) queue_.push_back({client, request, now});
+  const std::size_t before = queue_.size();
+  try {
+    for (ReadRequest* const request : requests) queue_.push_back({client, request, now});
+  } catch (...) {
+    queue_.resize(before);
+    throw;
+  }
   client->queued += requests.size();
   // If the system has no more threads, those that run do the work.
   while (threads_ < kFirstThreads && idle_ < queue_.size() && StartThread()) {
@@ -206,8 +216,12 @@ void ReadPool::Serve(Job job, std::unique_lock<std::mutex>* lock) {
   ++client->running;
   lock->unlock();
   ReadEngineStats stats;
-  // Both belong to the client and do not change after its construction.
-  client->serve(job.request, client->retries, &stats);
+  try {
+    // Both belong to the client and do not change after its construction.
+    client->serve(job.request, client->retries, &stats);
+  } catch (...) {
+    job.request->status = StatusOfThrown("a read failed");
+  }
   lock->lock();
   client->stats.reads += stats.reads;
   client->stats.bytes += stats.bytes;

@@ -85,8 +85,11 @@ Status RefuseAddress(const std::string& name) {
           ? "give the path alone, " + path
           : "copy the files to this machine, mount their store as a folder, or read them by a "
             "Source of your own (OpenSources; in Python Source.of an fsspec file)";
-  return Status(StatusCode::kUnsupported,
-                "\"" + name + "\" is an address, and ringfeed opens paths: " + remedy);
+  return Status(
+      StatusCode::kUnsupported,
+      "\"" + name +
+          "\" is an address of a scheme that is not read (https, s3, gs, az and hf are): " +
+          remedy);
 }
 
 Status ReadWhole(int descriptor, std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {

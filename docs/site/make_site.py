@@ -33,6 +33,7 @@ GROUPS = {
     "Use": {
         "docs/PYTHON.md": "Python",
         "docs/COMMAND.md": "The command",
+        "docs/REMOTE.md": "Data in stores",
         "docs/PACKING.md": "Language models",
         "docs/TUNING.md": "Tuning",
         "docs/METRICS.md": "Seeing a job",

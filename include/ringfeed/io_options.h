@@ -33,8 +33,8 @@ struct IoOptions {
   /// by threads of its own, and what it reads is copied. A thread whose call is given up ends when
   /// ReadAt returns, and holds the Source so long. For files throws Error.
   std::int64_t read_timeout_ms = 0;
-  /// How long a store (http:, s3: and others) may fail in ways that pass, such as no connection,
-  /// before the read fails with the last of these failures: kResourceExhausted. At least 1.
+  /// How long the store of an address may fail in ways that pass, such as no connection, before the
+  /// read fails with the last of these failures: kResourceExhausted. At least 1.
   std::int64_t remote_patience_ms = 60'000;
 };
 

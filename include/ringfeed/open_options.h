@@ -83,9 +83,9 @@ struct OpenOptions {
   IndexUse index = IndexUse::kAsNeeded;
   std::string
       index_folder{};  ///< "": RINGFEED_INDEX_FOLDER, else beside each file (of sources none)
-  /// A folder of the local disk that keeps what is read of objects in stores (s3:, https: and
-  /// others), for later passes, other processes of this user on this machine, and later runs. It is
-  /// made if only it is missing. "": none. See `ringfeed cache`.
+  /// A folder of the local disk that keeps what is read of objects in stores, for later passes,
+  /// other processes of this user on this machine, and later runs. It is made if only it is
+  /// missing. "": none. See `ringfeed cache`.
   std::string cache{};
   /// The most bytes of all that is kept there. What was used least recently makes room; a run
   /// removes nothing that itself used.

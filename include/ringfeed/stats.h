@@ -35,7 +35,7 @@ struct StepWaits {
   double max_s = 0;
 };
 
-/// What the ranges of objects in stores took (s3:, https: and others), over all passes.
+/// What the ranges of objects in stores took, over all passes.
 struct RemoteStats {
   std::uint64_t requests = 0;      ///< for ranges, with those sent again
   std::uint64_t bytes = 0;         ///< of ranges, with those that came twice

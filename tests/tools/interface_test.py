@@ -24,7 +24,7 @@ OPTIONS = {
     "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --force --json",
     "encode": "--input --to --flush-ms --on-damage",
     "decode": "--format --on-damage --max-record-bytes",
-    "feed": "--format --subset --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
+    "feed": "--format --subset --cache --cache-bytes --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
     "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer "

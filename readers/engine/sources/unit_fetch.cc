@@ -131,7 +131,7 @@ Status NoMemory(const LaneContext& context, std::size_t bytes, const std::string
 UnitFetch::~UnitFetch() {
   for (const SlabRun& run : runs_) context_->arena->Free(run);
   if (buffer_ != nullptr) {
-    context_->io->Abandon(std::move(buffer_), inputs_);
+    context_->io->Abandon(std::move(buffer_), std::move(inputs_));
   } else if (run_) {
     context_->arena->Free(run_);
   }

@@ -41,7 +41,10 @@ WorkerIo::~WorkerIo() {
     pool_.reset();
     remote_.reset();
   }
-  for (Abandoned& each : abandoned_) arena_->Free(each.buffer->run);
+  while (abandoned_ != nullptr) {
+    arena_->Free(abandoned_->run);
+    abandoned_ = std::move(abandoned_->next);
+  }
 }
 
 template <typename Make>
@@ -99,6 +102,7 @@ std::unique_ptr<ReadBuffer> WorkerIo::RequestScattered(SlabRun run,
                                                        std::span<const MergedRead> reads) const {
   auto buffer = std::make_unique<ReadBuffer>();
   buffer->run = run;
+  buffer->files.reserve(1);
   buffer->parts.reserve(reads.size());
   for (std::size_t i = 0; i < reads.size(); ++i) {
     const MergedRead& read = reads[i];
@@ -178,7 +182,10 @@ void WorkerIo::Reap(Clock::time_point deadline) {
 }
 
 void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file) {
-  Abandon(std::move(buffer), std::vector{std::move(file)});
+  if (buffer == nullptr) return;
+  std::vector<std::shared_ptr<InputFile>> files = std::move(buffer->files);
+  files.push_back(std::move(file));
+  Abandon(std::move(buffer), std::move(files));
 }
 
 void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer,
@@ -186,16 +193,21 @@ void WorkerIo::Abandon(std::unique_ptr<ReadBuffer> buffer,
   if (buffer == nullptr) return;
   // Parts that were not submitted never will be.
   buffer->parts.resize(buffer->parts_submitted);
-  abandoned_.push_back({std::move(buffer), std::move(files)});
+  buffer->files = std::move(files);
+  buffer->next = std::move(abandoned_);
+  abandoned_ = std::move(buffer);
   FreeAbandoned();
 }
 
 void WorkerIo::FreeAbandoned() {
-  std::erase_if(abandoned_, [this](const Abandoned& each) {
-    if (each.buffer->in_flight()) return false;
-    arena_->Free(each.buffer->run);
-    return true;
-  });
+  for (std::unique_ptr<ReadBuffer>* each = &abandoned_; *each != nullptr;) {
+    if ((*each)->in_flight()) {
+      each = &(*each)->next;
+      continue;
+    }
+    arena_->Free((*each)->run);
+    *each = std::move((*each)->next);
+  }
 }
 
 void WorkerIo::Wake() {

@@ -50,6 +50,9 @@ struct ReadBuffer {
   std::size_t parts_submitted = 0;
   std::uint64_t bytes_read = 0;  ///< by the parts that are done; a read in flight writes its own
   Status status;
+  // Of one that is not wanted any more, and is in WorkerIo's list.
+  std::vector<std::shared_ptr<InputFile>> files;  ///< that its reads need; has room for one
+  std::unique_ptr<ReadBuffer> next;
 
   bool complete() const { return parts_done == parts.size(); }
   bool in_flight() const { return parts_submitted > parts_done; }
@@ -98,17 +101,14 @@ class WorkerIo {
   /// Takes finished reads in, waiting for one until `deadline` if any is in flight.
   void Reap(std::chrono::steady_clock::time_point deadline);
   bool in_flight() const { return bytes_in_flight_ > 0; }
-  /// Takes over a buffer that is no longer wanted, and the file that its reads need.
+  /// Takes over a buffer that is no longer wanted, and the file that its reads need. Takes no
+  /// memory.
   void Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file);
   void Abandon(std::unique_ptr<ReadBuffer> buffer, std::vector<std::shared_ptr<InputFile>> files);
   /// Ends a Reap that waits. Any thread.
   void Wake();
 
  private:
-  struct Abandoned {
-    std::unique_ptr<ReadBuffer> buffer;
-    std::vector<std::shared_ptr<InputFile>> files;
-  };
   /// Submits parts of one engine that follow each other. False if it has to wait.
   bool Submit(ReadBuffer* buffer);
   /// Has the thread's engine for it, made by `make` when it is asked for first.
@@ -126,9 +126,9 @@ class WorkerIo {
   std::unique_ptr<ReadEngine> remote_;  ///< of the objects of stores
   Status uring_refused_;
   std::size_t bytes_in_flight_ = 0;
-  std::vector<ReadRequest*> requests_;  ///< of one call
-  std::vector<Abandoned> abandoned_;
-  std::mutex wake_mutex_;  ///< guards the engine pointers against Wake
+  std::vector<ReadRequest*> requests_;     ///< of one call
+  std::unique_ptr<ReadBuffer> abandoned_;  ///< the first of those that are not wanted
+  std::mutex wake_mutex_;                  ///< guards the engine pointers against Wake
 };
 
 }  // namespace ringfeed

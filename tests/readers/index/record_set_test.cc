@@ -80,7 +80,7 @@ TEST_F(RecordSetTest, SourcesAreIndexedInMemory) {
     sources.push_back(
         std::make_shared<MemorySource>(name, std::vector<std::byte>(bytes.begin(), bytes.end())));
   }
-  const RecordSet of_sources({}, sources, options_);
+  const RecordSet of_sources(names, sources, options_);
   ASSERT_TRUE(of_sources.status().ok());
   EXPECT_FALSE(std::filesystem::exists(IndexPlaceFor(names[4], {}).shared));
   const RecordSet of_files(names, {}, options_);
@@ -104,7 +104,7 @@ TEST_F(RecordSetTest, WhatASourceThrowsIsItsFailureInAnyThread) {
           Guarded(std::make_shared<ThrowingSource>("far", std::vector<std::byte>(100))));
     }
     options_.threads = 3;
-    const RecordSet set({}, sources, options_);
+    const RecordSet set(std::vector<std::string>(count, "far"), sources, options_);
     EXPECT_EQ(set.status().code(), StatusCode::kUserError);
     EXPECT_NE(set.status().message().find("connection reset"), std::string::npos);
     EXPECT_EQ(set.rows(), 0u);

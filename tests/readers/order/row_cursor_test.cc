@@ -117,7 +117,7 @@ TEST(InterleaveCursorTest, AgreesWithTheScheduleOfFiles) {
     const FakeLayout layout(files);
     OrderOptions options = RandomOptions(random);
     options.first_epoch = 0;
-    FileSchedule schedule({}, sources,
+    FileSchedule schedule(std::vector<std::string>(sources.size(), "a source"), sources,
                           {.cycle = options.cycle,
                            .stripe_bytes = kStripe,
                            .passes = 3,
