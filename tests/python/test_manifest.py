@@ -18,7 +18,8 @@ def make_manifest(tmp_path: Path) -> tuple[str, str]:
     files = write_rows(tmp_path)
     manifest = str(tmp_path / "all.manifest")
     words = ["index", files, "--format", "rows:8", "--manifest", manifest]
-    subprocess.run([sys.executable, "-m", "ringfeed", *words], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "ringfeed", *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return files, manifest
 
 

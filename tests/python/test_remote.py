@@ -75,7 +75,8 @@ def test_the_command_makes_a_manifest_of_objects(
 ) -> None:
     manifest = str(tmp_path / "train.manifest")
     words = ["index", PATTERN, "--format", "rows:8", "--manifest", manifest]
-    subprocess.run([sys.executable, "-m", "ringfeed", *words], check=True, stdout=subprocess.DEVNULL)
+    command = [sys.executable, "-m", "ringfeed", *words]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     bucket.client().upload_file(manifest, BUCKET, "train.manifest")
     wanted = read(local, shuffle="global", seed=4)
     assert read(manifest, shuffle="global", seed=4) == wanted
