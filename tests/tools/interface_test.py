@@ -49,7 +49,7 @@ DIGEST_FIELDS = "file records payload_bytes damaged_records damaged sha256 multi
 FEED_FIELDS = (
     "records payload_bytes batches passes passes_ended interrupted wall_s cpu_s gb_per_s "
     "cpu_s_per_gb first_batch_ms peak_rss_bytes arena_bytes arena_peak_bytes pages read_bytes read_per_byte "
-    "dropped_records filtered_records late_wakes damaged_records lost_ranges files_read files_refused files_missing damaged warnings io stages bottleneck advice digests order_digest multiset "
+    "dropped_records filtered_records late_wakes damaged_records lost_ranges files_read files_refused files_missing damaged warnings io remote stages bottleneck advice digests order_digest multiset "
     "verified rank ranks ranks_source order restored position no_position"
 )
 
@@ -265,7 +265,7 @@ class InterfaceTest(CommandTest):
 
     def test_an_address_is_told_how_to_be_read(self):
         path = self.write("a.tfrecord", [b"one"])
-        for address in ("s3://bucket/a.tfrecord", "https://host/a.tfrecord", "gs://bucket/*", "hf://datasets/x/y.jsonl"):
+        for address in ("ftp://host/a.tfrecord", "abfs://bucket/*", "memory://x/y.jsonl"):
             for words in (["feed", address], ["info", address], ["cat", address], ["verify", address], ["digest", address],
                           ["index", address], ["convert", address, path], ["convert", path, address],
                           ["convert", path, address + "/", "--to", "recordio"], ["make", address]):
