@@ -76,10 +76,9 @@ class BorrowedEngine {
 };
 
 /// An object as an input of an engine.
-class RemoteInput final : public InputFile {
+class RemoteInput : public InputFile {
  public:
-  explicit RemoteInput(std::shared_ptr<const RemoteSource> source)
-      : source_(std::move(source)), ranges_(this) {
+  explicit RemoteInput(std::shared_ptr<const RemoteSource> source) : source_(std::move(source)) {
     name_ = source_->name();
     size_ = source_->Size();
     choice_ = {name_, IoPath::kHttp, false, false, "an object of a store"};
@@ -87,13 +86,34 @@ class RemoteInput final : public InputFile {
   const RemoteSource* remote() const override { return source_.get(); }
   Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                 std::size_t* bytes_read) override {
-    return ranges_.ReadAt(offset, buffer, bytes_read);
+    return source_->ReadRange(offset, buffer, bytes_read);
   }
 
  private:
   const std::shared_ptr<const RemoteSource> source_;
+};
+
+/// The same for one thread that reads from the start to the end.
+class SequentialRemoteInput final : public RemoteInput {
+ public:
+  explicit SequentialRemoteInput(std::shared_ptr<const RemoteSource> source)
+      : RemoteInput(std::move(source)), ranges_(this) {}
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override {
+    return ranges_.ReadAt(offset, buffer, bytes_read);
+  }
+
+ private:
   SequentialRanges ranges_;
 };
+
+template <typename Input>
+OpenInputResult OpenAs(const std::shared_ptr<Source>& source) {
+  auto remote = std::dynamic_pointer_cast<RemoteSource>(source);
+  if (remote == nullptr) return OpenInput(source);
+  if (Status status = remote->Begin(); !status.ok()) return {status, nullptr};
+  return {{}, std::make_unique<Input>(std::move(remote))};
+}
 
 /// The state that the answer to a request for the first kFrontBytes tells.
 Status StateOf(const HttpResponse& response, ObjectState* state) {
@@ -352,11 +372,11 @@ Status ExpandAddress(const std::string& pattern,
 }
 
 OpenInputResult OpenSource(const std::shared_ptr<Source>& source) {
-  if (auto remote = std::dynamic_pointer_cast<RemoteSource>(source); remote != nullptr) {
-    if (Status status = remote->Begin(); !status.ok()) return {status, nullptr};
-    return {{}, std::make_unique<RemoteInput>(std::move(remote))};
-  }
-  return OpenInput(source);
+  return OpenAs<RemoteInput>(source);
+}
+
+OpenInputResult OpenSequentialSource(const std::shared_ptr<Source>& source) {
+  return OpenAs<SequentialRemoteInput>(source);
 }
 
 std::shared_ptr<const RemoteReading> ReadingOf(const IoOptions& options) {

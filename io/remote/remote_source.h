@@ -136,8 +136,11 @@ Status ExpandAddress(const std::string& pattern,
 std::shared_ptr<const RemoteReading> ReadingOf(const IoOptions& options);
 
 /// Opens a source as an input: one of a store is read by its engine, one of the program's by its
-/// ReadAt. Blocks until the state of an object is known.
+/// ReadAt, which several threads may call. Blocks until the state of an object is known.
 OpenInputResult OpenSource(const std::shared_ptr<Source>& source);
+/// The same for one thread that reads by ReadAt from the start to the end: ranges of an object are
+/// asked for ahead.
+OpenInputResult OpenSequentialSource(const std::shared_ptr<Source>& source);
 /// The same of what has that name: an object, if it is an address, else a file (OpenInput).
 OpenInputResult OpenNamed(const std::string& name, const IoOptions& options);
 

@@ -21,7 +21,7 @@ RecordWalk::RecordWalk(const std::string& file, const OpenOptions& open, Element
   ExaminedFile examined = ExamineFile(file, nullptr, open.format, kReadBytes);
   if (!examined.status.ok()) throw Error(examined.status);
   OpenInputResult opened = examined.object != nullptr
-                               ? OpenSource(examined.object)
+                               ? OpenSequentialSource(examined.object)
                                : OpenSequentialInput(examined.name, {}, "in a plain loop");
   if (!opened.status.ok()) throw Error(opened.status);
   input_ = std::move(opened.file);

@@ -109,7 +109,7 @@ Status Replaced(StatusCode code, const std::string& why, const std::string& name
 }  // namespace
 
 OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason) {
-  if (file.source != nullptr) return OpenSource(file.source);
+  if (file.source != nullptr) return OpenSequentialSource(file.source);
   return OpenSequentialInput(file.name, IoOptions{}, reason);
 }
 

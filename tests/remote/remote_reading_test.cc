@@ -419,6 +419,27 @@ TEST_F(RemoteTest, AManifestByItsAddressStandsForItsObjectsWithoutARequestForThe
   EXPECT_EQ(Drain(reader), shuffled(files, RemoteOptions()));
 }
 
+TEST_F(RemoteTest, SeveralThreadsTakeRecordsByTheirNumbers) {
+  constexpr std::uint64_t kThreads = 4;
+  const std::vector<std::string> files = MakeFiles(1, 200, 30'000, 40'000);
+  Between(ProxyOptions{});
+  const Reader local = Parse(OpenFiles(files, RemoteOptions()), RawParser());
+  const Reader remote = Parse(OpenFiles(Urls(files), RemoteOptions()), RawParser());
+  std::vector<std::jthread> threads;
+  for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
+    threads.emplace_back([&, thread] {
+      // Each goes on where another may just have ended.
+      for (std::uint64_t row = thread; row < 200; row += kThreads) {
+        Drained mine;
+        Drained wanted;
+        AddInstance(remote.RecordsAt({{row}}), &mine);
+        AddInstance(local.RecordsAt({{row}}), &wanted);
+        EXPECT_EQ(mine, wanted) << row;
+      }
+    });
+  }
+}
+
 // Chains of every order, over a network that fails now and then.
 struct OrderCase {
   const char* name;

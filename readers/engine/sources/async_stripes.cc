@@ -190,8 +190,8 @@ AsyncStripes::Step AsyncStripes::EndFile(Block* block, const ReadBuffer& last) {
 void AsyncStripes::TakeCurrent(Block* block) {
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
   context_->read_bytes->Add(current_->bytes_read);
-  block->runs.reserve(block->runs.size() +
-                      1);  // a failure after Trim would give its end back twice
+  // If it failed after Trim, the run's end would be given back twice.
+  block->runs.reserve(block->runs.size() + 1);
   block->runs.push_back(context_->trim ? context_->arena->Trim(current_->run, valid)
                                        : current_->run);
   current_.reset();

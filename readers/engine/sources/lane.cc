@@ -227,9 +227,9 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
   }
   const IoOptions& io = context_->options->io;
   const bool compressed = assignment.compression != Compression::kNone;
-  OpenInputResult opened = source       ? OpenSource(source)
-                           : compressed ? OpenSequentialInput(name, io, kWhyInOrder)
-                                        : OpenInput(name, io, RulesFor(assignment));
+  OpenInputResult opened = source ? (compressed ? OpenSequentialSource(source) : OpenSource(source))
+                                  : (compressed ? OpenSequentialInput(name, io, kWhyInOrder)
+                                                : OpenInput(name, io, RulesFor(assignment)));
   if (!opened.status.ok()) {
     const Status why = opened.status.WithPlace({name, -1, -1});
     if (!IsNoDamage(why)) {
