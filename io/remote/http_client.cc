@@ -4,15 +4,14 @@
 #include <charconv>
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "base/per_process.h"
 #include "io/remote/curl_handle.h"
+#include "io/remote/idle_list.h"
 
 namespace ringfeed {
 namespace {
@@ -21,14 +20,8 @@ constexpr std::size_t kMostBodyBytes = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{5000};
 
-/// Handles that no thread uses, with their connections.
-struct IdleHandles {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<CurlHandle>> handles;  ///< guarded by mutex
-};
-
-IdleHandles& HandlesAtRest() {
-  static constinit PerProcess<IdleHandles> idle;
+IdleList<CurlHandle>& IdleHandles() {
+  static constinit PerProcess<IdleList<CurlHandle>> idle;
   return idle.Get();
 }
 
@@ -47,16 +40,7 @@ std::size_t TakeBody(char* data, std::size_t size, std::size_t count, void* into
 }
 
 Status Call(const HttpRequest& request, HttpResponse* response) {
-  constexpr std::size_t kMostIdle = 32;
-  IdleHandles& idle = HandlesAtRest();
-  std::unique_ptr<CurlHandle> handle;
-  {
-    const std::lock_guard lock(idle.mutex);
-    if (!idle.handles.empty()) {
-      handle = std::move(idle.handles.back());
-      idle.handles.pop_back();
-    }
-  }
+  std::unique_ptr<CurlHandle> handle = IdleHandles().Take();
   if (handle == nullptr) handle = std::make_unique<CurlHandle>();
   handle->Start(request,
                 request.idle_s != 0 ? static_cast<long>(request.idle_s) : CurlHandle::kIdleSeconds);
@@ -72,8 +56,7 @@ Status Call(const HttpRequest& request, HttpResponse* response) {
                  ? Status()
                  : Status(StatusCode::kDamaged, "the answer has more than 64 MiB");
   }
-  const std::lock_guard lock(idle.mutex);
-  if (idle.handles.size() < kMostIdle) idle.handles.push_back(std::move(handle));
+  IdleHandles().Give(std::move(handle));
   return status;
 }
 

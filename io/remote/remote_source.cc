@@ -13,6 +13,7 @@
 #include "io/read_engine.h"
 #include "io/remote/content_range.h"
 #include "io/remote/http_client.h"
+#include "io/remote/idle_list.h"
 #include "io/remote/remote_engine.h"
 #include "io/remote/sequential_ranges.h"
 
@@ -37,35 +38,18 @@ std::uint64_t NextId() {
   return next.fetch_add(1, std::memory_order_relaxed);  // a number alone
 }
 
-/// Engines that no thread uses, for reads in the caller's thread; they keep their connections.
-struct IdleEngines {
-  std::mutex mutex;
-  std::vector<std::unique_ptr<ReadEngine>> engines;  ///< guarded by mutex
-};
-
-IdleEngines& EnginesAtRest() {
-  static constinit PerProcess<IdleEngines> idle;
+/// For reads in the caller's thread.
+IdleList<ReadEngine>& IdleEngines() {
+  static constinit PerProcess<IdleList<ReadEngine>> idle;
   return idle.Get();
 }
 
 class BorrowedEngine {
  public:
-  BorrowedEngine() {
-    {
-      const std::lock_guard lock(EnginesAtRest().mutex);
-      if (!EnginesAtRest().engines.empty()) {
-        engine_ = std::move(EnginesAtRest().engines.back());
-        EnginesAtRest().engines.pop_back();
-      }
-    }
+  BorrowedEngine() : engine_(IdleEngines().Take()) {
     if (engine_ == nullptr) engine_ = MakeRemoteEngine();
   }
-  ~BorrowedEngine() {
-    constexpr std::size_t kMostIdle = 32;
-    const std::lock_guard lock(EnginesAtRest().mutex);
-    if (EnginesAtRest().engines.size() < kMostIdle)
-      EnginesAtRest().engines.push_back(std::move(engine_));
-  }
+  ~BorrowedEngine() { IdleEngines().Give(std::move(engine_)); }
   BorrowedEngine(const BorrowedEngine&) = delete;
   BorrowedEngine& operator=(const BorrowedEngine&) = delete;
 
@@ -291,8 +275,8 @@ std::string RemoteSource::Version() const {
 Status RemoteSource::Prepare(std::uint64_t begin, std::uint64_t end, HttpRequest* request) const {
   request->headers.emplace_back("Range", RangeText(begin, end));
   const bool is_strong = state_.etag.starts_with('"');
-  // Behind a redirect another server answers, whose ETags may be of its own.
-  if (is_strong && !request->follow && address_.kind != StoreKind::kHuggingFace) {
+  // Hugging Face redirects to another server, whose ETags are its own.
+  if (is_strong && address_.kind != StoreKind::kHuggingFace) {
     request->headers.emplace_back("If-Match", state_.etag);
   }
   return store_->Prepare(address_.key, {}, request);
