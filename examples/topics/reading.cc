@@ -92,6 +92,9 @@ void Report() {
   double busy_s = 0;
   for (const rf::StageStats& stage : stats.stages) busy_s += stage.busy_s;
   std::cout << "time at work is known: " << (busy_s > 0) << "\n";
+  const rf::RemoteStats& remote = stats.remote;  // of objects in stores; a file adds nothing to it
+  std::cout << remote.requests << " requests brought " << remote.bytes << " bytes, the cache "
+            << remote.cached_bytes << "\n";
   const rf::StepWaits& waits = stats.step_waits;
   std::cout << "half of the steps waited no longer than the slowest: "
             << (waits.p50_s <= waits.max_s) << "\n";

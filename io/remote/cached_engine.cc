@@ -29,18 +29,20 @@ class PieceMemory {
   static bool Take() {
     constexpr int kMostPieces = 16;
     // Relaxed, all of them: a number alone, which hands nothing over.
-    int used = used_.load(std::memory_order_relaxed);
+    int used = Used().load(std::memory_order_relaxed);
     while (used < kMostPieces) {
-      if (used_.compare_exchange_weak(used, used + 1, std::memory_order_relaxed)) return true;
+      if (Used().compare_exchange_weak(used, used + 1, std::memory_order_relaxed)) return true;
     }
     return false;
   }
-  static void Give() { used_.fetch_sub(1, std::memory_order_relaxed); }
+  static void Give() { Used().fetch_sub(1, std::memory_order_relaxed); }
 
  private:
-  static constinit std::atomic<int> used_;
+  static std::atomic<int>& Used() {
+    static constinit std::atomic<int> used{0};
+    return used;
+  }
 };
-constinit std::atomic<int> PieceMemory::used_{0};
 
 /// A request of the caller, of which some parts are still to come.
 struct Waiting {

@@ -263,7 +263,8 @@ TEST_F(ServersTest, ManyConnectionsAndRandomFaultsEnd) {
   EXPECT_GT(counts.faults, 20U);
   EXPECT_GT(right, 80);
   EXPECT_GT(counts.most_connections, 1U);
-  EXPECT_LE(counts.most_answers, 8U);
+  // An answer can still be under way after its client went to another connection.
+  EXPECT_LE(counts.most_answers, counts.most_connections);
 }
 
 }  // namespace
