@@ -42,6 +42,7 @@ struct RemoteStats {
   std::uint64_t retries = 0;       ///< after a failure that passes
   std::uint64_t hedges = 0;        ///< ranges slower than the others, asked for once more
   std::uint64_t throttled = 0;     ///< answers 429 and 503: the store asked for fewer at a time
+  std::uint64_t by_library = 0;    ///< unusual answers, asked for once more by libcurl
   std::uint64_t cached_bytes = 0;  ///< read from OpenOptions::cache
 };
 

@@ -3,7 +3,6 @@
 #include <curl/curl.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <deque>
@@ -13,10 +12,11 @@
 
 #include "base/refuse.h"
 #include "io/remote/cached_engine.h"
-#include "io/remote/content_range.h"
 #include "io/remote/curl_handle.h"
+#include "io/remote/direct_connections.h"
 #include "io/remote/http_client.h"
 #include "io/remote/in_flight_rule.h"
+#include "io/remote/remote_attempt.h"
 #include "io/remote/remote_source.h"
 
 namespace ringfeed {
@@ -30,62 +30,20 @@ constexpr std::size_t kMostErrorBytes = 64 * 1024;
 constexpr std::chrono::seconds kLeastSlow{2};
 constexpr int kSlowTimes = 4;
 
-struct RangeRead;
-
-/// One request of a range, or of its rest, and how far its answer came.
-struct Attempt {
-  CurlHandle handle;
-  RangeRead* read = nullptr;
-  std::uint32_t begin = 0;  ///< in the read's buffer: where its bytes go
-  std::uint32_t got = 0;
-  std::uint64_t skip = 0;  ///< bytes of a whole object in front of the range
-  bool is_judged = false;  ///< the head was looked at
-  Status verdict;          ///< why the bytes are not taken
-  std::string error_body;
-  Clock::time_point begun;
-  Clock::duration first_byte{};
-};
-
-/// One request of the engine's caller.
-struct RangeRead {
-  explicit RangeRead(ReadRequest* its_request)
-      : request(its_request), source(its_request->file->remote()), rule(source->patience_ms()) {}
-
-  ReadRequest* request;
-  const RemoteSource* source;
-  std::uint32_t expected = 0;  ///< bytes, up to the end of the object
-  std::uint32_t have = 0;      ///< of them, from the first on
-  RetryRule rule;
-  Clock::time_point begun;
-  Clock::time_point again_at{};  ///< while no attempt runs
-  int lessons = 0;
-  int odd_answers = 0;
-  bool was_hedged = false;
-  std::array<std::unique_ptr<Attempt>, 2> attempts{};  ///< those that run
-
-  std::uint64_t offset() const { return request->offset + have; }
-};
-
 class RemoteEngine final : public ReadEngine {
  public:
-  RemoteEngine() : multi_(curl_multi_init()) {
-    if (multi_ == nullptr) Refuse(StatusCode::kResourceExhausted, "libcurl has no memory");
-    curl_multi_setopt(multi_, CURLMOPT_MAXCONNECTS, static_cast<long>(2 * InFlightRule::kMost));
-    curl_multi_setopt(multi_, CURLMOPT_PIPELINING, long{CURLPIPE_NOTHING});
-  }
+  explicit RemoteEngine(HttpPath path) : path_(path), multi_(MakeMulti()), direct_(multi_.get()) {}
   ~RemoteEngine() override {
     for (auto& read : reads_) {
       for (auto& attempt : read->attempts) Drop(&attempt);
     }
-    idle_.clear();
-    curl_multi_cleanup(multi_);
   }
   RemoteEngine(const RemoteEngine&) = delete;
   RemoteEngine& operator=(const RemoteEngine&) = delete;
 
   std::string name() const override { return "http"; }
   std::string Describe() const override {
-    return "libcurl, " + std::to_string(rule_.limit()) + " ranges at a time";
+    return std::to_string(rule_.limit()) + " ranges at a time";
   }
   std::size_t Submit(std::span<ReadRequest* const> requests) override;
   std::size_t room() const override { return rule_.limit() - std::min(rule_.limit(), in_flight()); }
@@ -93,36 +51,66 @@ class RemoteEngine final : public ReadEngine {
   void Wake() override {
     // Release: pairs with the acquire in Reap, for what its caller is to see.
     woken_.store(true, std::memory_order_release);
-    curl_multi_wakeup(multi_);
+    direct_.Wake();
   }
   std::size_t in_flight() const override { return reads_.size() + finished_.size(); }
   ReadEngineStats stats() const override { return stats_; }
 
  private:
+  struct MultiCleanup {
+    void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+  };
+  using OwnMulti = std::unique_ptr<CURLM, MultiCleanup>;
+
+  static OwnMulti MakeMulti();
   void Begin(RangeRead* read, bool hedge);
+  std::unique_ptr<Attempt> NewAttempt();
+  /// Sends it by libcurl.
+  void BeginByLibrary(const HttpRequest& request, bool fresh, Attempt* attempt);
+  /// Lets libcurl and the connections move what they can, for up to so long.
+  void Move(int wait_ms);
   void Finish(RangeRead* read, Status status);
   /// An attempt failed in a way that passes: asks anew later, or gives up.
   void MeetFailure(RangeRead* read, const Status& failure, std::string_view retry_after);
   void Drop(std::unique_ptr<Attempt>* attempt);
-  void TakeEnded();
-  void OnEnded(Attempt* attempt, CURLcode code);
+  void TakeLibraryEnds();
+  void TakeDirectEnds();
+  void OnLibraryEnd(Attempt* attempt, CURLcode code);
+  /// `failure`: of the connection; OK if the answer is whole.
+  void OnEnded(Attempt* attempt, const Status& failure);
   void OnAnswer(RangeRead* read, const HttpResponse& answer, bool others_run);
   /// Begins what is to be sent again, and what is slow once more. Returns when to look next.
   Clock::time_point LookAtTimes(Clock::time_point now);
   bool IsSlow(const RangeRead& read, Clock::time_point now) const;
+  /// Of a connection of our own that gave no byte for too long. Null: none. libcurl looks after
+  /// its own.
+  static Attempt* SilentAttempt(const RangeRead& read, Clock::time_point now);
 
   static std::size_t TakeBytes(char* data, std::size_t size, std::size_t count, void* attempt);
-  static void Judge(Attempt* attempt);
 
-  CURLM* const multi_;
+  const HttpPath path_;
+  const OwnMulti multi_;
+  DirectConnections direct_;
+  std::size_t by_library_ = 0;  ///< attempts that libcurl sends
   std::vector<std::unique_ptr<RangeRead>> reads_;
   std::deque<ReadRequest*> finished_;
   std::vector<std::unique_ptr<Attempt>> idle_;
   InFlightRule rule_;
-  Clock::duration mean_{};  ///< how long a range takes
+  Clock::duration mean_{};       ///< how long a range takes
+  Clock::time_point look_at_{};  ///< when something may be due
   ReadEngineStats stats_;
   std::atomic<bool> woken_{false};
 };
+
+RemoteEngine::OwnMulti RemoteEngine::MakeMulti() {
+  OwnMulti multi(curl_multi_init());
+  if (multi == nullptr) Refuse(StatusCode::kResourceExhausted, "libcurl has no memory");
+  // Those of DirectConnections are idle to libcurl, which is to close none of them.
+  constexpr long kMostConnections = 8 * static_cast<long>(InFlightRule::kMost);
+  curl_multi_setopt(multi.get(), CURLMOPT_MAXCONNECTS, kMostConnections);
+  curl_multi_setopt(multi.get(), CURLMOPT_PIPELINING, long{CURLPIPE_NOTHING});
+  return multi;
+}
 
 std::size_t RemoteEngine::Submit(std::span<ReadRequest* const> requests) {
   std::size_t taken = 0;
@@ -164,30 +152,15 @@ void RemoteEngine::Begin(RangeRead* read, bool hedge) {
     }
     return MeetFailure(read, prepared, {});
   }
-  std::unique_ptr<Attempt> attempt;
-  if (idle_.empty()) {
-    attempt = std::make_unique<Attempt>();
-  } else {
-    attempt = std::move(idle_.back());
-    idle_.pop_back();
+  std::unique_ptr<Attempt> attempt = NewAttempt();
+  attempt->Restart(read);
+  // After a failure the next range could wait for the same slow connection, too.
+  const bool fresh = hedge || read->rule.tries() > 0;
+  const auto idle_s = static_cast<long>(IdleSeconds(read->source->patience_ms()));
+  if (path_ == HttpPath::kLibrary || fresh || read->is_unusual ||
+      !direct_.Begin(request, idle_s, attempt.get())) {
+    BeginByLibrary(request, fresh, attempt.get());
   }
-  attempt->read = read;
-  attempt->begin = read->have;
-  attempt->got = 0;
-  attempt->skip = 0;
-  attempt->is_judged = false;
-  attempt->verdict = Status();
-  attempt->error_body.clear();
-  attempt->begun = Clock::now();
-  attempt->first_byte = {};
-  attempt->handle.Start(request, static_cast<long>(IdleSeconds(read->source->patience_ms())));
-  CURL* const easy = attempt->handle.get();
-  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, TakeBytes);
-  curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt.get());
-  curl_easy_setopt(easy, CURLOPT_PRIVATE, attempt.get());
-  // Behind a slow connection the next range would wait, too.
-  curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, hedge || read->rule.tries() > 0 ? 1L : 0L);
-  curl_multi_add_handle(multi_, easy);
   read->source->counters()->requests.fetch_add(1, std::memory_order_relaxed);
   if (hedge) {
     read->was_hedged = true;
@@ -196,56 +169,49 @@ void RemoteEngine::Begin(RangeRead* read, bool hedge) {
   (read->attempts[0] == nullptr ? read->attempts[0] : read->attempts[1]) = std::move(attempt);
 }
 
-// Looks at the head of an answer, before its first byte is taken.
-void RemoteEngine::Judge(Attempt* attempt) {
-  attempt->is_judged = true;
-  attempt->first_byte = Clock::now() - attempt->begun;
-  const RangeRead& read = *attempt->read;
-  const HttpResponse& head = attempt->handle.head();
-  if (head.status != 200 && head.status != 206) return;
-  attempt->verdict = read.source->CheckState(head);
-  if (!attempt->verdict.ok()) return;
-  const std::uint64_t begin = read.request->offset + attempt->begin;
-  const auto odd = [&](const std::string& what) {
-    attempt->verdict = Status(StatusCode::kIoError, "the server answers bytes from " +
-                                                        std::to_string(begin) + " on by " + what);
-  };
-  if (head.status == 200) {
-    const auto length = ReadLength(head.Header("content-length"));
-    if (length && *length != read.source->Size()) return odd("an object of another size");
-    attempt->skip = begin;
-    return;
-  }
-  const auto range = ReadContentRange(head.Header("content-range"));
-  if (!range) return odd("206 without a Content-Range that can be read");
-  if (range->begin != begin || range->end > read.request->offset + read.expected) {
-    return odd("the range from " + std::to_string(range->begin) + " to " +
-               std::to_string(range->end));
-  }
-  if (range->size && *range->size != read.source->Size()) odd("a range of another size");
+std::unique_ptr<Attempt> RemoteEngine::NewAttempt() {
+  if (idle_.empty()) return std::make_unique<Attempt>();
+  std::unique_ptr<Attempt> attempt = std::move(idle_.back());
+  idle_.pop_back();
+  return attempt;
+}
+
+void RemoteEngine::BeginByLibrary(const HttpRequest& request, bool fresh, Attempt* attempt) {
+  if (attempt->handle == nullptr) attempt->handle = std::make_unique<CurlHandle>();
+  attempt->handle->Start(request,
+                         static_cast<long>(IdleSeconds(attempt->read->source->patience_ms())));
+  CURL* const easy = attempt->handle->get();
+  curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, TakeBytes);
+  curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt);
+  curl_easy_setopt(easy, CURLOPT_PRIVATE, attempt);
+  curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, fresh ? 1L : 0L);
+  curl_multi_add_handle(multi_.get(), easy);
+  attempt->is_of_library = true;
+  ++by_library_;
 }
 
 std::size_t RemoteEngine::TakeBytes(char* data, std::size_t size, std::size_t count, void* which) {
   auto* const attempt = static_cast<Attempt*>(which);
   const std::size_t bytes = size * count;
-  if (!attempt->is_judged) Judge(attempt);
-  const int status = attempt->handle.head().status;
+  if (!attempt->is_judged) {
+    attempt->answer = attempt->handle->head();
+    attempt->Judge();
+  }
+  const int status = attempt->answer.status;
   if (!attempt->verdict.ok()) return 0;
   if (status != 200 && status != 206) {
-    const std::size_t room = kMostErrorBytes - attempt->error_body.size();
-    attempt->error_body.append(data, std::min(room, bytes));
-    return bytes <= room ? bytes : 0;
+    const std::size_t left = kMostErrorBytes - attempt->answer.body.size();
+    attempt->answer.body.append(data, std::min(left, bytes));
+    return bytes <= left ? bytes : 0;
   }
   const auto skipped = static_cast<std::size_t>(std::min<std::uint64_t>(attempt->skip, bytes));
   attempt->skip -= skipped;
-  RangeRead& read = *attempt->read;
-  const std::size_t room = read.expected - attempt->begin - attempt->got;
-  const std::size_t taken = std::min(room, bytes - skipped);
-  std::memcpy(read.request->buffer + attempt->begin + attempt->got, data + skipped, taken);
-  attempt->got += static_cast<std::uint32_t>(taken);
-  read.have = std::max(read.have, attempt->begin + attempt->got);
-  read.source->counters()->bytes.fetch_add(bytes, std::memory_order_relaxed);
-  if (bytes - skipped <= room) return bytes;
+  const std::span<std::byte> room = attempt->Room();
+  const std::size_t taken = std::min(room.size(), bytes - skipped);
+  std::memcpy(room.data(), data + skipped, taken);
+  attempt->Took(taken);
+  attempt->read->source->counters()->bytes.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes - skipped <= room.size()) return bytes;
   if (status == 206) {
     attempt->verdict =
         Status(StatusCode::kIoError, "the server sends more bytes than its head says");
@@ -255,7 +221,13 @@ std::size_t RemoteEngine::TakeBytes(char* data, std::size_t size, std::size_t co
 
 void RemoteEngine::Drop(std::unique_ptr<Attempt>* attempt) {
   if (*attempt == nullptr) return;
-  curl_multi_remove_handle(multi_, (*attempt)->handle.get());
+  if ((*attempt)->is_of_library) {
+    curl_multi_remove_handle(multi_.get(), (*attempt)->handle->get());
+    (*attempt)->is_of_library = false;
+    --by_library_;
+  } else {
+    direct_.Drop(attempt->get());
+  }
   idle_.push_back(std::move(*attempt));
 }
 
@@ -277,6 +249,7 @@ void RemoteEngine::MeetFailure(RangeRead* read, const Status& failure,
   if (!read->rule.Again(retry_after, Clock::now(), &read->again_at)) {
     return Finish(read, PatienceEnded(read->rule, failure));
   }
+  look_at_ = std::min(look_at_, read->again_at);
   ++stats_.retries;
   read->source->counters()->retries.fetch_add(1, std::memory_order_relaxed);
 }
@@ -299,16 +272,22 @@ void RemoteEngine::OnAnswer(RangeRead* read, const HttpResponse& answer, bool ot
   Finish(read, store->Explain(answer));
 }
 
-void RemoteEngine::OnEnded(Attempt* ended, CURLcode code) {
+void RemoteEngine::OnLibraryEnd(Attempt* ended, CURLcode code) {
+  const Status failure = ended->handle->Failure(code);
+  if (!ended->is_judged) {  // no byte of a body came
+    ended->answer = ended->handle->head();
+    if (code == CURLE_OK) ended->Judge();
+  }
+  OnEnded(ended, failure);
+}
+
+void RemoteEngine::OnEnded(Attempt* ended, const Status& failure) {
   RangeRead* const read = ended->read;
   auto& place = read->attempts[0].get() == ended ? read->attempts[0] : read->attempts[1];
-  const Status failure = ended->handle.Failure(code);
-  if (code == CURLE_OK && !ended->is_judged) Judge(ended);  // without a body
   const std::uint32_t got = ended->got;
   const Status verdict = ended->verdict;
   const Clock::duration first_byte = ended->first_byte;
-  HttpResponse answer = ended->handle.head();
-  answer.body = std::move(ended->error_body);
+  const HttpResponse answer = std::move(ended->answer);
   Drop(&place);
   const bool others_run = read->attempts[0] != nullptr || read->attempts[1] != nullptr;
   if (got > 0) read->rule.Progress();
@@ -338,14 +317,43 @@ void RemoteEngine::OnEnded(Attempt* ended, CURLcode code) {
   MeetFailure(read, why, {});
 }
 
-void RemoteEngine::TakeEnded() {
+void RemoteEngine::TakeLibraryEnds() {
   int left = 0;
-  while (CURLMsg* const message = curl_multi_info_read(multi_, &left)) {
+  while (CURLMsg* const message = curl_multi_info_read(multi_.get(), &left)) {
     if (message->msg != CURLMSG_DONE) continue;
+    const CURLcode code = message->data.result;
+    if (direct_.OnConnected(message->easy_handle, code)) continue;
     Attempt* attempt = nullptr;
     curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &attempt);
-    OnEnded(attempt, message->data.result);
+    OnLibraryEnd(attempt, code);
   }
+}
+
+void RemoteEngine::TakeDirectEnds() {
+  while (const auto end = direct_.TakeEnd()) {
+    RangeRead* const read = end->attempt->read;
+    read->source->counters()->bytes.fetch_add(end->attempt->got, std::memory_order_relaxed);
+    if (end->flow == DirectConnection::Flow::kWhole ||
+        end->flow == DirectConnection::Flow::kEnded) {
+      OnEnded(end->attempt, end->failure);
+      continue;
+    }
+    if (end->flow == DirectConnection::Flow::kUnusual) {
+      read->is_unusual = true;
+      read->source->counters()->by_library.fetch_add(1, std::memory_order_relaxed);
+    }
+    Drop(&(read->attempts[0].get() == end->attempt ? read->attempts[0] : read->attempts[1]));
+    Begin(read, false);
+  }
+}
+
+Attempt* RemoteEngine::SilentAttempt(const RangeRead& read, Clock::time_point now) {
+  const std::chrono::seconds patience(IdleSeconds(read.source->patience_ms()));
+  for (const auto& attempt : read.attempts) {
+    if (attempt == nullptr || attempt->is_of_library) continue;
+    if (now - attempt->last_byte >= patience) return attempt.get();
+  }
+  return nullptr;
 }
 
 bool RemoteEngine::IsSlow(const RangeRead& read, Clock::time_point now) const {
@@ -365,6 +373,11 @@ Clock::time_point RemoteEngine::LookAtTimes(Clock::time_point now) {
       } else {
         next = std::min(next, read->again_at);
       }
+    } else if (Attempt* const silent = SilentAttempt(*read, now); silent != nullptr) {
+      OnEnded(silent, Status(StatusCode::kDeadlineExceeded,
+                             "no byte came for " +
+                                 std::to_string(IdleSeconds(read->source->patience_ms())) + " s"));
+      next = now;
     } else if (IsSlow(*read, now)) {
       Begin(read, true);
       next = now;
@@ -373,20 +386,32 @@ Clock::time_point RemoteEngine::LookAtTimes(Clock::time_point now) {
   return next;
 }
 
+void RemoteEngine::Move(int wait_ms) {
+  if (by_library_ == 0 && direct_.connecting() == 0) return direct_.Wait(wait_ms);
+  if (wait_ms > 0) {
+    curl_waitfd direct{direct_.descriptor(), CURL_WAIT_POLLIN, 0};
+    curl_multi_poll(multi_.get(), &direct, 1, wait_ms, nullptr);
+  }
+  int running = 0;
+  curl_multi_perform(multi_.get(), &running);
+  TakeLibraryEnds();
+  direct_.Wait(0);
+}
+
 std::size_t RemoteEngine::Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) {
+  int wait_ms = 0;
   while (in_flight() > 0) {
-    int running = 0;
-    curl_multi_perform(multi_, &running);
-    TakeEnded();
+    Move(wait_ms);
+    TakeDirectEnds();
     const Clock::time_point now = Clock::now();
-    const Clock::time_point next = LookAtTimes(now);
+    if (look_at_ <= now) look_at_ = LookAtTimes(now);
     // Acquire: pairs with the release in Wake.
     const bool woken = woken_.exchange(false, std::memory_order_acquire);
     if (!finished_.empty() || woken || now >= deadline) break;
     ++stats_.enters;
-    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline, next) - now);
-    const auto wait_ms = static_cast<int>(std::clamp<std::int64_t>(wait.count(), 0, 1000));
-    curl_multi_poll(multi_, nullptr, 0, wait_ms, nullptr);
+    const auto wait =
+        std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline, look_at_) - now);
+    wait_ms = static_cast<int>(std::clamp<std::int64_t>(wait.count(), 0, 1000));
   }
   const std::size_t count = std::min(finished.size(), finished_.size());
   std::copy_n(finished_.begin(), count, finished.begin());
@@ -396,7 +421,9 @@ std::size_t RemoteEngine::Reap(std::span<ReadRequest*> finished, Clock::time_poi
 
 }  // namespace
 
-std::unique_ptr<ReadEngine> MakeHttpEngine() { return std::make_unique<RemoteEngine>(); }
+std::unique_ptr<ReadEngine> MakeHttpEngine(HttpPath path) {
+  return std::make_unique<RemoteEngine>(path);
+}
 
 std::unique_ptr<ReadEngine> MakeRemoteEngine() { return MakeCachedEngine(MakeHttpEngine()); }
 

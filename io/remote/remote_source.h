@@ -33,6 +33,7 @@ struct RemoteCounters {
   std::atomic<std::uint64_t> retries{0};       ///< after a failure that passes
   std::atomic<std::uint64_t> hedges{0};        ///< ranges slower than others, asked for once more
   std::atomic<std::uint64_t> throttled{0};     ///< answers 429 and 503
+  std::atomic<std::uint64_t> by_library{0};    ///< unusual answers, asked for anew by libcurl
   std::atomic<std::uint64_t> cached_bytes{0};  ///< read from the cache
 };
 

@@ -96,6 +96,7 @@ nb::dict StatsDict(const PipelineStats& stats) {
   remote["retries"] = stats.remote.retries;
   remote["hedges"] = stats.remote.hedges;
   remote["throttled"] = stats.remote.throttled;
+  remote["by_library"] = stats.remote.by_library;
   remote["cached_bytes"] = stats.remote.cached_bytes;
   dict["remote"] = remote;
   dict["given_up_reads"] = stats.given_up_reads;

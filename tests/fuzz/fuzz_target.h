@@ -44,6 +44,8 @@ FuzzTarget PieceTarget(const char* unused);
 
 /// An address of remote reading.
 FuzzTarget RemoteAddressTarget(const char* unused);
+/// The head of an answer.
+FuzzTarget RemoteHeadTarget(const char* unused);
 /// A page of a listing: a byte chooses S3's, Azure's or Hugging Face's (whose first line is the
 /// header with the next page).
 FuzzTarget RemoteListingTarget(const char* unused);

@@ -51,6 +51,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"manifest", ManifestTarget, ""},
     {"metrics_address", MetricsAddressTarget, ""},
     {"remote_address", RemoteAddressTarget, ""},
+    {"remote_head", RemoteHeadTarget, ""},
     {"remote_listing", RemoteListingTarget, ""},
     {"credentials", CredentialsTarget, ""},
     {"piece", PieceTarget, ""},

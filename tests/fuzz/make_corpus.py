@@ -313,7 +313,7 @@ def of_metrics():
 
 
 def of_remote():
-    """(target, name, bytes) of addresses, listings and credentials."""
+    """(target, name, bytes) of addresses, heads, listings and credentials."""
     addresses = {"s3": b"s3://bucket/a b/=?x=1", "pathlib": b"s3:/bucket/a", "user": b"https://u:p@h/x",
                  "https": b"https://host:81/a%20b?sig=1", "azure": b"az://account/container/a",
                  "hub": b"hf://datasets/org/name@refs/convert/parquet/d/a", "google": b"gs://b.c/"}
@@ -332,6 +332,14 @@ def of_remote():
     }
     for name, text in listings.items():
         yield "remote_listing", name, text
+    heads = {
+        "range": b"HTTP/1.1 206 Partial Content\r\nServer: s\r\nContent-Length: 10\r\nETag: \"1\"\r\n"
+                 b"Content-Range: bytes 0-9/100\r\nConnection: close\r\n\r\n",
+        "later": b"HTTP/1.1 503 Slow Down\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
+        "chunked": b"HTTP/1.1 206\r\ntransfer-encoding:chunked\r\n\r\n",
+    }
+    for name, text in heads.items():
+        yield "remote_head", name, text
     keys = {
         "file": b"\0[default]\naws_access_key_id = A ; c\n[profile b]\ns3 =\n  addressing_style = path\n# c\n",
         "json": b'\1{"AccessKeyId":"A","SecretAccessKey":"S","Token":"T","Expiration":"2026-12-01T00:00:00Z"}',

@@ -5,7 +5,9 @@
 
 #include "io/remote/address.h"
 #include "io/remote/aws_settings.h"
+#include "io/remote/content_range.h"
 #include "io/remote/credentials.h"
+#include "io/remote/direct_request.h"
 #include "io/remote/listing.h"
 #include "io/remote/urls.h"
 #include "io/remote/xml.h"
@@ -55,6 +57,26 @@ FuzzTarget RemoteAddressTarget(const char* /*unused*/) {
     FuzzExpect(address.bucket.find_first_of(" ?#\\\n\r") == std::string::npos ||
                    address.kind == StoreKind::kHuggingFace,
                "a bucket stays in its place of a URL", [&] { return address.bucket; });
+  };
+}
+
+FuzzTarget RemoteHeadTarget(const char* /*unused*/) {
+  return [](std::span<const std::byte> input) {
+    const ExactCopy copy(input);
+    const std::string text = TextOf(copy.bytes());
+    (void)ReadContentRange(text);
+    HttpResponse head;
+    if (!ReadDirectHead(text, &head)) return;
+    FuzzExpect(text.starts_with("HTTP/1.1 ") && text.ends_with("\r\n\r\n"), "a head is whole");
+    FuzzExpect(head.status >= 200 && head.status <= 999, "an answer has a status");
+    for (const auto& [name, value] : head.headers) {
+      FuzzExpect(!name.empty() && name.find_first_of(" \t:\r\n") == std::string::npos,
+                 "a header has a name", [&] { return name; });
+      FuzzExpect(value.find_first_of("\r\n") == std::string::npos, "a header is a line",
+                 [&] { return value; });
+    }
+    const auto lengths = [](const auto& header) { return header.first == "content-length"; };
+    FuzzExpect(std::ranges::count_if(head.headers, lengths) <= 1, "a body has one length");
   };
 }
 

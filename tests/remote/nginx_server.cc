@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <thread>
@@ -76,7 +77,13 @@ void NginxServer::WriteConfig(const std::string& folder) {
   std::ofstream config(work_.File("nginx.conf"));
   config << "daemon off;\nmaster_process off;\npid " << work_.File("pid") << ";\n"
          << "worker_rlimit_nofile 4096;\nevents { worker_connections 2048; }\n"
-         << "http {\n  access_log off; sendfile on; tcp_nodelay on; etag on;\n";
+         << "http {\n  sendfile on; tcp_nodelay on; etag on;\n";
+  if (options_.two_addresses) {
+    config << "  log_format addresses '$server_addr $connection';\n  access_log "
+           << work_.File("log") << " addresses;\n";
+  } else {
+    config << "  access_log off;\n";
+  }
   for (const char* kind : {"client_body", "proxy", "fastcgi", "uwsgi", "scgi"}) {
     config << "  " << kind << "_temp_path " << work_.File("temporary") << ";\n";
   }
@@ -88,8 +95,9 @@ void NginxServer::WriteConfig(const std::string& folder) {
     config << "  ssl_certificate " << work_.File("leaf.pem") << ";\n  ssl_certificate_key "
            << work_.File("leaf.key") << ";\n  ssl_protocols TLSv1.2 TLSv1.3;\n";
   }
-  config << "  server { listen 127.0.0.1:" << port_ << (options_.tls ? " ssl" : "") << "; root "
-         << folder << "; }\n}\n";
+  config << "  server { listen 127.0.0.1:" << port_ << (options_.tls ? " ssl" : "") << "; ";
+  if (options_.two_addresses) config << "listen 127.0.0.2:" << port_ << "; ";
+  config << "root " << folder << "; }\n}\n";
 }
 
 bool NginxServer::Start() {
@@ -108,6 +116,17 @@ bool NginxServer::Start() {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   return false;
+}
+
+std::map<std::string, std::size_t> NginxServer::Connections() const {
+  std::map<std::string, std::set<std::string>> seen;
+  std::ifstream log(work_.File("log"));
+  std::string address;
+  std::string connection;
+  while (log >> address >> connection) seen[address].insert(connection);
+  std::map<std::string, std::size_t> counts;
+  for (const auto& [its_address, connections] : seen) counts[its_address] = connections.size();
+  return counts;
 }
 
 std::string NginxServer::Said() const {

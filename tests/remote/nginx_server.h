@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -14,8 +15,9 @@ struct NginxOptions {
   std::uint64_t limit_rate = 0;                ///< bytes/s of each connection; 0: no limit
   std::size_t keepalive_requests = 1'000'000;  ///< closes a connection after so many answers
   std::size_t keepalive_s = 60;                ///< and after it was idle for so long
-  int max_ranges = -1;  ///< of one request; 0: Range is ignored, 200; -1: any
-  bool tls = false;     ///< https://, by a certificate of its own CA
+  int max_ranges = -1;         ///< of one request; 0: Range is ignored, 200; -1: any
+  bool tls = false;            ///< https://, by a certificate of its own CA
+  bool two_addresses = false;  ///< listens on 127.0.0.2 as well; connections() counts by address
 };
 
 /// A real nginx that serves a folder on 127.0.0.1, until the destructor or the end of the process.
@@ -33,6 +35,8 @@ class NginxServer {
   std::string Url(const std::string& name) const;
   /// With TLS the certificate of the CA, for CURL_CA_BUNDLE.
   std::string ca() const { return work_.File("ca.pem"); }
+  /// Those of two addresses over which an answer was sent: how many each of them had.
+  std::map<std::string, std::size_t> Connections() const;
 
  private:
   void MakeCertificates();

@@ -67,9 +67,10 @@ Json IoJson(const std::vector<IoChoice>& choices) {
 
 Json RemoteJson(const RemoteStats& remote) {
   if (remote.requests == 0 && remote.cached_bytes == 0) return nullptr;
-  return {{"requests", remote.requests},   {"bytes", remote.bytes},
-          {"retries", remote.retries},     {"hedges", remote.hedges},
-          {"throttled", remote.throttled}, {"cached_bytes", remote.cached_bytes}};
+  return {{"requests", remote.requests},        {"bytes", remote.bytes},
+          {"retries", remote.retries},          {"hedges", remote.hedges},
+          {"throttled", remote.throttled},      {"by_library", remote.by_library},
+          {"cached_bytes", remote.cached_bytes}};
 }
 
 Json CheckJson(const std::optional<DeliveryCheck>& check) {

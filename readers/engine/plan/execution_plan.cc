@@ -184,6 +184,7 @@ void AddRemote(const SourceNode& source, RemoteStats* remote) {
     remote->retries += now(counters.retries);
     remote->hedges += now(counters.hedges);
     remote->throttled += now(counters.throttled);
+    remote->by_library += now(counters.by_library);
     remote->cached_bytes += now(counters.cached_bytes);
   }
   if (source.mix == nullptr) return;
