@@ -2,9 +2,7 @@
 // passes, warm. CPU seconds of ours are of the whole process. --threads N runs each kind of work
 // with N threads beside N loops.
 #include <algorithm>
-#include <atomic>
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -12,13 +10,13 @@
 #include <string>
 #include <string_view>
 #include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "bench/bare_loop.h"
 #include "bench/bench_data.h"
 #include "bench/feed_chain.h"
+#include "bench/peak_memory.h"
 #include "ringfeed/arena.h"
 #include "ringfeed/dataset.h"
 #include "ringfeed/parsers.h"
@@ -200,35 +198,16 @@ LoopResult FirstBatch(const BenchFiles& files) {
   return result;
 }
 
-std::uint64_t AnonymousBytes() {
-  std::ifstream status("/proc/self/status");
-  std::string line;
-  std::uint64_t bytes = 0;
-  while (std::getline(status, line)) {
-    for (const std::string_view kind : {"RssAnon:", "RssShmem:"}) {
-      if (!line.starts_with(kind)) continue;
-      bytes += 1024 * std::strtoull(line.c_str() + kind.size(), nullptr, 10);
-    }
-  }
-  return bytes;
-}
-
 // The most anonymous memory at a time while a data set of 16 times the arena is read.
 LoopResult Memory(const BenchFiles& files) {
-  std::atomic<std::uint64_t> peak{AnonymousBytes()};
-  const std::jthread sampler([&peak](const std::stop_token& stop) {
-    while (!stop.stop_requested()) {
-      peak.store(std::max(peak.load(), AnonymousBytes()));
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  });
+  PeakMemory peak;
   Reader reader = OnePass(files, kMemoryArenaBytes);
   Instance batch;
   LoopResult result;
   while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
     result.records += batch[0].lod[0].size() - 1;
   }
-  result.bytes = std::max(peak.load(), AnonymousBytes());
+  result.bytes = peak.bytes();
   if (result.records != files.records) result.failure = "records are missing";
   return result;
 }

@@ -95,7 +95,8 @@ void NginxServer::WriteConfig(const std::string& folder) {
     config << "  ssl_certificate " << work_.File("leaf.pem") << ";\n  ssl_certificate_key "
            << work_.File("leaf.key") << ";\n  ssl_protocols TLSv1.2 TLSv1.3;\n";
   }
-  config << "  server { listen 127.0.0.1:" << port_ << (options_.tls ? " ssl" : "") << "; ";
+  config << options_.directives << "  server { listen 127.0.0.1:" << port_
+         << (options_.tls ? " ssl" : "") << "; ";
   if (options_.two_addresses) config << "listen 127.0.0.2:" << port_ << "; ";
   config << "root " << folder << "; }\n}\n";
 }

@@ -18,6 +18,7 @@ struct NginxOptions {
   int max_ranges = -1;         ///< of one request; 0: Range is ignored, 200; -1: any
   bool tls = false;            ///< https://, by a certificate of its own CA
   bool two_addresses = false;  ///< listens on 127.0.0.2 as well; connections() counts by address
+  std::string directives{};    ///< more of the http block
 };
 
 /// A real nginx that serves a folder on 127.0.0.1, until the destructor or the end of the process.
