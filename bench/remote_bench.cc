@@ -75,7 +75,7 @@ void RunOn(std::size_t which) {
 
 // What S3 says beside what nginx does.
 std::string Directives(bool tls) {
-  std::string text = "  tcp_nopush on; sendfile_max_chunk 2m; open_file_cache max=100;\n";
+  std::string text = "  sendfile_max_chunk 2m; open_file_cache max=100;\n";
   if (tls) text += "  ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;\n";
   text += "  add_header x-amz-id-2 " + std::string(76, 'i') + ";\n";
   text += "  add_header x-amz-request-id 318BC8BC148832E5;\n";

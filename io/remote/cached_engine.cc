@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstring>
 #include <deque>
 #include <list>
@@ -23,27 +22,6 @@ using PieceKey = std::pair<std::uint64_t, std::uint64_t>;
 
 constexpr std::size_t kMostOpenPieces = 256;
 
-/// Memory for pieces that are fetched, of all engines of the process.
-class PieceMemory {
- public:
-  static bool Take() {
-    constexpr int kMostPieces = 16;
-    // Relaxed, all of them: a number alone, which hands nothing over.
-    int used = Used().load(std::memory_order_relaxed);
-    while (used < kMostPieces) {
-      if (Used().compare_exchange_weak(used, used + 1, std::memory_order_relaxed)) return true;
-    }
-    return false;
-  }
-  static void Give() { Used().fetch_sub(1, std::memory_order_relaxed); }
-
- private:
-  static std::atomic<int>& Used() {
-    static constinit std::atomic<int> used{0};
-    return used;
-  }
-};
-
 /// A request of the caller, of which some parts are still to come.
 struct Waiting {
   ReadRequest* request = nullptr;
@@ -61,23 +39,35 @@ struct Part {
 
 /// What the inner engine was asked for: a whole piece for the cache, or one part.
 struct Fetch : ReadRequest {
-  Fetch() = default;
-  Fetch(const Fetch&) = delete;
-  Fetch& operator=(const Fetch&) = delete;
-  ~Fetch() {
-    if (writer != nullptr) PieceMemory::Give();
-  }
-
   std::unique_ptr<PieceWriter> writer;  ///< null: one part, into its request's buffer
-  std::vector<std::byte> memory;
+  std::shared_ptr<PieceBuffer> piece;
   PieceKey key;
   std::vector<Part> parts;
 };
 
+/// A piece that is all there, and is written to the disk by a thread of the pool.
+struct PieceWrite : ReadRequest {
+  std::unique_ptr<PieceWriter> writer;
+  std::shared_ptr<PieceBuffer> piece;
+};
+
+void Write(ReadRequest* request, int /*retries*/, ReadEngineStats* /*stats*/) {
+  auto* const write = static_cast<PieceWrite*>(request);
+  write->writer->Write(0, write->piece->bytes());
+  (void)write->writer->Finish();  // a failure turns the cache off, which its stats tell
+  write->writer.reset();
+  write->piece.reset();
+}
+
 class CachedEngine final : public ReadEngine {
  public:
-  explicit CachedEngine(std::unique_ptr<ReadEngine> engine) : engine_(std::move(engine)) {}
-  ~CachedEngine() override { engine_.reset(); }  // it writes to the fetches until then
+  explicit CachedEngine(std::unique_ptr<ReadEngine> engine)
+      : engine_(std::move(engine)), writing_(MakePoolEngine(IoOptions(), Write)) {}
+  /// Waits until what was fetched is written.
+  ~CachedEngine() override {
+    engine_.reset();  // it writes to the fetches until then
+    while (!writes_.empty()) TakeWritten(Clock::now() + std::chrono::seconds(1));
+  }
 
   std::string name() const override { return engine_->name(); }
   std::string Describe() const override { return engine_->Describe(); }
@@ -97,10 +87,13 @@ class CachedEngine final : public ReadEngine {
   void Ask(const RemoteSource& source, PieceKey key, const Part& part);
   void SubmitFetches();
   void OnFetched(std::unique_ptr<Fetch> fetch);
+  void TakeWritten(Clock::time_point deadline);
   void EndPart(const Part& part, std::uint32_t got, const Status& status);
   bool IsFull() const { return in_flight() > 0 && engine_->room() <= unsent_.size(); }
 
   std::unique_ptr<ReadEngine> engine_;
+  const std::unique_ptr<ReadEngine> writing_;        ///< the pool
+  std::vector<std::unique_ptr<PieceWrite>> writes_;  ///< that the pool has
   std::size_t direct_ = 0;  ///< requests that the inner engine has as they are
   std::list<Waiting> waiting_;
   std::deque<ReadRequest*> finished_;
@@ -166,6 +159,10 @@ bool CachedEngine::ReadCached(const RemoteSource& source, PieceKey key, const Pa
     if (std::ranges::any_of(fetches_, being_fetched)) return false;
     auto piece = source.cache()->Find(*source.cached_object(), key.second);
     if (piece == nullptr) return false;
+    if (piece->is_in_memory()) {
+      source.counters()->cached_bytes.fetch_add(part.bytes, std::memory_order_relaxed);
+      return piece->Read(part.in_piece, into);
+    }
     if (open_.size() >= kMostOpenPieces) {
       open_.erase(opened_.front());
       opened_.pop_front();
@@ -193,19 +190,20 @@ void CachedEngine::Ask(const RemoteSource& source, PieceKey key, const Part& par
   fetch->file = part.of->request->file;
   fetch->key = key;
   fetch->parts.push_back(part);
-  if (PieceMemory::Take()) {
+  const std::uint32_t bytes = PieceBytes(source.cached_object()->bytes, key.second);
+  fetch->piece = PieceBuffer::Take(bytes);
+  if (fetch->piece != nullptr) {
     fetch->writer = source.cache()->Begin(*source.cached_object(), key.second);
-    if (fetch->writer == nullptr) PieceMemory::Give();
   }
   if (fetch->writer != nullptr) {
-    fetch->memory.resize(fetch->writer->bytes());
     fetch->offset = key.second * kPieceBytes;
-    fetch->buffer = fetch->memory.data();
-    fetch->bytes = fetch->writer->bytes();
+    fetch->buffer = fetch->piece->bytes().data();
+    fetch->bytes = bytes;
   } else {
     fetch->offset = part.of->request->offset + part.at;
     fetch->buffer = part.of->request->buffer + part.at;
     fetch->bytes = part.bytes;
+    fetch->piece.reset();
   }
   unsent_.push_back(fetch.get());
   fetches_.push_back(std::move(fetch));
@@ -242,16 +240,37 @@ void CachedEngine::OnFetched(std::unique_ptr<Fetch> fetch) {
   for (const Part& part : fetch->parts) {
     const std::uint32_t has = fetch->got - std::min(fetch->got, part.in_piece);
     const std::uint32_t got = std::min(has, part.bytes);
-    std::memcpy(part.of->request->buffer + part.at, fetch->memory.data() + part.in_piece, got);
+    std::memcpy(part.of->request->buffer + part.at, fetch->buffer + part.in_piece, got);
     EndPart(part, got, got < part.bytes ? fetch->status : Status());
   }
   if (!is_whole) return;
-  fetch->writer->Write(0, fetch->memory);
-  (void)fetch->writer->Finish();  // a failure turns the cache off, which its stats tell
+  auto write = std::make_unique<PieceWrite>();
+  write->writer = std::move(fetch->writer);
+  write->piece = std::move(fetch->piece);
+  write->writer->Announce(write->piece);
+  ReadRequest* const request = write.get();
+  writes_.push_back(std::move(write));
+  try {
+    (void)writing_->Submit({&request, 1});  // of no bytes: all are taken
+  } catch (const Error&) {                  // the system has no thread to give
+    Write(request, 0, nullptr);
+    writes_.pop_back();
+  }
+}
+
+void CachedEngine::TakeWritten(Clock::time_point deadline) {
+  std::array<ReadRequest*, PieceBuffer::kMost> written;
+  for (std::size_t left = written.size(); left == written.size();) {
+    left = writing_->Reap(written, deadline);
+    for (ReadRequest* const request : std::span(written).first(left)) {
+      std::erase_if(writes_, [request](const auto& write) { return write.get() == request; });
+    }
+  }
 }
 
 std::size_t CachedEngine::Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) {
   SubmitFetches();
+  if (!writes_.empty()) TakeWritten(Clock::time_point());
   std::size_t count = 0;
   std::array<ReadRequest*, 16> ended;
   if (!finished_.empty()) deadline = Clock::time_point();

@@ -18,7 +18,25 @@ constexpr std::uint64_t kMostFileBytes = kPieceBytes + (std::uint64_t{1} << 15);
 
 std::uint32_t BlockBegin(std::uint32_t offset) { return offset - offset % kPieceBlockBytes; }
 
+std::atomic<int>& Buffers() {
+  static constinit std::atomic<int> buffers{0};
+  return buffers;
+}
+
 }  // namespace
+
+std::shared_ptr<PieceBuffer> PieceBuffer::Take(std::uint32_t bytes) {
+  // Relaxed, all of them: a number alone, which hands nothing over.
+  int taken = Buffers().load(std::memory_order_relaxed);
+  while (taken < kMost) {
+    if (Buffers().compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed)) {
+      return std::make_shared<PieceBuffer>(bytes);
+    }
+  }
+  return nullptr;
+}
+
+PieceBuffer::~PieceBuffer() { Buffers().fetch_sub(1, std::memory_order_relaxed); }
 
 Status PieceCache::Open(const std::string& folder, std::uint64_t most_bytes,
                         std::shared_ptr<PieceCache>* cache) {
@@ -60,6 +78,16 @@ std::unique_ptr<CachedPiece> PieceCache::Find(const CachedObject& object, std::u
   };
   if (!IsCacheable(object) || PieceBytes(object.bytes, number) == 0) return miss();
   std::string file = PieceFileName(object, number);
+  std::shared_ptr<const PieceBuffer> announced;
+  Count([&](PieceCacheStats* stats) {
+    const auto found = announced_.find(file);
+    if (found == announced_.end()) return;
+    announced = found->second;
+    ++stats->hits;
+  });
+  if (announced != nullptr) {
+    return std::make_unique<CachedPiece>(shared_from_this(), std::move(announced));
+  }
   const int descriptor = folder_->OpenPiece(file, true);
   if (descriptor < 0) return miss();
   PieceFooter footer;
@@ -164,6 +192,10 @@ bool CachedPiece::Check(std::uint32_t offset, std::span<const std::byte> blocks)
 }
 
 bool CachedPiece::Read(std::uint32_t offset, std::span<std::byte> into) const {
+  if (is_in_memory()) {
+    std::ranges::copy(buffer_->bytes().subspan(offset, into.size()), into.begin());
+    return true;
+  }
   assert(offset <= bytes() && into.size() <= bytes() - offset);
   const std::uint32_t begin = BlockBegin(offset);
   const auto last = static_cast<std::uint32_t>(offset + into.size());
@@ -196,7 +228,20 @@ PieceWriter::PieceWriter(std::shared_ptr<PieceCache> cache, std::string file, in
   footer_.sums.resize((bytes() + kPieceBlockBytes - 1) / kPieceBlockBytes);
 }
 
+void PieceWriter::Announce(std::shared_ptr<const PieceBuffer> buffer) {
+  is_announced_ = true;
+  const std::lock_guard lock(cache_->mutex_);
+  cache_->announced_[file_] = std::move(buffer);
+}
+
+void PieceWriter::Withdraw() {
+  if (!std::exchange(is_announced_, false)) return;
+  const std::lock_guard lock(cache_->mutex_);
+  cache_->announced_.erase(file_);
+}
+
 PieceWriter::~PieceWriter() {
+  Withdraw();
   if (!done_) (void)cache_->folder_->Abandon(file_, descriptor());
 }
 

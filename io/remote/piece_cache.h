@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -21,6 +22,25 @@ namespace ringfeed {
 
 class CachedPiece;
 class PieceWriter;
+
+/// The bytes of a piece in memory, of which a process has at most kMost at a time.
+class PieceBuffer {
+ public:
+  static constexpr int kMost = 16;
+
+  /// Null if there are too many.
+  static std::shared_ptr<PieceBuffer> Take(std::uint32_t bytes);
+  explicit PieceBuffer(std::uint32_t bytes) : bytes_(bytes) {}
+  ~PieceBuffer();
+  PieceBuffer(const PieceBuffer&) = delete;
+  PieceBuffer& operator=(const PieceBuffer&) = delete;
+
+  std::span<std::byte> bytes() { return bytes_; }
+  std::span<const std::byte> bytes() const { return bytes_; }
+
+ private:
+  std::vector<std::byte> bytes_;
+};
 
 /// What a cache did for this process.
 struct PieceCacheStats {
@@ -65,8 +85,9 @@ class PieceCache : public std::enable_shared_from_this<PieceCache> {
   /// Opens one that is there, to look at or to trim. Changes nothing.
   static Status OpenExisting(const std::string& folder, std::shared_ptr<PieceCache>* cache);
 
-  /// A piece to read from; null: it is not there, and is to be fetched. Notes its use. Takes no
-  /// lock: opens a file, reads its footer of at most 16 KiB.
+  /// A piece to read from; null: it is not there, and is to be fetched. One that this process is
+  /// writing is read from memory (PieceWriter::Announce). Notes its use. Takes no lock of the
+  /// folder: opens a file, reads its footer of at most 16 KiB.
   std::unique_ptr<CachedPiece> Find(const CachedObject& object, std::uint64_t number);
 
   /// Begins to add a piece; null: it is not to be added, as it is there, another thread or process
@@ -113,6 +134,8 @@ class PieceCache : public std::enable_shared_from_this<PieceCache> {
   const std::uint64_t most_bytes_;
   mutable std::mutex mutex_;
   mutable PieceCacheStats stats_;  // guarded by mutex_
+  /// Pieces that are being written, by the names of their files; guarded by mutex_.
+  std::map<std::string, std::shared_ptr<const PieceBuffer>> announced_;
 };
 
 /// A piece that is read from: a file whose first bytes() bytes are the piece's. It stays readable
@@ -127,8 +150,14 @@ class CachedPiece {
         descriptor_(descriptor),
         footer_(std::move(footer)) {}
 
+  /// A piece that is being written.
+  CachedPiece(std::shared_ptr<PieceCache> cache, std::shared_ptr<const PieceBuffer> buffer)
+      : cache_(std::move(cache)), descriptor_(-1), buffer_(std::move(buffer)) {}
+
   int descriptor() const { return descriptor_.get(); }
   std::uint32_t bytes() const { return footer_.piece_bytes(); }
+  /// It is read from memory, which it holds: to be used and let go.
+  bool is_in_memory() const { return buffer_ != nullptr; }
 
   /// Whether bytes that were read from `offset` on are as they were fetched. Offset and size are
   /// multiples of kPieceBlockBytes, but for the piece's end. If not, Discard was called.
@@ -144,6 +173,7 @@ class CachedPiece {
   const std::string file_;
   const ScopedDescriptor descriptor_;
   const PieceFooter footer_;
+  const std::shared_ptr<const PieceBuffer> buffer_;
   mutable std::atomic<bool> discarded_{false};
 };
 
@@ -158,6 +188,9 @@ class PieceWriter {
   /// To write the piece's bytes to by the caller's own I/O, at their offsets.
   int descriptor() const { return descriptor_.get(); }
 
+  /// All bytes of the piece, before they are written: PieceCache::Find gives them until the writer
+  /// is done.
+  void Announce(std::shared_ptr<const PieceBuffer> buffer);
   /// Notes bytes that the caller writes to the descriptor, before or after. Parts come once, in any
   /// order; offset and size are multiples of kPieceBlockBytes, but for the piece's end.
   void Note(std::uint32_t offset, std::span<const std::byte> bytes);
@@ -171,11 +204,14 @@ class PieceWriter {
   bool Finish();
 
  private:
+  void Withdraw();
+
   const std::shared_ptr<PieceCache> cache_;
   const std::string file_;
   const ScopedDescriptor descriptor_;
   PieceFooter footer_;
   std::size_t noted_blocks_ = 0;
+  bool is_announced_ = false;
   bool done_ = false;  // finished or failed
 };
 
