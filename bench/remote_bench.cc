@@ -73,7 +73,7 @@ void RunOn(std::size_t which) {
   (void)sched_setaffinity(0, sizeof(chosen), &chosen);
 }
 
-// What S3 says beside what nginx does.
+// What S3 says beside what nginx does. (By tcp_nopush the end of a range waits for 40 ms here.)
 std::string Directives(bool tls) {
   std::string text = "  sendfile_max_chunk 2m; open_file_cache max=100;\n";
   if (tls) text += "  ssl_conf_command Ciphersuites TLS_AES_128_GCM_SHA256;\n";
