@@ -219,6 +219,9 @@ class SeenDraws {
 
 SeenDraws seen_draws;
 
+/// So few that pieces make room for others.
+constexpr std::uint64_t kCacheBytes = std::uint64_t{24} << 20;
+
 /// Puts a chain together.
 class ChainBuilder {
  public:
@@ -268,8 +271,24 @@ class ChainBuilder {
     options.unordered = c_.Is(Option::kOrder, "unordered");
     options.files.shuffle = c_.Is(Option::kOrder, "shuffled");
     options.files.seed = c_.Number(Option::kSeed);
-    if (data_.row_bytes != 0) options.format = "rows:" + std::to_string(data_.row_bytes);
+    options.format = FormatOf(data_);
+    if (IsOnDisk()) return options;
+    if (data_.manifest.empty() || !c_.Is(Option::kPlace, "manifest")) {
+      options.index_folder = data_.indexes;
+    }
+    if (c_.Is(Option::kPlace, "cache")) {
+      options.cache = data_.cache;
+      options.cache_bytes = kCacheBytes;
+    }
     return options;
+  }
+
+  bool IsOnDisk() const { return c_.Is(Option::kPlace, "disk") || data_.addresses.empty(); }
+
+  std::vector<std::string> Names() const {
+    if (IsOnDisk()) return data_.names;
+    if (c_.Is(Option::kPlace, "manifest")) return {data_.manifest};
+    return data_.addresses;
   }
 
   Reader Source() {
@@ -285,12 +304,13 @@ class ChainBuilder {
     if (c_.Is(Option::kSource, "queue")) return Queue();
     if (c_.IsAnyOf(Option::kSource, "stream multiplex")) return Streams();
     if (c_.Is(Option::kSource, "mix")) {
-      const auto half = data_.names.begin() + static_cast<std::ptrdiff_t>(data_.names.size() / 2);
-      return Mix({{OpenFiles({data_.names.begin(), half}, FileOptions()), 2},
-                  {OpenFiles({half, data_.names.end()}, FileOptions()), second_weight_}},
+      const std::vector<std::string> names = Names();
+      const auto half = names.begin() + static_cast<std::ptrdiff_t>(names.size() / 2);
+      return Mix({{OpenFiles({names.begin(), half}, FileOptions()), 2},
+                  {OpenFiles({half, names.end()}, FileOptions()), second_weight_}},
                  options_);
     }
-    return OpenFiles(data_.names, FileOptions());
+    return OpenFiles(Names(), FileOptions());
   }
 
   Reader Memory() {

@@ -9,9 +9,13 @@
 #include <cstring>
 #include <filesystem>
 #include <random>
+#include <stdexcept>
 #include <string_view>
 #include <utility>
 
+#include "readers/formats/examined_file.h"
+#include "readers/index/manifest_writer.h"
+#include "readers/index/open_index.h"
 #include "ringfeed/formats.h"
 #include "tests/support/compressed.h"
 #include "tests/support/record_data.h"
@@ -248,13 +252,49 @@ std::span<const std::byte> ChainData::Payload(std::int64_t number) const {
   return std::span(payloads[file]).subspan(begin, payload_ends[file][record] - begin);
 }
 
+DataLibrary::DataLibrary(const std::string& folder, const std::string& address)
+    : folder_(folder + "/kept"),
+      address_(address.empty() ? "" : address + "/kept"),
+      indexes_(folder + "/indexes"),
+      cache_(folder + "/cache") {
+  std::filesystem::create_directories(indexes_);
+}
+
+void DataLibrary::MakeManifest(const Configuration& configuration, ChainData* data) const {
+  if (!data->manifest.empty() || !configuration.Is(Option::kPlace, "manifest")) return;
+  if (data->addresses.empty()) return;
+  const std::string format = FormatOf(*data);
+  std::vector<ManifestEntry> entries;
+  for (const std::string& address : data->addresses) {
+    const ExaminedFile examined = ExamineFile(address, nullptr, format, 1 << 20);
+    const IndexedFile file{address, examined.object, examined.bytes, examined.format,
+                           examined.compression};
+    const OpenedIndex opened = BuildRecordIndex(file);
+    if (!opened.status.ok()) throw std::runtime_error(opened.status.ToString());
+    entries.push_back(EntryOf(entries.size(), address, format.empty(), file, opened));
+  }
+  const std::string name = "/all.manifest";
+  const std::string folder = data->names.front().substr(0, data->names.front().rfind('/'));
+  const Status status =
+      WriteManifest(folder + name, ListOf(data->addresses, ""), std::move(entries));
+  if (!status.ok()) throw std::runtime_error(status.ToString());
+  data->manifest = data->addresses.front().substr(0, data->addresses.front().rfind('/')) + name;
+}
+
+std::string FormatOf(const ChainData& data) {
+  return data.row_bytes == 0 ? "" : "rows:" + std::to_string(data.row_bytes);
+}
+
 const ChainData& DataLibrary::Get(const Configuration& configuration) {
   std::string key;
   for (const Option option : {Option::kSource, Option::kFiles, Option::kRecords, Option::kDamage}) {
     key += std::string(configuration.Get(option)) + "-";
   }
   const auto found = made_.find(key);
-  if (found != made_.end()) return found->second;
+  if (found != made_.end()) {
+    MakeManifest(configuration, &found->second);
+    return found->second;
+  }
   constexpr std::size_t kMostBytes = std::size_t{256} << 20;
   if (bytes_ > kMostBytes) {
     made_.clear();
@@ -265,7 +305,9 @@ const ChainData& DataLibrary::Get(const Configuration& configuration) {
   const std::string folder = folder_ + "/" + key;
   std::filesystem::create_directories(folder);
   for (std::size_t file = 0; file < data.files.size(); ++file) {
-    data.names.push_back(folder + "/" + std::to_string(1000 + file) + Extension(configuration));
+    const std::string name = "/" + std::to_string(1000 + file) + Extension(configuration);
+    data.names.push_back(folder + name);
+    if (!address_.empty()) data.addresses.push_back(address_ + "/" + key + name);
     bytes_ += data.images[file].size() + data.payloads[file].size();
     if (IsMissing(data, file, configuration)) continue;
     // Whole or not at all: a process that went before may have left them.
@@ -273,6 +315,9 @@ const ChainData& DataLibrary::Get(const Configuration& configuration) {
     WriteBytes(data.names.back() + ".new", data.images[file]);
     std::filesystem::rename(data.names.back() + ".new", data.names.back());
   }
+  data.indexes = indexes_;
+  data.cache = cache_;
+  MakeManifest(configuration, &data);
   return made_.emplace(std::move(key), std::move(data)).first->second;
 }
 

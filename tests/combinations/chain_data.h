@@ -20,6 +20,11 @@ inline constexpr std::int64_t kFileNumbers = 1'000'000;
 /// The files that a configuration reads, and what stands in them.
 struct ChainData {
   std::vector<std::string> names;
+  /// The same by the web server; the address of a manifest of them, if the configuration has one.
+  std::vector<std::string> addresses;
+  std::string manifest;
+  std::string indexes;  ///< folders that chains of addresses keep
+  std::string cache;
   std::vector<std::vector<std::byte>> images;    ///< the files' bytes
   std::vector<std::vector<std::byte>> intact;    ///< the same before damage
   std::vector<std::vector<std::byte>> payloads;  ///< of a file's records, one behind the other
@@ -35,6 +40,8 @@ struct ChainData {
   std::span<const std::byte> Payload(std::int64_t number) const;
 };
 
+/// The format to read it as; "": its names tell it.
+std::string FormatOf(const ChainData& data);
 /// The number that a payload begins with, -1 where there is none.
 std::int64_t NumberOfPayload(std::span<const std::byte> payload);
 /// Elements of record `number` of "examples", each of which is number + kFirstValue.
@@ -44,12 +51,18 @@ inline constexpr std::int64_t kFirstValue = 300;
 /// Makes files when they are first asked for, in a folder of its own, and keeps them.
 class DataLibrary {
  public:
-  explicit DataLibrary(std::string folder) : folder_(std::move(folder)) {}
+  /// `address` is the folder's at a web server; "": there is none, and all is read from the disk.
+  DataLibrary(const std::string& folder, const std::string& address);
   /// Valid until the next call.
   const ChainData& Get(const Configuration& configuration);
 
  private:
-  const std::string folder_;
+  void MakeManifest(const Configuration& configuration, ChainData* data) const;
+
+  const std::string folder_;  ///< of the files, below the one that the server has
+  const std::string address_;
+  const std::string indexes_;
+  const std::string cache_;
   std::map<std::string, ChainData> made_;
   std::size_t bytes_ = 0;
 };

@@ -20,6 +20,7 @@
 #include <fstream>
 #include <functional>
 #include <iostream>
+#include <memory>
 #include <optional>
 #include <random>
 #include <set>
@@ -31,6 +32,7 @@
 #include "tests/combinations/chain_space.h"
 #include "tests/combinations/chain_trial.h"
 #include "tests/combinations/progress_watch.h"
+#include "tests/remote/nginx_server.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -94,6 +96,12 @@ class Search {
     RemoveLeftovers(parent);
     folder_ = std::string(parent) + "/" + kFolderName + std::to_string(getpid());
     std::filesystem::create_directories(folder_);
+    if (NginxServer::Missing().empty()) {
+      server_ = std::make_unique<NginxServer>(folder_);
+      address_ = "http://127.0.0.1:" + std::to_string(server_->port());
+    } else {
+      std::cout << NginxServer::Missing() << ": all files are read from the disk\n";
+    }
     void* memory =
         mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) std::abort();
@@ -163,7 +171,7 @@ class Search {
       shared_->Say("hang: " + threads);
       _exit(kHangExit);
     });
-    TrialBench bench(folder_);
+    TrialBench bench(folder_, address_);
     constexpr std::uint64_t kMost = 500;  // what a process gathers is let go of
     for (std::uint64_t index = first; on_time(); ++index) {
       const auto configuration = source(index);
@@ -230,6 +238,8 @@ class Search {
 
   const Options options_;
   std::string folder_;
+  std::unique_ptr<NginxServer> server_;  ///< serves the folder; null: there is none here
+  std::string address_;
   Shared* shared_ = nullptr;
   std::uint64_t ran_ = 0;
   std::uint64_t differences_ = 0;

@@ -118,6 +118,10 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kWeights, "weights", {"even", "uneven"}},
       // The state of the files in which their records were measured.
       {Option::kMeasured, "measured", {"as_read", "intact"}},
+      // Where the files lie: web: behind a web server; cache: there, read by a cache; manifest:
+      // there,
+      // with a manifest.
+      {Option::kPlace, "place", {"disk", "web", "cache", "manifest"}},
       {Option::kSeed, "seed", {"7", "0", "1099511627779"}},
   };
   return kSpace;
@@ -349,6 +353,21 @@ std::vector<Rule> RulesOfSources() {
        [](const Configuration& c) { return c.Is(O::kSource, "mix") && c.Is(O::kFiles, "1"); }},
       {{O::kPath, O::kSource},
        [](const Configuration& c) { return !c.Is(O::kPath, "auto") && !OnDisk(c); }},
+      {{O::kPlace, O::kSource},
+       [](const Configuration& c) {
+         return !c.Is(O::kPlace, "disk") && !OnDisk(c) && !c.Is(O::kSource, "mix");
+       }},
+      // A server tells a file's time in seconds, so some changes do not show.
+      {{O::kPlace, O::kChange},
+       [](const Configuration& c) {
+         return !c.Is(O::kPlace, "disk") && !c.Is(O::kChange, "none");
+       }},
+      // What cannot be indexed is in no manifest.
+      {{O::kPlace, O::kSource, O::kDamage},
+       [](const Configuration& c) {
+         return c.Is(O::kPlace, "manifest") &&
+                (c.IsAnyOf(O::kSource, "mix gzip") || c.IsAnyOf(O::kDamage, "missing foreign"));
+       }},
       {{O::kBlock, O::kRecords},
        [](const Configuration& c) {
          return c.Is(O::kBlock, "4096") && c.IsAnyOf(O::kRecords, "large giant");
@@ -489,11 +508,16 @@ std::vector<Rule> RulesOfChains() {
        [](const Configuration& c) {
          return c.IsAnyOf(O::kRow, "refuse refuse_ragged") && Gathers(c);
        }},
-      // A function that refuses the only record fits none.
+      // A function that refuses the only record, or the only one that a filter leaves, fits none.
       {{O::kRow, O::kRecords, O::kFiles},
        [](const Configuration& c) {
          return c.IsAnyOf(O::kRow, "refuse refuse_ragged") && c.Is(O::kRecords, "one") &&
                 c.Is(O::kFiles, "1");
+       }},
+      {{O::kRow, O::kFilter, O::kRecords},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kRow, "refuse refuse_ragged") && !c.Is(O::kFilter, "1") &&
+                (!c.IsAnyOf(O::kFilter, "2 20") || !c.IsAnyOf(O::kRecords, "many large"));
        }},
       {{O::kFilters, O::kFilter, O::kPasses},
        [](const Configuration& c) {

@@ -64,6 +64,7 @@ enum class Option : std::uint8_t {
   kAlike,
   kWeights,
   kMeasured,
+  kPlace,
   kSeed,
 };
 inline constexpr std::size_t kOptions = static_cast<std::size_t>(Option::kSeed) + 1;

@@ -354,7 +354,8 @@ class Trial {
   /// Chains like it, with fewer threads, that were read from and stay open.
   void OpenOthers() {
     Configuration other;
-    for (const Option option : {Option::kSource, Option::kFiles, Option::kRecords, Option::kPath}) {
+    for (const Option option :
+         {Option::kSource, Option::kFiles, Option::kRecords, Option::kPath, Option::kPlace}) {
       other.Set(option, c_.value(option));
     }
     for (std::uint64_t i = others_.size(); i < c_.Number(Option::kBeside); ++i) {

@@ -11,8 +11,9 @@ namespace ringfeed {
 
 /// What one process needs for many trials.
 struct TrialBench {
-  explicit TrialBench(const std::string& folder)
-      : library(folder + "/kept"), scratch(folder + "/changed") {}
+  /// `address` is the folder's at a web server; "": there is none.
+  TrialBench(const std::string& folder, const std::string& address)
+      : library(folder, address), scratch(folder + "/changed") {}
   DataLibrary library;
   ArenaShelf arenas;
   const std::string scratch;  ///< for files that a trial changes
