@@ -16,6 +16,7 @@
 namespace ringfeed {
 namespace {
 
+constexpr char kAmazon[] = "S3";
 constexpr int kMostMoves = 4;
 constexpr int kMostLateAnswers = 1000;
 
@@ -29,6 +30,38 @@ bool IsRegion(std::string_view region) {
 /// Whether a certificate for *.s3.REGION.amazonaws.com holds for the bucket's host.
 bool IsHostLabel(std::string_view bucket) {
   return IsRegion(bucket) && bucket.size() <= 63 && bucket.front() != '-' && bucket.back() != '-';
+}
+
+/// The body that ends an upload (CompleteMultipartUpload).
+std::string S3PartList(const std::vector<std::string>& parts) {
+  std::string list = "<CompleteMultipartUpload xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">";
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    list += "<Part><PartNumber>" + std::to_string(i + 1) + "</PartNumber><ETag>" + parts[i] +
+            "</ETag></Part>";
+  }
+  return list + "</CompleteMultipartUpload>";
+}
+
+Status ReadS3Upload(std::string_view text, std::string* upload) {
+  std::string id;
+  const Status status = ReadXml(text, [&](const XmlElement& element) {
+    if (element.path == "InitiateMultipartUploadResult/UploadId") id = element.text;
+    return Status();
+  });
+  if (!status.ok() || id.empty()) return {StatusCode::kDamaged, "the answer begins no upload"};
+  *upload = std::move(id);
+  return {};
+}
+
+/// S3 begins its answer before it knows the end: it may be a failure, whatever its status says.
+Status ReadS3Completion(std::string_view text) {
+  bool is_one = false;
+  const Status status = ReadXml(text, [&](const XmlElement& element) {
+    is_one |= element.path == "CompleteMultipartUploadResult";
+    return Status();
+  });
+  if (status.ok() && is_one) return {};
+  return {StatusCode::kDamaged, "the answer does not say that the upload is complete"};
 }
 
 struct BucketAccess {
@@ -73,6 +106,52 @@ class BucketStore : public ObjectStore {
 
   Status ReadListing(const HttpResponse& response, ListingPage* page) override {
     return ReadS3Listing(response.body, page);
+  }
+
+  Status PrepareWrite(WriteStep step, const ObjectWrite& write, std::string_view bytes,
+                      HttpRequest* request) override {
+    const bool is_made = step == WriteStep::kWhole || step == WriteStep::kBegin;
+    const bool is_last = step == WriteStep::kWhole || step == WriteStep::kComplete;
+    const bool has_bytes = step == WriteStep::kWhole || step == WriteStep::kPart;
+    Query query;
+    if (step == WriteStep::kBegin) query = {{"uploads", ""}};
+    if (!write.upload.empty()) query = {{"uploadId", write.upload}};
+    if (step == WriteStep::kPart) {
+      query.emplace_back("partNumber", std::to_string(write.parts.size() + 1));
+    }
+    request->method = has_bytes ? "PUT" : step == WriteStep::kAbort ? "DELETE" : "POST";
+    request->bytes = bytes;
+    SetHeader(request, "Content-Type", "application/octet-stream");
+    if (step == WriteStep::kComplete) {
+      request->body = S3PartList(write.parts);
+      SetHeader(request, "Content-Type", "application/xml");
+    }
+    const std::string sum = has_bytes ? Md5Base64(bytes) : "";
+    if (!sum.empty()) SetHeader(request, "Content-MD5", sum);
+    const std::string vendor = access_.bearer.empty() ? "x-amz" : "x-goog";
+    if (is_made) SetHeader(request, vendor + kMarkHeader, write.mark);
+    if (is_last && !write.replaces && access_.service == kAmazon) {
+      SetHeader(request, "If-None-Match", "*");  // Google knows it for reads alone
+    }
+    return Prepare(write.key, query, request);
+  }
+
+  Status ReadWrite(WriteStep step, const HttpResponse& response, ObjectWrite* write) override {
+    if (step == WriteStep::kBegin) return ReadS3Upload(response.body, &write->upload);
+    if (step == WriteStep::kPart) {
+      const std::string_view etag = response.Header("etag");
+      if (etag.empty() || etag.size() > 1024 || etag.find_first_of("<>&") != etag.npos) {
+        return {StatusCode::kDamaged, "the answer to a part has no ETag that can be sent back"};
+      }
+      write->parts.emplace_back(etag);
+    }
+    if (step != WriteStep::kComplete) return {};
+    HttpResponse without_gap = response;  // spaces in front keep the connection while S3 works
+    without_gap.body.erase(0, without_gap.body.find_first_not_of(" \r\n\t"));
+    if (!ReadStoreError(without_gap.body).code.empty()) {
+      return {StatusCode::kResourceExhausted, Explain(without_gap).message()};
+    }
+    return ReadS3Completion(without_gap.body);
   }
 
   bool Learn(const HttpResponse& response) override {
@@ -146,7 +225,7 @@ Status OpenS3Store(const RemoteAddress& address, const HttpCall& call,
   Status status = ReadAwsProfile(&settings);
   if (!status.ok()) return status;
   BucketAccess access;
-  access.service = "S3";
+  access.service = kAmazon;
   access.if_denied =
       "the credentials do not allow this, or there is no such object: check them, the bucket and "
       "the key";

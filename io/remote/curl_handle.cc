@@ -77,7 +77,7 @@ void CurlHandle::Start(const HttpRequest& request, long idle_s) {
     }
   };
   for (const auto& [name, value] : request_.headers) append(name + ": " + value);
-  append("Expect:");  // a body is small, and no server is asked whether it may come
+  append("Expect:");  // no server is asked whether a body may come: it is sent again at most
   headers_.reset(list);
   curl_easy_setopt(easy, CURLOPT_URL, request_.url.c_str());
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers_.get());
@@ -103,10 +103,10 @@ void CurlHandle::Start(const HttpRequest& request, long idle_s) {
   }
   if (request_.method == "HEAD") {
     curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-  } else if (!request_.body.empty() || request_.method != "GET") {
+  } else if (!request_.Body().empty() || request_.method != "GET") {
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                     static_cast<curl_off_t>(request_.body.size()));
-    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.data());
+                     static_cast<curl_off_t>(request_.Body().size()));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.Body().data());
     curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
   }
 }

@@ -20,11 +20,14 @@ struct HttpRequest {
   std::string url;        ///< whole and encoded, with its query
   HttpHeaders headers{};  ///< names as they are sent
   std::string body{};
+  std::string_view bytes{};  ///< not empty: the body, in memory that outlives the call
   bool follow = false;  ///< redirects, by the transport; a store that signs follows them itself
   std::int64_t timeout_ms = 0;  ///< of the whole call; 0: the transport's limits alone
   std::int64_t idle_s = 0;  ///< fails if no byte comes for so long; 0: the transport's own limit
   /// Not 0: once so many bytes of the body came, the call ends without the rest.
   std::size_t enough_bytes = 0;
+
+  std::string_view Body() const { return bytes.empty() ? std::string_view(body) : bytes; }
 };
 
 /// The answer of a server. Its body is whole, unless the call says otherwise.

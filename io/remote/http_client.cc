@@ -136,7 +136,8 @@ Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
       if (failure.ok() && is_good) {
         failure = check(*response);
         if (failure.ok()) return {};
-        if (++odd_answers == kMostOddAnswers) {
+        const bool is_odd = failure.code() != StatusCode::kResourceExhausted;
+        if (is_odd && ++odd_answers == kMostOddAnswers) {
           return Status(StatusCode::kUnsupported, failure.message());
         }
       } else if (failure.ok() && !IsPassing(response->status)) {

@@ -54,8 +54,8 @@ inline constexpr int kMostOddAnswers = 4;
 
 /// Sends what `prepare` makes, anew for each try, until the answer is final: 2xx that `check`
 /// accepts, or a failure that does not pass, which becomes the store's words. An answer that
-/// `check` fails is asked for anew; the last of kMostOddAnswers is kUnsupported. Blocks for as long
-/// as the patience.
+/// `check` fails is asked for anew; the last of kMostOddAnswers is kUnsupported, and one that
+/// `check` calls kResourceExhausted is met as a 5xx. Blocks for as long as the patience.
 Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
                      const std::function<Status(HttpRequest*)>& prepare,
                      const std::function<Status(const HttpResponse&)>& check,

@@ -32,6 +32,8 @@ constexpr Remedy kRemedies[] = {
     {"PermanentRedirect", StatusCode::kInvalidArgument, kRegion},
     {"TemporaryRedirect", StatusCode::kIoError, kRegion},
     {"AuthorizationHeaderMalformed", StatusCode::kInvalidArgument, kRegion},
+    {"NoSuchUpload", StatusCode::kIoError,
+     "the upload was ended by others, as a rule of the bucket may do: write it again"},
     {"InvalidObjectState", StatusCode::kPermissionDenied,
      "the object is archived: restore it first"},
 };
@@ -143,6 +145,18 @@ Status CheckToken(const std::string& place, std::string* token) {
 Status ReadToken(const char* variable, std::string* token) {
   *token = EnvironmentText(variable);
   return CheckToken(variable, token);
+}
+
+Status ObjectStore::PrepareWrite(WriteStep /*step*/, const ObjectWrite& /*write*/,
+                                 std::string_view /*bytes*/, HttpRequest* /*request*/) {
+  return {StatusCode::kUnsupported,
+          "what lies there is read, not written: write to a disk, and upload that by the tools of "
+          "the server or of Hugging Face"};
+}
+
+Status ObjectStore::ReadWrite(WriteStep /*step*/, const HttpResponse& /*response*/,
+                              ObjectWrite* /*write*/) {
+  return {};
 }
 
 Status OpenHttpStore(const RemoteAddress& address, std::shared_ptr<ObjectStore>* store) {

@@ -96,6 +96,17 @@ std::string Sha256Hex(std::string_view text) {
   return HexOf({reinterpret_cast<const char*>(hash.data()), hash.size()});
 }
 
+std::string Md5Base64(std::string_view text) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> hash;
+  std::size_t bytes = 0;
+  if (EVP_Q_digest(nullptr, "MD5", nullptr, text.data(), text.size(), hash.data(), &bytes) != 1) {
+    return {};
+  }
+  std::array<unsigned char, 2 * EVP_MAX_MD_SIZE> digits;
+  const int count = EVP_EncodeBlock(digits.data(), hash.data(), static_cast<int>(bytes));
+  return {reinterpret_cast<const char*>(digits.data()), static_cast<std::size_t>(count)};
+}
+
 std::string HmacSha256(std::string_view key, std::string_view text) {
   std::string hash(kHashBytes, '\0');
   const std::unique_ptr<EVP_MAC_CTX, decltype(&EVP_MAC_CTX_free)> context(
@@ -156,7 +167,7 @@ void RequestSigner::Sign(const Credentials& credentials, const std::string& regi
                          std::chrono::system_clock::time_point now, HttpRequest* request) {
   const bool by_tls = PartsOf(request->url).scheme == "https";
   const std::string body_hash =
-      !request->body.empty() && by_tls ? "UNSIGNED-PAYLOAD" : Sha256Hex(request->body);
+      !request->Body().empty() && by_tls ? "UNSIGNED-PAYLOAD" : Sha256Hex(request->Body());
   const std::string stamp = StampOf(now);
   SetHeader(request, "X-Amz-Date", stamp);
   SetHeader(request, "X-Amz-Content-Sha256", body_hash);

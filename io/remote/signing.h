@@ -13,6 +13,8 @@ struct Credentials;
 
 /// SHA-256 in hexadecimal digits.
 std::string Sha256Hex(std::string_view text);
+/// The value of Content-MD5 (RFC 1864); "" if OpenSSL has no MD5, as under FIPS.
+std::string Md5Base64(std::string_view text);
 /// HMAC with SHA-256 (RFC 2104), 32 bytes.
 std::string HmacSha256(std::string_view key, std::string_view text);
 
