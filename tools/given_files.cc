@@ -178,7 +178,10 @@ void RefuseInputAsOutput(const std::vector<std::string>& inputs, const std::stri
   if (output.empty()) return;
   for (const std::string& input : inputs) {
     std::error_code missing;
-    if (fs::equivalent(input, output, missing)) throw Refuse(output + " is an input too");
+    const bool same_object = input == output && IsRemote(input);
+    if (same_object || fs::equivalent(input, output, missing)) {
+      throw Refuse(output + " is an input too");
+    }
   }
 }
 

@@ -26,7 +26,8 @@ def open_record_writer(path: PathLike, format: str) -> _core.RecordWriter:
     writer that is neither closed nor discarded leaves none either, and a RuntimeWarning says so.
 
     Args:
-        path: of a regular file, which is replaced if it is there. Its folder must be there.
+        path: of a regular file, which is replaced if it is there. Its folder must be there. An
+            address (docs/REMOTE.md) is an object of a store.
         format: "tfrecord", "recordio", "recordio:go,gzip", "ofrecord", "rows:160", "lines",
             "jsonl", "csv", "tar:ext=jpg", "npy:f4[3]", "tokens:u2", "raw", …; "+gzip", "+zlib" or
             "+zstd" after most. docs/FORMATS.md has them all.

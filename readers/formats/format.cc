@@ -11,6 +11,7 @@
 
 #include "base/edit_distance.h"
 #include "base/little_endian.h"
+#include "io/remote/address.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/ofrecord/ofrecord.h"
@@ -458,10 +459,8 @@ RecordWriterResult Format::NewWriter(std::unique_ptr<OutputFile>) const {
           nullptr};
 }
 
-namespace {
-
-RecordWriterResult OpenWriter(const std::string& path, const std::string& format,
-                              bool replaces_link) {
+RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format,
+                                    const OutputRules& rules) {
   FormatResult found = FindFormat(format);
   if (!found.status.ok()) return {std::move(found.status), nullptr};
   if (found.compression != Compression::kNone && !found.format->writes_in_order()) {
@@ -471,21 +470,23 @@ RecordWriterResult OpenWriter(const std::string& path, const std::string& format
                        "does not allow; compress the file afterwards"),
             nullptr};
   }
+  if (IsRemote(path) && !found.format->writes_in_order()) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format +
+                       "\": its header is written last, which a store does not allow; write to a "
+                       "disk, and upload that"),
+            nullptr};
+  }
   auto file = std::make_unique<OutputFile>(path, found.compression);
-  if (replaces_link) file->ReplaceLink();
+  if (rules.replaces_link) file->ReplaceLink();
+  if (rules.keeps_object) file->KeepObject();
   Status status = file->Open();
   if (!status.ok()) return {std::move(status), nullptr};
   return found.format->NewWriter(std::move(file));
 }
 
-}  // namespace
-
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format) {
-  return OpenWriter(path, format, false);
-}
-
-RecordWriterResult OpenDerivedRecordWriter(const std::string& path, const std::string& format) {
-  return OpenWriter(path, format, true);
+  return OpenRecordWriter(path, format, OutputRules());
 }
 
 RecordWriterResult OpenRecordStreamWriter(int descriptor, const std::string& name,

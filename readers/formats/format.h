@@ -325,7 +325,13 @@ bool IsFormatTold(std::string_view asked, std::string_view file_name,
 FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
                           std::span<const std::byte> head);
 
-/// OpenRecordWriter under a name that the user did not give: a link that stands there is replaced.
-RecordWriterResult OpenDerivedRecordWriter(const std::string& path, const std::string& format);
+/// What becomes of what has the name of an output.
+struct OutputRules {
+  bool replaces_link = false;  ///< not its target: the user did not give the name
+  bool keeps_object = false;  ///< an object of a store stays, and is a failure
+};
+/// As the public one, by these rules.
+RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format,
+                                    const OutputRules& rules);
 
 }  // namespace ringfeed

@@ -13,6 +13,7 @@
 
 #include "base/mixed_hash.h"
 #include "io/file_state.h"
+#include "io/remote/address.h"
 #include "readers/formats/writing/output_file.h"
 
 namespace ringfeed {
@@ -118,6 +119,10 @@ Status KeepAmongOthers(const IndexPlace& place, std::span<const std::byte> bytes
 
 Status KeepByItself(const std::string& path,
                     std::initializer_list<std::span<const std::byte>> pieces) {
+  if (IsRemote(path)) {
+    return Status(StatusCode::kUnsupported, "it is kept on a disk alone: name a path",
+                  {ShownAddress(path), -1, -1});
+  }
   OutputFile file(path);
   file.ReplaceLink();
   Status status = file.Open();

@@ -78,6 +78,11 @@ bool Manifest::IsOne(std::span<const std::byte> head) {
 }
 
 Status Manifest::Open(const std::string& path, std::shared_ptr<const Manifest>* manifest) {
+  if (IsRemote(path)) {
+    std::shared_ptr<RemoteSource> source;
+    Status status = RemoteSource::Make(path, ReadingOf({}), &source);
+    return status.ok() ? Open(std::move(source), manifest) : status;
+  }
   KeptFile kept;
   const Status status = ReadByItself(path, &kept);
   if (!status.ok()) return status.WithPlace({path, -1, -1});

@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "io/data_file.h"
+#include "io/remote/address.h"
+#include "io/remote/object_writer.h"
 #include "readers/formats/format.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/reader.h"
@@ -113,7 +115,12 @@ class PartWriter {
     part_.output = PartName(output_, number_);
     // This may run on a thread, and an exception would end the process.
     std::error_code failure;
-    const bool there = std::filesystem::exists(part_.output, failure);
+    bool there = false;
+    if (IsRemote(part_.output)) {
+      status = LookForObject(part_.output, options_.open.io.remote_patience_ms, &there);
+      return status.ok() && there ? Foreign("lies after the last part") : status;
+    }
+    there = std::filesystem::exists(part_.output, failure);
     if (failure) return StatusFromErrno(failure.value(), "look for " + part_.output);
     return there ? Foreign("lies after the last part") : Status();
   }
@@ -134,7 +141,8 @@ class PartWriter {
       records_there_ = there.records;
       if (there.intact()) return {};
     }
-    RecordWriterResult opened = OpenDerivedRecordWriter(part_.output, options_.to);
+    RecordWriterResult opened =
+        OpenRecordWriter(part_.output, options_.to, {true, !options_.force});
     writer_ = std::move(opened.writer);
     return opened.status;
   }
@@ -208,7 +216,7 @@ void RefuseInputAsPart(const std::vector<std::string>& inputs, const std::string
     std::error_code missing;
     const fs::path sibling = path.parent_path() / fs::path(input).filename();
     if (IsPartName(path.filename().string(), fs::path(input).filename().string()) &&
-        fs::equivalent(input, sibling, missing)) {
+        (input == sibling || fs::equivalent(input, sibling, missing))) {
       throw Refuse(input + " is an input and has the name of a part");
     }
   }
@@ -232,8 +240,8 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
     result.status = Status(StatusCode::kCancelled, "interrupted");
     return result;
   }
-  RecordWriterResult opened = options.derived_name ? OpenDerivedRecordWriter(output, options.to)
-                                                   : OpenRecordWriter(output, options.to);
+  RecordWriterResult opened =
+      OpenRecordWriter(output, options.to, {options.derived_name, !options.force});
   result.status = opened.status;
   if (!result.status.ok()) return result;
   const auto write = [&](std::span<const std::byte> record, const Origin& origin) {
@@ -275,7 +283,9 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
         "convert writes files, - is none: `ringfeed encode` and `ringfeed cat` write to "
         "stdout; ./- is a file of that name");
   }
-  if (Status status = RefuseAddress(plan.output); !status.ok()) throw Error(status);
+  if (!IsRemote(plan.output)) {
+    if (Status status = RefuseAddress(plan.output); !status.ok()) throw Error(status);
+  }
   plan.inputs = NamedFiles(paths, options.open.format);
   plan.records_per_file = records_per_file;
   plan.options = std::move(options);
@@ -301,6 +311,7 @@ ConversionPlan PlanConversion(std::vector<std::string> paths, std::uint64_t reco
 }
 
 void PrepareFolder(const ConversionPlan& plan) {
+  if (IsRemote(plan.output)) return;  // a store has no folders
   const std::string folder =
       plan.into_folder() ? plan.output : fs::path(plan.output).parent_path().string();
   std::error_code failure;

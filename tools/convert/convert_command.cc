@@ -119,10 +119,13 @@ constexpr char kConvertHelp[] =
     "for, of\nthe same inputs and no older than these, is left as it is: the same command goes on "
     "where it was stopped.\nWhere the file system has no extended attributes, which keep what a "
     "file was made of, say --force\nafter a change of the list of inputs. A file in which damage "
-    "was skipped (no part of several) is\ndated before its inputs, and made again each time.\n\n"
+    "was skipped (no part of several) is\ndated before its inputs, and made again each time. In a "
+    "store (docs/REMOTE.md) what is there is a\n"
+    "failure without --force.\n\n"
     "  ringfeed convert old/*.recordio new/ --to tfrecord\n"
     "  ringfeed convert a.tfrecord b.tfrecord all.recordio --to recordio:go,gzip\n"
-    "  ringfeed convert big.tfrecord part.tfrecord --records-per-file 10000";
+    "  ringfeed convert big.tfrecord part.tfrecord --records-per-file 10000\n"
+    "  ringfeed convert old/*.recordio s3://bucket/new/ --to tfrecord";
 
 class ConvertCommand : public Command {
  public:
@@ -141,7 +144,8 @@ class ConvertCommand : public Command {
         ->check(AboveZero());
     AddRecordOptions(sub, &options_.open);
     AddPartOption(sub, &part_);
-    sub->add_flag("--force", options_.force, "write also what is up to date");
+    sub->add_flag("--force", options_.force,
+                  "write also what is up to date, and over objects of stores");
     sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }

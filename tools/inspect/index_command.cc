@@ -9,6 +9,7 @@
 #include "readers/chain/file_pattern.h"
 #include "readers/chain/measure_lengths.h"
 #include "readers/formats/examined_file.h"
+#include "readers/formats/writing/output_file.h"
 #include "readers/index/length_column.h"
 #include "readers/index/manifest_writer.h"
 #include "readers/index/open_index.h"
@@ -44,7 +45,8 @@ constexpr char kIndexHelp[] =
     "  ringfeed index train-*.tfrecord --folder /var/cache/indexes --check\n"
     "  ringfeed index train-*.tfrecord --manifest train.manifest\n"
     "  ringfeed index train-*.tfrecord --manifest 3.part --part 3/8\n"
-    "  ringfeed index --merge *.part --manifest train.manifest";
+    "  ringfeed index --merge *.part --manifest train.manifest\n"
+    "  ringfeed index 's3://bucket/train-*.tfrecord' --manifest s3://bucket/train.manifest";
 
 struct IndexRun {
   std::string file;
@@ -139,7 +141,8 @@ class IndexCommand : public Command {
     CLI::Option* rebuild =
         sub->add_flag("--rebuild", rebuild_, "makes them whatever is kept")->excludes(check);
     CLI::Option* manifest =
-        sub->add_option("--manifest", manifest_, "keeps all in this one file, or its part of it")
+        sub->add_option("--manifest", manifest_,
+                        "keeps all in this one file, or its part of it; s3://… too")
             ->excludes(check);
     sub->add_flag("--merge", merge_, "FILEs are parts of a manifest: joins them")
         ->needs(manifest)
@@ -154,6 +157,7 @@ class IndexCommand : public Command {
     const std::vector<std::string> files = TakePart(all, part_);
     first_ = BalancedRange(all.size(), part_.parts, part_.part).begin;
     RefuseInputAsOutput(FilesRead(all, format_), manifest_);
+    CheckManifest();
     std::vector<IndexRun> runs(files.size());
     if (!lengths_text_.empty()) FindLengths();
     options_.folders = std::make_shared<FolderIndexes>();
@@ -193,9 +197,16 @@ class IndexCommand : public Command {
       if (Status found = ExpandPattern(name, &parts); !found.ok()) throw Error(found);
     }
     RefuseInputAsOutput(parts, manifest_);
+    CheckManifest();
     if (Status merged = MergeManifests(parts, manifest_); !merged.ok()) throw Error(merged);
     if (json_) PrintJson("index", {{"files", Json::array()}});
     return kExitFine;
+  }
+
+  /// Before the work whose end it is.
+  void CheckManifest() const {
+    if (manifest_.empty()) return;
+    if (Status status = CheckOutput(manifest_); !status.ok()) throw Error(status);
   }
 
   IndexRun RunOne(std::size_t number, const std::string& name) const {

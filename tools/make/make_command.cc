@@ -24,6 +24,7 @@
 #include "base/random_bits.h"
 #include "base/user_call.h"
 #include "io/data_file.h"
+#include "io/remote/address.h"
 #include "readers/formats/format.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/status.h"
@@ -51,7 +52,7 @@ struct DataKind {
   std::string_view parse;    ///< what to hand to `feed --parse`
   std::string_view what;     ///< for the help
 };
-/// A data set to be made. Its contents are a function of these values alone, except threads.
+/// A data set to be made. Its contents are a function of these values alone, but the last two.
 struct DataSetPlan {
   std::string folder;
   const DataKind* kind = nullptr;
@@ -61,6 +62,7 @@ struct DataSetPlan {
   std::uint64_t records = 0;  ///< exactly as many
   std::uint64_t seed = 0;
   unsigned threads = 0;  ///< files written at a time, at least one
+  bool force = false;    ///< files that are there are written over
 };
 
 /// The sums of what was written.
@@ -257,7 +259,7 @@ class DataSetWork {
 
   Status WriteFile(std::size_t file, DataSetTotals* totals) {
     const std::string path = plan_.folder + "/" + DataSetFileName(plan_, file);
-    RecordWriterResult opened = OpenDerivedRecordWriter(path, DataSetFormat(plan_));
+    RecordWriterResult opened = OpenRecordWriter(path, DataSetFormat(plan_), {true, !plan_.force});
     if (!opened.status.ok()) return opened.status;
     RandomBits seeds(plan_.seed ^ (file + 1) * 0xd1b54a32d192ed03);
     const auto maker = NewRecordMaker(*plan_.kind, plan_.record_bytes, seeds.Next());
@@ -321,7 +323,7 @@ class MakeCommand : public Command {
  public:
   CLI::App* Declare(CLI::App* app) override {
     CLI::App* sub = app->add_subcommand("make", Help());
-    sub->add_option("FOLDER", plan_.folder, "where the files go; made if it is missing")
+    sub->add_option("FOLDER", plan_.folder, "where the files go; made if it is missing; or s3://…")
         ->required();
     sub->add_option("--kind", kind_, "what the records are")->capture_default_str();
     auto* bytes = AddSize(sub, "--bytes", &plan_.bytes, "payload in all, about; 1GiB by default");
@@ -330,7 +332,7 @@ class MakeCommand : public Command {
     AddSize(sub, "--record-bytes", &plan_.record_bytes, "size of a record, or their mean");
     sub->add_option("--seed", plan_.seed, "another seed, other data")->capture_default_str();
     sub->add_option("--threads", plan_.threads, "files written at a time; 0: one per core");
-    sub->add_flag("--force", force_, "write over files that are there");
+    sub->add_flag("--force", plan_.force, "write over files that are there");
     sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
     return sub;
   }
@@ -384,11 +386,12 @@ class MakeCommand : public Command {
   }
 
   void Prepare() const {
+    if (IsRemote(plan_.folder)) return;  // a store has no folders
     if (Status status = RefuseAddress(plan_.folder); !status.ok()) throw Error(status);
     std::error_code failure;
     std::filesystem::create_directories(plan_.folder, failure);
     if (failure) throw Error(StatusFromErrno(failure.value(), "make the folder " + plan_.folder));
-    for (std::size_t file = 0; !force_ && file < plan_.files; ++file) {
+    for (std::size_t file = 0; !plan_.force && file < plan_.files; ++file) {
       const std::string path = plan_.folder + "/" + DataSetFileName(plan_, file);
       if (std::filesystem::exists(path))
         throw Refuse(path + " is there already; --force writes over it");
@@ -424,7 +427,6 @@ class MakeCommand : public Command {
 
   DataSetPlan plan_;
   std::string kind_ = "image";
-  bool force_ = false;
   bool json_ = false;
 };
 

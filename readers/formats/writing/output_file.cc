@@ -17,6 +17,8 @@
 #include <utility>
 
 #include "io/data_file.h"
+#include "io/remote/address.h"
+#include "io/remote/object_writer.h"
 #include "io/wide_pipe.h"
 
 namespace ringfeed {
@@ -59,6 +61,10 @@ Status NoFile(const struct stat& facts, const std::string& path) {
 
 Status FindOutputTarget(const std::string& path, std::string* target) {
   fs::path place(path);
+  if (IsRemote(path)) {
+    return Status(StatusCode::kUnsupported, "it is written to a disk alone: name a path",
+                  {ShownAddress(path), -1, -1});
+  }
   if (Status status = RefuseAddress(path); !status.ok()) return status;
   std::error_code failure;
   for (int links = 0; fs::is_symlink(fs::symlink_status(place, failure)); ++links) {
@@ -71,6 +77,12 @@ Status FindOutputTarget(const std::string& path, std::string* target) {
   if (stat(place.c_str(), &facts) == 0 && !S_ISREG(facts.st_mode)) return NoFile(facts, path);
   *target = place.string();
   return {};
+}
+
+Status CheckOutput(const std::string& path) {
+  std::string target;
+  std::unique_ptr<ObjectWriter> object;
+  return IsRemote(path) ? ObjectWriter::Open(path, {}, &object) : FindOutputTarget(path, &target);
 }
 
 OutputFile::OutputFile(std::string path, Compression compression)
@@ -106,6 +118,12 @@ Status OutputFile::Fail(int error_number, const std::string& what) {
 std::uint64_t NextOutputNumber() { return next_number.load(std::memory_order_relaxed); }
 
 Status OutputFile::Open() {
+  if (IsRemote(path_)) {
+    ObjectWriterOptions options;
+    options.replaces = !keeps_object_;
+    buffer_.reserve(kBufferBytes);
+    return status_ = ObjectWriter::Open(path_, options, &object_);
+  }
   struct stat facts {};
   if (!replaces_link_) {
     status_ = FindOutputTarget(path_, &target_);
@@ -129,6 +147,7 @@ Status OutputFile::Open() {
 }
 
 Status OutputFile::WriteOut(std::span<const std::byte> bytes) {
+  if (object_ != nullptr) return status_ = object_->Append(bytes);
   while (!bytes.empty()) {
     const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -164,6 +183,11 @@ Status OutputFile::Append(std::span<const std::byte> bytes) {
 Status OutputFile::Rewrite(std::uint64_t offset, std::span<const std::byte> bytes) {
   assert(compressor_ == nullptr);
   if (!Usable()) return status_;
+  if (object_ != nullptr) {
+    return status_ = Status(StatusCode::kUnsupported,
+                            "what an object begins with is sent before the rest: write to a disk",
+                            {path_, -1, -1});
+  }
   Status status = PutBuffer();
   while (status.ok() && !bytes.empty()) {
     const ssize_t written =
@@ -191,6 +215,7 @@ Status OutputFile::Commit() {
   if (!Usable()) return status_;
   if (compressor_ != nullptr) compressor_->Finish(&buffer_);
   Status status = PutBuffer();
+  if (status.ok() && object_ != nullptr) return status_ = object_->Finish();
   if (!status.ok() || temporary_.empty()) return status;
   if (syncs_ && ::fsync(descriptor_) != 0) return Fail(errno, "sync");
   // A full disk or a remote file system may report that only now.

@@ -13,6 +13,8 @@
 
 namespace ringfeed {
 
+class ObjectWriter;
+
 /// Temporary files are named .NAME.partial-PID-NUMBER-RANDOM, with a long NAME cut off at its end.
 /// RANDOM, 16 hexadecimal digits, keeps others from taking the name first.
 inline constexpr char kPartialFileMark[] = ".partial-";
@@ -20,7 +22,7 @@ inline constexpr char kPartialFileMark[] = ".partial-";
 /// A file that is written front to back under a temporary name beside its own, compressed if asked,
 /// and renamed when it is complete. It is removed if it never is. After a failure every call
 /// returns that. It belongs to the process that made it: a child of fork gets a failure, and
-/// removes nothing.
+/// removes nothing. Under an address it is an object of a store, by an ObjectWriter.
 class OutputFile {
  public:
   explicit OutputFile(std::string path, Compression compression = Compression::kNone);
@@ -32,6 +34,8 @@ class OutputFile {
 
   /// Call before Open, for a name that the user did not give: replaces a link of that name.
   void ReplaceLink() { replaces_link_ = true; }
+  /// Call before Open: an object that is there stays, and is a failure. A file is replaced.
+  void KeepObject() { keeps_object_ = true; }
   /// kInvalidArgument if the name is that of something other than a regular file; links are
   /// followed.
   Status Open();
@@ -39,7 +43,7 @@ class OutputFile {
   void Sync() { syncs_ = true; }
   Status Append(std::span<const std::byte> bytes);
   Status AppendZeros(std::size_t count);
-  /// Replaces what was appended at `offset`. Not for a compressed file.
+  /// Replaces what was appended at `offset`. Not for a compressed file or an object.
   Status Rewrite(std::uint64_t offset, std::span<const std::byte> bytes);
   /// Hands over what is buffered. For a compressed file, what the compressor gave so far.
   Status Flush() { return Usable() ? PutBuffer() : status_; }
@@ -54,7 +58,9 @@ class OutputFile {
   Status Fail(int error_number, const std::string& what);
   /// Whether status_ is OK. Not in a child of fork: place and end of the file are its parent's.
   bool Usable();
-  bool IsOfParent() const { return !temporary_.empty() && process_ != ProcessNumber(); }
+  bool IsOfParent() const {
+    return (!temporary_.empty() || object_ != nullptr) && process_ != ProcessNumber();
+  }
 
   const std::uint64_t process_ = ProcessNumber();
   const std::string path_;
@@ -63,8 +69,10 @@ class OutputFile {
   int descriptor_ = -1;
   bool syncs_ = false;
   bool replaces_link_ = false;
+  bool keeps_object_ = false;
   std::vector<std::byte> buffer_;
   std::unique_ptr<Compressor> compressor_;
+  std::unique_ptr<ObjectWriter> object_;  ///< not null: what is written goes there
   Status status_;
 };
 
@@ -73,7 +81,12 @@ std::uint64_t NextOutputNumber();
 
 /// The name to which the file for `path` is renamed after it was written beside it: `path` itself,
 /// or the target if `path` is a link, so the link stays. kInvalidArgument if something that is no
-/// regular file has that name: a device or a FIFO would be replaced, not written to.
+/// regular file has that name: a device or a FIFO would be replaced, not written to. kUnsupported
+/// for an address.
 Status FindOutputTarget(const std::string& path, std::string* target);
+
+/// What is known of the name of an output before it is opened: as FindOutputTarget, or whether
+/// objects can be written there and credentials are found (ObjectWriter::Open).
+Status CheckOutput(const std::string& path);
 
 }  // namespace ringfeed
