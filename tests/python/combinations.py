@@ -23,7 +23,8 @@ What stays out:
 - streams, queues and several readers of one chain: test_threads.py and test_queue.py race them;
 - which records batches of groups, buckets and packs have together: tests/readers compares them.
   Here each record comes once, and a run that goes on gets the same batches;
-- mixtures whose weights change: tests/order has them.
+- mixtures whose weights change: tests/order has them;
+- without nginx, files behind a web server: they are read from the disk.
 
 What is rare: 20,000 records in batches of 8 or fewer, or with a function of the user's for each
 record (takes_long()). That is 1 configuration in 200. As 1 in 7 they took nine tenths of the time.
@@ -62,6 +63,10 @@ from loader_data import NUMBER, tfrecord
 
 import ringfeed
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "remote"))
+
+from web_server import WebServer  # noqa: E402
+
 #: The first value is the plain one; values that stand there more often are drawn more often.
 SPACE: dict[str, list[Any]] = {
     # Files of rows, of lines, of TFRecord, of NumPy's arrays and of sequences (JSON lines); two
@@ -72,6 +77,8 @@ SPACE: dict[str, list[Any]] = {
     "order": ["files", "window", "blocks", "global"],
     "passes": [1, 3],
     "batch": [8, 2, 60, 1000],
+    # Where the files lie: on the disk; behind a web server; there, read by a cache.
+    "place": ["disk", "disk", "web", "cache"],
     # What makes batches: of sequences there are others by content.
     "batching": ["rows", "groups", "buckets", "tokens", "packs"],
     "drop": [False, True],
@@ -117,6 +124,8 @@ BY_CONTENT: dict[str, Callable[[Any, int], Any]] = {
 }
 INTERRUPTS = ("interrupt", "signal")
 EXITS = ("exit", "exit by interrupt")
+#: The variable with the web server's address and its folder; all processes of a search have it.
+SERVER = "RINGFEED_SEARCH_SERVER"
 DIGITS = 15  # of a line
 
 #: How long a slow function takes, and in how many calls. So LATE_CALLS take longer than whoever
@@ -173,6 +182,7 @@ def is_possible(c: Configuration) -> bool:
         c["source"] == "tfrecord" and c["records"] > 2_000,
         not sequences and c["batching"] != "rows",
         c["skip"] and (c["source"] != "tfrecord" or c["filter"] != "none" or c["stop"] != "none"),
+        c["place"] != "disk" and (generator or dataset),
         c["skip"] and throws,
         c["drop"] and throws,
         c["devices"] and (generator or throws or c["stop"] in EXITS),
@@ -358,6 +368,27 @@ def write_files(folder: Path, c: Configuration) -> str:
     return str(folder / f"{kind}-{records}{damage}{within and '-in'}-?{within}")
 
 
+def names_of(c: Configuration, files: str) -> list[str]:
+    """What a program opens: the glob, or the address of each file that it stands for."""
+    server = os.environ.get(SERVER, "")
+    if c["place"] == "disk" or not server:
+        return [files]
+    address, root = server.split(" ", 1)
+    paths = [Path(files.replace("?", str(i))).relative_to(root) for i in range(3)]
+    return [f"{address}/{path}" for path in paths]
+
+
+def options_of(c: Configuration, files: str) -> dict[str, Any]:
+    """How they are opened."""
+    options: dict[str, Any] = {"threads": c["threads"]}
+    if names_of(c, files) != [files]:
+        folder = Path(os.environ[SERVER].split(" ", 1)[1])
+        options["index_folder"] = folder
+        if c["place"] == "cache":
+            options.update(cache=folder / "cache", cache_bytes=24 << 20)
+    return options
+
+
 def labelled(c: Configuration, batch: Any) -> Any:
     """The batch, whose labels are the numbers of the files of write_files."""
     second = c["records"] // 2
@@ -405,7 +436,7 @@ def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0
             chain = ringfeed.batch(chain, c["batch"], drop_remainder=c["drop"], rank=one)
         return ringfeed.Loader.from_reader(chain, map=batch_map, devices=c["devices"])
     return ringfeed.Loader(
-        files,
+        names_of(c, files),
         format={"rows": "rows:8", "arrays": "npy"}.get(c["source"], c["source"]),
         parse=parser,
         label="folder" if c["labels"] else None,
@@ -419,7 +450,7 @@ def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0
         devices=c["devices"],
         filter=keep,
         map=batch_map,
-        threads=c["threads"],
+        **options_of(c, files),
     )
 
 
@@ -428,9 +459,14 @@ def open_records(c: Configuration, files: str) -> Any:
     if c["source"] == "dataset":
         return ringfeed.from_dataset(Numbers(c["records"]))
     if c["source"] == "sequences":
-        return ringfeed.open_files(files, format="lines", threads=c["threads"])
-    first, others = files[:-1] + "0", files[:-1] + "[12]"
-    sets = [ringfeed.open_files(name, format="rows:8") for name in (first, others)]
+        return ringfeed.open_files(names_of(c, files), format="lines", **options_of(c, files))
+    names = names_of(c, files)
+    parts = [names[:1], names[1:]]
+    if len(names) == 1:
+        parts = [[files[:-1] + "0"], [files[:-1] + "[12]"]]
+    options = options_of(c, files)
+    del options["threads"]
+    sets = [ringfeed.open_files(part, format="rows:8", **options) for part in parts]
     return ringfeed.mix(zip(sets, (2, 1)), threads=c["threads"])
 
 
@@ -886,6 +922,11 @@ class Search:
 
     def run(self) -> None:
         with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as ends:
+            if WebServer.missing():
+                print(f"{WebServer.missing()}: all files are read from the disk")
+            else:
+                server = ends.enter_context(WebServer(Path(name)))
+                os.environ[SERVER] = f"{server.endpoint} {name}"
             jobs: dict[Any, Job] = {}
             for first in range(self._words.jobs):
                 job = Job(self._words, first, Path(name))
