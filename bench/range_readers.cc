@@ -256,7 +256,6 @@ class BareTransport {
 
 RangeWork RangesOf(const std::string& file, std::uint64_t bytes, std::uint64_t ranges) {
   RangeWork work;
-  work.file = file;
   const std::uint64_t size = std::filesystem::file_size(file);
   work.first = 10;
   while (work.first * 10 <= size / 2) work.first *= 10;
@@ -302,23 +301,6 @@ RangeReader CurlRanges(const std::vector<RangeWork>& works, const std::string& s
     result.bytes = all.bytes;
     return result;
   };
-}
-
-std::uint64_t DigestOfRanges(const RangeWork& work) {
-  const OpenedFile file(work.file);
-  std::vector<std::byte> bytes(work.bytes);
-  std::uint64_t sum = 0;
-  for (std::uint64_t range = 0; range < work.ranges; ++range) {
-    std::size_t got = 0;
-    while (got < bytes.size()) {
-      const std::size_t more =
-          file.Read(bytes.data() + got, bytes.size() - got, work.Offset(range) + got);
-      if (more == 0) Die("the file ends");
-      got += more;
-    }
-    sum += DigestOf(bytes.data(), work, work.Offset(range));
-  }
-  return sum;
 }
 
 }  // namespace ringfeed::bench

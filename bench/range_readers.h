@@ -19,7 +19,6 @@ inline constexpr std::size_t kInFlight = 64;
 /// have heads of the same length: all places have as many digits.
 struct RangeWork {
   std::string url;
-  std::string file;        ///< the object, as the server has it
   std::uint16_t port = 0;  ///< of the server
   std::uint64_t first = 0;
   std::uint64_t different = 0;  ///< ranges; then the first comes again
@@ -43,7 +42,5 @@ RangeReader EngineRanges(const RangeWork& work, HttpPath path);
 RangeReader BareRanges(const RangeWork& work);
 /// By `curl --parallel` to /dev/null. It has no digest, and its start is in its figures.
 RangeReader CurlRanges(const std::vector<RangeWork>& works, const std::string& scratch);
-/// Of the file itself.
-std::uint64_t DigestOfRanges(const RangeWork& work);
 
 }  // namespace ringfeed::bench
