@@ -34,7 +34,9 @@ using RecordSink = std::function<Status(std::span<const std::byte>, const Origin
 // A record that the format refuses is named by its place in the input.
 Status WriteRecord(RecordWriter* writer, std::span<const std::byte> record, const Origin& origin) {
   Status status = writer->Write(record);
-  if (status.code() != StatusCode::kInvalidArgument) return status;
+  // A failure with a place is the output's own.
+  const bool refused = status.code() == StatusCode::kInvalidArgument && status.place().file.empty();
+  if (!refused) return status;
   return status.WithPlace({origin.file, -1, origin.number});
 }
 

@@ -175,6 +175,21 @@ TEST(GoogleStoreTest, IsAskedWithATokenOrKeys) {
             "GOOGLE_OAUTH_ACCESS_TOKEN is no line of printable characters: set it again");
 }
 
+TEST(GoogleStoreTest, IsWrittenAsS3ButForItsOwnHeaders) {
+  StoreEnvironment environment({{"GOOGLE_OAUTH_ACCESS_TOKEN", "SECRET"}});
+  ObjectWrite write{"a b", "m", false, "u/", {"\"1\""}};
+  HttpRequest request;
+  ASSERT_TRUE(Opened("gs://b/")->PrepareWrite(WriteStep::kPart, write, "12", &request).ok());
+  EXPECT_EQ(request.method + " " + request.url,
+            "PUT https://storage.googleapis.com/b/a%20b?partNumber=2&uploadId=u%2F");
+  EXPECT_EQ(Header(request, "Content-MD5"), "wgrU12/pd1mqJ6DJm/9nEA==");
+  write.upload.clear();
+  request = {};
+  ASSERT_TRUE(Opened("gs://b/")->PrepareWrite(WriteStep::kWhole, write, "12", &request).ok());
+  EXPECT_EQ(Header(request, "x-goog-meta-ringfeedmark"), "m");
+  EXPECT_EQ(Header(request, "If-None-Match"), "") << "it is for reads alone";
+}
+
 TEST(AzureStoreTest, IsAskedWithASignatureOrAToken) {
   StoreEnvironment environment({{"AZURE_STORAGE_ACCESS_TOKEN", "T"}});
   HttpRequest request = Prepared(Opened("az://acc/box/x").get(), "a+b/c");
