@@ -328,7 +328,7 @@ FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
 /// What becomes of what has the name of an output.
 struct OutputRules {
   bool replaces_link = false;  ///< not its target: the user did not give the name
-  bool keeps_object = false;  ///< an object of a store stays, and is a failure
+  bool keeps_object = false;   ///< an object of a store stays, and is a failure
 };
 /// As the public one, by these rules.
 RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& format,

@@ -86,8 +86,8 @@ class Manifest {
   /// Whether a file begins so.
   static bool IsOne(std::span<const std::byte> head);
   /// Opens what `path` names, a file or an object of a store, or a source, whose name is then its
-  /// address. Blocks. Looks at header and directory: kDamaged, kInvalidArgument (of another version)
-  /// with what is wrong.
+  /// address. Blocks. Looks at header and directory: kDamaged, kInvalidArgument (of another
+  /// version) with what is wrong.
   static Status Open(const std::string& path, std::shared_ptr<const Manifest>* manifest);
   static Status Open(std::shared_ptr<Source> source, std::shared_ptr<const Manifest>* manifest);
   Manifest(std::string path, StoredIndex stored, const ManifestHeader& header);
