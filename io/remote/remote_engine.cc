@@ -399,19 +399,17 @@ void RemoteEngine::Move(int wait_ms) {
 }
 
 std::size_t RemoteEngine::Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) {
-  int wait_ms = 0;
   while (in_flight() > 0) {
-    Move(wait_ms);
-    TakeDirectEnds();
     const Clock::time_point now = Clock::now();
     if (look_at_ <= now) look_at_ = LookAtTimes(now);
+    const Clock::time_point until = finished_.empty() ? std::min(deadline, look_at_) : now;
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+    ++stats_.enters;
+    Move(static_cast<int>(std::clamp<std::int64_t>(wait.count(), 0, 1000)));
+    TakeDirectEnds();
     // Acquire: pairs with the release in Wake.
     const bool woken = woken_.exchange(false, std::memory_order_acquire);
-    if (!finished_.empty() || woken || now >= deadline) break;
-    ++stats_.enters;
-    const auto wait =
-        std::chrono::ceil<std::chrono::milliseconds>(std::min(deadline, look_at_) - now);
-    wait_ms = static_cast<int>(std::clamp<std::int64_t>(wait.count(), 0, 1000));
+    if (!finished_.empty() || woken || Clock::now() >= deadline) break;
   }
   const std::size_t count = std::min(finished.size(), finished_.size());
   std::copy_n(finished_.begin(), count, finished.begin());
