@@ -20,6 +20,7 @@
 #include "ringfeed/arena.h"
 #include "ringfeed/parsers.h"
 #include "tests/remote/fault_proxy.h"
+#include "tests/remote/loopback.h"
 #include "tests/remote/nginx_server.h"
 
 namespace ringfeed::bench {
@@ -127,15 +128,15 @@ std::vector<std::string> UrlsOf(const Host& host, const BenchFiles& files) {
   return urls;
 }
 
-// A file beside the data that only this process has.
+// A file beside the data, written anew by each run.
 std::string Scratch(const std::string& name) {
   return fs::path(OneObject().paths[0]).parent_path() / name;
 }
 
-// A pair, unless there is no server.
+// A pair, unless there is no server or no curl.
 Work RemoteWork(std::vector<Row> rows, std::function<Pair()> start, bool named = false) {
   const auto try_start = [start = std::move(start)]() -> Pair {
-    const std::string missing = NginxServer::Missing();
+    const std::string missing = HasProgram("curl") ? NginxServer::Missing() : "no curl";
     if (missing.empty()) return start();
     return {nullptr, nullptr, [missing] { return "skipped: " + missing; }};
   };
