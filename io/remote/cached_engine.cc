@@ -120,6 +120,7 @@ std::size_t CachedEngine::Submit(std::span<ReadRequest* const> requests) {
 
 bool CachedEngine::Begin(ReadRequest* request) {
   const RemoteSource& source = *request->file->remote();
+  source.DropFront();  // it is of a piece that is fetched as a whole
   request->got = 0;
   request->status = Status();
   const std::uint64_t left = source.Size() - std::min(source.Size(), request->offset);

@@ -1,10 +1,13 @@
 #include "io/remote/piece_cache.h"
 
 #include <sys/resource.h>
+#include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cerrno>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -197,21 +200,44 @@ bool CachedPiece::Read(std::uint32_t offset, std::span<std::byte> into) const {
     return true;
   }
   assert(offset <= bytes() && into.size() <= bytes() - offset);
+  if (into.empty()) return true;
+  // Whole blocks go to where they belong. Those of which only a part is asked for are read, and
+  // checked, elsewhere.
+  std::array<std::byte, kPieceBlockBytes> first;
+  std::array<std::byte, kPieceBlockBytes> last;
+  const auto end = static_cast<std::uint32_t>(offset + into.size());
   const std::uint32_t begin = BlockBegin(offset);
-  const auto last = static_cast<std::uint32_t>(offset + into.size());
-  const std::uint32_t end = std::min(BlockBegin(last + kPieceBlockBytes - 1), bytes());
-  if (begin == offset && end == last) {
-    if (ReadAllAt(descriptor(), offset, into) == 0) return Check(offset, into);
-  } else {
-    std::vector<std::byte> blocks(end - begin);
-    if (ReadAllAt(descriptor(), begin, blocks) == 0) {
-      const auto wanted = std::span<const std::byte>(blocks).subspan(offset - begin, into.size());
-      std::ranges::copy(wanted, into.begin());
-      return Check(begin, blocks);
-    }
+  const auto block_end = [this](std::uint32_t at) {
+    return std::min(BlockBegin(at) + kPieceBlockBytes, bytes());
+  };
+  const bool cuts_first = begin != offset || end < block_end(begin);
+  const std::uint32_t whole_begin = cuts_first ? std::min(block_end(begin), end) : offset;
+  const bool cuts_last = whole_begin < end && block_end(end - 1) != end;
+  const std::uint32_t whole_end = cuts_last ? BlockBegin(end - 1) : end;
+  const auto first_block = std::span(first).first(cuts_first ? block_end(begin) - begin : 0);
+  const auto whole = into.subspan(whole_begin - offset, whole_end - whole_begin);
+  const auto last_block = std::span(last).first(cuts_last ? block_end(whole_end) - whole_end : 0);
+  const std::array<iovec, 3> parts = {iovec{first_block.data(), first_block.size()},
+                                      iovec{whole.data(), whole.size()},
+                                      iovec{last_block.data(), last_block.size()}};
+  const std::size_t all = first_block.size() + whole.size() + last_block.size();
+  ssize_t got = 0;
+  do {
+    got = preadv(descriptor(), parts.data(), static_cast<int>(parts.size()), begin);
+  } while (got < 0 && errno == EINTR);
+  if (got != static_cast<ssize_t>(all)) {
+    Discard();
+    return false;
   }
-  Discard();
-  return false;
+  if (cuts_first) {
+    std::memcpy(into.data(), first.data() + (offset - begin), whole_begin - offset);
+  }
+  if (cuts_last) std::memcpy(into.data() + (whole_end - offset), last.data(), end - whole_end);
+  const auto is_good = [this](std::uint32_t at, std::span<const std::byte> blocks) {
+    return blocks.empty() || Check(at, blocks);
+  };
+  return is_good(begin, first_block) && is_good(whole_begin, whole) &&
+         is_good(whole_end, last_block);
 }
 
 void CachedPiece::Discard() const {

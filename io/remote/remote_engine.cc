@@ -125,11 +125,10 @@ std::size_t RemoteEngine::Submit(std::span<ReadRequest* const> requests) {
     const std::uint64_t left = size - std::min(size, request->offset);
     read->expected = static_cast<std::uint32_t>(std::min<std::uint64_t>(request->bytes, left));
     read->begun = Clock::now();
-    const std::span<const std::byte> front = read->source->front();
-    if (read->expected == 0 || request->offset + read->expected <= front.size()) {
-      if (read->expected > 0) {
-        std::memcpy(request->buffer, front.data() + request->offset, read->expected);
-      }
+    read->have =
+        read->source->CopyFront(request->offset, std::span(request->buffer, read->expected));
+    if (read->have > 0 && request->bytes > read->have) read->source->DropFront();
+    if (read->have == read->expected) {
       request->got = read->expected;
       ++stats_.reads;
       finished_.push_back(request);

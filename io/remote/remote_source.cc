@@ -258,6 +258,7 @@ Status RemoteSource::Ask() const {
     const auto range = ReadContentRange(response.Header("content-range"));
     if (range && range->size == 0) return {};
   }
+  const std::lock_guard lock(front_mutex_);
   if (status.ok()) front_ = std::move(response.body);
   return status;
 }
@@ -298,6 +299,20 @@ Status RemoteSource::CheckState(const HttpResponse& head) const {
   return other_tag || other_time ? Changed() : Status();
 }
 
+std::uint32_t RemoteSource::CopyFront(std::uint64_t offset, std::span<std::byte> into) const {
+  if (offset >= kFrontBytes) return 0;
+  const std::lock_guard lock(front_mutex_);
+  if (offset >= front_.size()) return 0;
+  const std::size_t bytes = std::min<std::size_t>(into.size(), front_.size() - offset);
+  std::memcpy(into.data(), front_.data() + offset, bytes);
+  return static_cast<std::uint32_t>(bytes);
+}
+
+void RemoteSource::DropFront() const {
+  const std::lock_guard lock(front_mutex_);
+  std::string().swap(front_);
+}
+
 Status RemoteSource::ReadRange(std::uint64_t offset, std::span<std::byte> buffer,
                                std::size_t* bytes_read) const {
   *bytes_read = 0;
@@ -305,10 +320,10 @@ Status RemoteSource::ReadRange(std::uint64_t offset, std::span<std::byte> buffer
   const std::uint64_t left = state_.bytes - std::min(offset, state_.bytes);
   buffer = buffer.first(static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), left)));
   if (buffer.empty()) return {};
-  if (offset + buffer.size() <= front_.size()) {
-    std::memcpy(buffer.data(), front_.data() + offset, buffer.size());
-    *bytes_read = buffer.size();
-    return {};
+  if (offset + buffer.size() <= kFrontBytes) {
+    *bytes_read = CopyFront(offset, buffer);
+    if (*bytes_read == buffer.size()) return {};
+    *bytes_read = 0;
   }
   // It lives as long as this call: the input owns nothing.
   RemoteInput input(std::shared_ptr<const RemoteSource>(std::shared_ptr<void>(), this));

@@ -79,8 +79,11 @@ class RemoteSource final : public Source {
                    std::size_t* bytes_read) const;
 
   ObjectStore* store() const { return store_.get(); }
-  /// The bytes that came at its opening, from its start on.
-  std::span<const std::byte> front() const { return std::as_bytes(std::span(front_)); }
+  /// Copies what is at hand of the bytes from `offset` on: those that came at its opening. Returns
+  /// how many.
+  std::uint32_t CopyFront(std::uint64_t offset, std::span<std::byte> into) const;
+  /// They are not needed any more: they were read. Looking at a file's first bytes keeps them.
+  void DropFront() const;
   const ObjectState& state() const { return state_; }
   std::int64_t patience_ms() const { return reading_->io.remote_patience_ms; }
   RemoteCounters* counters() const { return &reading_->counters; }
@@ -110,7 +113,8 @@ class RemoteSource final : public Source {
   /// Release by the thread that asked, acquire by those that use what follows.
   mutable std::atomic<bool> begun_{false};
   mutable ObjectState state_;
-  mutable std::string front_;
+  mutable std::mutex front_mutex_;
+  mutable std::string front_;  ///< guarded by front_mutex_
   mutable CachedObject cached_object_;
   mutable bool is_cached_ = false;
 };

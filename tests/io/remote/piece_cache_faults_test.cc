@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -51,6 +52,8 @@ RINGFEED_CALL(int, fstat, (int file, struct stat* to) noexcept, file, to)
 RINGFEED_CALL(int, fstatat, (int in, const char* path, struct stat* to, int flags) noexcept, in,
               path, to, flags)
 RINGFEED_CALL(ssize_t, pread, (int file, void* to, size_t bytes, off_t at), file, to, bytes, at)
+RINGFEED_CALL(ssize_t, preadv, (int file, const iovec* to, int count, off_t at), file, to, count,
+              at)
 RINGFEED_CALL(ssize_t, pwrite, (int file, const void* from, size_t bytes, off_t at), file, from,
               bytes, at)
 RINGFEED_CALL(int, ftruncate, (int file, off_t bytes) noexcept, file, bytes)
