@@ -142,6 +142,7 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
     result.status = RemoteSource::Make(name, ReadingOf({}), &object);
     if (!result.status.ok()) return result;
     source = object.get();
+    result.name = object->name();
     result.object = std::move(object);
   }
   if (source != nullptr) {

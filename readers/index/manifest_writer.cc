@@ -7,6 +7,7 @@
 
 #include "base/crc32c.h"
 #include "base/mixed_hash.h"
+#include "io/remote/address.h"
 #include "readers/formats/writing/output_file.h"
 
 namespace ringfeed {
@@ -59,6 +60,7 @@ class ManifestBytes {
   Status Describe(std::size_t i) {
     const ManifestEntry& entry = entries_[i];
     ManifestEntryHead& head = heads_[i];
+    if (Status listable = CheckListable({entry.name}); !listable.ok()) return listable;
     names_.push_back(NameInManifest(path_, entry.name));
     for (const std::string& text : {names_.back(), entry.version, entry.format}) {
       if (text.size() <= ManifestEntryHead::kMostTextBytes) continue;
@@ -167,6 +169,21 @@ ManifestEntry EntryOf(std::uint64_t number, const std::string& name, bool detect
     entry.header.records = opened.index->records();
   }
   return entry;
+}
+
+Status CheckListable(const std::vector<std::string>& names) {
+  for (const std::string& name : names) {
+    RemoteAddress address;
+    if (!IsRemote(name) || !ParseAddress(name, &address).ok()) continue;  // opening it reports that
+    const std::string shown = ShownAddress(name);
+    if (address.kind != StoreKind::kHttp || shown == name) continue;
+    return Status(StatusCode::kUnsupported,
+                  "a manifest holds no address with a query, which may be a secret and expires: "
+                  "name objects by s3://, gs:// or az://, with credentials in the environment, or "
+                  "give the addresses without a manifest",
+                  {shown, -1, -1});
+  }
+  return {};
 }
 
 Status WriteManifest(const std::string& path, const ManifestList& list,

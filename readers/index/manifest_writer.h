@@ -23,9 +23,13 @@ ManifestList ListOf(const std::vector<std::string>& names, const std::string& wh
 ManifestEntry EntryOf(std::uint64_t number, const std::string& name, bool detected,
                       const IndexedFile& file, const OpenedIndex& opened);
 
+/// Whether files of these names can be in a manifest. kUnsupported, with the way out, if one is an
+/// address with a query: that may be a secret, which would stand in a file and be shown to others.
+Status CheckListable(const std::vector<std::string>& names);
+
 /// Writes a manifest, a part if there are fewer entries than files: others see all of it or
 /// nothing. The same entries, in whatever order, give the same bytes. Looks at every page first.
-/// kDamaged if one is; kUnsupported beyond the limits. Blocks.
+/// kDamaged if one is; kUnsupported for what CheckListable refuses, and beyond the limits. Blocks.
 Status WriteManifest(const std::string& path, const ManifestList& list,
                      std::vector<ManifestEntry> entries);
 

@@ -22,6 +22,7 @@
 #include "base/memory/memory_limit.h"
 #include "gpu/owned_handles.h"
 #include "io/page_cache.h"
+#include "io/remote/address.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/stats.h"
 #include "tools/devices/device_options.h"
@@ -252,7 +253,7 @@ FileSample SampleOf(const std::vector<std::string>& names, std::uint64_t most_by
   for (const std::string& file : ExpandNames(names)) {
     std::error_code failure;
     const std::uintmax_t size = std::filesystem::file_size(file, failure);
-    if (failure) throw Error(StatusFromErrno(failure.value(), "measure " + file));
+    if (failure) throw Error(StatusFromErrno(failure.value(), "measure " + ShownAddress(file)));
     sample.total_bytes += size;
     if (sample.files.empty() || sample.bytes + size <= most_bytes) {
       sample.files.push_back(file);

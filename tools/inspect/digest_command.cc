@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/remote/address.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/record.h"
 #include "tools/command.h"
@@ -117,7 +118,7 @@ class DigestCommand : public Command {
   FileDigest Digest(const std::string& file, std::size_t arena_bytes, const ByteProgress& progress,
                     const std::stop_token& stop) const {
     FileDigest result;
-    result.file = file;
+    result.file = ShownAddress(file);
     try {
       OpenOptions options = options_;
       options.arena_bytes = arena_bytes;

@@ -4,6 +4,7 @@
 #include <span>
 #include <utility>
 
+#include "io/remote/address.h"
 #include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
 #include "ringfeed/io_options.h"
@@ -99,7 +100,7 @@ void CheckLargeFile(const OpenOptions& options, bool compressed, const ByteProgr
 FileCheck CheckFile(const std::string& file, const OpenOptions& options,
                     const ByteProgress& progress, const std::stop_token& stop) {
   FileCheck check;
-  check.file = file;
+  check.file = ShownAddress(file);
   check.strict = options.strict;
   if (stop.stop_requested()) {
     check.status = Status(StatusCode::kCancelled, "interrupted");

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/balanced_split.h"
+#include "io/remote/address.h"
 #include "readers/chain/file_pattern.h"
 #include "readers/chain/measure_lengths.h"
 #include "readers/formats/examined_file.h"
@@ -158,6 +159,9 @@ class IndexCommand : public Command {
     first_ = BalancedRange(all.size(), part_.parts, part_.part).begin;
     RefuseInputAsOutput(FilesRead(all, format_), manifest_);
     CheckManifest();
+    if (Status listable = manifest_.empty() ? Status() : CheckListable(all); !listable.ok()) {
+      throw Error(listable);
+    }
     std::vector<IndexRun> runs(files.size());
     if (!lengths_text_.empty()) FindLengths();
     options_.folders = std::make_shared<FolderIndexes>();
@@ -212,7 +216,7 @@ class IndexCommand : public Command {
   IndexRun RunOne(std::size_t number, const std::string& name) const {
     const double start_s = NowSeconds();
     IndexRun run;
-    run.file = name;
+    run.file = ShownAddress(name);
     ExaminedFile examined =
         rebuild_ ? ExamineFile(name, nullptr, format_, 1)
                  : ExamineListed(options_.manifest, first_ + number, name, nullptr, format_, 1);

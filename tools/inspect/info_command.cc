@@ -18,6 +18,7 @@
 #include "base/memory/memory_limit.h"
 #include "io/input_file.h"
 #include "io/read_engine.h"
+#include "io/remote/address.h"
 #include "io/remote/remote_source.h"
 #include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
@@ -111,7 +112,7 @@ class InfoCommand : public Command {
     Json list = Json::array();
     int exit_status = kExitFine;
     for (const std::string& file : ExpandNames(names_)) {
-      Json json = {{"file", file}};
+      Json json = {{"file", ShownAddress(file)}};
       try {
         exit_status = std::max<int>(exit_status, ExitStatusOf(Describe(file, &json)));
       } catch (const Error& error) {
