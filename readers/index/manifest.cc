@@ -366,7 +366,10 @@ Status OpenRemote(const std::string& address, std::shared_ptr<const Manifest>* m
   std::shared_ptr<RemoteSource> source;
   Status status = RemoteSource::Make(address, ReadingOf({}), &source);
   if (status.ok()) status = source->Begin();
-  if (!status.ok() || !Manifest::IsOne(source->front())) return status;
+  if (!status.ok()) return status;
+  std::array<std::byte, ManifestHeader::kMagic.size()> head;
+  const std::uint32_t got = source->CopyFront(0, head);
+  if (!Manifest::IsOne(std::span(head).first(got))) return {};
   return Manifest::Open(source, manifest);
 }
 
