@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/remote/address.h"
 #include "readers/chain/file_pattern.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/record_walk.h"
@@ -40,7 +41,7 @@ class FirstRecords {
     options.on_damage = OnDamage::kFail;
     options.max_record_bytes = std::min(options.max_record_bytes, kMostRecordBytes);
     for (const std::string& file : files) {
-      file_ = file;
+      file_ = ShownAddress(file);
       walk_.emplace(file, options, [this](const FileElements& elements) {
         elements_ = elements;
         return Status();

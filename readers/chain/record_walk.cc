@@ -4,6 +4,7 @@
 #include <functional>
 #include <utility>
 
+#include "io/remote/address.h"
 #include "io/remote/remote_source.h"
 #include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/examined_file.h"
@@ -17,7 +18,7 @@ constexpr std::size_t kReadBytes = std::size_t{256} << 10;
 }  // namespace
 
 RecordWalk::RecordWalk(const std::string& file, const OpenOptions& open, ElementCheck check)
-    : file_(file), on_damage_(open.on_damage), need_bytes_(kReadBytes) {
+    : file_(ShownAddress(file)), on_damage_(open.on_damage), need_bytes_(kReadBytes) {
   ExaminedFile examined = ExamineFile(file, nullptr, open.format, kReadBytes);
   if (!examined.status.ok()) throw Error(examined.status);
   OpenInputResult opened = examined.object != nullptr
@@ -28,7 +29,7 @@ RecordWalk::RecordWalk(const std::string& file, const OpenOptions& open, Element
   file_bytes_ = input_->size();
   format_ = std::move(examined.format);
   FramerOptions options;
-  options.file = file;
+  options.file = file_;
   options.on_damage = open.on_damage;
   options.max_record_bytes = open.max_record_bytes;
   options.check_elements = std::move(check);
