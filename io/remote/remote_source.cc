@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <chrono>
 #include <cstring>
 #include <mutex>
@@ -152,12 +153,41 @@ bool Matches(std::string_view pattern, std::string_view key) {
 }
 
 /// Those of the store's objects that a key with a last "/", or with a pattern, stands for; sorted.
+/// Finds out that a listing does not end. Pages that come again are found by the name of the next
+/// one, of which every 2^n-th is kept (Brent's search for cycles).
+class EndlessListing {
+ public:
+  Status Look(const ListingPage& page) {
+    constexpr std::size_t kMostPages = 100'000;
+    constexpr std::size_t kMostEmptyPages = 1'000;
+    ++pages_;
+    empty_pages_ = page.objects.empty() ? empty_pages_ + 1 : 0;
+    if (page.next.empty()) return {};
+    if (page.next == kept_) return Endless("a page comes again");
+    if (empty_pages_ == kMostEmptyPages) return Endless("1,000 pages have no object");
+    if (pages_ == kMostPages) return Endless("it has more than 100,000 pages");
+    if (std::has_single_bit(pages_)) kept_ = page.next;
+    return {};
+  }
+
+ private:
+  static Status Endless(const char* why) {
+    return Status(StatusCode::kUnsupported, std::string("the listing does not end (") + why +
+                                                "): name the objects by a manifest");
+  }
+
+  std::size_t pages_ = 0;
+  std::size_t empty_pages_ = 0;
+  std::string kept_;
+};
+
 Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOptions& options,
                     std::size_t most, std::vector<ListedObject>* found) {
   const std::string prefix =
       pattern.substr(0, std::min(pattern.find_first_of("*?["), pattern.size()));
   const bool is_folder = prefix == pattern;
   std::string next;
+  EndlessListing endless;
   do {
     HttpResponse response;
     const auto prepare = [&](HttpRequest* request) {
@@ -171,6 +201,8 @@ Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOpti
     const Status status =
         SendPatiently(store, options.remote_patience_ms, prepare, check, &response);
     if (!status.ok()) return status;
+    const Status ends = endless.Look(page);
+    if (!ends.ok()) return ends;
     for (ListedObject& object : page.objects) {
       if (object.key.ends_with('/')) continue;  // what stands for a folder
       const bool wanted =
@@ -183,9 +215,6 @@ Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOpti
     if (found->size() > most) {
       return Status(StatusCode::kInvalidArgument,
                     "it stands for more than " + std::to_string(most) + " objects");
-    }
-    if (!page.next.empty() && page.next == next) {
-      return Status(StatusCode::kDamaged, "the listing does not end: a page names itself as next");
     }
     next = std::move(page.next);
   } while (!next.empty());
@@ -213,7 +242,9 @@ RemoteSource::RemoteSource(std::shared_ptr<ObjectStore> store, RemoteAddress add
 void RemoteSource::NoteState() const {
   const std::string& version = state_.etag.empty() ? state_.modified : state_.etag;
   cached_object_ = {name_, state_.bytes, version};
-  is_cached_ = reading_->cache != nullptr && IsCacheable(cached_object_);
+  // Two queries of one path may be two objects: only an ETag tells them apart.
+  const bool may_be_another = state_.etag.empty() && name_ != address_.text;
+  is_cached_ = reading_->cache != nullptr && !may_be_another && IsCacheable(cached_object_);
   // Release: pairs with the acquire in Begin.
   begun_.store(true, std::memory_order_release);
 }

@@ -255,6 +255,29 @@ TEST_F(RemoteTest, ARedirectIsFollowed) {
   EXPECT_EQ(outcome.drained.ids, Numbers(100)) << outcome.drained.status.ToString();
 }
 
+TEST_F(RemoteTest, AListingThatDoesNotEndIsAFailure) {
+  const auto page = [](const std::string& objects, std::size_t next) {
+    return "<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>" +
+           std::to_string(next) + "</NextContinuationToken>" + objects + "</ListBucketResult>";
+  };
+  const std::string object = "<Contents><Key>other</Key><Size>7</Size></Contents>";
+  const std::pair<std::size_t, std::string> cases[] = {
+      {1, object}, {3, object}, {100, object}, {1'000'000, ""}};
+  ASSERT_EQ(setenv("RINGFEED_S3_ANONYMOUS", "1", 1), 0);
+  for (const auto& [different, objects] : cases) {
+    Between([&, asked = std::size_t{0}](const ProxiedRequest& /*request*/) mutable {
+      return ProxyFault{.status = 200, .body = page(objects, ++asked % different)};
+    });
+    ASSERT_EQ(setenv("AWS_ENDPOINT_URL_S3", proxy_->Url("").c_str(), 1), 0);
+    const Status status = Read({"s3://bucket/train-*"}, RemoteOptions()).drained.status;
+    EXPECT_EQ(status.code(), StatusCode::kUnsupported) << status.ToString();
+    EXPECT_NE(status.message().find("does not end"), std::string::npos) << status.ToString();
+    EXPECT_LE(proxy_->counts().requests, 1'000U);
+  }
+  (void)unsetenv("AWS_ENDPOINT_URL_S3");
+  (void)unsetenv("RINGFEED_S3_ANONYMOUS");
+}
+
 TEST_F(RemoteTest, AServerWithoutRangesIsReadOrRefusedInWords) {
   const std::vector<std::string> files = MakeFiles(2, 40, 8'000, 30'000);
   Between(Always({.ignore_range = true}));
