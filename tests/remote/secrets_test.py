@@ -3,7 +3,8 @@
     secrets_test.py RINGFEED
 
 It reads from nginx with secrets in the environment, in files of credentials and in addresses, well
-and in ways that fail, and looks for each secret in all output and in all files. Status 77: no nginx.
+and in ways that fail, and looks for each secret in all output and in all files. Status 77: no
+nginx.
 """
 
 from __future__ import annotations
