@@ -265,8 +265,9 @@ TEST_F(RemoteTest, AListingThatDoesNotEndIsAFailure) {
       {1, object}, {3, object}, {100, object}, {1'000'000, ""}};
   ASSERT_EQ(setenv("RINGFEED_S3_ANONYMOUS", "1", 1), 0);
   for (const auto& [different, objects] : cases) {
-    Between([&, asked = std::size_t{0}](const ProxiedRequest& /*request*/) mutable {
-      return ProxyFault{.status = 200, .body = page(objects, ++asked % different)};
+    Between([&page, &its = objects, count = different,
+             asked = std::size_t{0}](const ProxiedRequest& /*request*/) mutable {
+      return ProxyFault{.status = 200, .body = page(its, ++asked % count)};
     });
     ASSERT_EQ(setenv("AWS_ENDPOINT_URL_S3", proxy_->Url("").c_str(), 1), 0);
     const Status status = Read({"s3://bucket/train-*"}, RemoteOptions()).drained.status;
