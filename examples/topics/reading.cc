@@ -7,6 +7,7 @@
 //   the end is no failure: 1
 //   a.tfrecord by mmap: 4 records
 //   time at work is known: 1
+//   0 requests brought 0 bytes, the cache 0
 //   half of the steps waited no longer than the slowest: 1
 #include <algorithm>
 #include <filesystem>
