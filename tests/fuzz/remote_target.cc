@@ -69,11 +69,12 @@ FuzzTarget RemoteHeadTarget(const char* /*unused*/) {
     if (!ReadDirectHead(text, &head)) return;
     FuzzExpect(text.starts_with("HTTP/1.1 ") && text.ends_with("\r\n\r\n"), "a head is whole");
     FuzzExpect(head.status >= 200 && head.status <= 999, "an answer has a status");
-    for (const auto& [name, value] : head.headers) {
-      FuzzExpect(!name.empty() && name.find_first_of(" \t:\r\n") == std::string::npos,
-                 "a header has a name", [&] { return name; });
-      FuzzExpect(value.find_first_of("\r\n") == std::string::npos, "a header is a line",
-                 [&] { return value; });
+    for (const auto& header : head.headers) {
+      FuzzExpect(
+          !header.first.empty() && header.first.find_first_of(" \t:\r\n") == std::string::npos,
+          "a header has a name", [&] { return header.first; });
+      FuzzExpect(header.second.find_first_of("\r\n") == std::string::npos, "a header is a line",
+                 [&] { return header.second; });
     }
     const auto lengths = [](const auto& header) { return header.first == "content-length"; };
     FuzzExpect(std::ranges::count_if(head.headers, lengths) <= 1, "a body has one length");
