@@ -1,6 +1,6 @@
 #include "io/remote/object_writer.h"
 
-#include <sys/random.h>
+#include <openssl/rand.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/process_number.h"
+#include "base/refuse.h"
 #include "io/remote/http_client.h"
 
 namespace ringfeed {
@@ -21,7 +22,9 @@ constexpr std::int64_t kAbortPatienceMs = 10'000;
 
 std::string NewMark() {
   std::uint64_t random = 0;
-  while (::getrandom(&random, sizeof(random), 0) != sizeof(random)) continue;
+  if (RAND_bytes(reinterpret_cast<unsigned char*>(&random), sizeof(random)) != 1) {
+    Refuse(StatusCode::kResourceExhausted, "OpenSSL has no random numbers to mark an upload with");
+  }
   std::array<char, 17> digits{};
   std::snprintf(digits.data(), digits.size(), "%016llx", static_cast<unsigned long long>(random));
   return digits.data();

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <new>
 #include <utility>
 
 #include "base/refusal.h"
@@ -32,8 +33,12 @@ std::shared_ptr<PieceBuffer> PieceBuffer::Take(std::uint32_t bytes) {
   // Relaxed, all of them: a number alone, which hands nothing over.
   int taken = Buffers().load(std::memory_order_relaxed);
   while (taken < kMost) {
-    if (Buffers().compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed)) {
+    if (!Buffers().compare_exchange_weak(taken, taken + 1, std::memory_order_relaxed)) continue;
+    try {
       return std::make_shared<PieceBuffer>(bytes);
+    } catch (const std::bad_alloc&) {
+      Buffers().fetch_sub(1, std::memory_order_relaxed);
+      return nullptr;
     }
   }
   return nullptr;
@@ -195,11 +200,11 @@ bool CachedPiece::Check(std::uint32_t offset, std::span<const std::byte> blocks)
 }
 
 bool CachedPiece::Read(std::uint32_t offset, std::span<std::byte> into) const {
+  assert(offset <= bytes() && into.size() <= bytes() - offset);
   if (is_in_memory()) {
     std::ranges::copy(buffer_->bytes().subspan(offset, into.size()), into.begin());
     return true;
   }
-  assert(offset <= bytes() && into.size() <= bytes() - offset);
   if (into.empty()) return true;
   // Whole blocks go to where they belong. Those of which only a part is asked for are read, and
   // checked, elsewhere.

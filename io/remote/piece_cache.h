@@ -28,7 +28,7 @@ class PieceBuffer {
  public:
   static constexpr int kMost = 16;
 
-  /// Null if there are too many.
+  /// Null if there are too many, or no memory.
   static std::shared_ptr<PieceBuffer> Take(std::uint32_t bytes);
   explicit PieceBuffer(std::uint32_t bytes) : bytes_(bytes) {}
   ~PieceBuffer();
@@ -154,8 +154,12 @@ class CachedPiece {
   CachedPiece(std::shared_ptr<PieceCache> cache, std::shared_ptr<const PieceBuffer> buffer)
       : cache_(std::move(cache)), descriptor_(-1), buffer_(std::move(buffer)) {}
 
+  /// -1: it is in memory.
   int descriptor() const { return descriptor_.get(); }
-  std::uint32_t bytes() const { return footer_.piece_bytes(); }
+  std::uint32_t bytes() const {
+    return is_in_memory() ? static_cast<std::uint32_t>(buffer_->bytes().size())
+                          : footer_.piece_bytes();
+  }
   /// It is read from memory, which it holds: to be used and let go.
   bool is_in_memory() const { return buffer_ != nullptr; }
 

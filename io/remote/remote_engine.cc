@@ -30,6 +30,12 @@ constexpr std::size_t kMostErrorBytes = 64 * 1024;
 constexpr std::chrono::seconds kLeastSlow{2};
 constexpr int kSlowTimes = 4;
 
+/// Where its read keeps it.
+std::unique_ptr<Attempt>& PlaceOf(const Attempt* attempt) {
+  auto& attempts = attempt->read->attempts;
+  return attempts[0].get() == attempt ? attempts[0] : attempts[1];
+}
+
 class RemoteEngine final : public ReadEngine {
  public:
   explicit RemoteEngine(HttpPath path) : path_(path), multi_(MakeMulti()), direct_(multi_.get()) {}
@@ -66,7 +72,7 @@ class RemoteEngine final : public ReadEngine {
   void Begin(RangeRead* read, bool hedge);
   std::unique_ptr<Attempt> NewAttempt();
   /// Sends it by libcurl.
-  void BeginByLibrary(const HttpRequest& request, bool fresh, Attempt* attempt);
+  void BeginByLibrary(const HttpRequest& request, long idle_s, bool fresh, Attempt* attempt);
   /// Lets libcurl and the connections move what they can, for up to so long.
   void Move(int wait_ms);
   void Finish(RangeRead* read, Status status);
@@ -158,7 +164,7 @@ void RemoteEngine::Begin(RangeRead* read, bool hedge) {
   const auto idle_s = static_cast<long>(IdleSeconds(read->source->patience_ms()));
   if (path_ == HttpPath::kLibrary || fresh || read->is_unusual ||
       !direct_.Begin(request, idle_s, attempt.get())) {
-    BeginByLibrary(request, fresh, attempt.get());
+    BeginByLibrary(request, idle_s, fresh, attempt.get());
   }
   read->source->counters()->requests.fetch_add(1, std::memory_order_relaxed);
   if (hedge) {
@@ -175,10 +181,10 @@ std::unique_ptr<Attempt> RemoteEngine::NewAttempt() {
   return attempt;
 }
 
-void RemoteEngine::BeginByLibrary(const HttpRequest& request, bool fresh, Attempt* attempt) {
+void RemoteEngine::BeginByLibrary(const HttpRequest& request, long idle_s, bool fresh,
+                                  Attempt* attempt) {
   if (attempt->handle == nullptr) attempt->handle = std::make_unique<CurlHandle>();
-  attempt->handle->Start(request,
-                         static_cast<long>(IdleSeconds(attempt->read->source->patience_ms())));
+  attempt->handle->Start(request, idle_s);
   CURL* const easy = attempt->handle->get();
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, TakeBytes);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, attempt);
@@ -282,7 +288,7 @@ void RemoteEngine::OnLibraryEnd(Attempt* ended, CURLcode code) {
 
 void RemoteEngine::OnEnded(Attempt* ended, const Status& failure) {
   RangeRead* const read = ended->read;
-  auto& place = read->attempts[0].get() == ended ? read->attempts[0] : read->attempts[1];
+  auto& place = PlaceOf(ended);
   const std::uint32_t got = ended->got;
   const Status verdict = ended->verdict;
   const Clock::duration first_byte = ended->first_byte;
@@ -341,7 +347,7 @@ void RemoteEngine::TakeDirectEnds() {
       read->is_unusual = true;
       read->source->counters()->by_library.fetch_add(1, std::memory_order_relaxed);
     }
-    Drop(&(read->attempts[0].get() == end->attempt ? read->attempts[0] : read->attempts[1]));
+    Drop(&PlaceOf(end->attempt));
     Begin(read, false);
   }
 }

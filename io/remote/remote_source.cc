@@ -152,7 +152,6 @@ bool Matches(std::string_view pattern, std::string_view key) {
   return Matches(pattern.substr(pattern_end + 1), key.substr(key_end + 1));
 }
 
-/// Those of the store's objects that a key with a last "/", or with a pattern, stands for; sorted.
 /// Finds out that a listing does not end. Pages that come again are found by the name of the next
 /// one, of which every 2^n-th is kept (Brent's search for cycles).
 class EndlessListing {
@@ -181,6 +180,7 @@ class EndlessListing {
   std::string kept_;
 };
 
+/// Those of the store's objects that a key with a last "/", or with a pattern, stands for; sorted.
 Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOptions& options,
                     std::size_t most, std::vector<ListedObject>* found) {
   const std::string prefix =
@@ -198,11 +198,9 @@ Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOpti
       page = ListingPage();
       return store->ReadListing(answer, &page);
     };
-    const Status status =
-        SendPatiently(store, options.remote_patience_ms, prepare, check, &response);
+    Status status = SendPatiently(store, options.remote_patience_ms, prepare, check, &response);
+    if (status.ok()) status = endless.Look(page);
     if (!status.ok()) return status;
-    const Status ends = endless.Look(page);
-    if (!ends.ok()) return ends;
     for (ListedObject& object : page.objects) {
       if (object.key.ends_with('/')) continue;  // what stands for a folder
       const bool wanted =
