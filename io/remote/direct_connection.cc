@@ -1,5 +1,6 @@
 #include "io/remote/direct_connection.h"
 
+#include <fcntl.h>
 #include <strings.h>
 #include <sys/socket.h>
 
@@ -17,25 +18,40 @@ DirectConnection::DirectConnection(CURLM* multi, const DirectRequest& direct, lo
     : origin_(direct.origin), is_tls_(direct.is_tls), multi_(multi) {
   HttpRequest connecting;
   connecting.url = origin_ + "/";
-  handle_.Start(connecting, idle_s);
-  curl_easy_setopt(handle_.get(), CURLOPT_CONNECT_ONLY, 1L);
-  curl_easy_setopt(handle_.get(), CURLOPT_FRESH_CONNECT, 1L);
+  CURL* const easy = handle_.emplace().get();
+  handle_->Start(connecting, idle_s);
+  curl_easy_setopt(easy, CURLOPT_CONNECT_ONLY, 1L);
+  curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
   // A store has many addresses, and each of them a limit. Each connection asks anew for the
   // addresses of the name and takes one at random.
-  curl_easy_setopt(handle_.get(), CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
-  curl_easy_setopt(handle_.get(), CURLOPT_DNS_CACHE_TIMEOUT, 0L);
-  curl_multi_add_handle(multi_, handle_.get());
+  curl_easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
+  curl_easy_setopt(easy, CURLOPT_DNS_CACHE_TIMEOUT, 0L);
+  curl_multi_add_handle(multi_, easy);
 }
 
-DirectConnection::~DirectConnection() {
-  curl_multi_remove_handle(multi_, handle_.get());  // which closes the connection
+DirectConnection::~DirectConnection() { LeaveLibcurl(); }
+
+void DirectConnection::LeaveLibcurl() {
+  if (!handle_) return;
+  curl_multi_remove_handle(multi_, handle_->get());  // which closes libcurl's descriptor
+  handle_.reset();
 }
 
 bool DirectConnection::OnConnected() {
   curl_socket_t socket = CURL_SOCKET_BAD;
-  curl_easy_getinfo(handle_.get(), CURLINFO_ACTIVESOCKET, &socket);
-  socket_ = socket == CURL_SOCKET_BAD ? -1 : socket;
-  return socket_ >= 0;
+  curl_easy_getinfo(handle_->get(), CURLINFO_ACTIVESOCKET, &socket);
+  if (socket == CURL_SOCKET_BAD) return false;
+  const int own = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+  if (own < 0) return false;
+  socket_.emplace(own);
+  if (!is_tls_) {
+    LeaveLibcurl();
+    return true;
+  }
+  // The transfer holds the connection from its first call on.
+  std::byte first{};
+  std::size_t got = 0;
+  return curl_easy_recv(handle_->get(), &first, 1, &got) == CURLE_AGAIN;
 }
 
 void DirectConnection::SetRequest(const std::string& text, Attempt* attempt) {
@@ -52,12 +68,12 @@ DirectConnection::Flow DirectConnection::Send() {
     const std::size_t left = request_.size() - sent_;
     if (is_tls_) {
       std::size_t sent = 0;
-      const CURLcode code = curl_easy_send(handle_.get(), from, left, &sent);
+      const CURLcode code = curl_easy_send(handle_->get(), from, left, &sent);
       if (code == CURLE_AGAIN) return Flow::kWaits;
       if (code != CURLE_OK || sent == 0) return Flow::kEnded;
       sent_ += sent;
     } else {
-      const ssize_t sent = send(socket_, from, left, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = send(socket(), from, left, MSG_NOSIGNAL | MSG_DONTWAIT);
       if (sent < 0 && errno == EINTR) continue;
       if (sent < 0 && errno == EAGAIN) return Flow::kWaits;
       if (sent <= 0) return Flow::kEnded;
@@ -70,12 +86,12 @@ DirectConnection::Flow DirectConnection::Send() {
 DirectConnection::Flow DirectConnection::Receive(std::span<std::byte> room, std::size_t* got) {
   *got = 0;
   if (is_tls_) {
-    const CURLcode code = curl_easy_recv(handle_.get(), room.data(), room.size(), got);
+    const CURLcode code = curl_easy_recv(handle_->get(), room.data(), room.size(), got);
     if (code == CURLE_AGAIN) return Flow::kWaits;
     return code == CURLE_OK && *got > 0 ? Flow::kWhole : Flow::kEnded;
   }
   while (true) {
-    const ssize_t received = recv(socket_, room.data(), room.size(), MSG_DONTWAIT);
+    const ssize_t received = recv(socket(), room.data(), room.size(), MSG_DONTWAIT);
     if (received < 0 && errno == EINTR) continue;
     if (received < 0 && errno == EAGAIN) return Flow::kWaits;
     if (received <= 0) return Flow::kEnded;

@@ -5,9 +5,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
+#include "base/scoped_descriptor.h"
 #include "io/remote/curl_handle.h"
 #include "io/remote/direct_request.h"
 #include "io/remote/http.h"
@@ -19,6 +22,11 @@ struct Attempt;
 /// A connection to a server that libcurl makes (names, addresses, proxies, TLS) and over which
 /// answers to ranges are read by ourselves: the head into a small buffer, the body straight to
 /// where it belongs. One answer at a time. One thread.
+///
+/// libcurl closes a connection of its pool that has bytes to read, is old or has ended, unless a
+/// transfer holds it. Its descriptor is then another's. So the socket is kept by a descriptor of
+/// our own. A plain connection leaves libcurl as soon as it is made. TLS stays libcurl's: its
+/// transfer holds it.
 class DirectConnection {
  public:
   /// What came of moving bytes.
@@ -29,7 +37,7 @@ class DirectConnection {
     kUnusual  ///< the answer is one that libcurl has to read
   };
 
-  /// Begins to connect, in `multi`, in which it stays until it is destroyed.
+  /// Begins to connect in `multi`, which outlives it.
   DirectConnection(CURLM* multi, const DirectRequest& direct, long idle_s);
   ~DirectConnection();
   DirectConnection(const DirectConnection&) = delete;
@@ -37,10 +45,14 @@ class DirectConnection {
 
   const std::string& origin() const { return origin_; }
   bool is_tls() const { return is_tls_; }
-  CURL* easy() const { return handle_.get(); }
-  const CurlHandle& handle() const { return handle_; }
-  int socket() const { return socket_; }
-  /// After libcurl connected. False if libcurl does not tell the socket.
+  /// libcurl's transfer that connects; null after a plain connection is made.
+  const CURL* easy() const { return handle_ ? handle_->get() : nullptr; }
+  /// What connecting failed of, which ended by `code`.
+  Status Failure(CURLcode code) const { return handle_->Failure(code); }
+  /// -1 before OnConnected.
+  int socket() const { return socket_ ? socket_->get() : -1; }
+  /// After libcurl connected. False if the connection is of no use: the process has no descriptors,
+  /// or the server spoke first.
   bool OnConnected();
 
   /// What is sent next, and for whom; it stays where it is until Release.
@@ -65,14 +77,15 @@ class DirectConnection {
   Flow ReceiveHead();
   Flow ReceiveBody(bool ends);
   Flow TakeHead(std::size_t head_end);
+  void LeaveLibcurl();
 
   static constexpr std::size_t kMostHeadBytes = 8192;
 
   const std::string origin_;
   const bool is_tls_;
   CURLM* const multi_;
-  CurlHandle handle_;
-  int socket_ = -1;
+  std::optional<CurlHandle> handle_;
+  std::optional<ScopedDescriptor> socket_;
   Attempt* attempt_ = nullptr;
   std::string request_;
   std::size_t sent_ = 0;

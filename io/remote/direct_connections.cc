@@ -104,7 +104,7 @@ bool DirectConnections::OnConnected(const CURL* easy, CURLcode code) {
     Destroy(connection);
     return true;
   };
-  if (code != CURLE_OK) return end_by(Flow::kEnded, connection->handle().Failure(code));
+  if (code != CURLE_OK) return end_by(Flow::kEnded, connection->Failure(code));
   epoll_event event{.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                     .data = {.ptr = connection}};
   if (!connection->OnConnected() ||

@@ -1,8 +1,11 @@
 // The two ways to a range, by connections of our own and by libcurl, bring the same bytes.
+#include <curl/curl.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "io/remote/direct_connection.h"
+#include "io/remote/direct_request.h"
 #include "io/remote/remote_engine.h"
 #include "io/remote/remote_source.h"
 #include "tests/remote/fault_proxy.h"
@@ -180,6 +185,54 @@ TEST_F(HttpPathsTest, BothBringTheSameBytesWhateverHappens) {
       EXPECT_GT(proxy.counts().faults, 10u);
       EXPECT_EQ(outcome.by_library > 0, path == HttpPath::kDirect);
     }
+  }
+}
+
+// A connection of libcurl's, made.
+std::unique_ptr<DirectConnection> Connected(CURLM* multi, const std::string& origin, bool is_tls) {
+  auto made = std::make_unique<DirectConnection>(multi, DirectRequest{origin, "", is_tls}, 20);
+  const CURLMsg* message = nullptr;
+  int running = 1;
+  int waiting = 0;
+  while (running > 0) {
+    curl_multi_perform(multi, &running);
+    curl_multi_poll(multi, nullptr, 0, 10, nullptr);
+  }
+  message = curl_multi_info_read(multi, &waiting);
+  EXPECT_NE(message, nullptr);
+  EXPECT_EQ(message->data.result, CURLE_OK);
+  EXPECT_TRUE(made->OnConnected());
+  return made;
+}
+
+// Which socket a descriptor is.
+ino_t SocketOf(int descriptor) {
+  struct stat about {};
+  EXPECT_EQ(fstat(descriptor, &about), 0);
+  return about.st_ino;
+}
+
+// libcurl closes connections of its pool that have ended, before it makes another one, at most once
+// a second. A descriptor that it closed is the next one's, or a file's.
+TEST_F(HttpPathsTest, ADescriptorIsOneConnectionsUntilThatIsDestroyed) {
+  for (const bool is_tls : {false, true}) {
+    SCOPED_TRACE(is_tls ? "TLS" : "plain");
+    const NginxServer server(directory_.path(),
+                             {.tls = is_tls, .directives = "client_header_timeout 1s;"});
+    if (is_tls) (void)setenv("CURL_CA_BUNDLE", server.ca().c_str(), 1);
+    std::string origin = server.Url("");
+    origin.pop_back();
+    const std::unique_ptr<CURLM, decltype(&curl_multi_cleanup)> multi(curl_multi_init(),
+                                                                      &curl_multi_cleanup);
+    const auto first = Connected(multi.get(), origin, is_tls);
+    const ino_t socket = SocketOf(first->socket());
+    const auto meanwhile = Connected(multi.get(), origin, is_tls);
+    pollfd ended{first->socket(), POLLRDHUP, 0};
+    ASSERT_EQ(poll(&ended, 1, 10'000), 1);
+    const auto last = Connected(multi.get(), origin, is_tls);
+    EXPECT_EQ(SocketOf(first->socket()), socket);
+    EXPECT_NE(SocketOf(meanwhile->socket()), socket);
+    EXPECT_NE(SocketOf(last->socket()), socket);
   }
 }
 
