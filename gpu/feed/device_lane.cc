@@ -39,7 +39,7 @@ bool DeviceLane::MayWaitForMore() const {
 }
 
 bool DeviceLane::CanFill() const {
-  if (phase_ != Phase::kFills || MayWaitForMore()) return false;
+  if (phase_ != Phase::kFills || growing_ != nullptr || MayWaitForMore()) return false;
   return NothingMoreComes() || (FirstFree() != free_.end() && inbox_->Size() > 0);
 }
 
@@ -52,7 +52,9 @@ std::uint64_t DeviceLane::WhatIsThere() const {
 
 std::int64_t DeviceLane::NextLook() const {
   const std::int64_t now = backend_->NowNanos();
-  return std::min(copies_.NextLook(now), leases_.NextLook(now));
+  const std::int64_t look_ns = std::min(copies_.NextLook(now), leases_.NextLook(now));
+  if (growing_ == nullptr || phase_ != Phase::kFills) return look_ns;
+  return std::min(look_ns, now + CopyPace::NapAfter(now - growing_since_ns_));
 }
 
 DeviceLane::SleepEnd DeviceLane::Sleep(const std::stop_token& stop, std::int64_t until_ns) {
@@ -142,28 +144,40 @@ std::vector<DeviceSlot*>::const_iterator DeviceLane::FirstFree() const {
 }
 
 bool DeviceLane::FillNext() {
-  if (phase_ != Phase::kFills || MayWaitForMore()) return false;
+  if (phase_ != Phase::kFills || (growing_ == nullptr && MayWaitForMore())) return false;
   copies_.BeginGroup();
   Status status;
   bool progress = false;
   bool ended = false;
   while (status.ok() && !copies_.GroupIsFull()) {
-    const auto free = FirstFree();
-    if (free == free_.end()) {
-      ended = NothingMoreComes();  // the end needs no slot
+    DeviceSlot* slot = std::exchange(growing_, nullptr);
+    if (slot == nullptr) {
+      const auto free = FirstFree();
+      if (free == free_.end()) {
+        ended = NothingMoreComes();  // the end needs no slot
+        break;
+      }
+      FeedItem item;
+      const QueueResult result = inbox_->TryPop(item);
+      if (result != QueueResult::kOk) {
+        ended = result == QueueResult::kClosed || result == QueueResult::kFailed;
+        break;
+      }
+      slot = *free;
+      free_.erase(free);
+      backend_->NoteTakeOver(&inbox_);
+      status = copies_.Take(slot, std::move(item));
+      growing_since_ns_ = backend_->NowNanos();
+      progress = true;
+    }
+    bool may = false;
+    if (status.ok()) status = copies_.MayPrepare(*slot, &may);
+    if (status.ok() && !may) {
+      growing_ = slot;
       break;
     }
-    FeedItem item;
-    const QueueResult result = inbox_->TryPop(item);
-    if (result != QueueResult::kOk) {
-      ended = result == QueueResult::kClosed || result == QueueResult::kFailed;
-      break;
-    }
+    if (status.ok()) status = copies_.Prepare(slot);
     progress = true;
-    DeviceSlot* const slot = *free;
-    free_.erase(free);
-    backend_->NoteTakeOver(&inbox_);
-    status = copies_.Prepare(slot, std::move(item));
   }
   const SlotCopies::Enqueued enqueued = copies_.Enqueue();
   for (DeviceSlot* const slot : enqueued.filled) {
@@ -236,6 +250,7 @@ DeviceFeedStats DeviceLane::Stats() const {
 
 void DeviceLane::Reset() {
   leases_.AwaitTakers();
+  if (growing_ != nullptr) std::exchange(growing_, nullptr)->item.LetGo();
   copies_.RecordHalfFilled();
   TakeBack();
   for (DeviceSlot& slot : slots_) {

@@ -140,6 +140,8 @@ class DeviceLane {
   BatchSettling settling_;
   std::unique_ptr<Channel<FeedItem>> inbox_;
   std::vector<DeviceSlot*> free_;  ///< the feeding thread's; the longest free first
+  DeviceSlot* growing_ = nullptr;  ///< has its batch, and waits until its memory may be replaced
+  std::int64_t growing_since_ns_ = 0;
   Phase phase_ = Phase::kFills;
   Status end_;
   bool given_up_ = false;

@@ -91,11 +91,26 @@ bool SlotCopies::GroupIsFull() const {
   return bytes >= kGroupBytes;
 }
 
-Status SlotCopies::Prepare(DeviceSlot* slot, FeedItem&& item) {
+Status SlotCopies::Take(DeviceSlot* slot, FeedItem&& item) {
   slot->item = std::move(item);
   Status status;
   if (!IsPinned(slot->item.pending)) status = MakeCopies(std::exchange(slot->item.pending, {}));
-  if (status.ok()) status = Place(slot);
+  return status.ok() ? Plan(slot, Gaps::kAllowed) : status;
+}
+
+// Memory of an earlier size would have to stay until then beside the new one.
+Status SlotCopies::MayPrepare(const DeviceSlot& slot, bool* may) {
+  *may = true;
+  if (!memory_.Grows(slot)) return {};
+  Status status = slot.used ? backend_->Query(slot.ready, may) : Status();
+  for (std::size_t s = 0; s < slot.streams_used && status.ok() && *may; ++s) {
+    status = backend_->Query(slot.released[s], may);
+  }
+  return status;
+}
+
+Status SlotCopies::Prepare(DeviceSlot* slot) {
+  Status status = Place(slot);
   if (status.ok()) status = WaitForConsumers(slot);
   if (status.ok()) AddToGroup(slot);
   return status;
@@ -121,20 +136,22 @@ Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
   if (sums_on_device_ && item.unsettled != nullptr && !item.pending.empty()) {
     sums = item.unsettled->sums();
   }
-  const Status status =
-      slot->plan.Make(item.batch, {.pending = item.pending,
-                                   .sums = sums,
-                                   .left_rows = gaps == Gaps::kNone ? LeftRows::kEach : left_rows_,
-                                   .planner = planner_,
-                                   .transforms = options_.transforms,
-                                   .mask_rows = mask_rows,
-                                   .tight = gaps == Gaps::kNone});
-  return status.ok() ? memory_.Fit(slot) : status;
+  return slot->plan.Make(
+      item.batch, {.pending = item.pending,
+                   .sums = sums,
+                   .left_rows = gaps == Gaps::kNone ? LeftRows::kEach : left_rows_,
+                   .planner = planner_,
+                   .transforms = options_.transforms,
+                   .mask_rows = mask_rows,
+                   .tight = gaps == Gaps::kNone});
 }
 
 Status SlotCopies::Place(DeviceSlot* slot) {
-  Status status = Plan(slot, Gaps::kAllowed);
-  if (!status.ok() && slot->plan.has_gaps()) status = Plan(slot, Gaps::kNone);  // it may fit
+  Status status = memory_.Fit(slot);
+  if (!status.ok() && slot->plan.has_gaps()) {
+    status = Plan(slot, Gaps::kNone);
+    if (status.ok()) status = memory_.Fit(slot);
+  }
   return status.ok() ? Stage(slot) : status;
 }
 
@@ -224,9 +241,7 @@ SlotCopies::Enqueued SlotCopies::Enqueue() {
 Status SlotCopies::CopyAgain(DeviceSlot* slot) {
   slot->copying = false;
   BeginGroup();
-  // If the CPU computed the sums, only the copy was seen done: kernels may still use the memory.
-  Status status;
-  if (slot->ready != slot->copied) status = backend_->StreamWait(copy_stream_, slot->ready);
+  Status status = Plan(slot, Gaps::kAllowed);
   if (status.ok()) status = Place(slot);
   if (!status.ok()) return status;
   AddToGroup(slot);
@@ -322,8 +337,9 @@ SlotCopies::Look SlotCopies::LookAtOldest() {
   DeviceSlot* const slot = under_way_.front();
   bool done = false;
   Status status = backend_->Query(slot->copied, &done);
-  // The sums come to staging memory, whether the slot's lease waits for them or not.
-  if (status.ok() && done && slot->plan.rows().sums_bytes() > 0) {
+  // The sums come to staging memory, whether the slot's lease waits for them or not. A slot that
+  // waits may be filled again at once.
+  if (status.ok() && done && (slot->plan.rows().sums_bytes() > 0 || slot->waits)) {
     status = backend_->Query(slot->ready, &done);
   }
   if (!done && status.code() != StatusCode::kDeviceLost) return {nullptr, status};
@@ -420,7 +436,6 @@ void SlotCopies::Free(DeviceSlot* slot) {
 }
 
 void SlotCopies::Close() {
-  memory_.FreeOutgrown();
   timeline_->Close();
   for (DeviceStream* const stream : {&copy_stream_, &transform_stream_}) {
     if (*stream) (void)backend_->DestroyStream(std::exchange(*stream, {}));

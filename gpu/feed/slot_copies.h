@@ -46,8 +46,13 @@ class SlotCopies {
     group_.clear();
     pieces_.clear();
   }
-  /// All that a batch needs before its copy. The slot is then in the group.
-  Status Prepare(DeviceSlot* slot, FeedItem&& item);
+  /// Gives the slot its batch, and plans the copy.
+  Status Take(DeviceSlot* slot, FeedItem&& item);
+  /// Says in *may whether Prepare may be called: a slot that has to grow was last used by work that
+  /// was seen done.
+  Status MayPrepare(const DeviceSlot& slot, bool* may);
+  /// All else that a batch needs before its copy. The slot is then in the group.
+  Status Prepare(DeviceSlot* slot);
   /// Whether the group is as large as one call should copy.
   bool GroupIsFull() const;
   struct Enqueued {
@@ -109,7 +114,7 @@ class SlotCopies {
   bool IsPinned(std::span<const PendingCopy> pending) const;
   enum class Gaps : std::uint8_t { kAllowed, kNone };  ///< between fields and between rows
   Status Plan(DeviceSlot* slot, Gaps gaps);
-  /// Plans the copy, and has its memory ready.
+  /// Has the memory ready for what is planned.
   Status Place(DeviceSlot* slot);
   /// Brings what is not in pinned memory to staging memory.
   Status Stage(DeviceSlot* slot);

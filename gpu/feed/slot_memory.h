@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "base/memory/arena.h"
 #include "gpu/feed/device_slot.h"
@@ -24,20 +23,27 @@ class SlotMemory {
         slot_bytes_(options.slot_bytes),
         fixed_slots_(options.fixed_slots) {}
 
-  /// Makes the slot as large as its plan, unless slots are fixed. What it had before stays until
-  /// FreeOutgrown. kResourceExhausted.
+  /// Whether Fit would replace the slot's memory: nothing may use it then.
+  bool Grows(const DeviceSlot& slot) const {
+    return slot.memory != nullptr && NeededBy(slot) > slot.capacity && !IsTooLarge(slot);
+  }
+  /// Makes the slot as large as its plan, unless slots are fixed. kResourceExhausted.
   Status Fit(DeviceSlot* slot);
   /// Makes its staging memory as large as its plan. kResourceExhausted.
   Status FitStaging(DeviceSlot* slot);
   void FreeStaging(DeviceSlot* slot);
   /// No work on the device uses it any more.
   void Free(DeviceSlot* slot);
-  void FreeOutgrown();
 
   /// Slots that became larger after they had held a batch. Any thread.
   std::uint64_t grown_slots() const { return grown_slots_.load(std::memory_order_relaxed); }
 
  private:
+  static std::size_t NeededBy(const DeviceSlot& slot) { return slot.plan.layout().slot_bytes(); }
+  /// For slots that must stay as they are.
+  bool IsTooLarge(const DeviceSlot& slot) const {
+    return fixed_slots_ && (slot.sized || (slot_bytes_ > 0 && NeededBy(slot) > slot_bytes_));
+  }
   std::size_t CapacityFor(const DeviceSlot& slot);
 
   const std::shared_ptr<DeviceBackend> backend_;
@@ -45,7 +51,6 @@ class SlotMemory {
   const std::size_t slot_bytes_;  ///< as asked for; 0: as batches need
   const bool fixed_slots_;
   std::shared_ptr<Arena> staging_arena_;
-  std::vector<std::byte*> outgrown_;  ///< memory of slots that became larger
   std::size_t learned_bytes_ = 0;
   std::atomic<std::uint64_t> grown_slots_{0};
 };

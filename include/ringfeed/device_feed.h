@@ -121,8 +121,8 @@ struct FeedOptions {
   Distribution distribution = Distribution::kRoundRobin;
   LastStep last_step = LastStep::kUneven;
   /// Device memory of one slot, in bytes; 0: learned from the batches that come, with a quarter
-  /// more if rows are ragged. A fixed slot has room for a whole batch of the chain's Batch, however
-  /// few rows the first one has.
+  /// more if rows are ragged or a batch was larger than those before. A fixed slot has room for a
+  /// whole batch of the chain's Batch, however few rows the first one has.
   std::size_t slot_bytes = 0;
   /// A batch that does not fit its slot fails the feed; else the slot becomes bigger, which is
   /// counted.

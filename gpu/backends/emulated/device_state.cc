@@ -98,6 +98,7 @@ EmulatedMemory::EmulatedMemory(std::span<const EmulatedDevice> devices,
                                std::shared_ptr<HostRanges> host)
     : host_(std::move(host)) {
   for (const EmulatedDevice& device : devices) free_bytes_.push_back(device.memory_bytes);
+  least_free_bytes_ = free_bytes_;
 }
 
 EmulatedMemory::~EmulatedMemory() {
@@ -133,6 +134,8 @@ Status EmulatedMemory::Allocate(int device, std::size_t bytes, std::byte** data)
   }
   std::memset(memory, static_cast<int>(kFresh), bytes);
   free -= bytes;
+  std::size_t& least = least_free_bytes_[static_cast<std::size_t>(device)];
+  least = std::min(least, free);
   allocations_.ranges[AddressOf(memory)] = {AddressOf(memory) + bytes, nullptr, device,
                                             allocations_.made++};
   *data = memory;
@@ -185,6 +188,11 @@ bool EmulatedMemory::TouchesDeviceMemory(const std::byte* data, std::size_t byte
 std::size_t EmulatedMemory::FreeBytes(int device) const {
   const std::shared_lock lock(mutex_);
   return free_bytes_[static_cast<std::size_t>(device)];
+}
+
+std::size_t EmulatedMemory::LeastFreeBytes(int device) const {
+  const std::shared_lock lock(mutex_);
+  return least_free_bytes_[static_cast<std::size_t>(device)];
 }
 
 std::size_t EmulatedMemory::allocations() const {

@@ -99,6 +99,8 @@ class EmulatedMemory {
   /// Whether any of it is in an allocation of any device.
   bool TouchesDeviceMemory(const std::byte* data, std::size_t bytes) const;
   std::size_t FreeBytes(int device) const;
+  /// The fewest that were free at a time.
+  std::size_t LeastFreeBytes(int device) const;
 
   // As HostRanges has them, of these devices.
   bool Register(const std::byte* data, std::size_t bytes) {
@@ -131,7 +133,8 @@ class EmulatedMemory {
 
   const std::shared_ptr<HostRanges> host_;
   mutable std::shared_mutex mutex_;
-  std::vector<std::size_t> free_bytes_;  // by device
+  std::vector<std::size_t> free_bytes_;        // by device
+  std::vector<std::size_t> least_free_bytes_;  // the same
   RangeTable allocations_;
   std::deque<Freed> freed_;
   std::size_t freed_bytes_ = 0;

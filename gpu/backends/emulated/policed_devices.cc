@@ -571,6 +571,11 @@ DeviceLeaks PolicedDevices::Leaks() const {
           .events = events_.size()};
 }
 
+std::size_t PolicedDevices::MostHeldBytes(int device) const {
+  return options_.devices[static_cast<std::size_t>(device)].memory_bytes -
+         memory_.LeastFreeBytes(device);
+}
+
 void PolicedDevices::SetHotPath(bool hot) { Caller().hot = hot; }
 
 void PolicedDevices::SetSteadyState(bool steady) {

@@ -79,6 +79,7 @@ class PolicedDevices final : public EmulatedDevices {
   DeviceLeaks Leaks() const override;
   std::uint64_t CallsOf(DeviceCall call) const override { return faults_.CallsOf(call); }
   std::vector<int> SetUpDevices() const override;
+  std::size_t MostHeldBytes(int device) const override;
   void SetHotPath(bool hot) override;
   void SetSteadyState(bool steady) override;
   void SetCapture(DeviceStream stream, bool capturing) override;

@@ -149,6 +149,8 @@ class EmulatedDevices : public DeviceBackend {
   /// The devices that a driver would have set up by now, in order: threads were bound to them, or
   /// memory, streams, events or kernels are theirs. CUDA would have taken half a gigabyte for each.
   virtual std::vector<int> SetUpDevices() const = 0;
+  /// The most of a device's memory that was allocated at a time.
+  virtual std::size_t MostHeldBytes(int device) const = 0;
 
   // What the policing is told.
 

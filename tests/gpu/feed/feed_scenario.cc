@@ -101,6 +101,7 @@ class Runner {
       outcome_.offences.push_back(offence.ToString());
     }
     outcome_.leaks = devices_->Leaks();
+    outcome_.most_held_bytes = devices_->MostHeldBytes(0);
     outcome_.virtual_ns = devices_->NowNanos();
     for (std::size_t call = 0; call < kDeviceCalls; ++call) {
       outcome_.calls[call] = devices_->CallsOf(static_cast<DeviceCall>(call));
@@ -117,9 +118,8 @@ class Runner {
 };
 
 std::string WrongBytes(const FeedScenario& scenario, const TrainingLoop::Seen& seen) {
-  NumberedBatch batch{seen.number, scenario.supply.rows, scenario.supply.ragged};
-  const bool last = seen.number + 1 == scenario.supply.batches;
-  if (last && scenario.supply.last_rows > 0) batch.rows = scenario.supply.last_rows;
+  const NumberedBatch batch{seen.number, scenario.supply.RowsOf(seen.number),
+                            scenario.supply.ragged};
   const Instance expected = batch.Make(nullptr);
   for (std::size_t t = 0; t < seen.checksums.size(); ++t) {
     if (t >= expected.size() || seen.shapes[t] != expected[t].shape ||

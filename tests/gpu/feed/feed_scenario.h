@@ -40,6 +40,7 @@ struct FeedOutcome {
   std::vector<std::uint64_t> unused;     ///< numbers of those released unused
   std::vector<std::string> offences;
   DeviceLeaks leaks;
+  std::size_t most_held_bytes = 0;  ///< of device 0's memory
   FeedStats stats;
   BackendCounters steady;       ///< counted from steady_from on
   std::size_t batches_out = 0;  ///< of the supply, that never came back

@@ -20,6 +20,7 @@ enum class FeedStep : std::uint8_t {
   kSeeCopyBeforeSlab,      ///< the batch goes back once the host has seen the copy done
   kSeeCopyBeforeStaging,   ///< staging memory is written again only then
   kCheckFit,               ///< refuses a batch that is larger than its slot
+  kSeeUsersBeforeGrowing,  ///< a slot's memory is replaced once its users' work was seen done
   kCheckGeneration,        ///< refuses a lease that is not the slot's any more
   kCheckOwnLeases,         ///< refuses a thread that waits for itself
   kCheckPatience,          ///< refuses a wait that only the program itself can end

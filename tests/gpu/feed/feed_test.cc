@@ -177,6 +177,20 @@ TEST(FeedTest, SlotsGrowWithTheBatchesUnlessTheyAreFixed) {
   EXPECT_EQ(outcome.stats.devices[0].grown_slots, 0U);
 }
 
+// Each batch is larger than the one before, and the loop is slow, so that all slots are in use.
+TEST(FeedTest, SlotsThatGrowHoldTwiceTheLargestBatchAtMost) {
+  FeedScenario scenario = Devices(1);
+  scenario.supply.batches = 60;
+  scenario.supply.rows = 64;
+  scenario.supply.more_rows = 4;
+  ExpectGoodUnderEverySchedule(scenario);
+  const FeedOutcome outcome = RunScenario(scenario);
+  const std::size_t largest = static_cast<std::size_t>(scenario.supply.RowsOf(59)) *
+                              NumberedBatch::kColumns * sizeof(std::uint32_t);
+  EXPECT_LE(outcome.most_held_bytes, 2 * scenario.feed.slots * largest);
+  EXPECT_LT(outcome.stats.devices[0].grown_slots, 30U) << "a slot must not grow for each batch";
+}
+
 TEST(FeedTest, AFailureOfTheDataComesBehindWhatIsGood) {
   FeedScenario scenario = Devices(2);
   scenario.supply.fail_at = 7;

@@ -69,24 +69,43 @@ class SlotMemoryTest : public LanePartsTest {
   }
 };
 
-TEST_F(SlotMemoryTest, ASlotGrowsAndWhatItHadStaysUntilItIsFreed) {
+TEST_F(SlotMemoryTest, ASlotGrowsByAQuarterAndGivesBackWhatItHad) {
   SlotMemory memory(options_, 0);
   DeviceSlot& slot = slots_[0];
   Plan(1000, &slot);
   ASSERT_TRUE(memory.Fit(&slot).ok());
   std::byte* const first = slot.memory;
   Plan(900, &slot);
+  EXPECT_FALSE(memory.Grows(slot));
   ASSERT_TRUE(memory.Fit(&slot).ok());
   EXPECT_EQ(slot.memory, first);
   EXPECT_EQ(memory.grown_slots(), 0u);
   Plan(5000, &slot);
+  EXPECT_TRUE(memory.Grows(slot));
   ASSERT_TRUE(memory.Fit(&slot).ok());
-  EXPECT_NE(slot.memory, first);
-  EXPECT_GE(slot.capacity, 5000u);
+  EXPECT_EQ(slot.capacity, 6250u);
+  EXPECT_EQ(devices_->Leaks().allocations, 1u);
   EXPECT_EQ(memory.grown_slots(), 1u);
   memory.Free(&slot);
-  EXPECT_FALSE(devices_->Leaks().none());
-  memory.FreeOutgrown();
+}
+
+TEST_F(SlotMemoryTest, IfMemoryIsShortASlotGrowsToWhatItNeeds) {
+  const auto small = EmulatedDevices::Open(
+      EmulatedOptions{.devices = {EmulatedDevice{.memory_bytes = 10'000}}, .simulated = true});
+  SlotMemory memory(On(small), 0);
+  for (DeviceSlot* const slot : {&slots_[0], &slots_[1]}) {
+    Plan(4000, slot);
+    ASSERT_TRUE(memory.Fit(slot).ok());
+  }
+  Plan(5500, &slots_[0]);
+  const Status status = memory.Fit(&slots_[0]);
+  EXPECT_TRUE(status.ok()) << status.ToString();
+  EXPECT_EQ(slots_[0].capacity, 5500u);
+  Plan(6001, &slots_[1]);
+  EXPECT_EQ(memory.Fit(&slots_[1]).code(), StatusCode::kResourceExhausted);
+  memory.Free(&slots_[0]);
+  memory.Free(&slots_[1]);
+  EXPECT_TRUE(small->Leaks().none());
 }
 
 TEST_F(SlotMemoryTest, AFixedSlotRefusesABatchThatDoesNotFit) {
@@ -136,9 +155,18 @@ class SlotCopiesTest : public LanePartsTest {
   SlotCopies::Enqueued Copy(std::size_t first, std::size_t slots) {
     copies_.BeginGroup();
     for (std::size_t s = first; s < first + slots; ++s) {
-      EXPECT_TRUE(copies_.Prepare(&slots_[s], ItemOf(s)).ok());
+      Prepare(s, ItemOf(s));
     }
     return copies_.Enqueue();
+  }
+  void Prepare(std::size_t slot, FeedItem item) {
+    EXPECT_TRUE(copies_.Take(&slots_[slot], std::move(item)).ok());
+    EXPECT_TRUE(copies_.Prepare(&slots_[slot]).ok());
+  }
+  bool MayPrepare(const DeviceSlot& slot) {
+    bool may = false;
+    EXPECT_TRUE(copies_.MayPrepare(slot, &may).ok());
+    return may;
   }
   /// The next copy that is seen done.
   DeviceSlot* Seen() {
@@ -186,13 +214,38 @@ TEST_F(SlotCopiesTest, ABatchThatIsCopiedAgainComesBeforeTheOthers) {
 
 TEST_F(SlotCopiesTest, AGroupIsFullAtItsBytes) {
   copies_.BeginGroup();
-  ASSERT_TRUE(copies_.Prepare(&slots_[0], ItemOf(0)).ok());
+  Prepare(0, ItemOf(0));
   EXPECT_FALSE(copies_.GroupIsFull());
-  ASSERT_TRUE(copies_.Prepare(&slots_[1], ItemOf(1, SlotCopies::kGroupBytes)).ok());
+  Prepare(1, ItemOf(1, SlotCopies::kGroupBytes));
   EXPECT_TRUE(copies_.GroupIsFull());
   ASSERT_TRUE(copies_.Enqueue().status.ok());
   EXPECT_FALSE(copies_.MayWaitForMore(1)) << "one more makes a call of that size";
   EXPECT_TRUE(copies_.MayWaitForMore(0));
+}
+
+TEST_F(SlotCopiesTest, ASlotThatHasToGrowWaitsUntilWhatUsedItWasSeenDone) {
+  constexpr std::int64_t kStepNs = 1'000'000;
+  DeviceStream consumer;
+  ASSERT_TRUE(devices_->CreateStream(0, StreamPriority::kNormal, &consumer).ok());
+  DeviceSlot& slot = slots_[0];
+  ASSERT_TRUE(Copy(0, 1).status.ok());
+  ASSERT_EQ(Seen(), &slot);
+  copies_.LetGo(&slot);
+  ASSERT_TRUE(devices_->Busy(consumer, kStepNs).ok());
+  ASSERT_TRUE(devices_->Record(slot.released[0], consumer).ok());
+  slot.streams_used = 1;
+  ASSERT_TRUE(copies_.Take(&slot, ItemOf(1)).ok());
+  EXPECT_TRUE(MayPrepare(slot)) << "it fits, so the device orders it";
+  ASSERT_TRUE(copies_.Take(&slot, ItemOf(1, 1000)).ok());
+  EXPECT_FALSE(MayPrepare(slot));
+  const std::int64_t until_ns = devices_->NowNanos() + kStepNs;
+  while (devices_->NowNanos() < until_ns) devices_->Idle(until_ns);
+  EXPECT_TRUE(MayPrepare(slot));
+  copies_.BeginGroup();
+  ASSERT_TRUE(copies_.Prepare(&slot).ok());
+  ASSERT_TRUE(copies_.Enqueue().status.ok());
+  EXPECT_GE(slot.capacity, 1000u);
+  EXPECT_TRUE(devices_->DestroyStream(consumer).ok());
 }
 
 /// Says once that a graph is captured from the stream.

@@ -75,12 +75,10 @@ FeedScenario ClosedUnderWork() {
   scenario.step_ns = [] { return std::int64_t{5'000'000}; };
   return scenario;
 }
-// The slots grew: what they were before is freed at the end too.
-FeedScenario GrownAndClosedUnderWork() {
-  FeedScenario scenario = ClosedUnderWork();
-  scenario.supply.batches = 4;
-  scenario.supply.last_rows = 500;
-  scenario.stop_after = 4;
+FeedScenario Growing() {
+  FeedScenario scenario = Plain();
+  scenario.supply.more_rows = 50;
+  scenario.step_ns = [] { return std::int64_t{5'000'000}; };
   return scenario;
 }
 
@@ -141,8 +139,7 @@ INSTANTIATE_TEST_SUITE_P(
         LeftOut{"CheckFit", FeedStep::kCheckFit, LargerAtTheEnd},
         LeftOut{"DrainBeforeFree", FeedStep::kDrainBeforeFree, ClosedEarly},
         LeftOut{"SeeReleasesBeforeFree", FeedStep::kSeeReleasesBeforeFree, ClosedUnderWork},
-        LeftOut{"SeeReleasesBeforeFreeingGrown", FeedStep::kSeeReleasesBeforeFree,
-                GrownAndClosedUnderWork}),
+        LeftOut{"SeeUsersBeforeGrowing", FeedStep::kSeeUsersBeforeGrowing, Growing}),
     [](const auto& test) { return test.param.name; });
 
 // Whoever hands a batch out before its reads are seen done.

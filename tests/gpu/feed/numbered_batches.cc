@@ -151,8 +151,7 @@ SupplyResult NumberedSupply::Take(SuppliedBatch* batch, Status* status, const st
   }
   const std::int64_t now_ns = backend_->NowNanos();
   if (*out_ >= options_.held || now_ns < ready_ns_) return SupplyResult::kNotYet;
-  NumberedBatch numbered{next_, options_.rows, options_.ragged};
-  if (next_ + 1 == options_.batches && options_.last_rows > 0) numbered.rows = options_.last_rows;
+  const NumberedBatch numbered{next_, options_.RowsOf(next_), options_.ragged};
   ++next_;
   ++*out_;
   backend_->NoteTakeOver(out_.get());

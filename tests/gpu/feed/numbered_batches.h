@@ -45,6 +45,7 @@ class NumberedSupply final : public BatchSupply {
   struct Options {
     std::uint64_t batches = 16;
     std::int64_t rows = 4;
+    std::int64_t more_rows = 0;  ///< that each batch has than the one before
     std::int64_t last_rows = 0;  ///< of the last batch; 0: as all
     bool ragged = false;
     bool in_arena = true;
@@ -55,6 +56,11 @@ class NumberedSupply final : public BatchSupply {
     /// The fixed field's rows stand in memory of device 0, of a simulator: read there by a disk.
     bool direct = false;
     bool awaits_reads = true;  ///< of the disk; else a batch is there before its bytes are
+
+    std::int64_t RowsOf(std::uint64_t number) const {
+      if (number + 1 == batches && last_rows > 0) return last_rows;
+      return rows + more_rows * static_cast<std::int64_t>(number);
+    }
   };
 
   NumberedSupply(Options options, std::shared_ptr<DeviceBackend> backend);
