@@ -92,14 +92,15 @@ class DeviceLane {
   // Call these while no thread feeds, gives or takes.
 
   /// Sees copies done, in their order, up to that time, and lets go of their batches.
-  void AwaitCopies(std::int64_t until_ns) { copies_.AwaitAll(until_ns); }
+  void AwaitCopies(std::int64_t until_ns) { (void)copies_.AwaitAll(until_ns); }
   /// As new, except for leased slots, which come back later. Drops batches that were not taken.
   void Reset();
   /// For good: drops batches that were given and are not in a slot.
   void DropGiven(const Status& why);
   /// Waits until nothing is copied or transformed any more, then lets go of all host memory, and
-  /// frees all that is not leased. kDeadlineExceeded if the device, or consumers' work on released
-  /// slots, is not done: then nothing of it is ever freed, because the device may still use it.
+  /// frees all that is not leased. As AwaitEvent if the device, or consumers' work on released
+  /// slots, is not seen done: then nothing of it is ever freed, because the device may still use
+  /// it.
   Status Close(std::int64_t until_ns);
 
  private:

@@ -12,6 +12,8 @@ namespace ringfeed {
 namespace {
 
 constexpr std::byte kPoison{0xEE};
+constexpr const char* kCopy = "a copy";
+constexpr const char* kTransform = "a transform";
 
 // Fixed slots have no room for the gaps between rows.
 LeftRows LeftRowsOf(const FeedOptions& options) {
@@ -359,16 +361,20 @@ void SlotCopies::LetGo(DeviceSlot* slot) {
   slot->copying = false;
 }
 
-void SlotCopies::AwaitAll(std::int64_t until_ns) {
+Status SlotCopies::AwaitAll(std::int64_t until_ns) {
   while (!under_way_.empty()) {
     DeviceSlot* const slot = under_way_.front();
     // The device's sums come into the slot's staging memory after the copy.
-    const DeviceEvent last = slot->plan.rows().sums_bytes() > 0 ? slot->ready : slot->copied;
-    if (!AwaitEvent(backend_.get(), last, until_ns)) return;
+    Status status = AwaitEvent(backend_.get(), device_, slot->copied, kCopy, until_ns);
+    if (status.ok() && slot->plan.rows().sums_bytes() > 0) {
+      status = AwaitEvent(backend_.get(), device_, slot->ready, kTransform, until_ns);
+    }
+    if (!status.ok()) return status;
     under_way_.pop_front();
     LetGo(slot);
     NoteSeen(1);
   }
+  return {};
 }
 
 void SlotCopies::RecordHalfFilled() {
@@ -388,34 +394,31 @@ void SlotCopies::RecordHalfFilled() {
   }
 }
 
-bool SlotCopies::AwaitStream(DeviceStream stream, DeviceEvent event, std::int64_t until_ns) {
+Status SlotCopies::AwaitStream(DeviceStream stream, DeviceEvent event, const char* what,
+                               std::int64_t until_ns) {
   Status status = backend_->Record(event, stream);
-  if (status.ok()) return AwaitEvent(backend_.get(), event, until_ns);
+  if (status.ok()) return AwaitEvent(backend_.get(), device_, event, what, until_ns);
   // If no event can be had, there is a call that blocks.
   if (status.code() != StatusCode::kDeviceLost) status = backend_->SyncStream(stream);
-  return status.ok() || status.code() == StatusCode::kDeviceLost;
+  if (status.ok() || status.code() == StatusCode::kDeviceLost) return {};
+  return CannotTell(device_, what, status);
 }
 
 Status SlotCopies::Drain(std::int64_t until_ns) {
   RecordHalfFilled();
-  AwaitAll(until_ns);
-  if (any()) {
-    bool is_copied = false;
-    (void)backend_->Query(under_way_.front()->copied, &is_copied);
-    return StillAtWork(device_, is_copied ? "a transform" : "a copy");
-  }
+  Status status = AwaitAll(until_ns);
   for (DeviceSlot& slot : slots_) {
-    if (slot.copying) {
-      if (!AwaitStream(copy_stream_, slot.copied, until_ns)) return StillAtWork(device_, "a copy");
-      if (transform_stream_ && !AwaitStream(transform_stream_, slot.transformed, until_ns)) {
-        return StillAtWork(device_, "a transform");
-      }
-      LetGo(&slot);
+    const bool is_half_filled = status.ok() && slot.copying;
+    if (is_half_filled) status = AwaitStream(copy_stream_, slot.copied, kCopy, until_ns);
+    if (is_half_filled && status.ok() && transform_stream_) {
+      status = AwaitStream(transform_stream_, slot.transformed, kTransform, until_ns);
     }
-    if (!AwaitEvent(backend_.get(), slot.ready, until_ns)) {
-      return StillAtWork(device_, "a transform");
+    if (is_half_filled && status.ok()) LetGo(&slot);
+    if (status.ok()) {
+      status = AwaitEvent(backend_.get(), device_, slot.ready, kTransform, until_ns);
     }
   }
+  if (!status.ok()) return status;
   LetGoOfHost();  // also of a batch that failed before any of it was enqueued
   return {};
 }

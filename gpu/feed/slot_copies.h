@@ -82,12 +82,13 @@ class SlotCopies {
 
   // Call these while no batch is given or leased.
 
-  /// Sees copies done, in their order, up to that time, and lets go of their batches.
-  void AwaitAll(std::int64_t until_ns);
+  /// Sees copies done, in their order, up to that time, and lets go of their batches. As
+  /// AwaitEvent.
+  Status AwaitAll(std::int64_t until_ns);
   /// Records an event for fills that failed halfway, so that their slots can be filled again.
   void RecordHalfFilled();
-  /// Waits until nothing is copied or transformed any more, then lets go of all host memory.
-  /// kDeadlineExceeded.
+  /// Waits until nothing is copied or transformed any more, then lets go of all host memory. As
+  /// AwaitEvent.
   Status Drain(std::int64_t until_ns);
   void LetGoOfHost();
   /// Nothing uses the slot any more.
@@ -99,9 +100,9 @@ class SlotCopies {
   void AddTo(DeviceFeedStats* stats) const;
 
  private:
-  /// Waits until all that was enqueued on the stream is done; false if the time came first, or if
-  /// that cannot be known. A device that is lost does nothing any more.
-  bool AwaitStream(DeviceStream stream, DeviceEvent event, std::int64_t until_ns);
+  /// As AwaitEvent, of all that was enqueued on the stream.
+  Status AwaitStream(DeviceStream stream, DeviceEvent event, const char* what,
+                     std::int64_t until_ns);
   /// Whether the device has kernels to run for every batch.
   bool makes_something() const { return !options_.transforms.empty() || with_mask(); }
   /// Whether the valid rows of each batch have a mask.

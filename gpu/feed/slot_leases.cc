@@ -202,10 +202,11 @@ Status SlotLeases::SeeReleased(DeviceSlot* slot, std::int64_t until_ns) {
     }
     backend_->Idle(std::min(until_ns, now + kPollNs));
   }
-  if (MissesReleases(*slot)) return StillAtWork(device_, kEnqueuedBefore);
+  if (MissesReleases(*slot)) return CannotTell(device_, kEnqueuedBefore, slot->why_lost);
   for (DeviceEvent& event : slot->released) {
     if (!event) break;
-    if (!AwaitEvent(backend_.get(), event, until_ns)) return StillAtWork(device_, kEnqueuedBefore);
+    const Status status = AwaitEvent(backend_.get(), device_, event, kEnqueuedBefore, until_ns);
+    if (!status.ok()) return status;
     (void)backend_->DestroyEvent(std::exchange(event, {}));
   }
   return {};

@@ -103,8 +103,7 @@ class SlotLeases {
     // Order: partner of the store in Release: the events recorded there have to be waited for.
     return slot.holder.load(std::memory_order_acquire) != std::thread::id();
   }
-  /// Sees the work of a released slot's consumers done, and frees the events for it.
-  /// kDeadlineExceeded.
+  /// Sees the work of a released slot's consumers done, and frees the events for it. As AwaitEvent.
   Status SeeReleased(DeviceSlot* slot, std::int64_t until_ns);
 
  private:

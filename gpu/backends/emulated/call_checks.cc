@@ -65,7 +65,8 @@ std::optional<FaultEffect> FaultPlan::Next(DeviceCall call) {
   const auto index = static_cast<std::size_t>(call);
   const std::uint64_t number = calls_[index].fetch_add(1, std::memory_order_relaxed) + 1;
   for (const DeviceFault& fault : faults_) {
-    if (fault.call == call && fault.nth == number) return fault.effect;
+    if (fault.call != call || number < fault.nth) continue;
+    if (number == fault.nth || fault.effect == FaultEffect::kStays) return fault.effect;
   }
   return std::nullopt;
 }

@@ -72,6 +72,7 @@ Status PolicedDevices::Strike(DeviceCall call, std::optional<FaultEffect> effect
   const std::string planned = "a planned fault of " + Name(call);
   switch (*effect) {
     case FaultEffect::kFails:
+    case FaultEffect::kStays:
       if (Status lost = LostStatus(device); !lost.ok()) return lost;
       return Status(AsksForMore(call) ? StatusCode::kResourceExhausted : StatusCode::kIoError,
                     planned);

@@ -57,6 +57,7 @@ enum class FaultEffect : std::uint8_t {
   kFails,       ///< this call alone, without effect: kResourceExhausted or kIoError
   kDeviceLost,  ///< this call and everything on that device from then on
   kLater,       ///< the call succeeds; its work never runs, and the device is lost when it should
+  kStays,       ///< as kFails, this call and all later ones of its kind; the device is not lost
 };
 
 /// The nth call of its kind (from 1, over all devices) goes wrong. Calls of no device

@@ -112,6 +112,26 @@ TEST(FeedFaultsTwiceTest, NothingIsFreedThatMayStillBeUsed) {
   }
 }
 
+// As after a reset of the device by the program, or while CUDA's runtime unloads.
+TEST(FeedFaultsThatStayTest, OfEveryCallEndInTimeAndFreeNothingThatMayStillBeUsed) {
+  const FeedOutcome unharmed = RunScenario(Everything(false));
+  for (std::size_t c = 0; c < kDeviceCalls; ++c) {
+    const auto call = static_cast<DeviceCall>(c);
+    for (std::uint64_t nth = 1; nth <= unharmed.calls[c]; nth += kSanitized ? 15 : 5) {
+      FeedScenario scenario = Everything(false);
+      scenario.devices.faults = {{call, nth, FaultEffect::kStays}};
+      const FeedOutcome outcome = RunScenario(scenario);
+      const std::string where = std::string(DeviceCallName(call)) + " " + std::to_string(nth);
+      EXPECT_LT(outcome.virtual_ns, kDeadlineNs) << where << ": " << outcome.closed.ToString();
+      EXPECT_TRUE(outcome.offences.empty()) << where << ": " << outcome.offences.front();
+      EXPECT_TRUE(!outcome.closed.ok() || outcome.batches_out == 0) << where;
+      EXPECT_TRUE(outcome.closed.ok() ||
+                  outcome.closed.message().find("planned fault") != std::string::npos)
+          << where << ": " << outcome.closed.ToString();
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Effects, FeedFaultsTest,
                          testing::Values(FaultEffect::kFails, FaultEffect::kDeviceLost,
                                          FaultEffect::kLater),

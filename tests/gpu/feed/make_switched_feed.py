@@ -74,11 +74,11 @@ STEPS = {
     "kCheckPatience": [
         (CORE, "if (waited_ns < patience_ns)", "if (OUT || waited_ns < patience_ns)")],
     "kDrainBeforeFree": [
-        (COPIES, "  RecordHalfFilled();\n  AwaitAll(until_ns);",
-         "  if (OUT) return {};\n  RecordHalfFilled();\n  AwaitAll(until_ns);")],
+        (COPIES, "  RecordHalfFilled();\n  Status status = AwaitAll(until_ns);",
+         "  if (OUT) return {};\n  RecordHalfFilled();\n  Status status = AwaitAll(until_ns);")],
     "kSeeReleasesBeforeFree": [
         (LEASES, "if (MissesReleases(*slot))", "if (!OUT && MissesReleases(*slot))"),
-        (LEASES, "if (!AwaitEvent(", "if (!OUT && !AwaitEvent(")],
+        (LEASES, "status = AwaitEvent(", "status = OUT ? Status() : AwaitEvent(")],
     "kRecordBehindDirect": [
         (COPIES, "  if (status.ok()) status = TakeDirect();\n",
          "  if (status.ok() && !OUT) status = TakeDirect();\n"),
