@@ -133,12 +133,15 @@ Status SlotLeases::UseOn(DeviceSlot* slot, DeviceStream stream) {
                   "the batch is on device " + std::to_string(device_) + ", the stream on device " +
                       std::to_string(device) + ": use a stream of the batch's device");
   }
-  if (Status status = backend_->StreamWait(stream, slot->ready); !status.ok()) return status;
   DeviceEvent& released = slot->released[slot->streams_used];
-  if (!released) {
-    const Status status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
-    if (!status.ok()) return status;
-  }
+  Status status;
+  if (!released) status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
+  // A stream of another CUDA context could wait for the slot, but the release could not be recorded
+  // there. So that is tried while the caller can still be told.
+  const bool is_known = slot->streams[slot->streams_used] == stream;
+  if (status.ok() && !is_known) status = backend_->Record(released, stream);
+  if (status.ok()) status = backend_->StreamWait(stream, slot->ready);
+  if (!status.ok()) return status;
   slot->releases[slot->streams_used] = ReleaseMark::kToRecord;
   slot->streams[slot->streams_used++] = stream;
   return {};

@@ -70,6 +70,9 @@ std::string_view Remedy(cudaError_t error) {
     case cudaErrorUnsupportedPtxVersion:
       return "this ringfeed has no code for the device: build it with the device's number in "
              "RINGFEED_CUDA_ARCHITECTURES";
+    case cudaErrorInvalidResourceHandle:
+      return "the handle is no more, or the stream is of another CUDA context than the device's "
+             "primary one, in which CUDA's runtime and frameworks work: use a stream of that";
     case cudaErrorStubLibrary:
       return "the libcuda.so.1 that is found is the toolkit's stub: take its folder off "
              "LD_LIBRARY_PATH";

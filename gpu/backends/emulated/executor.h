@@ -61,8 +61,9 @@ struct EmulatedStream {
   int device = 0;
   StreamPriority priority = StreamPriority::kNormal;
   std::atomic<bool> captured = false;  ///< a graph is made of what is enqueued
-  std::deque<StreamStep> steps;        ///< those that are not done
-  std::uint64_t rank = 0;              ///< of SchedulePolicy::kPriorities; higher goes first
+  std::atomic<bool> other_context = false;
+  std::deque<StreamStep> steps;  ///< those that are not done
+  std::uint64_t rank = 0;        ///< of SchedulePolicy::kPriorities; higher goes first
 
   // Of real time.
   std::int64_t ready_ns = 0;        ///< the end of its last step, by the model

@@ -326,6 +326,10 @@ Status PolicedDevices::Record(DeviceEvent event, DeviceStream stream) {
                                       " on stream " + std::to_string(on.stream->number) +
                                       " of device " + std::to_string(on.stream->device));
   }
+  if (on.stream->other_context.load(std::memory_order_relaxed)) {
+    return Invalid("Record: the event and stream " + std::to_string(on.stream->number) +
+                   " are of different contexts");
+  }
   if (hazards_ != nullptr) hazards_->Record(found->number, on.stream->number);
   EnqueueDoom(on);
   executor_.Record(found, on.stream);
@@ -586,6 +590,11 @@ void PolicedDevices::SetSteadyState(bool steady) {
 void PolicedDevices::SetCapture(DeviceStream stream, bool capturing) {
   EmulatedStream* const found = streams_.Find(stream.handle);
   if (found != nullptr) found->captured.store(capturing, std::memory_order_relaxed);
+}
+
+void PolicedDevices::SetOtherContext(DeviceStream stream) {
+  EmulatedStream* const found = streams_.Find(stream.handle);
+  if (found != nullptr) found->other_context.store(true, std::memory_order_relaxed);
 }
 
 bool PolicedDevices::IsCapturing(DeviceStream stream) {

@@ -83,6 +83,7 @@ class PolicedDevices final : public EmulatedDevices {
   void SetHotPath(bool hot) override;
   void SetSteadyState(bool steady) override;
   void SetCapture(DeviceStream stream, bool capturing) override;
+  void SetOtherContext(DeviceStream stream) override;
   void NoteDirectWrite(int device, const std::byte* data, std::size_t bytes,
                        const char* what) override;
   void SetActor(int actor) override;

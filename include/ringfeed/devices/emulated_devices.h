@@ -167,6 +167,9 @@ class EmulatedDevices : public DeviceBackend {
   /// As if a graph were captured from the stream: an event of it, and a wait there, are offences
   /// and fail. A stream of these devices.
   virtual void SetCapture(DeviceStream stream, bool capturing) = 0;
+  /// As if the stream were of another context of its device than the events: it can wait for them,
+  /// and Record fails there. A stream of these devices.
+  virtual void SetOtherContext(DeviceStream stream) = 0;
 
   // Of the simulator.
 

@@ -36,6 +36,7 @@ struct Stream {
   bool blocking = false;  // waits for the device's default stream, and that one for it
   bool held = false;
   bool captured = false;
+  bool other_context = false;  // than the device's primary one
   std::deque<Work> queue{};
 };
 
@@ -311,6 +312,11 @@ void Hold(void* stream, bool hold) {
 void CaptureStream(void* stream, bool capturing) {
   const std::lock_guard lock(mutex);
   Find(static_cast<cudaStream_t>(stream))->captured = capturing;
+}
+
+void SetOtherContext(void* stream) {
+  const std::lock_guard lock(mutex);
+  Find(static_cast<cudaStream_t>(stream))->other_context = true;
 }
 
 void CaptureGlobally(bool capturing) {
@@ -631,7 +637,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::lock_guard lock(mutex);
   Event* const found = Find(event);
   const Stream* const on = Find(stream);
-  if (found == nullptr || on == nullptr || found->device != on->device) {
+  if (found == nullptr || on == nullptr || found->device != on->device || on->other_context) {
     return Return(cudaErrorInvalidResourceHandle);
   }
   auto point = std::make_shared<Point>();

@@ -39,6 +39,9 @@ void BreakContext(int device, cudaError_t error);
 void Hold(void* stream, bool hold);
 /// As if a graph were captured from the stream.
 void CaptureStream(void* stream, bool capturing);
+/// As if the stream were made in another context of its device than the primary one, where all
+/// events are.
+void SetOtherContext(void* stream);
 /// As if some thread captured a graph in global mode.
 void CaptureGlobally(bool capturing);
 

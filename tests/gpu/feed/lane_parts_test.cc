@@ -311,6 +311,22 @@ TEST_F(SlotLeasesTest, ASlotIsHeldFromItsTakeToItsRelease) {
   EXPECT_EQ(leases_.taken(), 1u);
 }
 
+TEST_F(SlotLeasesTest, AStreamOfAnotherContextIsRefusedAndTheNextOneTaken) {
+  DeviceStream other;
+  ASSERT_TRUE(devices_->CreateStream(0, StreamPriority::kNormal, &other).ok());
+  devices_->SetOtherContext(other);
+  DeviceSlot& slot = Take(0);
+  for (int tries = 0; tries < 2; ++tries) {
+    EXPECT_EQ(leases_.UseOn(&slot, other).code(), StatusCode::kInvalidArgument);
+  }
+  ASSERT_TRUE(leases_.UseOn(&slot, stream_).ok());
+  leases_.Release(&slot);
+  const auto back = leases_.TakeBack();
+  ASSERT_EQ(back.size(), 1u);
+  EXPECT_FALSE(back[0]->lost);
+  EXPECT_TRUE(devices_->DestroyStream(other).ok());
+}
+
 TEST_F(SlotLeasesTest, ASlotThatCameBackUnderACaptureWaitsForItsEnd) {
   DeviceSlot& slot = Take(0);
   ASSERT_TRUE(leases_.UseOn(&slot, stream_).ok());
