@@ -9,7 +9,6 @@
 #include "base/refuse.h"
 #include "gpu/feed/feed_core.h"
 #include "ringfeed/devices/device_kinds.h"
-#include "ringfeed/export/shared_lease.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/tuning.h"
 
@@ -186,13 +185,7 @@ std::uint64_t DeviceLease::valid_rows() const { return SlotOf(*this).item.valid_
 
 std::span<const Tensor> DeviceLease::On(DeviceStream stream) {
   DeviceSlot& slot = SlotOf(*this);
-  DeviceLane& lane = LaneOf(*this);
-  Status status = lane.leases().UseOn(&slot, stream);
-  // Another thread may release, with a per-thread stream of its own. The legacy stream waits for
-  // those of all threads.
-  if (status.ok() && stream == NumberedStream(SharedLease::kPerThreadStream)) {
-    status = lane.leases().UseOn(&slot, NumberedStream(SharedLease::kLegacyStream));
-  }
+  const Status status = LaneOf(*this).leases().UseOn(&slot, stream);
   if (!status.ok()) throw Error(status);
   return slot.tensors;
 }

@@ -50,7 +50,9 @@ struct DeviceSlot {
 
   // The lease holder's, given back with the slot (SlotLeases).
   std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed
-  std::array<DeviceStream, kMostStreams> streams;
+  std::array<DeviceStream, kMostStreams> streams;  ///< or that of an earlier lease
+  /// The thread whose per-thread stream that is; none: any other stream.
+  std::array<std::thread::id, kMostStreams> stream_threads;
   std::array<ReleaseMark, kMostStreams> releases{};  ///< of each since it was used
   std::size_t streams_used = 0;
   std::int64_t leased_ns = 0;

@@ -29,12 +29,6 @@
 
 namespace ringfeed {
 
-/// CUDA's stream of that number: those that SharedLease names, or a cudaStream_t as a number. No
-/// other backend has such handles.
-inline DeviceStream NumberedStream(std::int64_t number) {
-  return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))};
-}
-
 /// Options beyond FeedOptions, for tests and for code that drives a feed itself.
 struct FeedDriveOptions {
   bool poison = false;  ///< BeforeCopy::kPoison

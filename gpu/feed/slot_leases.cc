@@ -6,11 +6,19 @@
 
 #include "gpu/feed/await_event.h"
 #include "gpu/feed/copy_pace.h"
+#include "ringfeed/export/shared_lease.h"
 
 namespace ringfeed {
 namespace {
 
 constexpr const char* kEnqueuedBefore = "what was enqueued before a lease was released";
+
+// The legacy stream waits for the per-thread streams of all threads, and all of them for it. So it
+// is used only if the release is made by another thread than the one whose stream it is.
+DeviceStream ToRecordOn(DeviceStream stream, std::thread::id of) {
+  const bool is_of_another = of != std::thread::id() && of != std::this_thread::get_id();
+  return is_of_another ? NumberedStream(SharedLease::kLegacyStream) : stream;
+}
 
 Status TooManyStreams() {
   return Status(StatusCode::kInvalidArgument,
@@ -81,8 +89,8 @@ bool SlotLeases::RecordReleases(DeviceSlot* slot) noexcept {
   for (std::size_t s = 0; s < slot->streams_used; ++s) {
     if (slot->releases[s] != ReleaseMark::kToRecord) continue;
     bool captured = false;
-    const Status status =
-        backend_->RecordUnlessCaptured(slot->released[s], slot->streams[s], &captured);
+    const DeviceStream stream = ToRecordOn(slot->streams[s], slot->stream_threads[s]);
+    const Status status = backend_->RecordUnlessCaptured(slot->released[s], stream, &captured);
     if (captured) return false;
     slot->releases[s] = ReleaseMark::kRecorded;
     if (status.ok()) continue;
@@ -90,7 +98,7 @@ bool SlotLeases::RecordReleases(DeviceSlot* slot) noexcept {
     // to know, and the stream may be gone by then, so recording is tried once more.
     slot->lost = true;
     slot->why_lost = status;
-    if (!backend_->Record(slot->released[s], slot->streams[s]).ok()) {
+    if (!backend_->Record(slot->released[s], stream).ok()) {
       slot->releases[s] = ReleaseMark::kMissed;
     }
   }
@@ -124,26 +132,34 @@ QueueResult SlotLeases::Taken(QueueResult result, std::size_t number) {
 }
 
 Status SlotLeases::UseOn(DeviceSlot* slot, DeviceStream stream) {
-  const auto used = std::span(slot->streams).first(slot->streams_used);
-  if (std::find(used.begin(), used.end(), stream) != used.end()) return {};
-  if (slot->streams_used == DeviceSlot::kMostStreams) return TooManyStreams();
+  const bool is_per_thread = stream == NumberedStream(SharedLease::kPerThreadStream);
+  const std::thread::id thread = is_per_thread ? std::this_thread::get_id() : std::thread::id();
+  const auto is_that = [&](std::size_t s) {
+    return slot->streams[s] == stream && slot->stream_threads[s] == thread;
+  };
+  const std::size_t used = slot->streams_used;
+  for (std::size_t s = 0; s < used; ++s) {
+    if (is_that(s)) return {};
+  }
+  if (used == DeviceSlot::kMostStreams) return TooManyStreams();
   const int device = backend_->DeviceOfStream(stream);
   if (device >= 0 && device != device_) {
     return Status(StatusCode::kInvalidArgument,
                   "the batch is on device " + std::to_string(device_) + ", the stream on device " +
                       std::to_string(device) + ": use a stream of the batch's device");
   }
-  DeviceEvent& released = slot->released[slot->streams_used];
+  DeviceEvent& released = slot->released[used];
   Status status;
   if (!released) status = backend_->CreateEvent(device_, EventKind::kPlain, &released);
   // A stream of another CUDA context could wait for the slot, but the release could not be recorded
   // there. So that is tried while the caller can still be told.
-  const bool is_known = slot->streams[slot->streams_used] == stream;
-  if (status.ok() && !is_known) status = backend_->Record(released, stream);
+  if (status.ok() && !is_that(used)) status = backend_->Record(released, stream);
   if (status.ok()) status = backend_->StreamWait(stream, slot->ready);
   if (!status.ok()) return status;
-  slot->releases[slot->streams_used] = ReleaseMark::kToRecord;
-  slot->streams[slot->streams_used++] = stream;
+  slot->releases[used] = ReleaseMark::kToRecord;
+  slot->streams[used] = stream;
+  slot->stream_threads[used] = thread;
+  ++slot->streams_used;
   return {};
 }
 

@@ -20,6 +20,12 @@
 
 namespace ringfeed {
 
+/// CUDA's stream of that number: those that SharedLease names, or a cudaStream_t as a number. No
+/// other backend has such handles.
+inline DeviceStream NumberedStream(std::int64_t number) {
+  return {reinterpret_cast<void*>(static_cast<std::uintptr_t>(number))};
+}
+
 /// What consumers hold of a device's slots. A slot that is offered is taken once, used on streams
 /// and released; an event on each of these streams says when its consumers are done with it.
 ///

@@ -188,9 +188,10 @@ class DeviceLease {
   /// Makes `stream` wait for the copy (the host does not) and gives the tensors, for work that is
   /// enqueued on it before Release: one per field, `data` being device memory, `lod` host memory.
   /// The lease owns both (Tensor::owner is null), and the span is valid until Release. May be
-  /// called for several streams. CUDA's per-thread stream (2) brings its legacy stream (1) with it:
-  /// that one waits for the per-thread streams of all threads, so that any thread may release.
-  /// Throws Error if the device failed, and for a lease that was released.
+  /// called for several streams. CUDA's per-thread stream (2) is the calling thread's. Release it
+  /// in that thread: another one has to record on the legacy stream (1), which all such streams
+  /// wait for. Throws Error if the device failed, for a lease that was released, and for a stream
+  /// of another device or, of CUDA, of another context than the device's primary one.
   std::span<const Tensor> On(DeviceStream stream);
   /// Blocks until the copy is done and gives the tensors, for access from the host. Else as On.
   std::span<const Tensor> WaitHost();

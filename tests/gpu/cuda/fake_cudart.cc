@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,7 @@ struct State {
   std::map<void*, Allocation> allocations{};
   std::map<const std::byte*, std::size_t> registrations{};
   std::map<void*, std::unique_ptr<Stream>> streams{};
+  std::map<std::pair<std::thread::id, int>, Stream> per_thread{};  // by device, too
   std::map<void*, std::unique_ptr<Event>> events{};
 };
 
@@ -158,10 +160,13 @@ bool DefaultStreamAllows(const Stream& stream, std::uint64_t number) {
   };
   const Stream& by_default = DeviceAt(stream.device).default_stream;
   if (&stream != &by_default) return !stream.blocking || !is_before(by_default);
-  return std::none_of(Now().streams.begin(), Now().streams.end(), [&](const auto& entry) {
-    const Stream& other = *entry.second;
+  const auto holds_up = [&](const Stream& other) {
     return other.blocking && other.device == stream.device && is_before(other);
-  });
+  };
+  return std::none_of(Now().streams.begin(), Now().streams.end(),
+                      [&](const auto& entry) { return holds_up(*entry.second); }) &&
+         std::none_of(Now().per_thread.begin(), Now().per_thread.end(),
+                      [&](const auto& entry) { return holds_up(entry.second); });
 }
 
 bool RunFront(Stream* stream) {
@@ -181,6 +186,9 @@ void RunAll() {
     for (auto& [handle, stream] : Now().streams) {
       while (RunFront(stream.get())) moved = true;
     }
+    for (auto& [thread, stream] : Now().per_thread) {
+      while (RunFront(&stream)) moved = true;
+    }
     for (Device& device : Now().devices) {
       while (RunFront(&device.default_stream)) moved = true;
     }
@@ -188,8 +196,11 @@ void RunAll() {
 }
 
 Stream* Find(cudaStream_t handle) {
-  if (handle == cudaStreamLegacy || handle == cudaStreamPerThread) {
-    return &DeviceAt(Current()).default_stream;
+  if (handle == cudaStreamLegacy) return &DeviceAt(Current()).default_stream;
+  if (handle == cudaStreamPerThread) {
+    const auto found = Now().per_thread.try_emplace({std::this_thread::get_id(), Current()},
+                                                    Stream{.device = Current(), .blocking = true});
+    return &found.first->second;
   }
   const auto found = Now().streams.find(handle);
   return found == Now().streams.end() ? nullptr : found->second.get();

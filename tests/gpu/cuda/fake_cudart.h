@@ -33,9 +33,13 @@ void FailNth(const std::string& function, int nth, cudaError_t error);
 /// As if work that ran earlier on the device had failed: every call on it fails from now on.
 void BreakContext(int device, cudaError_t error);
 
-/// Whether what is enqueued on the stream is kept back. cudaStreamLegacy and cudaStreamPerThread
-/// are one stream of the calling thread's device, here and in all calls. Streams that are not
-/// made cudaStreamNonBlocking and that one wait for each other, as in CUDA.
+/// As if the program had called cudaDeviceReset there: the device's primary context is another one.
+void ResetDevice(int device);
+
+/// Whether what is enqueued on the stream is kept back. cudaStreamLegacy is one stream of the
+/// calling thread's device, cudaStreamPerThread one of that thread too, here and in all calls. The
+/// first and streams that are not made cudaStreamNonBlocking, the second too, wait for each other,
+/// as in CUDA.
 void Hold(void* stream, bool hold);
 /// As if a graph were captured from the stream.
 void CaptureStream(void* stream, bool capturing);

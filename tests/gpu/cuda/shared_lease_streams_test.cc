@@ -8,6 +8,8 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -118,22 +120,54 @@ TEST_F(SharedLeaseStreams, AStreamThatWaitsForNobodyAndIsNotNamedIsNotWaitedFor)
   EXPECT_EQ(ReadLate(NewStream(cudaStreamNonBlocking), {}, take), kThird);
 }
 
-// The thread that releases may have another per-thread stream than the one that computes.
-TEST_F(SharedLeaseStreams, ThePerThreadStreamOfThePlanIsWaitedForByTheDefaultStreamToo) {
-  const auto shared = SharedLease::Of(
-      Next(),
-      {reinterpret_cast<void*>(static_cast<std::uintptr_t>(SharedLease::kPerThreadStream))});
-  const int before = fake_cudart::Calls("cudaStreamWaitEvent");
-  shared->UseOnNumbered(SharedLease::kLegacyStream);  // it is used there already
-  EXPECT_EQ(fake_cudart::Calls("cudaStreamWaitEvent"), before);
+// It can wait for the batch, but no event says when it is done with it.
+TEST_F(SharedLeaseStreams, AStreamOfAnotherContextIsRefusedAndTheFeedGoesOn) {
+  const cudaStream_t other = NewStream(cudaStreamNonBlocking);
+  fake_cudart::SetOtherContext(other);
+  for (std::uint64_t batch = 0; batch < 3; ++batch) {
+    DeviceLease lease = Next();
+    ASSERT_EQ(lease.number(), batch);
+    try {
+      (void)lease.On({other});
+      ADD_FAILURE() << "it was taken";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("another CUDA context"), std::string::npos)
+          << error.what();
+    }
+    (void)lease.On({cudaStreamLegacy});
+  }
+  EXPECT_EQ(fake_cudart::Calls("cudaStreamWaitEvent"), 3 + 1);  // the last: of a copy
 }
 
-TEST_F(SharedLeaseStreams, SoIsThatOfALeaseOfOneOwner) {
+TEST_F(SharedLeaseStreams, ThePerThreadStreamIsWaitedForWithoutTheDefaultStream) {
+  const auto take = [](SharedLease* lease) {
+    lease->UseOnNumbered(SharedLease::kPerThreadStream);
+    lease->UseOnNumbered(SharedLease::kPerThreadStream);
+  };
+  fake_cudart::Hold(cudaStreamLegacy, true);  // who waits for it hangs
+  EXPECT_EQ(ReadLate(cudaStreamPerThread, {cudaStreamPerThread}, take), kFirst);
+  fake_cudart::Hold(cudaStreamLegacy, false);
+}
+
+TEST_F(SharedLeaseStreams, APerThreadStreamIsWaitedForIfAnotherThreadReleases) {
+  std::uint32_t seen = ~0U;
+  DeviceLease lease = Next();
+  const std::byte* const data = lease.On({cudaStreamPerThread})[0].data;
+  fake_cudart::Hold(cudaStreamPerThread, true);
+  const auto look = [&seen, data] { std::memcpy(&seen, data, sizeof seen); };
+  EXPECT_EQ(fake_cudart::LaunchHost(cudaStreamPerThread, look), cudaSuccess);
+  std::thread([&lease] { lease.Release(); }).join();
+  for (int batch = 1; batch < 3; ++batch) (void)Next();
+  fake_cudart::Hold(cudaStreamPerThread, false);
+  EXPECT_EQ(seen, kFirst);
+}
+
+TEST_F(SharedLeaseStreams, ThePerThreadStreamsOfTwoThreadsAreTwo) {
   DeviceLease lease = Next();
   (void)lease.On({cudaStreamPerThread});
   const int before = fake_cudart::Calls("cudaStreamWaitEvent");
-  (void)lease.On({cudaStreamLegacy});  // it is used there already
-  EXPECT_EQ(fake_cudart::Calls("cudaStreamWaitEvent"), before);
+  std::thread([&lease] { (void)lease.On({cudaStreamPerThread}); }).join();
+  EXPECT_EQ(fake_cudart::Calls("cudaStreamWaitEvent"), before + 1);
 }
 
 }  // namespace
