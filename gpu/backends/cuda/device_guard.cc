@@ -49,13 +49,14 @@ const ContextCalls& Calls() {
 // Errors of the driver have the runtime's numbers.
 cudaError_t ErrorOf(CUresult result) { return static_cast<cudaError_t>(result); }
 
-// The context stays the same for as long as it is kept, so threads may get it at the same time: to
-// retain it twice does no harm.
-cudaError_t PrimaryContext(int device, CUcontext* context) {
+// The context stays the same until the program resets the device, so threads may get it at the same
+// time: to retain it twice does no harm. `is_dead`: what is remembered cannot be used any more.
+cudaError_t PrimaryContext(int device, bool is_dead, CUcontext* context) {
   constexpr std::size_t kRemembered = 64;
   static std::array<std::atomic<CUcontext>, kRemembered> contexts{};
   const auto index = static_cast<std::size_t>(device);
-  if (index < kRemembered) *context = contexts[index].load(std::memory_order_relaxed);
+  *context = nullptr;
+  if (index < kRemembered && !is_dead) *context = contexts[index].load(std::memory_order_relaxed);
   if (*context != nullptr) return cudaSuccess;
   const cudaError_t error = ErrorOf(Calls().retain(context, device));
   if (error != cudaSuccess) return error;
@@ -67,13 +68,22 @@ cudaError_t PrimaryContext(int device, CUcontext* context) {
 
 DeviceGuard::DeviceGuard(int device) {
   error_ = Calls().error;
+  if (error_ == cudaSuccess) error_ = Enter(device, false);
+  // After cudaDeviceReset the device has another one.
+  const bool is_dead =
+      error_ == cudaErrorContextIsDestroyed || error_ == cudaErrorDeviceUninitialized;
+  if (is_dead) error_ = Enter(device, true);
+}
+
+cudaError_t DeviceGuard::Enter(int device, bool is_dead) {
   CUcontext context = nullptr;
-  if (error_ == cudaSuccess) error_ = PrimaryContext(device, &context);
+  cudaError_t error = PrimaryContext(device, is_dead, &context);
   CUcontext current = nullptr;
-  if (error_ == cudaSuccess) error_ = ErrorOf(Calls().current(&current));
-  if (error_ != cudaSuccess || current == context) return;
-  error_ = ErrorOf(Calls().push(context));
-  pushed_ = error_ == cudaSuccess;
+  if (error == cudaSuccess) error = ErrorOf(Calls().current(&current));
+  if (error != cudaSuccess || current == context) return error;
+  error = ErrorOf(Calls().push(context));
+  pushed_ = error == cudaSuccess;
+  return error;
 }
 
 DeviceGuard::~DeviceGuard() {

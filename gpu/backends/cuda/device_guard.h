@@ -10,7 +10,8 @@ namespace ringfeed {
 /// push and pop the device's primary context, unless it is the thread's current one already. Ask
 /// error() before working with the device.
 ///
-/// The primary context of each device that a guard was used for is kept until the process ends.
+/// The primary context of each device that a guard was used for is kept until the process ends, or
+/// resets the device.
 class DeviceGuard {
  public:
   explicit DeviceGuard(int device);
@@ -21,6 +22,8 @@ class DeviceGuard {
   cudaError_t error() const { return error_; }
 
  private:
+  cudaError_t Enter(int device, bool is_dead);
+
   bool pushed_ = false;
   cudaError_t error_ = cudaSuccess;
 };

@@ -63,6 +63,14 @@ TEST_F(CudaSetUp, AThreadThatIsOnTheDeviceAlreadyPushesNoContext) {
   EXPECT_EQ(fake_cudart::Calls("cuCtxPushCurrent"), before + 2);
 }
 
+TEST_F(CudaSetUp, AfterAResetOfTheDeviceItsNewContextIsUsed) {
+  (void)NewStream(1);
+  fake_cudart::ResetDevice(1);
+  (void)NewStream(1);
+  EXPECT_TRUE(cuda_.DeviceStatus(1).ok());
+  EXPECT_EQ(fake_cudart::CurrentDevice(), 0);
+}
+
 TEST_F(CudaSetUp, CallsThatNameADeviceLeaveTheThreadsDeviceAsItWas) {
   ASSERT_TRUE(cuda_.BindThread(0).ok());
   DeviceInfo info;

@@ -49,6 +49,7 @@ struct Event {
 
 struct Device {
   bool has_context = false;
+  std::uintptr_t resets = 0;
   cudaError_t broken_by = cudaSuccess;
   Stream default_stream{};
 };
@@ -260,18 +261,27 @@ Handle Keep(std::map<void*, std::unique_ptr<Object>>* objects, std::unique_ptr<O
   return static_cast<Handle>(handle);
 }
 
-// The driver's contexts: a context is its device's number, from 1.
+// The driver's contexts: a context is its device's number, from 1, and how often that was reset.
+
+constexpr std::uintptr_t kMostDevices = 64;
+
+CUcontext ContextOf(int device) {
+  const std::uintptr_t number = DeviceAt(device).resets * kMostDevices;
+  return reinterpret_cast<CUcontext>(number + static_cast<std::uintptr_t>(device) + 1);
+}
 
 CUresult RetainContext(CUcontext* context, CUdevice device) {
   const std::lock_guard lock(mutex);
   if (device < 0 || device >= Now().machine.devices) return CUDA_ERROR_INVALID_DEVICE;
-  *context = reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(device) + 1);
+  *context = ContextOf(device);
   return static_cast<CUresult>(EnterOn("cuDevicePrimaryCtxRetain", device));
 }
 
 CUresult PushContext(CUcontext context) {
   const std::lock_guard lock(mutex);
-  const auto device = static_cast<int>(reinterpret_cast<std::uintptr_t>(context)) - 1;
+  const auto number = reinterpret_cast<std::uintptr_t>(context) - 1;
+  const auto device = static_cast<int>(number % kMostDevices);
+  if (context != ContextOf(device)) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
   const cudaError_t error = EnterOn("cuCtxPushCurrent", device);
   if (error == cudaSuccess) thread_state.pushed.push_back(device);
   return static_cast<CUresult>(error);
@@ -280,8 +290,7 @@ CUresult PushContext(CUcontext context) {
 CUresult GetContext(CUcontext* context) {
   const std::lock_guard lock(mutex);
   const bool has_one = thread_state.chosen || !thread_state.pushed.empty();
-  *context =
-      !has_one ? nullptr : reinterpret_cast<CUcontext>(static_cast<std::uintptr_t>(Current()) + 1);
+  *context = has_one ? ContextOf(Current()) : nullptr;
   return CUDA_SUCCESS;
 }
 
@@ -312,6 +321,11 @@ void FailNth(const std::string& function, int nth, cudaError_t error) {
 void BreakContext(int device, cudaError_t error) {
   const std::lock_guard lock(mutex);
   DeviceAt(device).broken_by = error;
+}
+
+void ResetDevice(int device) {
+  const std::lock_guard lock(mutex);
+  ++DeviceAt(device).resets;
 }
 
 void Hold(void* stream, bool hold) {
