@@ -179,8 +179,7 @@ Status CudaBackend::Query(DeviceEvent event, bool* done) {
   if (Status bad = Check(event); !bad.ok()) return bad;
   const RelaxedCapture relaxed;
   const cudaError_t error = cudaEventQuery(Cuda(event));
-  if (error == cudaErrorNotReady) {
-    static_cast<void>(cudaGetLastError());
+  if (error == cudaErrorNotReady) {  // the thread's last error stays: this is none
     *done = false;
     return {};
   }

@@ -57,6 +57,19 @@ TEST_F(CudaRunning, WhatIsCopiedThereAndBackIsTheSame) {
   EXPECT_TRUE(std::equal(back.begin(), back.end(), host_.begin()));
 }
 
+// The program looks for it later, and has to find it.
+TEST_F(CudaRunning, ALookAtAnEventThatIsNotDoneLeavesTheProgramsOwnErrorThere) {
+  const DeviceEvent event = NewEvent();
+  fake_cudart::Hold(stream_.handle, true);
+  ASSERT_TRUE(cuda_.Record(event, stream_).ok());
+  void* memory = nullptr;
+  ASSERT_EQ(cudaMalloc(&memory, std::size_t{1} << 40), cudaErrorMemoryAllocation);
+  EXPECT_FALSE(Done(event));
+  EXPECT_EQ(fake_cudart::LastError(), cudaErrorMemoryAllocation);
+  fake_cudart::Hold(stream_.handle, false);
+  EXPECT_TRUE(Done(event));
+}
+
 TEST_F(CudaRunning, NoEventBecomesPartOfAGraph) {
   const DeviceEvent event = NewEvent();
   fake_cudart::CaptureStream(stream_.handle, true);

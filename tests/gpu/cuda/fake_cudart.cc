@@ -102,7 +102,8 @@ State& Now() {
 }
 
 cudaError_t Return(cudaError_t error) {
-  if (error != cudaSuccess) thread_state.last_error = error;
+  const bool is_none = error == cudaSuccess || error == cudaErrorNotReady;
+  if (!is_none) thread_state.last_error = error;
   return error;
 }
 
