@@ -61,6 +61,10 @@ StatusCode CodeOf(cudaError_t error) {
   }
 }
 
+constexpr std::string_view kAnyWork =
+    "work that ran on the device before may have failed, of the whole process: its kernels "
+    "(compute-sanitizer names the one) as well as ringfeed's";
+
 // What to do about it, if CUDA's own text does not say.
 std::string_view Remedy(cudaError_t error) {
   switch (error) {
@@ -130,9 +134,8 @@ Status StatusFromCuda(cudaError_t error, std::string_view what) {
   std::string message(what);
   message.append(": ").append(cudaGetErrorString(error));
   message.append(" (").append(cudaGetErrorName(error)).append(")");
-  if (const std::string_view remedy = Remedy(error); !remedy.empty()) {
-    message.append("; ").append(remedy);
-  }
+  const std::string_view remedy = IsSticky(error) ? kAnyWork : Remedy(error);
+  if (!remedy.empty()) message.append("; ").append(remedy);
   return Status(CodeOf(error), std::move(message));
 }
 

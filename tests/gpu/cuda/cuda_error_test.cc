@@ -59,6 +59,9 @@ TEST(CudaError, TheRemedyIsNamedWhereThereIsOne) {
             std::string::npos);
   EXPECT_NE(message(cudaErrorStreamCaptureUnsupported).find("BindThread"), std::string::npos);
   EXPECT_NE(message(cudaErrorSystemNotReady).find("fabricmanager"), std::string::npos);
+  EXPECT_NE(message(cudaErrorIllegalAddress).find("work that ran on the device before"),
+            std::string::npos)
+      << "the call that reports it is not to blame";
 }
 
 // Else the next launch, of whomever, would report it.
