@@ -16,6 +16,9 @@ from .loader import EpochLoop, Loader
 from .ranks import Rank
 
 _HOST = 1  # kDLCPU
+_CUDA = 2  # kDLCUDA
+_DEFAULT_STREAM = 1  # as DLPack numbers CUDA's default stream; Torch calls it 0
+_ARRAY = "_ringfeed_array"  # of a tensor in a device's memory: what record_stream uses
 _MOST_WRAPPERS = 8
 _ONE_PROCESS = (
     "a Loader is live (threads, memory, open files) and works in the process that made it alone: "
@@ -81,11 +84,52 @@ def tensors(batch: Any, ragged: str = "offsets") -> Any:
     return torch.nested.nested_tensor_from_jagged(values, offsets[0])
 
 
+def record_stream(batch: Any, stream: Any) -> None:
+    """Lets `stream` be used for work on a batch: it waits for the batch, and the batch's memory is
+    written again only after what is enqueued on it before the batch's last Array and tensor goes.
+
+    Torch's own Tensor.record_stream does nothing for these tensors, without a word: their memory is
+    not of Torch's allocator. The stream that is current in `tensors` needs no call.
+
+    Args:
+        batch: what `tensors` gave, views of that, or Arrays; also a dict, tuple or list of them.
+            What is in host memory, or is neither, is left as it is.
+        stream: a torch.cuda.Stream; it must live until then.
+
+    Raises:
+        ValueError: a tensor in a device's memory that is not from `tensors`, nor a view of one.
+        BufferError: the stream cannot be used, of another device say.
+    """
+    if isinstance(batch, dict):
+        batch = list(batch.values())
+    if type(batch) in (tuple, list):
+        for value in batch:
+            record_stream(value, stream)
+    elif isinstance(batch, Array):
+        if batch.__dlpack_device__()[0] == _CUDA:
+            batch.on(stream.cuda_stream or _DEFAULT_STREAM)
+    elif isinstance(batch, torch.Tensor) and batch.is_cuda:
+        record_stream(_array_of(batch), stream)
+
+
+def _array_of(tensor: torch.Tensor) -> Array:
+    base = tensor if tensor._base is None else tensor._base
+    array = getattr(base, _ARRAY, None)
+    if array is None:
+        raise ValueError(
+            "this tensor does not come from ringfeed.torch.tensors: give its batch's Arrays, or, if "
+            "Torch made it, call its own record_stream"
+        )
+    return array
+
+
 def _tensor(array: Array) -> torch.Tensor:
     if array.__dlpack_device__()[0] == _HOST:
         # What torch.from_dlpack finds out for any object, which costs as much again.
         return torch.utils.dlpack.from_dlpack(array.__dlpack__())
-    return torch.from_dlpack(array)  # by the stream that is current there
+    tensor = torch.from_dlpack(array)  # by the stream that is current there
+    setattr(tensor, _ARRAY, array)
+    return tensor
 
 
 def _known(ragged: str) -> str:

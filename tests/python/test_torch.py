@@ -89,6 +89,45 @@ def test_ragged_fields_are_nested_where_asked_for(tmp_path: Path) -> None:
     assert [row.tolist() for row in nested.unbind()] == [[1, 2, 3], [], [4], [5, 6]]
 
 
+class _Stream:
+    def __init__(self, cuda_stream: int) -> None:
+        self.cuda_stream = cuda_stream
+
+
+class _OnDevice:
+    def __init__(self) -> None:
+        self.streams: list[int] = []
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (2, 0)  # kDLCUDA
+
+    def on(self, stream: int) -> None:
+        self.streams.append(stream)
+
+
+def test_what_is_in_host_memory_is_recorded_for_no_stream(tmp_path: Path) -> None:
+    batch = next(number_loader(write_rows(tmp_path, 1)))
+    feed.record_stream([batch, feed.tensors(batch), "a name"], _Stream(0))
+
+
+def test_a_stream_is_recorded_for_each_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feed, "Array", _OnDevice)
+    arrays = (_OnDevice(), _OnDevice())
+    for stream in (0, 4096):
+        feed.record_stream({"x": arrays[0], "y": [arrays[1]]}, _Stream(stream))
+    assert [array.streams for array in arrays] == [[1, 4096]] * 2
+
+
+def test_a_tensor_and_its_views_know_their_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    array = _OnDevice()
+    monkeypatch.setattr(torch, "from_dlpack", lambda _: torch.zeros(4))
+    tensor = feed._tensor(array)
+    assert feed._array_of(tensor) is array
+    assert feed._array_of(tensor[1:].view(3, 1)) is array
+    with pytest.raises(ValueError, match="own record_stream"):
+        feed._array_of(torch.zeros(4))
+
+
 def test_another_word_for_ragged_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="'padded'"):
         feed.IterableDataset(number_loader(write_rows(tmp_path, 1)), "padded")

@@ -651,6 +651,7 @@ class Groups:
         run("overwrite.torch_dlpack_two_streams", self._overwrite_torch, "two")
         run("overwrite.torch_plan_stream", self._overwrite_torch, "plan")
         run("overwrite.torch_plan_stream_and_another", self._overwrite_torch, "plan and another")
+        run("overwrite.torch_record_stream", self._overwrite_torch, "recorded")
         run("overwrite.torch_freed_by_another_thread", self._overwrite_torch, "thread")
         run("overwrite.control_dlpack_that_asks_for_no_wait", self._overwrite_torch, "control")
 
@@ -706,6 +707,7 @@ class Groups:
         again = torch.empty_like(out) if "two" in variant or "another" in variant else None
         side, second = torch.cuda.Stream(), torch.cuda.Stream()
         first = torch.cuda.default_stream() if variant == "default" else side
+        feed = importlib.import_module("ringfeed.torch")
         torch.cuda.synchronize()
         plan: Any = self.devices
         if variant.startswith("plan"):
@@ -713,10 +715,14 @@ class Groups:
         threads: List[threading.Thread] = []
 
         def enqueue(stream: Any, array: Any, number: int, into: Any) -> Any:
+            tensor: Any = None
+            if variant == "recorded":  # taken by another stream
+                tensor = feed.tensors(array)
+                feed.record_stream(tensor[1:], stream)
             with torch.cuda.stream(stream):
                 if variant == "control":
                     tensor = torch.utils.dlpack.from_dlpack(array.__dlpack__(stream=-1))
-                else:
+                elif tensor is None:
                     tensor = torch.from_dlpack(array)
                 torch.cuda._sleep(cycles)
                 into[number].copy_(tensor, non_blocking=True)
