@@ -31,15 +31,29 @@ struct AddressRange {
 Status CopyPlan::Make(const Instance& batch, const Input& input) {
   layout_.Clear();
   rows_.Clear();
-  fields_.Take(batch);
-  has_gaps_ = !input.tight && input.pending.empty() && PlanWhole(batch);
-  if (!has_gaps_) PlanPieces(batch, input.pending);
-  rows_.Make(input.left_rows, input.planner, input.sums, &layout_);
-  mask_at_ = input.mask_rows ? layout_.AddRoom(*input.mask_rows) : FieldPlace::kNowhere;
-  for (const FieldTransform& transform : input.transforms) {
-    if (Status status = fields_.Transform(transform, &layout_); !status.ok()) return status;
+  fields_.Take(batch, input.fixed);
+  const bool is_fixed = input.fixed.most_rows > 0;
+  mask_at_ = FieldPlace::kNowhere;
+  if (input.mask_rows) {
+    mask_at_ = layout_.AddRoom(std::max<std::size_t>(*input.mask_rows, input.fixed.most_rows));
   }
-  return {};
+  Status status = PlanTransforms(input.transforms, false);
+  has_gaps_ = !input.tight && !is_fixed && input.pending.empty() && PlanWhole(batch);
+  if (!has_gaps_) PlanPieces(batch, input.pending, false);
+  if (status.ok()) status = PlanTransforms(input.transforms, true);
+  if (!has_gaps_) PlanPieces(batch, input.pending, true);
+  if (status.ok()) rows_.Make(input.left_rows, input.planner, input.sums, &layout_);
+  return status;
+}
+
+Status CopyPlan::PlanTransforms(std::span<const FieldTransform> transforms, bool ragged) {
+  Status status;
+  for (const FieldTransform& transform : transforms) {
+    if (status.ok() && fields_.StaysRagged(transform) == ragged) {
+      status = fields_.Transform(transform, &layout_);
+    }
+  }
+  return status;
 }
 
 bool CopyPlan::PlanWhole(const Instance& batch) {
@@ -50,6 +64,7 @@ bool CopyPlan::PlanWhole(const Instance& batch) {
   }
   if (range.begin == nullptr) return false;
   const auto bytes = static_cast<std::size_t>(range.end - range.begin);
+  const std::size_t to = SlotLayout::AlignUp(layout_.slot_bytes());
   if (bytes > range.used + range.used / 8 + kGapBytes) return false;
   const std::shared_ptr<Arena> arena = Arena::Containing(range.begin);
   if (arena == nullptr || range.end > arena->data() + arena->bytes()) return false;
@@ -57,30 +72,37 @@ bool CopyPlan::PlanWhole(const Instance& batch) {
     if (batch[f].owner != batch[0].owner) return false;
     // A tensor of no bytes may point anywhere.
     fields_[f].offset =
-        batch[f].bytes == 0 ? 0 : static_cast<std::size_t>(batch[f].data - range.begin);
+        to + (batch[f].bytes == 0 ? 0 : static_cast<std::size_t>(batch[f].data - range.begin));
     // A device's part of a batch may begin at any row, so only single fields can be aligned in the
     // slot.
     if (fields_[f].offset % SlotLayout::kAlignment != 0) return false;
     if (batch[f].lod.empty()) continue;
-    fields_[f].offsets_at = static_cast<std::size_t>(
-        reinterpret_cast<const std::byte*>(batch[f].lod[0].data()) - range.begin);
+    fields_[f].offsets_at =
+        to + static_cast<std::size_t>(reinterpret_cast<const std::byte*>(batch[f].lod[0].data()) -
+                                      range.begin);
     if (fields_[f].offsets_at % alignof(std::int64_t) != 0) return false;
   }
   layout_.Add({.from = range.begin, .to = layout_.AddRoom(bytes), .bytes = bytes});
   return true;
 }
 
-void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pending) {
+void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pending,
+                          bool ragged) {
   for (std::size_t f = 0; f < batch.size(); ++f) {
-    const auto left = CopiesWithin(pending, batch[f].data, batch[f].bytes);
-    fields_[f].offset = left.empty()
-                            ? layout_.AddWhole(batch[f].data, batch[f].bytes)
-                            : rows_.AddField(batch[f].data, batch[f].bytes, left, &layout_);
-    if (batch[f].lod.empty()) continue;
-    // The plan's own copy of the offsets: it stays until the slot is filled again.
-    const std::vector<std::int64_t>& level = fields_[f].lod[0];
-    fields_[f].offsets_at = layout_.AddWhole(level.data(), level.size() * sizeof(std::int64_t));
+    if (ragged != batch[f].lod.empty()) PlanField(batch[f], pending, &fields_[f]);
   }
+}
+
+void CopyPlan::PlanField(const Tensor& tensor, std::span<const PendingCopy> pending,
+                         FieldPlace* field) {
+  const auto left = CopiesWithin(pending, tensor.data, tensor.bytes);
+  const std::size_t room = fields_.RoomFor(*field);
+  field->offset = left.empty() ? layout_.AddWhole(tensor.data, tensor.bytes, room)
+                               : rows_.AddField(tensor.data, tensor.bytes, room, left, &layout_);
+  if (tensor.lod.empty()) return;
+  // The plan's own copy of the offsets: it stays until the slot is filled again.
+  const std::vector<std::int64_t>& level = field->lod[0];
+  field->offsets_at = layout_.AddWhole(level.data(), level.size() * sizeof(std::int64_t));
 }
 
 std::size_t CopyPlan::SlotBytesFor(std::uint64_t most_rows, std::uint64_t rows) const {

@@ -22,7 +22,11 @@ namespace ringfeed {
 /// each tensor; tensors in other memory go by way of staging memory. Rows that stayed in the memory
 /// they were read into are copied from there, as a TransferPlanner says: to their places, or
 /// together to memory after the tensors, from which a kernel takes them to their places. The output
-/// of the transforms follows. Kept with its slot and made anew for each batch.
+/// of the transforms stands before all of that.
+///
+/// In a fixed slot what has a size per row stands first, with room for the most rows: so it stands
+/// at the same address in every batch, for graphs that were captured with it. Ragged values and
+/// what is only copied to the slot follow. Kept with its slot and made anew for each batch.
 class CopyPlan {
  public:
   struct Input {
@@ -33,6 +37,7 @@ class CopyPlan {
     std::span<const FieldTransform> transforms{};
     std::optional<std::size_t> mask_rows{};  ///< a byte each; 0 in an empty batch
     bool tight = false;  ///< leaves out the gaps between fields: rather more copies
+    RowRoom fixed{};     ///< of a fixed slot: the most rows that it ever gets
   };
   /// kInvalidArgument if a transform does not fit the field; the message names both.
   Status Make(const Instance& batch, const Input& input);
@@ -52,7 +57,10 @@ class CopyPlan {
  private:
   /// All of it by one copy, if the batch is in one piece of pinned memory.
   bool PlanWhole(const Instance& batch);
-  void PlanPieces(const Instance& batch, std::span<const PendingCopy> pending);
+  /// Of the fields that are ragged, or of the others.
+  void PlanPieces(const Instance& batch, std::span<const PendingCopy> pending, bool ragged);
+  Status PlanTransforms(std::span<const FieldTransform> transforms, bool ragged);
+  void PlanField(const Tensor& tensor, std::span<const PendingCopy> pending, FieldPlace* field);
 
   SlotLayout layout_;
   SlotFields fields_;

@@ -17,9 +17,9 @@ void LeftRowPlan::Clear() {
 }
 
 // Rows that were left are in an arena, as their batch is.
-std::size_t LeftRowPlan::AddField(const std::byte* data, std::size_t bytes,
+std::size_t LeftRowPlan::AddField(const std::byte* data, std::size_t bytes, std::size_t room,
                                   std::span<const PendingCopy> pending, SlotLayout* layout) {
-  const std::size_t to = layout->AddRoom(bytes);
+  const std::size_t to = layout->AddRoom(std::max(bytes, room));
   std::size_t done = 0;
   const auto add_written = [&](std::size_t end) {
     if (end == done) return;

@@ -25,8 +25,9 @@ struct TakenSum {
 class LeftRowPlan {
  public:
   void Clear();
-  /// Room for a field of the batch some of whose rows stayed, and the pieces of its other rows.
-  std::size_t AddField(const std::byte* data, std::size_t bytes,
+  /// Room, `room` bytes at least, for a field of the batch some of whose rows stayed, and the
+  /// pieces of its other rows.
+  std::size_t AddField(const std::byte* data, std::size_t bytes, std::size_t room,
                        std::span<const PendingCopy> pending, SlotLayout* layout);
   /// After all fields.
   void Make(LeftRows how, const TransferPlanner& planner, std::span<const PendingSum> sums,

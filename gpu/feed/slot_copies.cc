@@ -145,7 +145,8 @@ Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
                    .planner = planner_,
                    .transforms = options_.transforms,
                    .mask_rows = mask_rows,
-                   .tight = gaps == Gaps::kNone});
+                   .tight = gaps == Gaps::kNone,
+                   .fixed = options_.fixed_slots ? RowRoom{item.rows, item.most_rows} : RowRoom()});
 }
 
 Status SlotCopies::Place(DeviceSlot* slot) {

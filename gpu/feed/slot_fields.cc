@@ -87,7 +87,10 @@ RaggedToPadded KernelOf(const PadField& pad, const FieldPlace& from, const Field
   return kernel;
 }
 
-Status PlaceOutput(DType dtype, Shape shape, FieldPlace* place, SlotLayout* layout) {
+}  // namespace
+
+Status SlotFields::PlaceOutput(DType dtype, Shape shape, FieldPlace* place,
+                               SlotLayout* layout) const {
   std::size_t bytes = DTypeBytes(dtype);
   for (const std::int64_t dim : shape) {
     if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(dim), &bytes)) {
@@ -97,11 +100,11 @@ Status PlaceOutput(DType dtype, Shape shape, FieldPlace* place, SlotLayout* layo
   place->dtype = dtype;
   place->shape = std::move(shape);
   place->bytes = bytes;
-  place->offset = layout->AddRoom(bytes);
+  place->offset = layout->AddRoom(std::max(bytes, RoomFor(*place)));
   return {};
 }
 
-Status Widen(const WidenField& widen, FieldPlace* place, SlotLayout* layout) {
+Status SlotFields::Widen(const WidenField& widen, FieldPlace* place, SlotLayout* layout) const {
   if (place->dtype != DType::kUInt16) {
     return Refuse(widen.field,
                   "only uint16 can be widened, it is " + std::string(DTypeName(place->dtype)));
@@ -113,9 +116,8 @@ Status Widen(const WidenField& widen, FieldPlace* place, SlotLayout* layout) {
   return PlaceOutput(widen.dtype, place->shape, place, layout);
 }
 
-}  // namespace
-
-void SlotFields::Take(const Instance& batch) {
+void SlotFields::Take(const Instance& batch, RowRoom room) {
+  room_ = room;
   transformed_.clear();
   ragged_ = false;
   fields_.resize(batch.size());
@@ -132,6 +134,28 @@ void SlotFields::Take(const Instance& batch) {
     }
     ragged_ = ragged_ || !tensor.lod.empty();
   }
+}
+
+bool SlotFields::StaysRagged(const FieldTransform& transform) const {
+  const std::size_t field = FieldOf(transform);
+  return !std::holds_alternative<PadField>(transform) && field < fields_.size() &&
+         !AsCopied(field).lod.empty();
+}
+
+FieldPlace& SlotFields::operator[](std::size_t field) {
+  return const_cast<FieldPlace&>(AsCopied(field));  // of an object that is not const
+}
+
+std::size_t SlotFields::RoomFor(const FieldPlace& field) const {
+  const bool has_rows = field.lod.empty() && !field.shape.empty() &&
+                        static_cast<std::uint64_t>(field.shape[0]) == room_.rows;
+  if (!has_rows || room_.most_rows <= room_.rows) return 0;
+  const Shape row(field.shape.begin() + 1, field.shape.end());
+  const std::size_t row_bytes =
+      static_cast<std::size_t>(ShapeElements(row)) * DTypeBytes(field.dtype);
+  std::size_t room = 0;
+  // Too much to be true: the batches to come will say.
+  return __builtin_mul_overflow(room_.most_rows, row_bytes, &room) ? 0 : room;
 }
 
 const FieldPlace& SlotFields::AsCopied(std::size_t field) const {
@@ -291,7 +315,7 @@ void SlotFields::MakeTensors(const std::byte* slot, Place place, Instance* tenso
 
 const std::int64_t* SlotFields::OffsetsIn(const std::byte* slot, std::size_t field) const {
   if (field >= fields_.size() || fields_[field].lod.empty()) return nullptr;
-  return reinterpret_cast<const std::int64_t*>(slot + fields_[field].offsets_at);
+  return reinterpret_cast<const std::int64_t*>(slot + AsCopied(field).offsets_at);
 }
 
 std::optional<std::size_t> SlotFields::BytesFor(std::uint64_t most_rows, std::uint64_t rows,

@@ -26,16 +26,27 @@ struct FieldPlace {
   static constexpr std::size_t kNowhere = ~std::size_t{0};
 };
 
+/// The rows of a batch, and those that a slot is to have room for.
+struct RowRoom {
+  std::uint64_t rows = 0;
+  std::uint64_t most_rows = 0;
+};
+
 /// The fields of a batch in a slot: as they are copied, and as transforms make them.
 class SlotFields {
  public:
   /// Those of the batch, without places.
-  void Take(const Instance& batch);
-  FieldPlace& operator[](std::size_t field) { return fields_[field]; }
+  void Take(const Instance& batch, RowRoom room = {});
+  /// The field as it is copied.
+  FieldPlace& operator[](std::size_t field);
   bool ragged() const { return ragged_; }
+  /// The bytes of a field of fixed size per row if there were the most rows; 0 for others.
+  std::size_t RoomFor(const FieldPlace& field) const;
 
-  /// Room for the transform's output. kInvalidArgument if it does not fit the field; the message
-  /// names both.
+  /// Whether the transform leaves a ragged field ragged.
+  bool StaysRagged(const FieldTransform& transform) const;
+  /// Room for the transform's output, before or after its input gets its own. kInvalidArgument if
+  /// it does not fit the field; the message names both.
   Status Transform(const FieldTransform& transform, SlotLayout* layout);
   /// The kernels of the transforms.
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
@@ -61,6 +72,10 @@ class SlotFields {
   Status CheckCrop(const NormalizeField& normalize, const FieldPlace& images) const;
   Status Pad(const PadField& pad, FieldPlace* place, SlotLayout* layout);
 
+  Status PlaceOutput(DType dtype, Shape shape, FieldPlace* place, SlotLayout* layout) const;
+  Status Widen(const WidenField& widen, FieldPlace* place, SlotLayout* layout) const;
+
+  RowRoom room_;
   std::vector<FieldPlace> fields_;
   std::vector<Transformed> transformed_;
   bool ragged_ = false;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -46,9 +47,10 @@ class SlotLayout {
     copied_bytes_ += piece.bytes;
     pieces_.push_back(piece);
   }
-  /// Room for these bytes, and their piece: by way of staging memory unless they are in an arena.
-  std::size_t AddWhole(const void* from, std::size_t bytes) {
-    const std::size_t to = AddRoom(bytes);
+  /// Room for these bytes, `room` at least, and their piece: by way of staging memory unless they
+  /// are in an arena.
+  std::size_t AddWhole(const void* from, std::size_t bytes, std::size_t room = 0) {
+    const std::size_t to = AddRoom(std::max(bytes, room));
     if (bytes == 0) return to;
     const auto* const data = static_cast<const std::byte*>(from);
     const std::shared_ptr<Arena> arena = Arena::Containing(data);

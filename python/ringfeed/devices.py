@@ -62,11 +62,15 @@ class Part(NamedTuple):
         device: its number.
         rows: of the batch.
         valid_rows: with last_step="pad" the rows from here on are repeated ones; else all.
+        slot: the place on its device that it takes, from 0.
+        generation: how often that slot was filled.
     """
 
     device: int
     rows: int
     valid_rows: int
+    slot: int
+    generation: int
 
 
 Transform = Union[Normalize, Widen, Pad]
@@ -84,6 +88,11 @@ class DevicePlan:
         last_step: if there are not enough batches for every device. "uneven": the first devices
             step once more; "drop": the step is left out; "pad": rows are repeated, and a last field
             "mask" (uint8 [rows]) is 1 for rows that count; "short": its rows are spread over all.
+        slot_bytes: of device memory for a slot; 0: learned from the batches that come.
+        fixed_slots: a batch that does not fit its slot fails the loop; else the slot grows. In a
+            fixed slot, what is not ragged stands at the same address in every batch: a graph that
+            was captured with a slot's batch can be replayed on the slot's later ones (`Part.slot`).
+            Each field is copied by itself.
         transforms: of fields, after the copy.
         stream: the handle of the stream that the loop's work is enqueued on, as DLPack numbers
             them: 1 is CUDA's default stream (which Torch and CuPy call 0), 2 the thread's own one;
@@ -109,6 +118,7 @@ class DevicePlan:
     distribution: str = "round_robin"
     last_step: str = "uneven"
     slot_bytes: int = 0
+    fixed_slots: bool = False
     transforms: Sequence[Transform] = ()
     stream: Optional[int] = None
     patience: float = 30.0
@@ -136,6 +146,7 @@ class DevicePlan:
             distribution=self.distribution,
             last_step=self.last_step,
             slot_bytes=self.slot_bytes,
+            fixed_slots=self.fixed_slots,
             normalize=[
                 (
                     _place(reader, t.field),

@@ -121,7 +121,7 @@ std::string OpenBackend(const std::string& kind, FeedOptions* options) {
 void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::string& kind,
               const std::vector<int>& devices, std::size_t slots, const std::string& distribution,
               const std::string& last_step, std::size_t slot_bytes,
-              const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
+              bool fixed_slots, const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
               const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
               const std::string& transfer, const CostsByName& costs, const std::string& tuned_for) {
   FeedOptions options;
@@ -130,6 +130,7 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.distribution = DistributionNamed(distribution);
   options.last_step = LastStepNamed(last_step);
   options.slot_bytes = slot_bytes;
+  options.fixed_slots = fixed_slots;
   options.patience_ms = patience_ms;
   options.transforms = TransformsOf(normalize, widen, pad);
   options.transfer = TransferPlanNamed(transfer);
@@ -150,7 +151,7 @@ nb::object NextIn(DeviceFeedHandle& handle, std::optional<std::size_t> device,
 nb::object PartOf(const DeviceFeedHandle& handle, std::optional<std::size_t> device) {
   const auto last = handle.LastPart(device);
   if (!last) return nb::none();
-  return nb::make_tuple(last->device, last->rows, last->valid_rows);
+  return nb::make_tuple(last->device, last->rows, last->valid_rows, last->slot, last->generation);
 }
 
 nb::dict StatsOf(const DeviceFeedHandle& handle) {
@@ -228,7 +229,7 @@ void BindDeviceFeed(nb::module_& module) {
       "its own from now on. Nothing runs before the first batch.");
   type.def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
-           nb::arg("slot_bytes"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
+           nb::arg("slot_bytes"), nb::arg("fixed_slots"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
            nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"), nb::arg("costs"),
            nb::arg("tuned_for"))
       .def(
@@ -261,9 +262,10 @@ void BindDeviceFeed(nb::module_& module) {
           "endless", [](const DeviceFeedHandle& h) { return h.input().endless(); },
           "As Reader.endless.")
       .def("part", &PartOf, nb::arg("device") = nb::none(),
-           nb::sig("def part(self, device: int | None = None) -> tuple[int, int, int] | None"),
-           "Of the batch that was handed out last, or of a device's last one: its device, rows and "
-           "valid rows (the rows after them are repeated ones).")
+           nb::sig("def part(self, device: int | None = None) -> "
+                   "tuple[int, int, int, int, int] | None"),
+           "Of the batch that was handed out last, or of a device's last one: its device, rows, "
+           "valid rows (the rows after them are repeated ones), slot and generation.")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
       .def_prop_ro(
           "devices", [](DeviceFeedHandle& h) { return h.feed().devices(); },

@@ -139,7 +139,8 @@ std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
   Ticket ticket{.lease = nullptr,
                 .origin = lease.origin(),
                 .place = lease.device_index(),
-                .part = {lease.device(), lease.rows(), lease.valid_rows()},
+                .part = {lease.device(), lease.rows(), lease.valid_rows(), lease.slot(),
+                         lease.generation()},
                 .start = taken->start};
   try {
     ticket.lease = SharedLease::Of(std::move(lease), stream_);

@@ -29,6 +29,8 @@ class DeviceFeedHandle {
     int device = 0;
     std::uint64_t rows = 0;
     std::uint64_t valid_rows = 0;
+    std::size_t slot = 0;
+    std::uint64_t generation = 0;
   };
 
   /// `devices_reason`: which devices these are, if the user left the choice open. `stream`: the

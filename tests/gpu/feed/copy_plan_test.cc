@@ -96,7 +96,7 @@ TEST(LeftRowPlanTest, NeighboursComeTogetherAndAKernelTakesThemToTheirPlaces) {
                                             {to + 100, read.data() + 1110, 100, read.data()}};
   SlotLayout layout;
   LeftRowPlan rows;
-  EXPECT_EQ(rows.AddField(field.data(), 200, pending, &layout), 0u);
+  EXPECT_EQ(rows.AddField(field.data(), 200, 0, pending, &layout), 0u);
   rows.Make(LeftRows::kTogether, TransferPlanner(), {}, &layout);
   EXPECT_TRUE(rows.has_runs());
   EXPECT_EQ(rows.together_bytes(), 200u);
@@ -218,6 +218,35 @@ TEST(CopyPlanTest, WhatStandsBetweenFieldsIsLeftOutWhereThereIsNoRoom) {
   Instance tensors;
   plan.fields().MakeTensors(slot.data(), {}, &tensors);
   ExpectSame(batch, tensors);
+}
+
+TEST(CopyPlanTest, InAFixedSlotOnlyRaggedValuesMove) {
+  constexpr std::uint64_t kMost = 40;
+  const auto arena = SmallArena();
+  const std::vector<FieldTransform> transforms = {PadField{.field = 1, .length = 7}};
+  std::vector<std::size_t> places;
+  for (std::uint64_t number = 0; number < 6; ++number) {
+    // Five numbers differ in how many ragged values there are; the last one has fewer rows.
+    const std::uint64_t rows = number < 5 ? kMost : 7;
+    Instance batch = NumberedBatch{number, static_cast<std::int64_t>(rows), true}.Make(arena);
+    batch.push_back(batch[0]);  // after the ragged one
+    CopyPlan plan;
+    ASSERT_TRUE(plan.Make(batch, {.transforms = transforms,
+                                  .mask_rows = rows,
+                                  .fixed = {.rows = rows, .most_rows = kMost}})
+                    .ok());
+    Slot slot = CarryOut(plan);
+    Instance tensors;
+    plan.fields().MakeTensors(slot.data(), {}, &tensors);
+    ExpectSame({batch[0], batch[2]}, {tensors[0], tensors[2]});
+    std::vector<std::size_t> now = {plan.mask_at()};
+    for (const Tensor& tensor : tensors) {
+      now.push_back(static_cast<std::size_t>(tensor.data - slot.data()));
+    }
+    if (places.empty()) places = now;
+    EXPECT_EQ(now, places) << "batch " << number;
+    EXPECT_LE(plan.layout().slot_bytes(), plan.SlotBytesFor(kMost, rows));
+  }
 }
 
 TEST(CopyPlanTest, ARaggedFieldCanBeWidenedOrPadded) {
