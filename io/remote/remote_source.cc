@@ -369,6 +369,10 @@ Status RemoteSource::ReadRange(std::uint64_t offset, std::span<std::byte> buffer
   return {};
 }
 
+bool AnyOfStore(std::span<const std::shared_ptr<Source>> sources) {
+  return std::ranges::any_of(sources, [](const auto& each) { return IsOfStore(each.get()); });
+}
+
 Status ExpandAddress(const std::string& pattern,
                      const std::shared_ptr<const RemoteReading>& reading, std::size_t most,
                      std::vector<std::shared_ptr<RemoteSource>>* sources) {

@@ -124,6 +124,9 @@ inline bool IsOfStore(const Source* source) {
   return dynamic_cast<const RemoteSource*>(source) != nullptr;
 }
 
+/// The same of any of several.
+bool AnyOfStore(std::span<const std::shared_ptr<Source>> sources);
+
 /// Appends the objects that an address stands for, as ExpandPattern does the files of a pattern:
 ///   - one without "*", "?", "[" and without a last "/", and any of plain HTTP: that object,
 ///     whether it is there or not;

@@ -13,10 +13,14 @@
 #include <fstream>
 #include <functional>
 #include <latch>
+#include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "io/remote/remote_source.h"
+#include "readers/engine/files/file_schedule.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/manifest_writer.h"
 #include "readers/index/open_index.h"
@@ -381,6 +385,44 @@ TEST_F(RemoteTest, AServerThatComesBackIsReadOn) {
   drained.ids.insert(drained.ids.end(), rest.ids.begin(), rest.ids.end());
   EXPECT_EQ(drained.ids, Read(files, options).drained.ids);
   EXPECT_EQ(reader.Stats().damaged_records, 0U);
+}
+
+TEST_F(RemoteTest, ObjectsAreOpenedManyAtATime) {
+  // They come whole with the answer that tells their size: nothing else is asked for.
+  const std::vector<std::string> files = MakeFiles(40, 2, 1'000, 2'000);
+  const std::pair<const char*, std::function<void(const Reader&)>> ways[] = {
+      {"in file order", [](const Reader& reader) { EXPECT_EQ(Drain(reader).ids, Numbers(80)); }},
+      {"by number",
+       [](const Reader& reader) {
+         EXPECT_EQ(Drain(Shuffle(reader, {.mode = ShuffleMode::kGlobal})).ids.size(), 80U);
+       }},
+      {"for a position", [](const Reader& reader) { EXPECT_NE(reader.Position(), ""); }},
+  };
+  for (const auto& [how, read] : ways) {
+    Between(ProxyOptions{.round_trip_ms = 30});
+    read(OpenFiles(Urls(files), RemoteOptions()));
+    EXPECT_GE(proxy_->counts().most_answers, 8U) << how;
+  }
+}
+
+TEST_F(RemoteTest, TheLongestStripeOfManyObjectsIsNotAskedFor) {
+  const std::vector<std::string> files = MakeFiles(33, 2, 1'000, 2'000);
+  for (const std::size_t count : {32U, 33U}) {
+    Between(ProxyOptions{.round_trip_ms = 30});
+    std::vector<std::string> urls = Urls(files);
+    urls.resize(count);
+    std::vector<std::shared_ptr<Source>> sources;
+    for (const std::string& url : urls) {
+      std::shared_ptr<RemoteSource> source;
+      ASSERT_TRUE(RemoteSource::Make(url, ReadingOf({}), &source).ok());
+      sources.push_back(source);
+    }
+    FileSchedule schedule(urls, sources, {.stripe_bytes = 1 << 20});
+    const bool is_asked = count == 32;
+    EXPECT_EQ(schedule.LongestStripe() < 5'000, is_asked);
+    EXPECT_EQ(proxy_->counts().requests, is_asked ? count : 0);
+    EXPECT_TRUE(!is_asked || proxy_->counts().most_answers >= 8);
+  }
 }
 
 TEST_F(RemoteTest, CloseEndsAReadThatWaitsForASilentServer) {

@@ -1,13 +1,22 @@
 #include "readers/engine/files/file_schedule.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/balanced_split.h"
+#include "base/machine/in_parallel.h"
+#include "io/remote/remote_source.h"
 #include "readers/index/manifest.h"
 #include "readers/order/files_of_pass.h"
 
 namespace ringfeed {
+namespace {
+
+/// Objects of stores that are examined at a time: each answer takes a round trip.
+constexpr std::size_t kExaminedTogether = 32;
+
+}  // namespace
 
 FileSchedule::FileSchedule(std::vector<std::string> names,
                            std::vector<std::shared_ptr<Source>> sources, const Options& options)
@@ -32,9 +41,20 @@ ExaminedFile FileSchedule::ExamineNow(std::size_t file) const {
   return result;
 }
 
-const ExaminedFile& FileSchedule::Examine(std::size_t file) {
-  if (!examined_[file]) examined_[file] = ExamineNow(file);
-  return *examined_[file];
+bool FileSchedule::IsAskedFor(std::size_t file) const {
+  return options_.manifest == nullptr && !sources_.empty() && IsOfStore(sources_[file].get());
+}
+
+const ExaminedFile& FileSchedule::Examine(std::span<const std::size_t> files) {
+  if (examined_[files[0]]) return *examined_[files[0]];
+  std::vector<std::size_t> together = {files[0]};
+  for (std::size_t i = 1; i < files.size() && IsAskedFor(files[0]); ++i) {
+    if (together.size() == kExaminedTogether) break;
+    if (!examined_[files[i]] && IsAskedFor(files[i])) together.push_back(files[i]);
+  }
+  ForEachInParallel(together.size(), together.size(),
+                    [&](std::size_t i) { examined_[together[i]] = ExamineNow(together[i]); });
+  return *examined_[files[0]];
 }
 
 std::unique_ptr<FileSchedule::Pass> FileSchedule::NewPass(std::uint64_t number) const {
@@ -59,8 +79,8 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
       }
     }
     if (pass.open[taker] && !options_.unordered) return false;
-    const std::vector<std::size_t>& files = pass.files;
-    while (pass.next_file < files.size() && Examine(files[pass.next_file]).stripes == 0) {
+    const std::span<const std::size_t> files = pass.files;
+    while (pass.next_file < files.size() && Examine(files.subspan(pass.next_file)).stripes == 0) {
       if (options_.passed_over) options_.passed_over(names_[files[pass.next_file]]);
       ++pass.next_file;
     }
@@ -73,10 +93,17 @@ bool FileSchedule::ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lan
   return true;
 }
 
+std::vector<std::size_t> FileSchedule::AllFiles() const {
+  std::vector<std::size_t> all(files());
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
 bool FileSchedule::HasStripes() {
   const std::lock_guard lock(mutex_);
-  for (std::size_t file = 0; file < names_.size(); ++file) {
-    if (Examine(file).stripes != 0) return true;
+  const std::vector<std::size_t> all = AllFiles();
+  for (std::size_t file = 0; file < all.size(); ++file) {
+    if (Examine(std::span(all).subspan(file)).stripes != 0) return true;
   }
   return false;
 }
@@ -84,10 +111,14 @@ bool FileSchedule::HasStripes() {
 std::uint64_t FileSchedule::LongestStripe() {
   constexpr std::size_t kMostExamined = 4096;
   const std::lock_guard lock(mutex_);
-  if (options_.by_file || files() > kMostExamined) return options_.stripe_bytes;
+  const bool are_far = options_.manifest == nullptr && AnyOfStore(sources_);
+  if (options_.by_file || files() > (are_far ? kExaminedTogether : kMostExamined)) {
+    return options_.stripe_bytes;
+  }
   std::uint64_t longest = 1;
-  for (std::size_t file = 0; file < files(); ++file) {
-    const ExaminedFile& examined = Examine(file);
+  const std::vector<std::size_t> all = AllFiles();
+  for (std::size_t file = 0; file < all.size(); ++file) {
+    const ExaminedFile& examined = Examine(std::span(all).subspan(file));
     if (examined.stripes == kUnknownSize) return options_.stripe_bytes;
     longest = std::max(longest, examined.bytes);
   }
@@ -96,7 +127,7 @@ std::uint64_t FileSchedule::LongestStripe() {
 
 void FileSchedule::Assign(Pass& pass, std::uint64_t number, std::size_t lane) {
   const std::size_t index = pass.files[pass.next_file++];
-  const ExaminedFile& file = Examine(index);
+  const ExaminedFile& file = *examined_[index];
   pass.open[lane] = file.stripes == kUnknownSize;
   pass.started[lane] = pass.free_at[lane];
   pass.free_at[lane] += pass.open[lane] ? 1 : file.stripes;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -36,7 +37,7 @@ struct Assignment : ExaminedFile {
 /// stripe in turn; a lane whose file is at its end takes the next of the list when its turn comes.
 /// Files without a stripe (empty ones) take no turn. Every pass starts afresh with the first file
 /// in the first lane. Thread safe; files are examined (stat, first bytes) when their turn to be
-/// assigned comes.
+/// assigned comes, objects of stores many at a time.
 ///
 /// If the stripes of a file are not known before it is read, the next file of another lane may not
 /// be known either: that lane waits until the turns that were read decide it.
@@ -71,7 +72,8 @@ class FileSchedule {
   }
 
   /// What a stripe of these files has at most: less than stripe_bytes if all of them are smaller.
-  /// Examines them all, unless there are more than a few thousand.
+  /// Examines them all, unless there are more than a few thousand, or more objects of stores than
+  /// are examined at a time.
   std::uint64_t LongestStripe();
 
   /// The lane's next piece of work: its files of a pass, then kPassEnd, then those of the next
@@ -102,8 +104,13 @@ class FileSchedule {
   /// Assigns until the lane has `count` files or is done. False if an open lane is in the way.
   bool ExtendUntil(Pass& pass, std::uint64_t number, std::size_t lane, std::size_t count);
   void Assign(Pass& pass, std::uint64_t number, std::size_t lane);
-  const ExaminedFile& Examine(std::size_t file);
+  /// What the first of these files is. If it is an object of a store that was not examined, those
+  /// after it are examined with it.
+  const ExaminedFile& Examine(std::span<const std::size_t> files);
   ExaminedFile ExamineNow(std::size_t file) const;
+  std::vector<std::size_t> AllFiles() const;
+  /// Whether an answer tells what the file is, and not the manifest.
+  bool IsAskedFor(std::size_t file) const;
 
   std::vector<std::string> names_;
   std::vector<std::shared_ptr<Source>> sources_;

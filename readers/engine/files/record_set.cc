@@ -1,16 +1,14 @@
 #include "readers/engine/files/record_set.h"
 
 #include <algorithm>
-#include <atomic>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 
 #include "base/machine/cpu_count.h"
-#include "base/machine/signals_blocked.h"
+#include "base/machine/in_parallel.h"
 #include "base/refusal.h"
 #include "base/user_call.h"
+#include "io/remote/remote_source.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/manifest.h"
 
@@ -80,6 +78,14 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   return file;
 }
 
+// Of an object the answer is waited for, not a processor.
+std::size_t OpeningThreads(const std::vector<std::shared_ptr<Source>>& sources,
+                           const RecordSet::Options& options) {
+  if (options.threads != 0) return options.threads;
+  if (AnyOfStore(sources)) return kMostThreads;
+  return std::min(kMostThreads, static_cast<std::size_t>(CountCpus().usable));
+}
+
 }  // namespace
 
 RecordSet::Options RecordSet::OptionsOf(const OpenOptions& options) {
@@ -116,7 +122,6 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
                         const std::vector<std::shared_ptr<Source>>& sources,
                         const Options& options) {
   files_.resize(names.size());
-  std::atomic<std::size_t> next{0};  // joining the threads publishes what they opened
   for (std::size_t i = 0; i < files_.size(); ++i) {
     files_[i].name = names[i];
   }
@@ -129,24 +134,7 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
       files_[i].status = StatusOfThrown("it cannot be opened");
     }
   };
-  const auto open_some = [&] {
-    for (std::size_t i = next.fetch_add(1, std::memory_order_relaxed); i < files_.size();
-         i = next.fetch_add(1, std::memory_order_relaxed)) {
-      open_one(i);
-    }
-  };
-  const std::size_t usual =
-      std::min<std::size_t>(kMostThreads, static_cast<std::size_t>(CountCpus().usable));
-  const std::size_t most = options.threads == 0 ? usual : options.threads;
-  std::vector<std::jthread> others;
-  try {
-    const SignalsBlocked blocked;
-    for (std::size_t i = 1; i < std::min(most, files_.size()); ++i) others.emplace_back(open_some);
-  } catch (const std::system_error&) {
-    // No more threads can be started: those that exist open all files.
-  }
-  open_some();
-  others.clear();
+  ForEachInParallel(files_.size(), OpeningThreads(sources, options), open_one);
   // If the system refused, several at a time were too many.
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (IsRefusal(files_[i].status)) open_one(i);

@@ -32,7 +32,8 @@ class RecordSet final : public RowLayout, public FileTable {
     ElementCheck check_elements{};  ///< FramerOptions' own
     FormatCheck check_format{};     ///< null if the format is named
     IndexOptions index{};
-    std::size_t threads = 0;  ///< that open files; 0: as many as there are processors, at most 16
+    /// That open files; 0: as many as there are processors, at most 16. 16 if some are in a store.
+    std::size_t threads = 0;
   };
   /// Its status says why it has no records here: it cannot be examined or indexed, or, if damage is
   /// a failure, some of it is lost to all records.

@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/machine/in_parallel.h"
 #include "base/refusal.h"
 #include "base/refuse.h"
 #include "io/remote/remote_source.h"
@@ -701,11 +702,13 @@ FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::s
 }  // namespace
 
 DataFingerprint FingerprintOf(const SourceNode& source) {
-  std::vector<FileFacts> facts;
-  for (std::size_t i = 0; source.file_readers == nullptr && i < source.names.size(); ++i) {
+  constexpr std::size_t kObjectsAtATime = 16;
+  std::vector<FileFacts> facts(source.file_readers == nullptr ? source.names.size() : 0);
+  const std::size_t threads = source.remote != nullptr ? kObjectsAtATime : 1;
+  ForEachInParallel(facts.size(), threads, [&](std::size_t i) {
     const std::shared_ptr<Source> store = source.sources.empty() ? nullptr : source.sources[i];
-    facts.push_back(FileFactsOf(source, i, source.names[i], store));
-  }
+    facts[i] = FileFactsOf(source, i, source.names[i], store);
+  });
   return FingerprintOf(facts);
 }
 

@@ -1,20 +1,16 @@
 #include "readers/engine/plan/open_lengths.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstdint>
-#include <exception>
-#include <mutex>
 #include <string>
-#include <system_error>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/log.h"
 #include "base/machine/cpu_count.h"
-#include "base/machine/signals_blocked.h"
+#include "base/machine/in_parallel.h"
 #include "base/refuse.h"
+#include "io/remote/address.h"
 #include "readers/index/length_column.h"
 #include "readers/index/manifest.h"
 #include "readers/index/open_index.h"
@@ -43,12 +39,18 @@ class ColumnOpener {
         columns_(set.files()) {}
 
   FileLengths::Columns Open() {
-    std::vector<std::size_t> missing;
     const std::size_t first =
         static_cast<std::size_t>(steps_.rank * set_.files() / steps_.split.ranks);
+    const auto file_at = [&](std::size_t i) { return (first + i) % set_.files(); };
+    std::vector<std::uint8_t> is_missing(set_.files());
+    const Manifest* const manifest = source_.manifest.get();
+    const bool is_far = manifest != nullptr && IsRemote(manifest->path());
+    ForEachInParallel(set_.files(), is_far ? kMostThreads : 1, [&](std::size_t i) {
+      is_missing[i] = RecordsOf(file_at(i)) > 0 && !Load(file_at(i));
+    });
+    std::vector<std::size_t> missing;
     for (std::size_t i = 0; i < set_.files(); ++i) {
-      const std::size_t file = (first + i) % set_.files();
-      if (RecordsOf(file) > 0 && !Load(file)) missing.push_back(file);
+      if (is_missing[i] != 0) missing.push_back(file_at(i));
     }
     if (!missing.empty()) Measure(missing);
     return std::move(columns_);
@@ -92,18 +94,8 @@ class ColumnOpener {
     if (steps_.split.ranks > 1 && bytes >= kMostBytesOfRanks) RefuseToMeasure(missing);
     GroupFiles(missing);
     const std::size_t cpus = static_cast<std::size_t>(CountCpus().usable);
-    const std::size_t threads = std::min({groups_.size(), kMostThreads, cpus});
-    {
-      std::vector<std::jthread> others;
-      try {
-        const SignalsBlocked blocked;
-        for (std::size_t i = 1; i < threads; ++i) others.emplace_back([this] { MeasureGroups(); });
-      } catch (const std::system_error&) {
-        // No more threads can be started: those that exist measure all files.
-      }
-      MeasureGroups();
-    }
-    if (failure_ != nullptr) std::rethrow_exception(failure_);
+    ForEachInParallel(groups_.size(), std::min(kMostThreads, cpus),
+                      [this](std::size_t group) { MeasureGroup(groups_[group]); });
   }
 
   [[noreturn]] void RefuseToMeasure(const std::vector<std::size_t>& missing) const {
@@ -128,19 +120,6 @@ class ColumnOpener {
       }
       groups_.back().push_back(file);
       bytes += set_.file(file).bytes;
-    }
-  }
-
-  void MeasureGroups() noexcept {
-    try {
-      for (std::size_t i = next_.fetch_add(1, std::memory_order_relaxed); i < groups_.size();
-           i = next_.fetch_add(1, std::memory_order_relaxed)) {
-        MeasureGroup(groups_[i]);
-      }
-    } catch (...) {
-      next_.store(groups_.size(), std::memory_order_relaxed);
-      const std::lock_guard lock(mutex_);
-      if (failure_ == nullptr) failure_ = std::current_exception();
     }
   }
 
@@ -183,9 +162,6 @@ class ColumnOpener {
   const IndexOptions index_;
   FileLengths::Columns columns_;  ///< each by the thread that has its file
   std::vector<std::vector<std::size_t>> groups_;
-  std::atomic<std::size_t> next_{0};  ///< of groups_; joining the threads publishes their columns
-  std::mutex mutex_;                  ///< guards what follows
-  std::exception_ptr failure_;
 };
 
 }  // namespace
