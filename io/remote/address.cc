@@ -148,11 +148,22 @@ Status ParseHub(std::string_view rest, RemoteAddress* address) {
   return {};
 }
 
-/// The user and the password of what follows "://"; empty if there are none.
+/// Whether a host ends with ':' and something else than a number, as only a password does.
+bool HasNoPort(std::string_view authority) {
+  const std::size_t host = authority.starts_with('[') ? authority.find(']') : 0;
+  const std::size_t colon = std::min(authority.find(':', host), authority.size());
+  return authority.find_first_not_of("0123456789", colon + 1) != std::string_view::npos;
+}
+
+/// The user and the password of what follows "://"; empty if there are none. If a password has a
+/// '/', '?' or '#' as it is, nobody knows where it ends: then it is all of it.
 std::string_view UserOf(std::string_view rest) {
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   const std::size_t at = authority.rfind('@');
-  return at == std::string_view::npos ? std::string_view() : authority.substr(0, at + 1);
+  const bool has_user = at != std::string_view::npos;
+  const bool goes_on = rest.find('@', authority.size()) != std::string_view::npos;
+  if (goes_on && (has_user || HasNoPort(authority))) return rest;
+  return has_user ? authority.substr(0, at + 1) : std::string_view();
 }
 
 }  // namespace

@@ -60,12 +60,19 @@ TEST(RemoteAddressTest, IsRefusedWithWhatIsMissing) {
 }
 
 TEST(RemoteAddressTest, HidesWhatMayBeSecret) {
-  for (const char* const text : {"https://me:SECRET@host/x", "s3://KEY:SECRET@bucket/x",
-                                 "s3:/KEY:SECRET@bucket/x", "https://host?sig=SECRET#a"}) {
+  for (const char* const text :
+       {"https://me:SECRET@host/x", "s3://KEY:SECRET@bucket/x", "s3:/KEY:SECRET@bucket/x",
+        "https://host?sig=SECRET#a",
+        // Passwords that are not encoded.
+        "https://me:SEC/SECRET@host/x", "https://me:SECRET/@/@host/x",
+        "https://me:SECRET?SECRET@host/x", "https://me:a@SECRET/SECRET@host/x",
+        "s3://KEY:SECRET#@bucket/x"}) {
     EXPECT_EQ(Parsed(text).find("SECRET"), std::string::npos) << text;
     EXPECT_EQ(ShownAddress(text).find("SECRET"), std::string::npos) << text;
   }
   EXPECT_EQ(ShownAddress("https://host/a?X-Amz-Signature=1"), "https://host/a");
+  EXPECT_EQ(ShownAddress("http://host:80/a@b"), "http://host:80/a@b");
+  EXPECT_EQ(ShownAddress("http://[::1]:80/a@b"), "http://[::1]:80/a@b");
   EXPECT_EQ(ShownAddress("az://box/a?sv=1&sig=2"), "az://box/a");
   EXPECT_EQ(ShownAddress("s3://bucket/date=1/part-?.rec"), "s3://bucket/date=1/part-?.rec");
   EXPECT_EQ(ShownAddress("plain?a=b"), "plain?a=b");
