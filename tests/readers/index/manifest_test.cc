@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "readers/engine/files/record_set.h"
+#include "readers/index/manifest_writer.h"
 #include "tests/readers/formats/tfrecord_file.h"
 #include "tests/readers/index/made_manifest.h"
 #include "tests/readers/index/read_both_ways.h"
@@ -373,6 +374,19 @@ TEST(FetchedBytesTest, APieceIsReadOnceByAllAndAgainAfterAFailure) {
     }
   }
   EXPECT_EQ(source->reads(), 4);
+}
+
+TEST(CheckListableTest, AnAddressWithAQueryIsRefusedAndNotShown) {
+  const std::vector<std::string> listable = {"a.rec", "a?b=c", "s3://bucket/date=1/part-?.rec",
+                                             "https://host/a", "https://host"};
+  EXPECT_TRUE(CheckListable(listable).ok());
+  std::vector<std::string> names = listable;
+  names.push_back("https://host/b?X-Amz-Signature=SECRET");
+  const Status status = CheckListable(names);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_EQ(status.place().file, "https://host/b");
+  EXPECT_EQ(status.ToString().find("SECRET"), std::string::npos) << status.ToString();
+  EXPECT_NE(status.message().find("s3://"), std::string::npos) << "no way out";
 }
 
 }  // namespace
