@@ -85,6 +85,7 @@ void Shared(const rf::FeedOptions& options, const std::vector<rf::DeviceStream>&
   const rf::Tensor offsets = shared->Offsets(1).value(), mask = shared->Mask().value();
   shared->UseOn(first);
   shared->UseOnNumbered(rf::SharedLease::kNoWait);  // numbers are DLPack's
+  shared->WaitHost();                               // for who takes no stream, as Arrow
   shared->Count();
   // Who tells none gets CUDA's legacy stream, which emulated devices do not have.
   const auto told = reinterpret_cast<std::intptr_t>(first.handle);

@@ -23,6 +23,12 @@ void SharedLease::Count() {
   lease_.Count();
 }
 
+void SharedLease::WaitHost() {
+  FeedCore::Of(lease_)->RefuseInChild();
+  const std::scoped_lock lock(mutex_);
+  (void)lease_.WaitHost();
+}
+
 Instance SharedLease::Tensors() const {
   Instance tensors = views_;
   for (Tensor& tensor : tensors) tensor.owner = shared_from_this();

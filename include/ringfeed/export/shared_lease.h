@@ -38,6 +38,9 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   std::optional<Tensor> Mask() const;
   /// As DeviceLease::Count.
   void Count();
+  /// Blocks until the copy is done: then the tensors are ready for any stream. Throws Error as
+  /// DeviceLease::On.
+  void WaitHost();
   /// Makes `stream` wait for the copy (the host does not), and the slot be written again only
   /// after what is enqueued on it until the release. The stream must live until then. Throws Error
   /// as DeviceLease::On.

@@ -121,6 +121,13 @@ TEST_P(SharedLeaseTest, WithoutAFirstStreamTheHostWaitsAndLaterStreamsAreStillWa
   EXPECT_EQ(FirstOffence(), "");
 }
 
+TEST_P(SharedLeaseTest, TheHostWaitsForACopyThatOnlyAStreamWaitedFor) {
+  const auto shared = SharedLease::Of(std::move(*feed_->Next()), streams_[0]);
+  const std::uint64_t waits = backend_->CallsOf(DeviceCall::kQuery);
+  shared->WaitHost();
+  EXPECT_GT(backend_->CallsOf(DeviceCall::kQuery), waits);
+}
+
 TEST_P(SharedLeaseTest, TensorsKeepTheLeaseBehindTheLastPointer) {
   std::vector<Instance> held;
   for (int slot = 0; slot < 2; ++slot) {
