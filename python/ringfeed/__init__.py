@@ -10,6 +10,7 @@ import atexit as _atexit
 
 from . import _core, devices, errors, jpeg, reader
 from ._core import Array, Reader, RecordParser, RecordWriter, Row, Scope
+from .arrow import to_arrow
 from .blocking_queue import LoDTensorBlockingQueue
 from .chains import (
     batch,
@@ -156,6 +157,7 @@ __all__ = [
     "share",
     "shuffle",
     "tar",
+    "to_arrow",
     "token_batch",
     "tokens",
     "truncate",

@@ -506,6 +506,7 @@ void BindArray(nb::module_& module) {
             nb::sig("def __getattr__(self, name: str, /) -> typing.NoReturn"));
   BindElements(&array);
   BindExchange(&array);
+  BindArrowExchange(&array);
 }
 
 }  // namespace ringfeed::python

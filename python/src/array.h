@@ -87,5 +87,7 @@ Tensor CopyOf(const Tensor& tensor, const Allocate& allocate = NewBytes);
 void BindArray(nanobind::module_& module);
 /// What Python code can do with an Array's elements: items, lists, copies, text, pickles.
 void BindElements(nanobind::class_<Array>* array);
+/// How Arrow's libraries take an Array.
+void BindArrowExchange(nanobind::class_<Array>* array);
 
 }  // namespace ringfeed::python

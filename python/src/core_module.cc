@@ -70,6 +70,7 @@ NB_MODULE(_core, module) {
 #endif
   BindExceptions(module);
   BindArray(module);
+  BindArrow(module);
   BindParsers(module);
   BindReaders(module);
   BindDecorators(module);

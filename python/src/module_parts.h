@@ -22,6 +22,8 @@ void BindRegisteredReaders(nanobind::module_& module);
 void BindPrograms(nanobind::module_& module);
 /// `build_example` and the other functions that make a record's bytes of Python's values.
 void BindRecordBuilders(nanobind::module_& module);
+/// ArrowBatch and `arrow_stream`: batches for Arrow's libraries.
+void BindArrow(nanobind::module_& module);
 /// JournalWriter, the file of ringfeed.Journal.
 void BindJournal(nanobind::module_& module);
 /// The iterators of the package's classes: LoaderNext, LoopNext, PyReaderNext. They are native

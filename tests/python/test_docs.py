@@ -17,7 +17,7 @@ PAGES = ["docs/PYTHON.md", "README.md", "docs/TUNING.md"]
 #: What a page takes for granted.
 GIVEN: dict[str, dict[str, Any]] = {"docs/TUNING.md": {"ringfeed": ringfeed, "files": "data/*"}}
 #: What a program may need that need not be installed; it imports that first.
-OPTIONAL = {"PIL", "jax", "numba", "torch"}
+OPTIONAL = {"PIL", "jax", "numba", "pyarrow", "torch"}
 
 
 def programs(page: str) -> list[tuple[int, str]]:
