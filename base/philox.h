@@ -19,6 +19,7 @@ enum class DrawPurpose : std::uint32_t {
   kRowNumbers = 8,
   kShareOrder = 9,
   kStepOrder = 10,
+  kDocumentOrder = 11,
 };
 
 /// Four 32-bit draws as a pure function of key and counter: Philox4x32-10 of Salmon, Moraes, Dror

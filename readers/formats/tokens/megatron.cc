@@ -294,7 +294,9 @@ class Megatron final : public Format {
             nullptr};
   }
   CompanionResult FindCompanion(const std::string& file) const override;
-  std::vector<std::string> FilesOf(const std::string& file) const override;
+  std::vector<std::string> FilesOf(const std::string& file) const override {
+    return MegatronFiles(file);
+  }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override;
   bool writes_in_order() const override { return false; }
 
@@ -303,23 +305,10 @@ class Megatron final : public Format {
   const MegatronElement element_;
 };
 
-std::vector<std::string> Megatron::FilesOf(const std::string& file) const {
-  if (!file.ends_with(kIndexEnding) && !file.ends_with(kDataEnding)) return {file};
-  const std::string stem = file.substr(0, file.size() - kIndexEnding.size());
-  return {stem + std::string(kIndexEnding), stem + std::string(kDataEnding)};
-}
-
 CompanionResult Megatron::FindCompanion(const std::string& file) const {
   CompanionResult found;
-  const std::vector<std::string> files = FilesOf(file);
-  if (files.size() != 2) {
-    found.status = Status(StatusCode::kInvalidArgument,
-                          "Megatron's two files end in .idx and .bin, this one does not");
-    return found;
-  }
-  found.data_file = files[1];
   std::shared_ptr<const MegatronIndex> index;
-  found.status = MegatronIndex::Load(files[0], &index);
+  found.status = LoadMegatronPair(file, &index, &found.data_file);
   if (found.status.ok())
     found.format = std::make_shared<const Megatron>(std::move(index), element_);
   return found;
@@ -334,7 +323,7 @@ RecordWriterResult Megatron::NewWriter(std::unique_ptr<OutputFile> file) const {
                        "must be named, like megatron:u2"),
             nullptr};
   }
-  auto data = std::make_unique<OutputFile>(FilesOf(path)[1]);
+  auto data = std::make_unique<OutputFile>(MegatronFiles(path)[1]);
   data->ReplaceLink();  // the user named the other file
   Status status = data->Open();
   if (!status.ok()) return {std::move(status), nullptr};
@@ -342,6 +331,23 @@ RecordWriterResult Megatron::NewWriter(std::unique_ptr<OutputFile> file) const {
 }
 
 }  // namespace
+
+std::vector<std::string> MegatronFiles(const std::string& file) {
+  if (!file.ends_with(kIndexEnding) && !file.ends_with(kDataEnding)) return {file};
+  const std::string stem = file.substr(0, file.size() - kIndexEnding.size());
+  return {stem + std::string(kIndexEnding), stem + std::string(kDataEnding)};
+}
+
+Status LoadMegatronPair(const std::string& file, std::shared_ptr<const MegatronIndex>* index,
+                        std::string* data_file) {
+  const std::vector<std::string> files = MegatronFiles(file);
+  if (files.size() != 2) {
+    return Status(StatusCode::kInvalidArgument,
+                  "Megatron's two files end in .idx and .bin, this one does not");
+  }
+  *data_file = files[1];
+  return MegatronIndex::Load(files[0], index);
+}
 
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options) {
   if (options.check_elements == nullptr) return {};

@@ -43,13 +43,16 @@ class MegatronIndex {
   std::uint64_t sequences() const { return sequences_; }
   /// The elements' type, as the index says.
   DType element_type() const { return element_type_; }
+  std::size_t element_bytes() const { return element_bytes_; }
   /// Of sequence i, as the index has it: negative if it is damaged.
   std::int64_t begin(std::uint64_t i) const {
     return LoadOnceLe<std::int64_t>(at(kHeaderBytes + 4 * sequences_ + 8 * i));
   }
+  std::int64_t elements(std::uint64_t i) const {
+    return LoadOnceLe<std::int32_t>(at(kHeaderBytes + 4 * i));
+  }
   std::int64_t bytes(std::uint64_t i) const {
-    return std::int64_t{LoadOnceLe<std::int32_t>(at(kHeaderBytes + 4 * i))} *
-           static_cast<std::int64_t>(element_bytes_);
+    return elements(i) * static_cast<std::int64_t>(element_bytes_);
   }
 
  private:
@@ -77,6 +80,12 @@ struct MegatronElement {
 Status ParseMegatronElement(std::string_view text, MegatronElement* element);
 
 std::shared_ptr<const Format> MegatronFormat(const MegatronElement& element);
+
+/// Both files of the pair that either of them names, the .bin file last; others name no pair.
+std::vector<std::string> MegatronFiles(const std::string& file);
+/// Loads the index of the pair that `file` names, and names its .bin file.
+Status LoadMegatronPair(const std::string& file, std::shared_ptr<const MegatronIndex>* index,
+                        std::string* data_file);
 
 /// OK if the reader accepts the elements for what the index says that they are.
 Status CheckMegatronElements(const MegatronIndex& index, const FramerOptions& options);
