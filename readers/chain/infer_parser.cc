@@ -93,6 +93,13 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
   const std::string_view family = FamilyOf(first.format());
   const auto records = first.records();
   if (IsOfBytes(family)) return {};
+  if (first.elements() && !first.elements()->fields.empty()) {
+    inferred->name = "rows";
+    for (const FieldSpec& field : first.elements()->fields) {
+      inferred->fields.push_back({field.name, field.dtype, field.shape, {}});
+    }
+    return {};
+  }
   if (first.elements()) {
     inferred->name = family == "npy" ? "rows" : "tokens";
     inferred->fields = InferArrayField(*first.elements(), family == "npy" ? "c0" : "tokens");
@@ -128,7 +135,13 @@ std::shared_ptr<const Parser> MakeParser(const InferredParser& made) {
   if (made.name == "jsonl") return JsonLinesParser(made.fields);
   if (made.name == "tar") return TarParser(made.fields);
   const FeatureSpec& first = made.fields.front();
-  if (made.name == "rows") return RowsParser({{first.name, first.dtype, first.shape}});
+  if (made.name == "rows") {
+    std::vector<FieldSpec> fields;
+    for (const FeatureSpec& field : made.fields) {
+      fields.push_back({field.name, field.dtype, field.shape});
+    }
+    return RowsParser(std::move(fields));
+  }
   if (made.name == "tokens") return TokensParser({.dtype = first.dtype, .shape = first.shape});
   std::vector<CsvField> columns;
   for (const FeatureSpec& field : made.fields) {

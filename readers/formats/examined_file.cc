@@ -169,6 +169,11 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   if (format.status.ok() && !format.data_file.empty()) {
     result.name = std::move(format.data_file);
     format.status = source == nullptr ? ExamineDataFile(&result) : NoPairs();
+    if (format.status.ok() && format.source != nullptr) {
+      result.bytes = format.source->Size();
+      result.inode = 0;
+      result.object = std::move(format.source);
+    }
   }
   if (!format.status.ok()) {
     result.status = format.status.WithPlace({result.name, -1, -1});

@@ -31,8 +31,10 @@ struct ExaminedFile {
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;
   std::string name;  ///< of the file to open: of a format of two files, the one with the data
-  std::uint64_t inode = 0;         ///< 0 of a source
-  std::shared_ptr<Source> object;  ///< of the name, if it is an address and no source was given
+  std::uint64_t inode = 0;  ///< 0 of a source
+  /// Read in place of the file: the object of a name that is an address, if no source was given, or
+  /// what the format makes of its files.
+  std::shared_ptr<Source> object;
 };
 
 /// Looks at size and first bytes of a file, of a source of that name, or, if `source` is null and

@@ -22,6 +22,7 @@
 #include "readers/formats/text/text_start.h"
 #include "readers/formats/tfrecord/tfrecord.h"
 #include "readers/formats/tokens/megatron.h"
+#include "readers/formats/tokens/megatron_windows.h"
 #include "readers/formats/tokens/tokens.h"
 
 namespace ringfeed {
@@ -172,6 +173,14 @@ FormatResult Csv(std::string_view parameters) {
   return {Status(), CsvFormat(layout)};
 }
 
+// The type of what is written, or the windows that are read.
+FormatResult MegatronFamily(std::string_view text) {
+  if (text.find('=') == std::string_view::npos) {
+    return With<MegatronElement, ParseMegatronElement, MegatronFormat>(text);
+  }
+  return With<MegatronWindows, ParseMegatronWindows, MegatronWindowsFormat>(text);
+}
+
 constexpr Family kFamilies[] = {
     {"tfrecord", Plain<TfRecordFormat>},
     {"recordio", With<RecordIoOptions, ParseRecordIoOptions, RecordIoFormat>},
@@ -180,7 +189,7 @@ constexpr Family kFamilies[] = {
     {"tar", With<TarOptions, ParseTarOptions, TarFormat>},
     {"npy", With<NpyRow, ParseNpyRow, NpyFormat>},
     {"tokens", With<TokensOptions, ParseTokensOptions, TokensFormat>},
-    {"megatron", With<MegatronElement, ParseMegatronElement, MegatronFormat>},
+    {"megatron", MegatronFamily},
     {"lines", Plain<LinesFormat>},
     {"jsonl", Plain<JsonLinesFormat>},
     {"csv", Csv<','>},
@@ -449,6 +458,7 @@ FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
   if (!companion.data_file.empty()) {
     found.format = std::move(companion.format);
     found.data_file = std::move(companion.data_file);
+    found.source = std::move(companion.source);
   }
   return found;
 }

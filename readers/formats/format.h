@@ -16,6 +16,7 @@
 #include "readers/formats/writing/output_file.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
+#include "ringfeed/source.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
 
@@ -41,9 +42,10 @@ class RecordLimit {
 
 /// What a file says of the elements that its records are made of.
 struct FileElements {
-  std::string name;          ///< as the file has it: "<f4", "u2"
-  std::vector<DType> types;  ///< that they are, unconverted; none: a parser has no such type
-  Shape shape{};             ///< of a record; {-1}: records have any number of elements
+  std::string name;                 ///< as the file has it: "<f4", "u2"
+  std::vector<DType> types;         ///< that they are, unconverted; none: a parser has no such type
+  Shape shape{};                    ///< of a record; {-1}: records have any number of elements
+  std::vector<FieldSpec> fields{};  ///< if a record is several arrays: each after the one before
 };
 /// Whether the reader of a file accepts its elements for what they are; else why not.
 using ElementCheck = std::function<Status(const FileElements&)>;
@@ -204,11 +206,12 @@ struct OwnIndexResult {
 };
 
 /// Says in which file the records of a format of two files are. `data_file` is empty if they are in
-/// the named file itself.
+/// the named file itself. If there is a `source`, its bytes are read in place of that file's.
 struct CompanionResult {
   Status status;
   std::string data_file;
   std::shared_ptr<const Format> format;  ///< the format for that file: it knows the other one
+  std::shared_ptr<Source> source{};
 };
 
 /// One file format: how it is recognised, how its stream is cut into stripes and records.
@@ -292,7 +295,8 @@ struct FormatResult {
   Status status;
   std::shared_ptr<const Format> format;
   Compression compression = Compression::kNone;  ///< what the format's bytes are wrapped in
-  std::string data_file{};  ///< what is read in place of the named file; empty: that
+  std::string data_file{};           ///< what is read in place of the named file; empty: that
+  std::shared_ptr<Source> source{};  ///< read in place of data_file, if not null
 };
 FormatResult FindFormat(std::string_view name);
 /// The names that FindFormat knows, for messages and helps: "tfrecord, recordio, …; some take …".

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "readers/parsers/field_text.h"
 
 namespace ringfeed {
 namespace {
@@ -56,6 +57,16 @@ NumberFit SetDefaultNumber(const FeatureDefault& number, FieldRow* row) {
 }
 
 Status CheckElementType(const FileElements& elements, DType type) {
+  if (!elements.fields.empty()) {
+    std::string fields;
+    for (const FieldSpec& field : elements.fields) {
+      fields +=
+          (fields.empty() ? "" : ", ") + FieldText({field.name, field.dtype, field.shape, {}});
+    }
+    return Status(
+        StatusCode::kInvalidArgument,
+        "a record of the file has several fields: the parser \"rows: " + fields + "\" takes them");
+  }
   const auto& types = elements.types;
   if (std::find(types.begin(), types.end(), type) != types.end()) return {};
   std::string text = "the file's elements are \"" + elements.name + "\"";

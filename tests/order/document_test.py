@@ -135,7 +135,7 @@ def keys_text(words):
 
 
 def permutation_of(words):
-    purpose = {"stripes": 6, "rows": 7}[words[3]]
+    purpose = {"stripes": 6, "rows": 7, "documents": 11}[words[3]]
     return reference.KeyedPermutation(int(words[1]), number(words, "seed"), number(words, "epoch"),
                                       purpose)
 

@@ -40,7 +40,7 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   ExaminedFile examined = ExamineListed(options.index.manifest, number, name, source.get(),
                                         options.format, options.stripe_bytes);
   file.name = std::move(examined.name);
-  file.source = source;
+  file.source = source != nullptr ? source : examined.object;
   file.bytes = examined.bytes;
   file.format = std::move(examined.format);
   file.status = std::move(examined.status);
@@ -55,7 +55,7 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
     return file;
   }
   const IndexedFile indexed{file.name,
-                            source,
+                            file.source,
                             file.bytes,
                             file.format,
                             examined.compression,
@@ -68,7 +68,7 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   file.origin = opened.origin;
   file.how = IndexOriginName(opened.origin);
   if (!opened.why.empty()) file.how += ": " + opened.why;
-  if (source == nullptr) file.known = opened.known;
+  if (file.source == nullptr) file.known = opened.known;
   file.sample = opened.known.identity.sample;
   file.unfit = file.status.code() == StatusCode::kInvalidArgument;
   if (!file.status.ok()) return file;

@@ -216,7 +216,8 @@ bool FileLane::Open(const Assignment& assignment, Block* block) {
     Fail(assignment, assignment.status, block);
     return false;
   }
-  const std::shared_ptr<Source> source = schedule_->source(assignment.file);
+  const std::shared_ptr<Source> source =
+      assignment.object != nullptr ? assignment.object : schedule_->source(assignment.file);
   const std::string& name = assignment.name;
   if (context_->check_format) {
     const Status unfit = context_->check_format(assignment.format->name());

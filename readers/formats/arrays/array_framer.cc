@@ -37,7 +37,7 @@ Status FixedIndex::FirstFrom(std::uint64_t offset, std::uint64_t* record) const 
 
 std::optional<FixedUnits> FixedIndex::fixed() const {
   const FixedUnits& units = layout_.units;
-  if (layout_.lost) return std::nullopt;
+  if (layout_.lost || layout_.framed) return std::nullopt;
   if (layout_.records == 0) return units;
   const std::uint64_t last = units.offset + (layout_.records - 1) * units.stride_bytes;
   if (last + units.record_bytes > layout_.file_bytes) return std::nullopt;

@@ -97,13 +97,14 @@ class FixedIndex final : public RecordIndex {
     std::uint64_t file_bytes = 0;       ///< the last record's bytes end here at the latest
     std::vector<IndexDamage> damage{};  ///< in no record, except the lost ones
     bool lost = false;                  ///< no record can be had, whatever is read
+    bool framed = false;                ///< the framer looks at each record that is read
   };
   explicit FixedIndex(Layout layout) : layout_(std::move(layout)) {}
 
   std::uint64_t records() const override { return layout_.records; }
   Status Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const override;
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
-  /// None if the last record is shorter, or if all are lost.
+  /// None if the last record is shorter, if all are lost, or the framer has to look at each.
   std::optional<FixedUnits> fixed() const override;
   std::span<const IndexDamage> damage() const override { return layout_.damage; }
 

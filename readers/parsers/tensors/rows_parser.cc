@@ -47,6 +47,10 @@ class TypedRowsParser final : public Parser {
     return std::make_unique<RowsScratch>(columns_.size());
   }
   Status CheckElements(const FileElements& elements) const override {
+    const auto same = [](const FieldSpec& a, const FieldSpec& b) {
+      return a.dtype == b.dtype && a.shape == b.shape;
+    };
+    if (!elements.fields.empty() && std::ranges::equal(fields_, elements.fields, same)) return {};
     for (const FieldSpec& field : fields_) {
       Status status = CheckElementType(elements, field.dtype);
       if (!status.ok())
