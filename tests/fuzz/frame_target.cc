@@ -4,6 +4,7 @@
 
 #include "base/little_endian.h"
 #include "readers/formats/tokens/megatron.h"
+#include "readers/formats/tokens/megatron_line.h"
 #include "tests/fuzz/frame_run.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/index_run.h"
@@ -170,6 +171,37 @@ FuzzTarget FrameTarget(const char* format) {
   };
 }
 
+namespace {
+
+// Windows of what an index claims: as many elements as they should have, none of them beyond the
+// data unless the window is lost.
+void CheckWindows(const std::shared_ptr<const MegatronIndex>& index, std::size_t data_bytes,
+                  bool as_megatron) {
+  MegatronLineOptions options;
+  options.window = 1 + index->sequences() % 7;
+  options.order =
+      as_megatron ? MegatronLineOptions::Order::kMegatron : MegatronLineOptions::Order::kShuffled;
+  std::shared_ptr<const MegatronLine> line;
+  const Status status = MegatronLine::Make("file.idx", index, data_bytes, options, &line);
+  FuzzExpect(status.ok() == (line != nullptr), "windows are made, or refused");
+  std::vector<MegatronLine::Piece> pieces;
+  const std::uint64_t windows = line == nullptr ? 0 : line->windows();
+  for (std::uint64_t window = 0; window < windows; window += 1 + windows / 64) {
+    FuzzExpect(line->Pieces(window, &pieces).ok(), "a window has pieces");
+    const bool lost = !line->WhyLost(window).ok();
+    std::uint64_t elements = 0;
+    for (const MegatronLine::Piece& piece : pieces) {
+      elements += piece.elements;
+      const std::uint64_t end = static_cast<std::uint64_t>(index->begin(piece.sequence)) +
+                                (piece.element + piece.elements) * index->element_bytes();
+      FuzzExpect(lost || end <= data_bytes, "a window that is not lost is within the data");
+    }
+    FuzzExpect(elements == options.window + 1, "a window is whole");
+  }
+}
+
+}  // namespace
+
 FuzzTarget MegatronTarget(const char* /*unused*/) {
   return [](std::span<const std::byte> input) {
     Control control = TakeControl(&input);
@@ -183,6 +215,7 @@ FuzzTarget MegatronTarget(const char* /*unused*/) {
     const Status status = MegatronIndex::Read("file.idx", copy->bytes(), copy, &index);
     FuzzExpect(status.ok() == (index != nullptr), "an index is read, or refused");
     if (index == nullptr) return;
+    CheckWindows(index, input.size() - index_bytes, wanted % 2 != 0);
     const MakeFramer make_framer = [&index](const FramerOptions& options) {
       return NewMegatronFramer(options, index);
     };
