@@ -5,7 +5,7 @@ import os
 import struct
 import zlib
 
-from reference import HOLE, FileRecords
+from reference import DOCUMENT_ORDER, HOLE, FileRecords, KeyedPermutation
 
 
 def _crc32c_table():
@@ -60,8 +60,10 @@ class DataFile(FileRecords):
 
 ROWS = "rows:40"
 STRIDED = "rows:24,header=100,stride=56"
+WINDOWS_SEED = 7
+WINDOWS = f"megatron:window=39,seed={WINDOWS_SEED}"
 #: Of these every record has the same size: a parser of fixed fields takes them, too.
-FIXED = {ROWS: 40, STRIDED: 24}
+FIXED = {ROWS: 40, STRIDED: 24, WINDOWS: 40}
 
 
 class Library:
@@ -81,6 +83,7 @@ class Library:
             self._rows(f"{name:02}.rows", ROWS, 40, 0, 40)
             self._rows(f"{name:02}.strided", STRIDED, 24, 100, 56)
             self._raw(f"{name:02}.raw")
+            self._windows(f"{name:02}.idx")
             self._lines(f"{name:02}.lines")
             self._recordio(self.whole, f"{name:02}.recordio", damage=0)
         for name in range(8):
@@ -136,6 +139,29 @@ class Library:
         size = self.rng.choice([8, 100, 5000, 30000])
         self._store(self.whole, name, "raw", [self._record(number, size)], [(0, number)],
                     one_stripe=True)
+
+    def _windows(self, name):
+        """Megatron's pair: the line of records is cut anywhere, and its documents stand in the file
+        so that their order joins them again. Windows have a byte of the next one."""
+        rows = self.rng.choice([0, 1, 50, 700])
+        numbers = [self._take_number() for _ in range(rows)]
+        self.sizes.update(dict.fromkeys(numbers, 40))
+        line = b"".join(record_of(number, 39) for number in numbers) + b"0" * self.rng.randint(1, 39)
+        cuts = sorted(self.rng.choices(range(len(line) + 1), k=self.rng.randint(0, 200)))
+        documents = [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)])]
+        count = len(documents)
+        order = KeyedPermutation(count, WINDOWS_SEED, 0, DOCUMENT_ORDER).all()
+        sequences = [document for _, document in sorted(zip(order, documents))]
+        begins = [sum(map(len, sequences[:i])) for i in range(count)]
+        index = [b"MMIDIDX\0\0", struct.pack("<QBQQ", 1, 1, count, count + 1),
+                 struct.pack(f"<{count}i", *map(len, sequences)), struct.pack(f"<{count}q", *begins),
+                 struct.pack(f"<{count + 1}q", *range(count + 1))]
+        records = [(40 * row, number) for row, number in enumerate(numbers)]
+        self._store(self.whole, name, WINDOWS, index, records)
+        made = self.whole[WINDOWS][-1]
+        made.size = 40 * rows  # of what is read in place of the pair
+        with open(made.path[:-3] + "bin", "wb") as out:
+            out.write(b"".join(sequences))
 
     def _lines(self, name):
         pieces, records, offset = [], [], 0
