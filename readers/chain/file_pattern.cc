@@ -10,10 +10,12 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 
 #include "io/data_file.h"
+#include "readers/formats/data_set.h"
 
 namespace ringfeed {
 namespace {
@@ -31,6 +33,27 @@ mode_t ModeOf(const std::string& name) {
 Status TooMany(const std::string& pattern) {
   return Status(StatusCode::kInvalidArgument, "\"" + pattern + "\" stands for more than " +
                                                   std::to_string(kMostPatternNames) + " names");
+}
+
+// A table of a data set stands for the files that it names, unless one of them was found, too.
+Status UseTables(std::vector<std::string>* names) {
+  if (std::ranges::none_of(*names, IsTableName)) return {};
+  const std::set<std::string> found(names->begin(), names->end());
+  std::vector<std::string> files;
+  for (std::string& name : *names) {
+    std::vector<std::string> named;
+    const Status status = IsTableName(name) ? FindDataSet(name, &named) : Status();
+    if (!status.ok()) return status;
+    const bool twice =
+        std::ranges::any_of(named, [&](const auto& one) { return found.contains(one); });
+    if (named.empty()) named.push_back(std::move(name));
+    if (!twice) {
+      files.insert(files.end(), std::make_move_iterator(named.begin()),
+                   std::make_move_iterator(named.end()));
+    }
+  }
+  *names = std::move(files);
+  return {};
 }
 
 // A loop of links ends with a failure, after as many as the system follows.
@@ -51,6 +74,7 @@ Status AppendFilesIn(const std::string& folder, std::vector<std::string>* names)
   if (failure) return StatusFromErrno(failure.value(), "read the folder \"" + folder + "\"");
   if (files.empty()) return Status(StatusCode::kNotFound, "no file is in \"" + folder + "\"");
   std::ranges::sort(files);
+  if (Status status = UseTables(&files); !status.ok()) return status;
   names->insert(names->end(), std::make_move_iterator(files.begin()),
                 std::make_move_iterator(files.end()));
   return {};
@@ -201,6 +225,16 @@ Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names
   if (Status status = RefuseAddress(pattern); !status.ok()) return status;
   const bool is_name = !HasWildcard(pattern) && pattern.find('{') == std::string::npos;
   const mode_t mode = ModeOf(pattern);
+  std::vector<std::string> files;
+  if (S_ISDIR(mode) || IsTableName(pattern)) {
+    const Status status = FindDataSet(pattern, &files);
+    if (!status.ok()) return status;
+  }
+  if (!files.empty()) {
+    names->insert(names->end(), std::make_move_iterator(files.begin()),
+                  std::make_move_iterator(files.end()));
+    return {};
+  }
   if (S_ISDIR(mode)) return AppendFilesIn(pattern, names);
   if (is_name || mode != 0) {
     names->push_back(pattern);
@@ -209,7 +243,6 @@ Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names
   std::vector<std::string> texts;
   if (!WriteOut(pattern, 0, &texts)) return TooMany(pattern);
   const bool is_plain = texts.size() == 1 && texts.front() == pattern;
-  std::vector<std::string> files;
   if (!is_plain && HasWildcard(pattern)) {
     const Status status = Match(pattern, &files);
     if (!status.ok() && status.code() != StatusCode::kNotFound) return status;
@@ -222,6 +255,7 @@ Status ExpandPattern(const std::string& pattern, std::vector<std::string>* names
       return status;
     }
   }
+  if (Status status = UseTables(&files); !status.ok()) return status;
   names->insert(names->end(), std::make_move_iterator(files.begin()),
                 std::make_move_iterator(files.end()));
   return {};

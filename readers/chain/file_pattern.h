@@ -17,6 +17,8 @@ inline constexpr std::size_t kMostPatternNames = 1'000'000;
 ///   - a file of that very name: that alone, whatever is in the name;
 ///   - a folder of that very name: all files in it and in the folders in it, sorted, but none that
 ///     is hidden, or in a hidden folder (".name"), as an index beside its file is; at least one;
+///   - the table of a data set (FindDataSet), or its folder: the files that it names, in its order;
+///     a table among others that a folder or a pattern gives, too, unless its files are there;
 ///   - "*", "?", "[…]": what matches, sorted; at least one file;
 ///   - "{000..003}", "{0..10..5}", "{a,b}": each of these, in this order, as a shell does: with
 ///     the zeros that one of the ends has, down if the first number is larger, one inside another.

@@ -14,6 +14,8 @@
 #include "io/remote/address.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/compression/decompressed_reader.h"
+#include "readers/formats/mds/mds.h"
+#include "readers/formats/mds/shard.h"
 #include "readers/formats/ofrecord/ofrecord.h"
 #include "readers/formats/recordio/recordio.h"
 #include "readers/formats/registered_format.h"
@@ -72,6 +74,20 @@ constexpr Stranger kStrangers[] = {
     {"snappy\0"sv, "a snappy stream", kDecompress},
     {"\x80\x04\x95"sv, "a pickle", kArrays},
 };
+
+// Compressions that no first bytes tell, by the endings of names.
+constexpr Stranger kStrangeEndings[] = {
+    {".br"sv, "brotli", "decompress it (brotli -d), or compress with gzip or zstd instead"},
+    {".snappy"sv, "a raw block of snappy",
+     "decompress it (Python: cramjam.snappy.decompress_raw), or compress with gzip or zstd "
+     "instead"}};
+
+const Stranger* FindStrangeEnding(std::string_view file_name) {
+  const auto* const found =
+      std::find_if(std::begin(kStrangeEndings), std::end(kStrangeEndings),
+                   [&](const Stranger& stranger) { return file_name.ends_with(stranger.magic); });
+  return found == std::end(kStrangeEndings) ? nullptr : found;
+}
 
 const Stranger* FindStranger(std::string_view head) {
   const auto* const found =
@@ -190,6 +206,7 @@ constexpr Family kFamilies[] = {
     {"npy", With<NpyRow, ParseNpyRow, NpyFormat>},
     {"tokens", With<TokensOptions, ParseTokensOptions, TokensFormat>},
     {"megatron", MegatronFamily},
+    {"mds", Plain<MdsFormat>},
     {"lines", Plain<LinesFormat>},
     {"jsonl", Plain<JsonLinesFormat>},
     {"csv", Csv<','>},
@@ -241,17 +258,9 @@ std::string LikelyFormats(std::string_view head, std::string_view like) {
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
   static const std::vector<std::shared_ptr<const Format>> kFormats = {
-      TfRecordFormat(),
-      RecordIoFormat({}),
-      TarFormat({}),
-      NpyFormat({}),
-      TokensFormat({}),
-      MegatronFormat({}),
-      OfRecordFormat(),
-      JsonLinesFormat(),
-      LinesFormat(),
-      CsvFormat({}),
-      CsvFormat({.delimiter = '\t'})};
+      TfRecordFormat(),  RecordIoFormat({}), TarFormat({}), NpyFormat({}),
+      TokensFormat({}),  MegatronFormat({}), MdsFormat(),   OfRecordFormat(),
+      JsonLinesFormat(), LinesFormat(),      CsvFormat({}), CsvFormat({.delimiter = '\t'})};
   return kFormats;
 }
 
@@ -312,6 +321,11 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
     return Failure(StatusCode::kInvalidArgument, StrangersWords(*stranger));
   }
   if (found != nullptr) return {Status(), std::move(found)};
+  if (const Stranger* const ending = FindStrangeEnding(file_name)) {
+    return Failure(StatusCode::kUnsupported, "by its name it is " + std::string(ending->name) +
+                                                 ", which is not read here\n" +
+                                                 std::string(ending->way));
+  }
   TextStart start = LookAtTextStart(head, true);
   if (!start.other.empty()) return Failure(StatusCode::kUnsupported, std::move(start.other));
   const std::string like = Resemblance(head);
@@ -331,6 +345,7 @@ std::uint64_t Format::Stripes(std::uint64_t file_bytes, std::uint64_t stripe_byt
 
 std::size_t HeadBytesOf(std::span<const std::byte> head) {
   constexpr std::size_t kMostZstdBlock = 128 * 1024;
+  if (StartsAsMdsShard(head)) return std::max(kHeadBytes, MdsHeadBytes(head));
   return DetectCompression(head) == Compression::kZstd ? kMostZstdBlock + kHeadBytes : kHeadBytes;
 }
 

@@ -13,7 +13,8 @@ a value became is delivered, as the slow decoder does of the same bytes; behind 
 ofrecord and an open quote of csv nothing is, but behind a message of ofrecord that is none, all that its
 length leads to. Of tar the header alone is covered: no sample is ever
 incomplete or false, and one beside a lost header may be lost with it. Megatron's data has no checksum; its
-index says the place of each sequence twice, of the last one once. What is compressed as a whole gives a
+index says the place of each sequence twice, of the last one once. Of mds the sizes in each sample alone are
+covered, and the head. What is compressed as a whole gives a
 prefix of its records; compressed in several members, the records of the intact ones.
 """
 
@@ -237,6 +238,44 @@ class Pair(Promise):
             yield "a byte of the index costs more than two sequences"
 
 
+class Shard(Promise):
+    """MosaicML's: a byte of the head costs three samples at most, and none is delivered but from its own place.
+    Nothing checks the values: those of a changed byte are delivered."""
+
+    def __init__(self, file):
+        super().__init__("mds")
+        self.file = file
+        count, self.head = struct.unpack_from("<2I", file)
+        offsets = struct.unpack_from(f"<{count + 1}I", file, 4)
+        self.places = list(zip(offsets, offsets[1:]))
+
+    def variants(self, step):
+        yield from damage.of_file(self.file, step)
+
+    def wrong(self, pieces, seen):
+        file, original = pieces[0], self.file
+        whole = [file[b:e] for b, e in self.places if e <= len(file) and slow.mds_sample(file[b:e])]
+        got = seen["skip"]["records"]
+        if file[: self.head] == original[: self.head]:
+            yield from compare("skip", seen["skip"], whole, False)
+            damaged = len(whole) < len(self.places) or len(file) > len(original)
+            if bool(seen["skip"]["damage"]) != damaged:
+                yield "skip reports another damage"
+        else:
+            changed = sum(a != b for a, b in zip(file, original)) + abs(len(file) - len(original))
+            left = iter(map(shown, (file[b:e] for b, e in self.places)))
+            if not all(record in left for record in got):
+                yield "skip delivers what is no sample, or out of order"
+            if changed == 1 and len(got) < len(self.places) - 3:
+                yield f"a byte of the head costs {len(self.places) - len(got)} samples"
+            if file and len(got) < len(self.places) and not seen["skip"]["damage"]:
+                yield "skip loses samples in silence"
+        if ("code" in seen["fail"]) != bool(seen["skip"]["damage"]):
+            yield "fail ends without an error, or with one that is none"
+        if seen["fail"]["records"] != got[: len(seen["fail"]["records"])]:
+            yield "fail delivers no prefix of what skip does"
+
+
 class Compressed(Promise):
     """A prefix of the records, and an error unless all of the content came out."""
 
@@ -437,6 +476,7 @@ def promises():
     yield "lines", FromStart("lines", slow.lines, text)
     yield "csv", FromStart("csv", slow.csv, rows)
     yield "npy", FromStart("npy", slow.npy, make.npy(1, "<i2", "False", "(5, 3)", bytes(range(30))), 70)
+    yield "mds", Shard(make.mds(b"first", b"", b"the third one", b"x", b"yy", b"last"))
     yield "megatron", Pair(make.megatron([3, 0, 1, 2], [0, 6, 6, 8], 2, bytes(range(12))),
                            make.megatron([0, 2, 1, 3, 0], [0, 0, 8, 12, 24], 3, bytes(range(50, 74)), 4),
                            make.megatron([2, 1, 3], [0, 8, 12], 1, bytes(range(100, 124)), 7),

@@ -284,6 +284,11 @@ def tokens(file, block):
     return records, len(data) != len(used)
 
 
+def mds_sample(sample):
+    """Whether one of an int and of bytes is whole."""
+    return len(sample) >= 12 and struct.unpack_from("<I", sample)[0] == len(sample) - 12
+
+
 def megatron(index, data):
     """Of the two files: None where the index is refused, else (sequences, damaged): where the sequences that
     are believed stand in the data, and how many of the index's precede the first damage (None: there is

@@ -19,6 +19,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"npy", FrameTarget, "npy"},
     {"tokens", FrameTarget, "tokens:block=5"},
     {"rows", FrameTarget, "rows:5,header=3,stride=7"},
+    {"mds", FrameTarget, "mds"},
     {"megatron", MegatronTarget, ""},
     {"detect", DetectTarget, ""},
     {"gzip", DecompressTarget, "gzip"},

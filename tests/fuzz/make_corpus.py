@@ -128,6 +128,16 @@ def tokens(magic, version, count, data):
     return struct.pack("<3i", magic, version, count) + bytes(4 * 253) + data
 
 
+def mds(*values):
+    """A shard of MosaicML's of an int and of bytes."""
+    text = b'{"column_encodings": ["int", "bytes"], "column_names": ["a", "b"], "column_sizes": [8, null]}'
+    samples = [struct.pack("<Iq", len(value), i) + value for i, value in enumerate(values)]
+    offsets = [8 + 4 * len(samples) + len(text)]
+    for sample in samples:
+        offsets.append(offsets[-1] + len(sample))
+    return struct.pack(f"<{len(samples) + 2}I", len(samples), *offsets) + text + b"".join(samples)
+
+
 def megatron(sizes, pointers, documents, data, kind=8):
     index = (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, kind, len(sizes), documents)
              + struct.pack(f"<{len(sizes)}i", *sizes) + struct.pack(f"<{len(pointers)}q", *pointers)
@@ -232,6 +242,7 @@ def files(data):
                 "scalar": read("numpy/scalar.npy"), "empty": npy(3, "|u1", "False", "(0, 7)", b"")},
         "tokens": {"u2": tokens(20240520, 1, 7, bytes(range(14))), "u4": tokens(20240801, 7, 6, bytes(range(24)))},
         "rows": {"five": b"hdr" + b"abcde12" * 4 + b"abcde"},
+        "mds": {"three": mds(b"first", b"", b"the third"), "genuine": read("mds/columns_none/shard.00002.mds")},
         "megatron": {"three": megatron([3, 1, 2], [0, 6, 8], 1, bytes(range(12))),
                      "gap": megatron([1, 1], [0, 6], 0, bytes(range(8))),
                      "wrong": megatron([3, -1, 2], [0, 60, 8], 2, bytes(range(12)))},

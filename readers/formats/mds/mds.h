@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "readers/formats/format.h"
+
+namespace ringfeed {
+
+/// Shards of MosaicML's streaming (format=mds; MdsShard has their layout). A record is a sample as
+/// it stands there.
+std::shared_ptr<const Format> MdsFormat();
+
+/// Sets *files to the shards that an "index.json" names, in its order; to none if it is no index of
+/// MDS. See FindDataSet.
+Status ReadMdsTable(const std::string& table, std::vector<std::string>* files);
+
+}  // namespace ringfeed

@@ -1,0 +1,246 @@
+#include "readers/formats/mds/mds.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/little_endian.h"
+#include "readers/formats/data_set.h"
+#include "readers/formats/mds/shard.h"
+#include "tests/readers/formats/damaged_file.h"
+#include "tests/readers/formats/fixture_file.h"
+#include "tests/readers/formats/frame_all.h"
+#include "tests/support/pattern_file.h"
+#include "tests/support/record_data.h"
+
+namespace ringfeed {
+namespace {
+
+constexpr std::size_t kShards = 3;
+
+std::string Shard(std::size_t number) {
+  return ReadFixture("mds/columns_none/shard.0000" + std::to_string(number) + ".mds");
+}
+
+/// As a file of that content is opened: its own format knows its columns.
+std::shared_ptr<const Format> FormatOf(const std::string& file) {
+  return MdsFormat()->OfFile(Compression::kNone, std::as_bytes(std::span(file)));
+}
+
+// By number, damage skipped: an empty text for what is lost.
+std::vector<std::string> ByNumber(const std::string& file) {
+  const FramerOptions options{"file", file.size(), OnDamage::kSkip};
+  const auto format = FormatOf(file);
+  const OwnIndexResult own = format->OwnIndex(options, std::as_bytes(std::span(file)));
+  EXPECT_TRUE(own.status.ok() && own.index != nullptr);
+  const auto framer = format->NewUnitFramer(options);
+  std::vector<std::string> records;
+  for (std::uint64_t number = 0; number < own.index->records(); ++number) {
+    RecordUnit unit;
+    EXPECT_TRUE(own.index->Find({&number, 1}, {&unit, 1}).ok());
+    EXPECT_LE(unit.offset + unit.bytes, file.size());
+    FrameOutput output;
+    FrameInput input;
+    input.bytes = std::as_bytes(std::span(file)).subspan(unit.offset, unit.bytes);
+    input.offset = unit.offset;
+    EXPECT_TRUE(framer->Frame(input, 1, &output).ok());
+    const RecordSpan record = output.records.at(0);
+    records.push_back(record.damaged() ? "" : Bytes(record.bytes()));
+  }
+  return records;
+}
+
+// In the file's order, like ByNumber.
+std::vector<std::string> InOrder(const Framed& framed) {
+  std::vector<std::string> records;
+  std::size_t delivered = 0;
+  for (const bool damaged : framed.damaged) {
+    records.push_back(damaged ? "" : framed.records[delivered++]);
+  }
+  return records;
+}
+
+std::size_t CountLost(const std::vector<std::string>& records) {
+  return static_cast<std::size_t>(std::count(records.begin(), records.end(), ""));
+}
+
+// Of an intact shard.
+std::uint32_t OffsetIn(const std::string& shard, std::size_t number) {
+  return LoadLe<std::uint32_t>(std::as_bytes(std::span(shard)).data() + 4 + 4 * number);
+}
+
+TEST(MdsTest, ShardsOfTheRealWriterAreReadAsTheirDigestsSay) {
+  const std::pair<std::size_t, const char*> expected[kShards] = {
+      {14, "959729a0d27be3e5fc39b2e64ed35d8c3c15db30d66efbfe0a12a5941a8f45ee"},
+      {10, "0e1594744af0b2f872066498e1ae52a0ba8416b6595fa10141b72465ae928de4"},
+      {6, "54dbede62fb3ad7ae6c98468fc577b2f0a0c0ab49483dccb8bd0cef1824e6c4b"}};
+  for (std::size_t number = 0; number < kShards; ++number) {
+    const std::string shard = Shard(number);
+    EXPECT_EQ(DetectFormat("a", std::as_bytes(std::span(shard))).format->name(), "mds");
+    for (const Feeding& feeding : {Feeding{}, Feeding{.ends = {1, 9, 100, 700}},
+                                   Feeding{.limit_step = 64}, Feeding{.known_size = false}}) {
+      const Framed framed = FrameAll(*MdsFormat(), shard, OnDamage::kFail, feeding);
+      ASSERT_TRUE(framed.status.ok()) << framed.status.ToString();
+      EXPECT_FALSE(framed.stuck);
+      EXPECT_EQ(framed.records.size(), expected[number].first);
+      EXPECT_EQ(DigestOf(framed.records), expected[number].second);
+      EXPECT_EQ(ByNumber(shard), framed.records);
+    }
+  }
+}
+
+TEST(MdsTest, AFlippedBitOfTheHeadCostsAtMostThreeSamples) {
+  const std::string shard = Shard(0);
+  const auto intact = FrameAll(*MdsFormat(), shard, OnDamage::kFail).records;
+  const std::size_t table_end = 8 + 4 * intact.size();
+  for (std::size_t at = 0; at < OffsetIn(shard, 0); ++at) {
+    for (const int bit : {0, 7}) {
+      std::string damaged = shard;
+      damaged[at] = static_cast<char>(damaged[at] ^ 1 << bit);
+      const Framed framed = FrameAll(*FormatOf(damaged), damaged, OnDamage::kSkip);
+      ExpectOrderly(framed);
+      const auto records = InOrder(framed);
+      ASSERT_EQ(records.size(), intact.size()) << at;
+      const std::size_t most = at < 8 || at >= table_end ? 0 : 3;
+      ASSERT_LE(CountLost(records), most) << at << " bit " << bit;
+      for (std::size_t i = 0; i < records.size(); ++i) {
+        ASSERT_TRUE(records[i].empty() || records[i] == intact[i]) << at << " sample " << i;
+      }
+      if (at < table_end) {
+        EXPECT_FALSE(framed.damage.empty()) << at;
+        EXPECT_FALSE(FrameAll(*MdsFormat(), damaged, OnDamage::kFail).status.ok()) << at;
+      }
+      if (at < table_end) ASSERT_EQ(ByNumber(damaged), records) << at << " bit " << bit;
+    }
+  }
+}
+
+TEST(MdsTest, ACutShardKeepsWhatIsWhole) {
+  const std::string shard = Shard(1);
+  const auto intact = FrameAll(*MdsFormat(), shard, OnDamage::kFail).records;
+  std::vector<std::size_t> cuts;
+  for (std::size_t cut = 1; cut < shard.size(); cut += 7) cuts.push_back(cut);
+  for (std::size_t i = 0; i < intact.size(); ++i) cuts.push_back(OffsetIn(shard, i));
+  for (const std::size_t cut : cuts) {
+    const std::string left = shard.substr(0, cut);
+    const Framed framed = FrameAll(*FormatOf(left), left, OnDamage::kSkip);
+    ExpectOrderly(framed);
+    std::size_t whole = 0;
+    while (whole < intact.size() && OffsetIn(shard, whole + 1) <= cut) ++whole;
+    if (cut < OffsetIn(shard, 0)) whole = 0;
+    ASSERT_EQ(framed.records, First(intact, whole)) << cut;
+    EXPECT_FALSE(framed.damage.empty()) << cut;
+    EXPECT_EQ(FrameAll(*MdsFormat(), left, OnDamage::kFail).status.code(), StatusCode::kTruncated)
+        << cut;
+    ASSERT_EQ(ByNumber(left), InOrder(framed)) << cut;
+    // As a stream, whose size nobody knows.
+    const Framed stream =
+        FrameAll(*MdsFormat(), left, OnDamage::kSkip, {.ends = {40, 800}, .known_size = false});
+    ASSERT_EQ(stream.records, First(intact, whole)) << cut;
+  }
+}
+
+TEST(MdsTest, BytesAfterTheLastSampleAreDamage) {
+  const std::string longer = Shard(2) + "behind";
+  const Framed framed = FrameAll(*MdsFormat(), longer, OnDamage::kSkip);
+  EXPECT_EQ(framed.records.size(), 6U);
+  ASSERT_EQ(framed.damage.size(), 1U);
+  EXPECT_EQ(framed.damage[0].begin, longer.size() - 6);
+  EXPECT_EQ(framed.damage[0].end, longer.size());
+  EXPECT_EQ(CountLost(ByNumber(longer)), 0U);
+}
+
+TEST(MdsTest, SizesThatDoNotFillTheSampleCostIt) {
+  std::string shard = Shard(0);
+  const auto intact = FrameAll(*MdsFormat(), shard, OnDamage::kFail).records;
+  shard[OffsetIn(shard, 5)] ^= 1;
+  const Framed framed = FrameAll(*FormatOf(shard), shard, OnDamage::kSkip);
+  EXPECT_EQ(framed.records, Without(intact, 5));
+  EXPECT_EQ(framed.damage.at(0).begin, OffsetIn(shard, 5));
+  EXPECT_EQ(framed.damage.at(0).end, OffsetIn(shard, 6));
+  EXPECT_EQ(ByNumber(shard), InOrder(framed));
+}
+
+TEST(MdsTest, ASampleAboveTheLimitIsLost) {
+  const std::string shard = Shard(0);
+  const auto intact = FrameAll(*MdsFormat(), shard, OnDamage::kFail).records;
+  const Framed framed = FrameAll(*MdsFormat(), shard, OnDamage::kSkip, {}, 140);
+  EXPECT_EQ(framed.records, Without(intact, 11));  // of 143 bytes
+  EXPECT_EQ(FrameAll(*MdsFormat(), shard, OnDamage::kFail, {}, 140).status.code(),
+            StatusCode::kResourceExhausted);
+}
+
+TEST(MdsTest, ScribblesLeadNowhere) {
+  Scribbler scribbler;
+  for (int round = 0; round < 300; ++round) {
+    const std::string damaged = scribbler.Scribbled(Shard(2), 1 + round % 9);
+    const Framed framed = FrameAll(*FormatOf(damaged), damaged, OnDamage::kSkip);
+    ExpectOrderly(framed);
+    EXPECT_EQ(ByNumber(damaged), InOrder(framed)) << round;
+  }
+}
+
+class MdsTableTest : public testing::Test {
+ protected:
+  std::vector<std::string> FilesOf(const std::string& table, Status* status) const {
+    WriteBytes(directory_.File("index.json"), std::as_bytes(std::span(table)));
+    std::vector<std::string> files;
+    *status = FindDataSet(directory_.File("index.json"), &files);
+    return files;
+  }
+  static std::string OneShard(const std::string& basename) {
+    return R"({"shards": [{"format": "mds", "raw_data": {"basename": ")" + basename +
+           R"("}}], "version": 2})";
+  }
+
+  TempDir directory_;
+};
+
+TEST_F(MdsTableTest, ATableNamesItsShardsInItsOrder) {
+  Status status;
+  const auto files = FilesOf(ReadFixture("mds/columns_none/index.json"), &status);
+  ASSERT_TRUE(status.ok()) << status.ToString();
+  ASSERT_EQ(files.size(), kShards);
+  EXPECT_EQ(files[2], directory_.File("shard.00002.mds"));
+  EXPECT_EQ(FilesOf(OneShard("7/shard.00000.mds"), &status).at(0),
+            directory_.File("7/shard.00000.mds"));
+}
+
+TEST_F(MdsTableTest, OfACompressedShardTheDecompressedFileIsTakenIfItIsThere) {
+  Status status;
+  const std::string table = ReadFixture("mds/columns_zstd/index.json");
+  EXPECT_EQ(FilesOf(table, &status).at(1), directory_.File("shard.00001.mds.zstd"));
+  WriteBytes(directory_.File("shard.00001.mds"), {});
+  EXPECT_EQ(FilesOf(table, &status).at(1), directory_.File("shard.00001.mds"));
+}
+
+TEST_F(MdsTableTest, OnlyFilesBelowTheFolderAreNamed) {
+  for (const char* name : {"../a.mds", "/etc/passwd", "a/../../b.mds", "", "a\\u0000b"}) {
+    Status status;
+    EXPECT_TRUE(FilesOf(OneShard(name), &status).empty());
+    EXPECT_EQ(status.code(), StatusCode::kDamaged) << name;
+  }
+}
+
+TEST_F(MdsTableTest, OtherTablesAreNoneOrRefusedByName) {
+  Status status;
+  EXPECT_TRUE(FilesOf("{\"id\": 1}\n{\"id\": 2}\n", &status).empty() && status.ok());
+  EXPECT_TRUE(FilesOf(R"({"chunks": [], "config": {}})", &status).empty() && status.ok());
+  EXPECT_TRUE(FilesOf("", &status).empty() && status.ok());
+  (void)FilesOf(R"({"shards": [{"format": "json"}]})", &status);
+  EXPECT_EQ(status.code(), StatusCode::kUnsupported);
+  EXPECT_NE(status.message().find("\"json\""), std::string::npos);
+  (void)FilesOf(ReadFixture("mds/columns_none/index.json").substr(0, 900), &status);
+  EXPECT_EQ(status.code(), StatusCode::kDamaged);
+  for (const char* table : {R"({"shards": [7]})", R"({"shards": [{"format": "mds"}]})",
+                            R"({"shards": [{"format": "mds", "raw_data": 3}]})"}) {
+    (void)FilesOf(table, &status);
+    EXPECT_FALSE(status.ok()) << table;
+  }
+}
+
+}  // namespace
+}  // namespace ringfeed
