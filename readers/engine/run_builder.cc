@@ -28,6 +28,8 @@ constexpr std::size_t kAheadBytes = 512 * 1024;
 /// For the order by index: enough that a worker has one lane with reads under way while it frames
 /// another's.
 constexpr std::size_t kLanesPerWriter = 4;
+/// The most ranges of stores that a worker has in flight (InFlightRule::kMost).
+constexpr std::size_t kMostStoreRanges = 64;
 /// For reads into a device's memory: these have enough in flight, and each takes some of it.
 constexpr std::size_t kMostDirectLanes = 16;
 /// Records per delivery if the chain has no Batch.
@@ -245,7 +247,8 @@ void RunBuilder::SetCredits(std::size_t lanes, std::size_t stripe_bytes) {
 std::size_t RunBuilder::ReadingBytes(std::size_t lanes) const {
   if (parts_.direct) return 0;
   // By index a lane reads ahead of the block that it fills.
-  const std::size_t ahead = parts_.chunks == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes;
+  const std::size_t ahead = store_ahead_.lane_bytes +
+                            (parts_.chunks == nullptr ? 0 : AheadBytes() + UnitFetch::kPartBytes);
   // All of the part that began with the last credit, and two more.
   const std::size_t credits = lane_credits_ - 1 + 3 * part_credits_;
   std::size_t bytes = 0;
@@ -254,11 +257,30 @@ std::size_t RunBuilder::ReadingBytes(std::size_t lanes) const {
   return wraps ? std::numeric_limits<std::size_t>::max() / 2 : bytes;
 }
 
+// How many ranges fill a link is found while they are read. The memory for the most of them is the
+// lanes' own, so that none holds what another one needs; it is at most an eighth of the chain's.
+StoreAhead RunBuilder::StoreAheadOf(std::size_t lanes) const {
+  const bool reads_files = parts_.schedule != nullptr || parts_.chunks != nullptr;
+  if (parts_.direct || !reads_files || !ReadsStores(plan_.source)) return {};
+  const std::size_t writers = parts_.workers.writers();
+  StoreAhead ahead;
+  ahead.lanes = (lanes + writers - 1) / writers;
+  const std::size_t stripe = plan_.source.options.stripe_bytes + kStripeRoomBytes;
+  const std::size_t wanted = (kMostStoreRanges + ahead.lanes - 1) / ahead.lanes * stripe;
+  ahead.lane_bytes = std::min(wanted, parts_.memory.budget().limit() / 8 / lanes);
+  return ahead;
+}
+
 void RunBuilder::ReserveMemory(std::size_t lanes) {
+  MemoryBudget& budget = parts_.memory.budget();
   SetCredits(lanes, plan_.source.options.stripe_bytes);
-  if (!parts_.memory.budget().TryReserve(ReadingBytes(lanes))) {
+  store_ahead_ = StoreAheadOf(lanes);
+  const std::size_t reading = ReadingBytes(lanes);
+  const bool all_fits = reading + reading / 2 <= budget.limit() && budget.TryReserve(reading);
+  if (!all_fits) store_ahead_.lane_bytes = 0;
+  if (!all_fits && !budget.TryReserve(ReadingBytes(lanes))) {
     if (parts_.schedule != nullptr) SetCredits(lanes, parts_.schedule->LongestStripe());
-    parts_.memory.budget().Reserve(ReadingBytes(lanes));
+    budget.Reserve(ReadingBytes(lanes));
   }
   parts_.memory.set_credit_bytes(credit_bytes_);
 }
@@ -448,6 +470,7 @@ void RunBuilder::BuildLanes() {
     parts_.read_ahead.AddLane(worker, static_cast<std::int64_t>(lane_credits_));
     parts_.ready.AddLane(lane_credits_);
     RunWorker& thread = *parts_.threads[worker];
+    thread.context()->store_ahead = store_ahead_;
     thread.AddLane(static_cast<std::uint32_t>(i), MakeLane(i, thread.context()));
   }
   parts_.tasks.set_shared(is_costly || count < writers);

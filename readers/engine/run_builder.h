@@ -8,6 +8,7 @@
 #include "readers/engine/batches/plan_sink.h"
 #include "readers/engine/run_parts.h"
 #include "readers/engine/sources/lane.h"
+#include "readers/engine/sources/stripe_reader.h"
 #include "readers/engine/waiting/taken_ahead.h"
 #include "readers/order/chunk_plan.h"
 #include "readers/order/plan_clock.h"
@@ -38,6 +39,8 @@ class RunBuilder {
   void SetCredits(std::size_t lanes, std::size_t stripe_bytes);
   std::size_t ReadingBytes(std::size_t lanes) const;
   void ReserveMemory(std::size_t lanes);
+  /// What each lane may read further ahead of objects of stores, of so many lanes.
+  StoreAhead StoreAheadOf(std::size_t lanes) const;
   /// What each lane may read ahead by index.
   std::size_t AheadBytes() const;
   /// What a worker may frame before its turn in file order comes.
@@ -60,6 +63,7 @@ class RunBuilder {
   std::size_t lane_credits_ = 0;  ///< of each lane
   std::size_t part_credits_ = 1;  ///< credits that a part takes after it was read
   std::size_t credit_bytes_ = 1;  ///< slabs of one credit of a lane
+  StoreAhead store_ahead_{};
 };
 
 }  // namespace ringfeed

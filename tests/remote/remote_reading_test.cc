@@ -405,6 +405,22 @@ TEST_F(RemoteTest, ObjectsAreOpenedManyAtATime) {
   }
 }
 
+TEST_F(RemoteTest, OneLaneReadsAsManyStripesAheadAsItHasMemoryFor) {
+  // Some records span several stripes.
+  const std::vector<std::string> files = MakeFiles(1, 20, 1'000, 300'000);
+  const Drained local = Read(files, RemoteOptions()).drained;
+  for (const bool has_memory : {true, false}) {
+    Between(ProxyOptions{.round_trip_ms = 20});
+    OpenOptions options = RemoteOptions();
+    options.arena_bytes = (has_memory ? 64 : 2) << 20;
+    options.threads = 1;
+    const RemoteOutcome remote = Read(Urls(files), options);
+    EXPECT_EQ(remote.drained, local) << remote.drained.status.ToString();
+    const std::size_t most = proxy_->counts().most_answers;
+    EXPECT_TRUE(has_memory ? most >= 6 : most <= 2) << most;
+  }
+}
+
 TEST_F(RemoteTest, TheLongestStripeOfManyObjectsIsNotAskedFor) {
   const std::vector<std::string> files = MakeFiles(33, 2, 1'000, 2'000);
   for (const std::size_t count : {32U, 33U}) {

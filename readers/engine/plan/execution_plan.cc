@@ -173,6 +173,13 @@ std::uint64_t GivenUpReads(const SourceNode& source) {
   return reads;
 }
 
+bool ReadsStores(const SourceNode& source) {
+  if (source.remote != nullptr) return true;
+  return source.mix != nullptr && std::ranges::any_of(source.mix->sets, [](const auto& set) {
+           return ReadsStores(set.source);
+         });
+}
+
 void AddRemote(const SourceNode& source, RemoteStats* remote) {
   if (source.remote != nullptr) {
     const auto now = [](const std::atomic<std::uint64_t>& count) {

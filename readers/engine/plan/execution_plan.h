@@ -104,6 +104,8 @@ struct MixSource {
 };
 /// Reads of the source, or of all that it mixes, that took longer than their timeout.
 std::uint64_t GivenUpReads(const SourceNode& source);
+/// Whether some files of the source, or of all that it mixes, are objects of stores.
+bool ReadsStores(const SourceNode& source);
 /// Adds what the stores' objects of the source, or of all that it mixes, took.
 void AddRemote(const SourceNode& source, RemoteStats* remote);
 /// An order in words as positions hold it. If it is too long or no UTF-8: the start of it, and a

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <deque>
 #include <utility>
+#include <vector>
 
 #include "readers/engine/sources/stripe_reader.h"
 
@@ -8,16 +10,19 @@ namespace ringfeed {
 namespace {
 
 /// Stripes by an engine that reads ahead: the current stripe's buffer and the next one's are in
-/// flight or in memory. A record that straddles their border is completed at the end of the current
-/// buffer; one that is larger than that gets a buffer of its own, read straight to its place.
+/// flight or in memory, of an object of a store those of more stripes, as many as fill the link. A
+/// record that straddles a border is completed at the end of the current buffer; one that is larger
+/// than that gets a buffer of its own, read straight to its place.
 class AsyncStripes final : public StripeReader {
  public:
   AsyncStripes(LaneContext* context, std::shared_ptr<InputFile> file, const ExaminedFile& scheduled,
                ReadEngine* engine)
-      : StripeReader(context, std::move(file), scheduled), engine_(engine) {}
+      : StripeReader(context, std::move(file), scheduled), engine_(engine) {
+    if (file_->remote() != nullptr) most_ahead_ += context_->store_ahead.lane_bytes / RunBytes();
+  }
   ~AsyncStripes() override {
     context_->io->Abandon(std::move(current_), file_);
-    context_->io->Abandon(std::move(next_), file_);
+    for (auto& stripe : ahead_) context_->io->Abandon(std::move(stripe), file_);
   }
 
   bool ReadPart(Block* block) override;
@@ -26,11 +31,10 @@ class AsyncStripes final : public StripeReader {
  private:
   enum class Step : std::uint8_t { kDone, kAgain, kWait };
 
-  /// Room after a stripe for the record that straddles its end.
-  static constexpr std::size_t kRoomBytes = 256 * 1024;
-
   bool RequestBuffers(Block* block);
-  std::unique_ptr<ReadBuffer> RequestStripe(Block* block, std::uint64_t begin, std::uint64_t end);
+  std::unique_ptr<ReadBuffer> RequestStripe(SlabRun run, std::uint64_t begin, std::uint64_t end);
+  /// Whether a stripe beyond the next one may be asked for.
+  bool MayAskFurther() const;
   Step FrameCurrent(Block* block);
   Step AppendFromNext(Block* block, std::uint64_t need_end);
   Step MoveToLargeBuffer(Block* block, std::uint64_t need_end);
@@ -38,6 +42,8 @@ class AsyncStripes final : public StripeReader {
   Step EndFile(Block* block, const ReadBuffer& last);
   void TakeCurrent(Block* block);
   void LetGoOfNext();
+  /// Of a whole stripe.
+  std::size_t RunBytes() const { return context_->options->stripe_bytes + kStripeRoomBytes; }
   /// Reads again what the medium did not give of a buffer, except what cannot be read.
   void Mend(ReadBuffer* buffer);
 
@@ -47,7 +53,8 @@ class AsyncStripes final : public StripeReader {
 
   ReadEngine* const engine_;
   std::unique_ptr<ReadBuffer> current_;
-  std::unique_ptr<ReadBuffer> next_;
+  std::deque<std::unique_ptr<ReadBuffer>> ahead_;  ///< whole stripes in a row, the next one first
+  std::size_t most_ahead_ = 1;
 };
 
 // Whether the block has any bytes of the run.
@@ -57,26 +64,42 @@ bool HasFramedOf(const Block& block, const SlabRun& run) {
   });
 }
 
-std::unique_ptr<ReadBuffer> AsyncStripes::RequestStripe(Block* block, std::uint64_t begin,
+std::unique_ptr<ReadBuffer> AsyncStripes::RequestStripe(SlabRun run, std::uint64_t begin,
                                                         std::uint64_t end) {
-  const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kRoomBytes);
-  if (!run) return nullptr;
-  return context_->io->Request(file_.get(), engine_, run, begin, end, begin);
+  auto buffer = context_->io->Request(file_.get(), engine_, run, begin, end, begin);
+  context_->io->Pump(buffer.get());
+  return buffer;
+}
+
+bool AsyncStripes::MayAskFurther() const {
+  if (ahead_.size() >= most_ahead_) return false;
+  const auto waits =
+      std::ranges::count_if(ahead_, [](const auto& its) { return !its->complete(); });
+  return context_->MayAskStore(static_cast<std::size_t>(waits) + (current_->complete() ? 0 : 1));
 }
 
 bool AsyncStripes::RequestBuffers(Block* block) {
   const std::uint64_t stripe_bytes = context_->options->stripe_bytes;
   if (current_ == nullptr) {
-    current_ = RequestStripe(block, AlignedDown(position_), std::min(limit(), file_bytes_));
-    if (current_ == nullptr) return false;
+    const std::uint64_t begin = AlignedDown(position_);
+    const std::uint64_t end = std::min(limit(), file_bytes_);
+    const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kStripeRoomBytes);
+    if (!run) return false;
+    current_ = RequestStripe(run, begin, end);
+  } else {
+    context_->io->Pump(current_.get());
   }
-  context_->io->Pump(current_.get());
-  const std::uint64_t begin = current_->end;
-  if (next_ == nullptr && begin < file_bytes_ && begin % stripe_bytes == 0) {
-    next_ = RequestStripe(block, begin, std::min(begin + stripe_bytes, file_bytes_));
-    if (next_ == nullptr) return false;
+  for (const auto& stripe : ahead_) context_->io->Pump(stripe.get());
+  while (ahead_.empty() || MayAskFurther()) {
+    const std::uint64_t begin = ahead_.empty() ? current_->end : ahead_.back()->end;
+    if (begin >= file_bytes_ || begin % stripe_bytes != 0) break;
+    const std::uint64_t end = std::min(begin + stripe_bytes, file_bytes_);
+    const std::size_t bytes = static_cast<std::size_t>(end - begin) + kStripeRoomBytes;
+    // A stripe that is not needed yet fails nothing.
+    const SlabRun run = ahead_.empty() ? Allocate(block, bytes) : context_->arena->Allocate(bytes);
+    if (!run) return !ahead_.empty();
+    ahead_.push_back(RequestStripe(run, begin, end));
   }
-  if (next_ != nullptr) context_->io->Pump(next_.get());
   return true;
 }
 
@@ -126,21 +149,24 @@ AsyncStripes::Step AsyncStripes::FrameCurrent(Block* block) {
   }
   const std::uint64_t need_end = position_ + need;
   const bool fits = need_end - current_->begin <= current_->run.bytes;
-  if (fits && next_ != nullptr && need_end <= next_->end) return AppendFromNext(block, need_end);
+  if (fits && !ahead_.empty() && need_end <= ahead_.front()->end) {
+    return AppendFromNext(block, need_end);
+  }
   return MoveToLargeBuffer(block, need_end);
 }
 
 AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need_end) {
-  if (!next_->complete()) return Step::kWait;
-  Mend(next_.get());
-  if (next_->valid_end < need_end && leaves_sums_from_ != FrameInput::kLeavesNone) {
+  ReadBuffer* const next = ahead_.front().get();
+  if (!next->complete()) return Step::kWait;
+  Mend(next);
+  if (next->valid_end < need_end && leaves_sums_from_ != FrameInput::kLeavesNone) {
     leaves_sums_from_ = FrameInput::kLeavesNone;  // the framer may then need less
     return Step::kAgain;
   }
-  if (next_->valid_end < need_end) return EndFile(block, *next_);  // inside this record
+  if (next->valid_end < need_end) return EndFile(block, *next);  // inside this record
   const auto bytes = static_cast<std::size_t>(need_end - current_->valid_end);
-  const auto from = static_cast<std::size_t>(current_->valid_end - next_->begin);
-  std::copy_n(next_->run.data + from, bytes,
+  const auto from = static_cast<std::size_t>(current_->valid_end - next->begin);
+  std::copy_n(next->run.data + from, bytes,
               current_->run.data + (current_->valid_end - current_->begin));
   current_->valid_end = need_end;
   current_->end = need_end;
@@ -149,21 +175,27 @@ AsyncStripes::Step AsyncStripes::AppendFromNext(Block* block, std::uint64_t need
 
 // Moves what is in memory already, and reads the rest after it.
 AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t need_end) {
-  if (next_ != nullptr && !next_->complete()) return Step::kWait;
-  if (next_ != nullptr) Mend(next_.get());
   const std::uint64_t begin = AlignedDown(position_);
   const std::uint64_t end = std::min(need_end, file_bytes_);
-  const std::uint64_t have_end =
-      next_ != nullptr ? std::max(current_->valid_end, next_->valid_end) : current_->valid_end;
+  std::vector<const ReadBuffer*> have = {current_.get()};
+  for (const auto& stripe : ahead_) {
+    // One that is short ends what there is.
+    if (stripe->begin >= end || have.back()->valid_end < stripe->begin) break;
+    if (!stripe->complete()) return Step::kWait;
+    Mend(stripe.get());
+    have.push_back(stripe.get());
+  }
+  const std::uint64_t have_end = std::max(current_->valid_end, have.back()->valid_end);
   const std::uint64_t read_from = AlignedDown(std::min(have_end, end));
-  const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kRoomBytes);
+  const SlabRun run = Allocate(block, static_cast<std::size_t>(end - begin) + kStripeRoomBytes);
   if (!run) return Step::kDone;
-  const auto move = [&](const ReadBuffer& from, std::uint64_t at) {
-    const std::uint64_t to = std::min(from.valid_end, read_from);
-    if (at < to) std::copy_n(from.run.data + (at - from.begin), to - at, run.data + (at - begin));
-  };
-  move(*current_, begin);
-  if (next_ != nullptr) move(*next_, std::max(current_->valid_end, begin));
+  std::uint64_t at = begin;
+  for (const ReadBuffer* const from : have) {
+    const std::uint64_t to = std::min(from->valid_end, read_from);
+    if (at >= to) continue;
+    std::copy_n(from->run.data + (at - from->begin), to - at, run.data + (at - begin));
+    at = to;
+  }
   context_->read_bytes->Add(current_->bytes_read);
   auto large = context_->io->Request(file_.get(), engine_, run, begin, end, read_from);
   if (HasFramedOf(*block, current_->run)) {
@@ -172,8 +204,8 @@ AsyncStripes::Step AsyncStripes::MoveToLargeBuffer(Block* block, std::uint64_t n
     context_->arena->Free(current_->run);
   }
   current_ = std::move(large);
-  // What it has after this record comes next.
-  if (next_ != nullptr && next_->end <= end) LetGoOfNext();
+  // What the last one has after this record comes next.
+  while (!ahead_.empty() && ahead_.front()->end <= end) LetGoOfNext();
   return Step::kAgain;
 }
 
@@ -195,16 +227,18 @@ void AsyncStripes::TakeCurrent(Block* block) {
   block->runs.push_back(context_->trim ? context_->arena->Trim(current_->run, valid)
                                        : current_->run);
   current_.reset();
-  if (next_ != nullptr && position_ >= next_->begin && position_ < next_->end) {
-    current_ = std::move(next_);
-  } else if (next_ != nullptr) {
-    LetGoOfNext();
+  while (!ahead_.empty() && position_ >= ahead_.front()->end) LetGoOfNext();
+  if (!ahead_.empty() && position_ >= ahead_.front()->begin) {
+    current_ = std::move(ahead_.front());
+    ahead_.pop_front();
   }
+  while (current_ == nullptr && !ahead_.empty()) LetGoOfNext();
 }
 
 void AsyncStripes::LetGoOfNext() {
-  context_->read_bytes->Add(next_->bytes_read);
-  context_->io->Abandon(std::move(next_), file_);
+  context_->read_bytes->Add(ahead_.front()->bytes_read);
+  context_->io->Abandon(std::move(ahead_.front()), file_);
+  ahead_.pop_front();
 }
 
 }  // namespace

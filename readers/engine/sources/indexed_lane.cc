@@ -125,16 +125,25 @@ bool IndexedLane::MakePart() {
   return true;
 }
 
-void IndexedLane::ReadAhead() {
+bool IndexedLane::MayReadBehind(std::size_t ahead) const {
   const std::size_t most =
       options_.ahead_bytes != 0 ? options_.ahead_bytes : context_->options->io.in_flight_bytes;
+  if (ahead < most) return true;
+  if (ahead >= most + context_->store_ahead.lane_bytes) return false;
+  std::size_t waits_for = 0;
+  for (const auto& part : parts_) waits_for += part->fetch.waits_for();
+  return context_->MayAskStore(waits_for);
+}
+
+void IndexedLane::ReadAhead() {
   std::size_t ahead = 0;
   for (const auto& part : parts_) ahead += part->ahead_bytes();
   if (!parts_.empty()) ahead -= parts_.front()->ahead_bytes();
   while ((!ended_ || next_part_ != nullptr) && parts_.size() < kMostParts) {
     if (!parts_.empty()) {
       const Part& last = *parts_.back();
-      if (ahead >= most || (last.kind == Chunk::Kind::kRows && !last.fetch.reads_ahead())) break;
+      const bool reads_ahead = last.kind != Chunk::Kind::kRows || last.fetch.reads_ahead();
+      if (!reads_ahead || !MayReadBehind(ahead)) break;
     }
     const bool is_first = parts_.empty();
     if (!MakePart()) break;

@@ -73,6 +73,8 @@ class IndexedLane final : public Lane {
   bool MakePart();
   /// Makes parts until as much as allowed is requested, at least one.
   void ReadAhead();
+  /// Whether that much may be read ahead of the first part, and another part.
+  bool MayReadBehind(std::size_t ahead) const;
   void FillFrom(Part* part, Block* block);
   void LookAhead();
   std::span<const RowNumber> RowsLeft() const { return std::span(chunk_.rows).subspan(next_row_); }

@@ -18,6 +18,13 @@
 
 namespace ringfeed {
 
+/// What the lanes of a thread may read further ahead of stores' objects than of files: answers take
+/// round trips.
+struct StoreAhead {
+  std::size_t lane_bytes = 0;  ///< of slabs, for each lane; 0 if nothing is of a store
+  std::size_t lanes = 1;       ///< that share the thread's engine of stores
+};
+
 /// What a reader thread lends to the lanes that it owns. One per thread.
 struct LaneContext {
   const OpenOptions* options = nullptr;
@@ -26,6 +33,7 @@ struct LaneContext {
   std::shared_ptr<Arena> arena;
   std::stop_token stop;  ///< requested when nobody takes what is read any more
   WorkerIo* io = nullptr;
+  StoreAhead store_ahead{};
   DirectReads* direct = nullptr;        ///< reads go into its memory, which `arena` is of
   const std::byte* last_run = nullptr;  ///< the memory that the block before this one was read to
   bool trim = false;  ///< blocks are held for long: give the unused tail of their run back
@@ -39,8 +47,16 @@ struct LaneContext {
   StageClock* decompress_clock = nullptr;
   StageClock* frame_clock = nullptr;
   StageCount* read_bytes = nullptr;
+
+  /// Whether a lane that waits for so many reads may ask a store for one more that it does not
+  /// need yet: no lane takes more than its part of what the engine has room for.
+  bool MayAskStore(std::size_t waits_for) const {
+    return waits_for * store_ahead.lanes < io->StoreReads();
+  }
 };
 
+/// Room after a stripe for the record that straddles its end, if an engine reads it.
+inline constexpr std::size_t kStripeRoomBytes = 256 * 1024;
 /// Bytes of the parts that stripes come in if a block is written in file order: about one block,
 /// and not so few that a slab is almost empty.
 std::size_t PartBytes(const OpenOptions& options, std::size_t slab_bytes);

@@ -106,6 +106,10 @@ class UnitFetch {
   /// Whether an engine reads for it, and how much memory it takes.
   bool reads_ahead() const { return engine_reads_ > 0; }
   std::size_t memory_bytes() const { return memory_bytes_; }
+  /// Reads that it waits for.
+  std::size_t waits_for() const {
+    return buffer_ == nullptr ? 0 : buffer_->parts.size() - buffer_->parts_done;
+  }
   /// Gets the memory and requests what engines read. False if there is no memory for it.
   bool Start();
   /// Nothing more is read.

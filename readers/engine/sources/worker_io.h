@@ -101,6 +101,12 @@ class WorkerIo {
   /// Takes finished reads in, waiting for one until `deadline` if any is in flight.
   void Reap(std::chrono::steady_clock::time_point deadline);
   bool in_flight() const { return bytes_in_flight_ > 0; }
+  /// How many reads of stores' objects suit this thread at a time, as its engine has found; 0
+  /// before the first one ended, which shares the link with no more than it has to.
+  std::size_t StoreReads() const {
+    if (remote_ == nullptr || remote_->stats().reads == 0) return 0;
+    return remote_->in_flight() + remote_->room();
+  }
   /// Takes over a buffer that is no longer wanted, and the file that its reads need. Takes no
   /// memory.
   void Abandon(std::unique_ptr<ReadBuffer> buffer, std::shared_ptr<InputFile> file);
