@@ -140,6 +140,18 @@ RINGFEED_CLMUL void FoldedEach(std::span<const RecordSpan> records, std::uint32_
   }
 }
 
+// Both have x^0 in bit 31, so their product has it in bit 62, or 63 after a shift. The upper half
+// is then a remainder already, and the instruction reduces the lower one, which stands for x^32 and
+// up.
+__attribute__((target("sse4.2,pclmul"))) std::uint32_t ClmulMultiply(std::uint32_t a,
+                                                                     std::uint32_t b) {
+  const __m128i product = _mm_clmulepi64_si128(_mm_cvtsi64_si128(std::int64_t{a}),
+                                               _mm_cvtsi64_si128(std::int64_t{b}), 0);
+  const auto bits = static_cast<std::uint64_t>(_mm_cvtsi128_si64(product)) << 1;
+  return _mm_crc32_u32(0, static_cast<std::uint32_t>(bits)) ^
+         static_cast<std::uint32_t>(bits >> 32);
+}
+
 RINGFEED_SSE42 void Sse42OfEachU64(std::span<const std::uint64_t> values, std::uint32_t* crcs) {
   for (std::size_t i = 0; i < values.size(); ++i) {
     crcs[i] = ~static_cast<std::uint32_t>(_mm_crc32_u64(kInit, values[i]));
@@ -150,13 +162,18 @@ RINGFEED_SSE42 void Sse42OfEachU64(std::span<const std::uint64_t> values, std::u
 struct Kernels {
   void (*each)(std::span<const RecordSpan>, std::uint32_t*) = PortableEach;
   void (*of_each_u64)(std::span<const std::uint64_t>, std::uint32_t*) = PortableOfEachU64;
+  std::uint32_t (*multiply)(std::uint32_t, std::uint32_t) = MultiplyCrc32c;
 };
 
 const Kernels& Chosen() {
   static const Kernels kChosen = [] {
     Kernels kernels;
 #if defined(__x86_64__)
-    if (Cpu().sse42) kernels = {Sse42Each, Sse42OfEachU64};
+    if (Cpu().sse42) {
+      kernels.each = Sse42Each;
+      kernels.of_each_u64 = Sse42OfEachU64;
+      if (__builtin_cpu_supports("pclmul")) kernels.multiply = ClmulMultiply;
+    }
     if (Cpu().avx512_clmul) kernels.each = FoldedEach;
 #endif
     return kernels;
@@ -203,9 +220,10 @@ struct ShiftTable {
 
 std::uint32_t ShiftCrc32c(std::uint32_t crc, std::uint64_t bytes) {
   static const ShiftTable kTable;
+  const auto multiply = Chosen().multiply;
   for (std::size_t i = 0; bytes != 0; ++i, bytes >>= 8) {
     const std::uint64_t low = bytes & 0xFFU;
-    if (low != 0) crc = MultiplyCrc32c(crc, kTable.factors[i][low]);
+    if (low != 0) crc = multiply(crc, kTable.factors[i][low]);
   }
   return crc;
 }

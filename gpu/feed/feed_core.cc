@@ -160,9 +160,7 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
 
 void FeedCore::PinAhead(const FeedItem& item) const {
   for (const Tensor& tensor : item.batch) pins_->PinAll(tensor.data, tensor.bytes);
-  for (const PendingCopy& copy : item.pending) {
-    if (copy.far == nullptr) pins_->PinAll(copy.from, copy.bytes);
-  }
+  (void)pins_->PinAll(item.pending);
 }
 
 void FeedCore::ReadLoop(const std::stop_token& stop) {

@@ -216,6 +216,25 @@ void HostPins::PinAll(const std::byte* data, std::size_t bytes) {
   for (std::size_t done = 0; done < bytes;) done += Pin(data + done, bytes - done).bytes;
 }
 
+bool HostPins::PinAll(std::span<const PendingCopy> copies) {
+  bool all_pinned = true;
+  // Rows follow each other in a slab, so most are in the stretch that was asked for last.
+  const std::byte* begin = nullptr;
+  const std::byte* end = nullptr;
+  for (const PendingCopy& copy : copies) {
+    if (copy.far != nullptr) continue;
+    const std::byte* const copy_end = copy.from + copy.bytes;
+    for (const std::byte* at = copy.from; at < copy_end; at = end) {
+      if (begin <= at && at < end) continue;
+      const Part part = Pin(at, kChunkBytes);
+      all_pinned = all_pinned && part.pinned;
+      begin = at;
+      end = at + part.bytes;
+    }
+  }
+  return all_pinned;
+}
+
 std::string HostPins::failure() const { return arenas_->failure(); }
 
 Status CopyBack(HostPins* pins, DeviceBackend* backend, DeviceStream stream, std::byte* to,

@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/machine/numa.h"
+#include "base/pending_copy.h"
 #include "ringfeed/devices/device_backend.h"
 
 namespace ringfeed {
@@ -37,6 +39,8 @@ class HostPins {
   Part Pin(const std::byte* data, std::size_t bytes);
   /// Pin of all parts, ahead of need, in a thread that may wait.
   void PinAll(const std::byte* data, std::size_t bytes);
+  /// The same of what pending copies read in the host's memory. False if copies from there block.
+  bool PinAll(std::span<const PendingCopy> copies);
   /// A thread that lets go of memory that it pinned here hands it over under this token: the end of
   /// an arena comes after that (DeviceBackend::NoteHandOver).
   const void* token() const { return arenas_.get(); }

@@ -62,9 +62,13 @@ void LeftRowPlan::AddRun(std::span<const LeftRow> rows, std::size_t bytes, SlotL
 void LeftRowPlan::Make(LeftRows how, const TransferPlanner& planner,
                        std::span<const PendingSum> sums, SlotLayout* layout) {
   if (rows_.empty()) return;
-  std::sort(rows_.begin(), rows_.end(), [](const LeftRow& a, const LeftRow& b) {
+  const auto is_before = [](const LeftRow& a, const LeftRow& b) {
     return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
-  });
+  };
+  // As they are without a shuffle.
+  if (!std::is_sorted(rows_.begin(), rows_.end(), is_before)) {
+    std::sort(rows_.begin(), rows_.end(), is_before);
+  }
   fields_end_ = SlotLayout::AlignUp(layout->slot_bytes());  // runs of rows begin there
   for (std::span<const LeftRow> rest = rows_; !rest.empty();) {
     if (rest.front().far) {

@@ -96,7 +96,9 @@ bool SlotCopies::GroupIsFull() const {
 Status SlotCopies::Take(DeviceSlot* slot, FeedItem&& item) {
   slot->item = std::move(item);
   Status status;
-  if (!IsPinned(slot->item.pending)) status = MakeCopies(std::exchange(slot->item.pending, {}));
+  if (!pins_->PinAll(slot->item.pending)) {
+    status = MakeCopies(std::exchange(slot->item.pending, {}));
+  }
   return status.ok() ? Plan(slot, Gaps::kAllowed) : status;
 }
 
@@ -116,18 +118,6 @@ Status SlotCopies::Prepare(DeviceSlot* slot) {
   if (status.ok()) status = WaitForConsumers(slot);
   if (status.ok()) AddToGroup(slot);
   return status;
-}
-
-bool SlotCopies::IsPinned(std::span<const PendingCopy> pending) const {
-  return std::all_of(pending.begin(), pending.end(), [this](const PendingCopy& copy) {
-    std::size_t done = copy.far != nullptr ? copy.bytes : 0;
-    while (done < copy.bytes) {
-      const HostPins::Part part = pins_->Pin(copy.from + done, copy.bytes - done);
-      if (!part.pinned) return false;
-      done += part.bytes;
-    }
-    return true;
-  });
 }
 
 Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {

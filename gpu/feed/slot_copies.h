@@ -111,8 +111,6 @@ class SlotCopies {
     return makes_something() || left_rows_ != LeftRows::kEach || sums_on_device_;
   }
   Status MakeEvents(DeviceSlot* slot);
-  /// Whether all of it is in registered memory: otherwise copies from it block.
-  bool IsPinned(std::span<const PendingCopy> pending) const;
   enum class Gaps : std::uint8_t { kAllowed, kNone };  ///< between fields and between rows
   Status Plan(DeviceSlot* slot, Gaps gaps);
   /// Has the memory ready for what is planned.

@@ -5,6 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "base/crc32c_math.h"
+
 namespace ringfeed {
 namespace {
 
@@ -78,6 +80,21 @@ TEST(Crc32cTest, ShiftedByWhatStandsBehindCrcsAddUp) {
     const std::uint32_t front = Crc32c(all.first(first));
     const std::uint32_t behind = Crc32c(all.subspan(first));
     EXPECT_EQ(ShiftCrc32c(front, data.size() - first) ^ behind, Crc32c(all)) << first;
+  }
+}
+
+TEST(Crc32cTest, AShiftByAnyNumberIsAProductWithThatPower) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t bytes = random() >> random() % 64;
+    const auto crc = static_cast<std::uint32_t>(random());
+    std::uint32_t expected = crc;
+    std::uint32_t power = kCrc32cPerByte;
+    for (std::uint64_t rest = bytes; rest != 0; rest >>= 1) {
+      if ((rest & 1) != 0) expected = MultiplyCrc32c(expected, power);
+      power = MultiplyCrc32c(power, power);
+    }
+    ASSERT_EQ(ShiftCrc32c(crc, bytes), expected) << crc << " by " << bytes;
   }
 }
 

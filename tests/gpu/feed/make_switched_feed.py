@@ -27,8 +27,7 @@ STEPS = {
          "  for (const Tensor& tensor : item.batch) pins_->"),
         (COPIES, "part = pins_->Pin(from, bytes);",
          "part = OUT ? HostPins::Part{bytes, true} : pins_->Pin(from, bytes);"),
-        (COPIES, "copy.far != nullptr ? copy.bytes : 0",
-         "OUT || copy.far != nullptr ? copy.bytes : 0")],
+        (COPIES, "if (!pins_->PinAll(", "if (!OUT && !pins_->PinAll(")],
     "kWaitForReleases": [
         (COPIES, "backend_->StreamWait(copy_stream_, slot->released[s])",
          "OUT ? Status() : backend_->StreamWait(copy_stream_, slot->released[s])")],
