@@ -1,0 +1,114 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ringfeed/open_options.h"
+#include "ringfeed/reader.h"
+
+struct ArrowArrayStream;
+
+namespace ringfeed {
+
+/// A table in groups of rows: the row groups of Parquet files, the batches of an Arrow stream. A
+/// group is to a table what a stripe is to a file: it is opened and decoded once, and its rows go
+/// to many batches. Groups and their rows have numbers, so OpenTable gives a table every order that
+/// files have.
+///
+/// Several threads call Open at once. What a function throws is a failure of the data, after the
+/// rows before it.
+class TableSource {
+ public:
+  virtual ~TableSource() = default;
+  /// Shown in reports and errors.
+  virtual std::string name() const = 0;
+  /// How many groups there are; does not change.
+  virtual std::uint64_t groups() const = 0;
+  /// How many rows that group has, by what is known without decoding it; does not change.
+  virtual std::uint64_t rows(std::uint64_t group) const = 0;
+  /// Exports group `group` into *stream, which is empty: its rows in their order, in one or more
+  /// arrays. `columns` are the wanted columns' paths, all if it is empty; others may come, too, and
+  /// in any order. May block. An Error of kDamaged makes the group's rows damaged.
+  virtual void Open(std::uint64_t group, const std::vector<std::string>& columns,
+                    ArrowArrayStream* stream) = 0;
+  /// Whether a group's rows lie in memory: then a group is cut into stripes like a file, so that
+  /// orders need not keep to groups.
+  virtual bool in_memory() const { return false; }
+};
+
+/// All that a stream gives as a table in memory: each array is a group, and the stream's memory is
+/// shared, not copied. Takes the stream over and releases it. Blocks until it ends. Throws Error if
+/// the stream fails.
+std::shared_ptr<TableSource> TableOfStream(ArrowArrayStream* stream, std::string name = "table");
+
+/// What becomes of a null: of a row whose value is null, lies in a struct that is, or has a null
+/// element.
+enum class OnNull : std::uint8_t {
+  kFail,     ///< the row is damaged (OpenOptions::on_damage)
+  kDefault,  ///< `value` stands in each element; a ragged row is empty
+  /// As kDefault, and a field "NAME_valid" after it, uint8 for each row, is 0 for nulls and else 1.
+  kMask,
+};
+
+/// Of one column: how nulls are taken.
+struct NullOptions {
+  OnNull on_null = OnNull::kFail;
+  /// A number that the column's type holds exactly.
+  double value = 0;
+};
+
+/// What the rows of a table cost. Any thread may read it at any time.
+struct TableCounts {
+  std::atomic<std::uint64_t> opened_groups = 0;  ///< how often a group was opened and decoded
+  std::atomic<std::uint64_t> taken_rows = 0;     ///< rows that were taken out of groups
+};
+
+/// How a table is read.
+struct TableOptions {
+  /// The columns that become fields, by name, or by path in structs ("image.bytes"). Empty: all,
+  /// those of structs one by one, in their order.
+  std::vector<std::string> columns{};
+  NullOptions nulls{};                            ///< of all columns
+  std::map<std::string, NullOptions> nulls_of{};  ///< of these instead
+  /// Groups that are kept after their use, for the rows that a later read of the same group takes.
+  /// Those that rows of a shuffle are still taken from are kept besides.
+  std::size_t kept_groups = 4;
+  std::shared_ptr<TableCounts> counts{};  ///< gets what was opened and taken; null: nothing
+  /// Order and speed. `format` is not used. A table in memory is read with a `cycle` of 1, and
+  /// its stripe_bytes count 16 bytes a row; of others a group is one
+  /// stripe, or one for each 2^20 of its rows.
+  OpenOptions open{};
+};
+
+/// The rows of a table as fields, in the order of groups and rows, for Shuffle, Batch and all else.
+/// The fields' types are those of the first group, which is opened for that:
+///
+/// | column | field |
+/// |---|---|
+/// | integer, float, bool | a number |
+/// | date, time, timestamp, duration | the number that it is stored as: int32 or int64 |
+/// | decimal | int64: the digits without the point; a row that does not fit is damaged |
+/// | fixed-size list, nested ones too | their dimensions |
+/// | list, list view, large ones | ragged |
+/// | string, binary, large ones, views | ragged uint8; a binary of fixed size: uint8 [size] |
+/// | dictionary | what its values are |
+/// | struct | a field for each of its members, "struct.member" |
+///
+/// ShuffleMode::kStripes with a window is the order for tables: groups permuted, rows shuffled
+/// within the window. kGlobal and random RecordsAt open a group for each row that is not in a kept
+/// one, unless the table is in memory (TableCounts tells). A predicate of Filter gets 16 bytes, the
+/// numbers of group and row.
+///
+/// What a producer gives is checked before use: lengths, offsets, types, dictionary indices, views.
+/// A group that fails this is damaged. Each structure is released exactly once, in any thread.
+///
+/// Throws Error: kNotFound for a column that there is not, kUnsupported for a type that is not
+/// above, kInvalidArgument for options that cannot work and a table without groups.
+Reader OpenTable(std::shared_ptr<TableSource> table, const TableOptions& options = {});
+
+}  // namespace ringfeed

@@ -1,0 +1,151 @@
+#include "readers/arrow/table_group.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/user_call.h"
+
+namespace ringfeed {
+namespace {
+
+// What the producer says of its failure, as much as fits into a message.
+Status StreamFailure(ArrowArrayStream* stream, int code) {
+  constexpr std::size_t kMostText = 1000;
+  const char* const told =
+      stream->get_last_error == nullptr ? nullptr : stream->get_last_error(stream);
+  const std::string text =
+      told == nullptr ? std::strerror(code) : std::string(told, strnlen(told, kMostText));
+  return Status(code == ENOMEM ? StatusCode::kResourceExhausted : StatusCode::kDamaged,
+                "Arrow's stream failed: " + text);
+}
+
+Status CheckStream(const ArrowArrayStream& stream) {
+  if (stream.release != nullptr && stream.get_schema != nullptr && stream.get_next != nullptr) {
+    return {};
+  }
+  return Status(StatusCode::kDamaged, "Arrow's stream was released, or lacks its functions");
+}
+
+}  // namespace
+
+Status ReadStreamSchema(ArrowArrayStream* stream, Owned<ArrowSchema>* schema) {
+  if (Status status = CheckStream(*stream); !status.ok()) return status;
+  ArrowSchema filled{};
+  if (const int code = stream->get_schema(stream, &filled); code != 0) {
+    return StreamFailure(stream, code);
+  }
+  *schema = Owned(filled);
+  return {};
+}
+
+Status ReadStreamType(ArrowArrayStream* stream, ColumnType* type) {
+  Owned<ArrowSchema> schema;
+  if (Status status = ReadStreamSchema(stream, &schema); !status.ok()) return status;
+  return ReadColumnType(*schema, type);
+}
+
+Status ReadStreamArray(ArrowArrayStream* stream, Owned<ArrowArray>* array) {
+  if (Status status = CheckStream(*stream); !status.ok()) return status;
+  ArrowArray next{};
+  if (const int code = stream->get_next(stream, &next); code != 0) {
+    return StreamFailure(stream, code);
+  }
+  *array = Owned(next);
+  return {};
+}
+
+Status TableGroup::Read(ArrowArrayStream* stream, const std::vector<std::string>& columns,
+                        const std::vector<FieldSpec>& fields, std::uint64_t rows,
+                        TableGroup* group) {
+  ColumnType type;
+  if (Status status = ReadStreamType(stream, &type); !status.ok()) return status;
+  std::vector<ColumnPath> paths;
+  if (Status status = FindColumns(type, columns, &paths); !status.ok()) {
+    return Status(StatusCode::kDamaged, status.message());
+  }
+  const auto is_alike = [](const ColumnPath& path, const FieldSpec& field) {
+    return path.field.name == field.name && path.field.dtype == field.dtype &&
+           path.field.shape == field.shape;
+  };
+  if (!std::equal(paths.begin(), paths.end(), fields.begin(), fields.end(), is_alike)) {
+    return Status(StatusCode::kDamaged, "its columns are of other types than the first group's");
+  }
+  std::uint64_t read = 0;
+  while (true) {
+    Part part;
+    part.first_row = read;
+    if (Status status = ReadStreamArray(stream, &part.array); !status.ok()) return status;
+    if (part.array.is_released()) break;
+    const std::int64_t length = part.array->length;
+    if (length < 0 || static_cast<std::uint64_t>(length) > rows - read) {
+      return Status(StatusCode::kDamaged, "it has more rows than " + std::to_string(rows));
+    }
+    for (const ColumnPath& path : paths) {
+      Status status = PathColumn::Open(type, *part.array, path, &part.columns.emplace_back());
+      if (!status.ok()) return status;
+    }
+    read += static_cast<std::uint64_t>(length);
+    if (length > 0) group->parts_.push_back(std::move(part));
+  }
+  if (read == rows) return {};
+  return Status(StatusCode::kDamaged, "it has " + std::to_string(read) + " rows, and should have " +
+                                          std::to_string(rows));
+}
+
+Status TableGroup::At(std::uint64_t row, std::size_t column, LocatedStorage* storage,
+                      ColumnValue* value) const {
+  const auto after = std::upper_bound(
+      parts_.begin(), parts_.end(), row,
+      [](std::uint64_t sought, const Part& part) { return sought < part.first_row; });
+  const Part& part = *(after - 1);
+  return part.columns[column].At(static_cast<std::int64_t>(row - part.first_row), storage, value);
+}
+
+Status OpenGroups::Get(std::uint64_t number, std::shared_ptr<const TableGroup>* group) {
+  std::shared_ptr<Entry> entry;
+  {
+    const std::scoped_lock lock(mutex_);
+    std::shared_ptr<Entry>& found = entries_[number];
+    if (found == nullptr) found = std::make_shared<Entry>();
+    entry = found;
+  }
+  const std::scoped_lock lock(entry->mutex);
+  *group = entry->group.lock();
+  if (*group == nullptr) {
+    if (Status status = Open(number, group); !status.ok()) return status;
+    entry->group = *group;
+  }
+  Keep(*group);
+  return {};
+}
+
+Status OpenGroups::Open(std::uint64_t number, std::shared_ptr<const TableGroup>* group) const {
+  Owned<ArrowArrayStream> stream;
+  Status status = CallUser(
+      "the table " + table_->name(), [&] { table_->Open(number, columns_, &*stream); },
+      ThrownError::kKeepsStatus);
+  auto made = std::make_shared<TableGroup>();
+  if (status.ok()) {
+    status = TableGroup::Read(&*stream, columns_, fields_, table_->rows(number), made.get());
+  }
+  if (counts_ != nullptr) counts_->opened_groups.fetch_add(1, std::memory_order_relaxed);
+  if (!status.ok()) {
+    return Status(status.code(), "group " + std::to_string(number) + ": " + status.message());
+  }
+  *group = std::move(made);
+  return {};
+}
+
+void OpenGroups::Keep(const std::shared_ptr<const TableGroup>& group) {
+  std::shared_ptr<const TableGroup> dropped;  // outside of the mutex: it may call the producer
+  const std::scoped_lock lock(mutex_);
+  const auto found = std::find(kept_.begin(), kept_.end(), group);
+  if (found != kept_.end()) kept_.erase(found);
+  kept_.push_front(group);
+  if (kept_.size() <= kept_groups_) return;
+  dropped = std::move(kept_.back());
+  kept_.pop_back();
+}
+
+}  // namespace ringfeed

@@ -1,0 +1,110 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "readers/arrow/array_column.h"
+#include "readers/arrow/column_type.h"
+#include "ringfeed/status.h"
+#include "ringfeed/tables/arrow_structures.h"
+#include "ringfeed/tables/table_source.h"
+
+namespace ringfeed {
+
+/// A structure of Arrow's that is released once, at the end of its life.
+template <typename Structure>
+class Owned {
+ public:
+  Owned() = default;
+  explicit Owned(Structure taken) : structure_(taken) {}
+  Owned(Owned&& other) noexcept : structure_(std::exchange(other.structure_, {})) {}
+  Owned& operator=(Owned&& other) noexcept {
+    std::swap(structure_, other.structure_);
+    return *this;
+  }
+  ~Owned() {
+    if (structure_.release != nullptr) structure_.release(&structure_);
+  }
+
+  Structure& operator*() { return structure_; }
+  const Structure& operator*() const { return structure_; }
+  Structure* operator->() { return &structure_; }
+  const Structure* operator->() const { return &structure_; }
+  bool is_released() const { return structure_.release == nullptr; }
+
+ private:
+  Structure structure_{};
+};
+
+/// Reads the schema of a stream. kDamaged if the producer fails.
+Status ReadStreamSchema(ArrowArrayStream* stream, Owned<ArrowSchema>* schema);
+/// Reads the type of a stream. kDamaged if the producer fails, or if it is none.
+Status ReadStreamType(ArrowArrayStream* stream, ColumnType* type);
+/// The stream's next array; released at the end. As ReadStreamType.
+Status ReadStreamArray(ArrowArrayStream* stream, Owned<ArrowArray>* array);
+
+/// The decoded rows of one group: the wanted columns of its arrays. Immutable; thread safe.
+class TableGroup {
+ public:
+  /// Reads the stream to its end. kDamaged if it has other rows or fields than the table says.
+  static Status Read(ArrowArrayStream* stream, const std::vector<std::string>& columns,
+                     const std::vector<FieldSpec>& fields, std::uint64_t rows, TableGroup* group);
+
+  /// The value of a wanted column; `row` is less than the group's rows.
+  Status At(std::uint64_t row, std::size_t column, LocatedStorage* storage,
+            ColumnValue* value) const;
+
+ private:
+  struct Part {
+    std::uint64_t first_row = 0;
+    Owned<ArrowArray> array;
+    std::vector<PathColumn> columns;
+  };
+  std::vector<Part> parts_;
+};
+
+/// The groups that rows are taken from: each is opened by the first thread that asks, and the last
+/// ones are kept. Thread safe.
+class OpenGroups {
+ public:
+  /// `fields`: those of the wanted columns.
+  OpenGroups(std::shared_ptr<TableSource> table, const TableOptions& options,
+             std::vector<FieldSpec> fields)
+      : table_(std::move(table)),
+        columns_(options.columns),
+        kept_groups_(options.kept_groups),
+        counts_(options.counts),
+        fields_(std::move(fields)) {}
+
+  /// Blocks while it is opened. What fails is tried again by the next call.
+  Status Get(std::uint64_t number, std::shared_ptr<const TableGroup>* group);
+  TableCounts* counts() const { return counts_.get(); }
+
+ private:
+  /// Its mutex is held while it is opened; who else wants it waits.
+  struct Entry {
+    std::mutex mutex;
+    std::weak_ptr<const TableGroup> group;
+  };
+
+  Status Open(std::uint64_t number, std::shared_ptr<const TableGroup>* group) const;
+  void Keep(const std::shared_ptr<const TableGroup>& group);
+
+  const std::shared_ptr<TableSource> table_;
+  const std::vector<std::string> columns_;
+  const std::size_t kept_groups_;
+  const std::shared_ptr<TableCounts> counts_;
+  const std::vector<FieldSpec> fields_;
+  std::mutex mutex_;  ///< guards the following
+  std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;
+  std::deque<std::shared_ptr<const TableGroup>> kept_;  ///< the one that was used last is the first
+};
+
+}  // namespace ringfeed
