@@ -76,6 +76,7 @@ from .records import RecordPlace, Records
 from .row_map import MapRows
 from .source import Source
 from .steps import Balance, Batch, BucketBatch, Pack, Steps, TokenBatch
+from .tables import table
 
 __all__ = [
     "Array",
@@ -156,6 +157,7 @@ __all__ = [
     "sequence_example",
     "share",
     "shuffle",
+    "table",
     "tar",
     "to_arrow",
     "token_batch",

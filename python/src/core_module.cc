@@ -80,6 +80,7 @@ NB_MODULE(_core, module) {
   BindDeviceFeed(module);
   BindBlockingQueue(module);
   BindUserSources(module);
+  BindTables(module);
   BindRegisteredReaders(module);
   BindProgramScope(module);
   BindPrograms(module);

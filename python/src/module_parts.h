@@ -24,6 +24,8 @@ void BindPrograms(nanobind::module_& module);
 void BindRecordBuilders(nanobind::module_& module);
 /// ArrowBatch and `arrow_stream`: batches for Arrow's libraries.
 void BindArrow(nanobind::module_& module);
+/// `open_table`: tables that Arrow's libraries hold, or open group by group.
+void BindTables(nanobind::module_& module);
 /// JournalWriter, the file of ringfeed.Journal.
 void BindJournal(nanobind::module_& module);
 /// The iterators of the package's classes: LoaderNext, LoopNext, PyReaderNext. They are native
