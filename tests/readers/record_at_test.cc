@@ -46,7 +46,9 @@ class RecordAtTest : public PipelineTest {
   std::vector<std::string> TestData() const {
     std::vector<std::string> files;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(RINGFEED_TEST_DATA)) {
-      if (entry.is_regular_file()) files.push_back(entry.path().string());
+      // That names other files, which come by themselves.
+      const bool table = entry.path().filename() == "index.json";
+      if (entry.is_regular_file() && !table) files.push_back(entry.path().string());
     }
     return files;
   }
