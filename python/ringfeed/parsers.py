@@ -201,12 +201,15 @@ def _inferred(files: list[Union[str, Source]], options: dict[str, Any]) -> Infer
         told = options.get("format") in ("lines", "raw")
         return Inferred(None, "None", options, "" if told else "a Source is not looked into")
     try:
-        name, found, delimiter, header, format, why = _core.infer_parser(paths, options)
+        answer = _core.infer_parser(paths, options)
     except Error as error:  # the first read fails, too: that is its place
         missing = isinstance(error, NotFound)
         return Inferred(None, "None", options, "" if missing else f"nothing was read ({error})")
+    name, found, delimiter, header, format, why, ready = answer
     if name == "raw":
         return Inferred(None, "None", options, why)
+    if name == "mds":  # its columns stand in the shards alone
+        return Inferred(ready, '"auto"', options, "")
     fields = {field: (dtype, shape, missing) for field, dtype, shape, missing in found}
     declared = "{" + ", ".join(map(_declared, fields, fields.values())) + "}"
     if name == "tokens":

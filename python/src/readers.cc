@@ -394,7 +394,7 @@ void BindDecoratorsOfReaders(nb::module_& module) {
       input);
 }
 
-/// (parser's name, its fields, delimiter, header, format, why there are none).
+/// (parser's name, its fields, delimiter, header, format, why there are none, the parser).
 nb::tuple Inferred(const std::vector<std::string>& names, const nb::dict& options) {
   const OpenOptions open = OpenOptionsOf(options);
   const InferredParser found = Unlocked([&] { return InferParser(names, open); });
@@ -409,7 +409,8 @@ nb::tuple Inferred(const std::vector<std::string>& names, const nb::dict& option
   }
   const std::string& header = found.csv.header;
   return nb::make_tuple(found.name, fields, std::string(1, found.csv.delimiter),
-                        nb::bytes(header.data(), header.size()), found.format, found.why);
+                        nb::bytes(header.data(), header.size()), found.format, found.why,
+                        ParserHandle{found.parser});
 }
 
 }  // namespace
@@ -431,7 +432,7 @@ void BindReaders(nb::module_& module) {
   module.def("infer_parser", &Inferred, nb::arg("names"), nb::arg("options"),
              nb::sig("def infer_parser(names: Sequence[str], options: dict[str, typing.Any]) -> "
                      "tuple[str, list[tuple[str, str, list[int], typing.Any]], str, bytes, str, "
-                     "str]"));
+                     "str, RecordParser]"));
   module.def(
       "open_files",
       [](const std::vector<std::string>& names, const nb::dict& options) {

@@ -17,6 +17,7 @@
 #include "readers/formats/text/text_formats.h"
 #include "readers/index/manifest.h"
 #include "readers/parsers/inferred_fields.h"
+#include "readers/parsers/tensors/mds_parser.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/source.h"
@@ -100,6 +101,16 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
     }
     return {};
   }
+  if (family == "mds") {
+    std::string why = "no file begins with an intact head";
+    inferred->name = "mds";
+    if (first.elements()) inferred->parser = InferMdsParser(first.elements()->name, records, &why);
+    if (!first.elements() || inferred->parser == nullptr) return why;
+    for (const FieldSpec& field : inferred->parser->fields()) {
+      inferred->fields.push_back({field.name, field.dtype, field.shape, {}});
+    }
+    return {};
+  }
   if (first.elements()) {
     inferred->name = family == "npy" ? "rows" : "tokens";
     inferred->fields = InferArrayField(*first.elements(), family == "npy" ? "c0" : "tokens");
@@ -131,6 +142,7 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
 }
 
 std::shared_ptr<const Parser> MakeParser(const InferredParser& made) {
+  if (made.name == "mds") return made.parser;
   if (made.name == "example") return ExampleParser(made.fields);
   if (made.name == "jsonl") return JsonLinesParser(made.fields);
   if (made.name == "tar") return TarParser(made.fields);
@@ -175,6 +187,7 @@ InferredParser InferParser(const std::vector<std::string>& names, const OpenOpti
     return inferred;
   }
   inferred.name = "raw";
+  inferred.parser = RawParser();
   if (!why.empty()) inferred.why = first.Named() + why;
   return inferred;
 }

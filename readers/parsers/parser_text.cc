@@ -12,6 +12,7 @@
 #include "base/refuse.h"
 #include "readers/parsers/field_text.h"
 #include "readers/parsers/parser.h"
+#include "readers/parsers/tensors/mds_parser.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
@@ -337,6 +338,28 @@ std::shared_ptr<const Parser> TarFromText(std::string_view text) {
   return TarParser(members);
 }
 
+// "-NAME:ENCODING" is passed over; "=TYPE[SHAPE]" or "=bytes" says what arrays are.
+std::shared_ptr<const Parser> MdsFromText(std::string_view text) {
+  std::vector<MdsField> columns;
+  for (const std::string_view word : SplitWords(text)) {
+    const bool passed_over = word.starts_with('-');
+    const std::size_t equals = word.rfind('=');
+    const std::size_t begin = passed_over ? 1 : 0;
+    MdsField column = MdsFieldOf(word.substr(begin, equals - begin));
+    column.field = MdsFieldSpec(column.column);
+    if (equals != std::string_view::npos) {
+      column.encoded = word.substr(equals + 1) == "bytes";
+      const Word parts = TakeApartWhole(column.encoded ? "u1[]" : word.substr(equals + 1));
+      column.field = {column.column.name, parts.dtype, parts.shape};
+    } else if (!column.field && !passed_over) {
+      Refuse(word, "say what the arrays are: " + std::string(word) + "=f4[,2], or =bytes");
+    }
+    if (passed_over) column.field.reset();
+    columns.push_back(std::move(column));
+  }
+  return MdsParser(std::move(columns));
+}
+
 // A parser's name, a text that shows what it takes, and what makes it of the rest of such a text.
 struct ParserFamily {
   std::string_view name;
@@ -355,6 +378,7 @@ constexpr ParserFamily kParserFamilies[] = {
     {"instance", "instance: image=f4[,784] words=i8[,1]/1", InstanceFromText},
     {"tokens", "tokens: u2[1024] as i8", TokensFromText},
     {"tar", "tar: jpg;png=u1[] cls=i8?-1 npy=f4[,128] json/user/id=i8", TarFromText},
+    {"mds", "mds: id:int image:jpeg box:ndarray:float32=f4[,4] -note:str", MdsFromText},
 };
 
 std::string_view FamilyName(std::string_view text) { return text.substr(0, text.find(':')); }

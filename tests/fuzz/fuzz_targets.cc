@@ -42,6 +42,8 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"parse_tokens", ParseTarget, "tokens: u2[] as i8"},
     {"parse_tar", ParseTarget,
      "tar: jpg;png=u1[]? cls=i8?-1 npy=f4[,2]? json/a/b=i8?0 json/t=u1[,]?"},
+    {"parse_mds", ParseTarget,
+     "mds: id:int b:bytes n:ndarray=f4[,2] t:ndarray:uint16=u2[] -s:str f:ndarray:int16:2,2"},
     {"parse_jsonl", ParseTarget, "jsonl: id=i8 text=u1[] v=f4[]? w=f8[2,2]?0 ok=b1?0 n=i4[,2]?"},
     {"parse_json_paths", ParseTarget,
      "jsonl: /a/b=i8?0 /a/t=u1[,]? /a/0=u1[]? /x~1y/1/z=f4?0 t=u1[,]?"},

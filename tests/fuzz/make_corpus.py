@@ -264,6 +264,10 @@ def texts():
         "parse_tokens": [bytes(range(12)), b"\xff\xfe"],
         "parse_tar": [tar(names=("k.jpg", "k.cls", "k.npy", "k.json"), contents=(
             b"a", b"7", npy(1, "<f4", "True", "(2, 2)", floats(1, 2, 3, 4)), b'{"a": {"b": 7}, "t": ["a", "bc"]}'))[:4096]],
+        "parse_mds": [struct.pack("<4Iq", 2, 19, 4, 1, 7) + b"ab" + b"\x22\x08\1\2" + floats(1, 2)[:8] + bytes(7)
+                      + b"\4\1\2\0" + b"s" + bytes(8),
+                      struct.pack("<4Iq", 0, 12, 6, 0, 7) + b"\x22\x08\1\2" + floats(1, 2)[:8]
+                      + b"\4\2\1\0\2\0" + bytes(range(8))],
         "parse_json_paths": [b'{"a": {"b": 7, "t": ["a", "", "b\\n"]}, "x/y": [0, {"z": 1.5}], "t": []}',
                              b'{"a": [null, "item"], "x/y": null}', b'{"a": {"b": 1, "b": 1}}'],
         "parse_jsonl": [line, b'{"text": "\\ud83c\\udf89 \\" \\\\", "id": -1, "other": {"a": [null, "]"]}, "v": null}'],

@@ -408,3 +408,16 @@ def test_other_texts_than_auto_are_no_parser(tmp_path: Path) -> None:
         write_rows(tmp_path), format="rows:8", parse=ringfeed.rows(NUMBER), batch=1
     )
     assert "parse=" not in repr(loader)
+
+
+def test_columns_of_mds_are_fields() -> None:
+    folder = Path(__file__).parents[1] / "data" / "mds" / "columns_none"
+    with ringfeed.Loader(str(folder), batch=30, shuffle="global") as loader:
+        assert 'parse="auto"' in repr(loader)
+        batch = next(loader)
+        ids, text = batch["id"].tolist(), batch["text"]
+        assert sorted(ids) == list(range(-3, 27))
+        assert batch["vec"].shape == (30, 4) and batch["vec"].dtype == numpy.float32
+        row = ids.index(-2)
+        letters = text.tolist()[text.offsets[row] : text.offsets[row + 1]]
+        assert bytes(letters).decode() == "héllo 1"
