@@ -125,9 +125,9 @@ struct FeedOptions {
   /// whole batch of the chain's Batch, however few rows the first one has.
   std::size_t slot_bytes = 0;
   /// A batch that does not fit its slot fails the feed; else the slot becomes bigger, which is
-  /// counted. In a fixed slot, what is not ragged (fields, output of transforms, the mask) stands at
-  /// the same address in every batch, for graphs that were captured with a slot's batch; each field
-  /// is copied by itself.
+  /// counted. In a fixed slot, what is not ragged (fields, output of transforms, the mask) stands
+  /// at the same address in every batch, for graphs that were captured with a slot's batch; each
+  /// field is copied by itself.
   bool fixed_slots = false;
   std::vector<FieldTransform> transforms{};
   /// All but kBatch and kAuto read files that kAuto of IoOptions would map. With fixed_slots

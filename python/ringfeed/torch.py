@@ -117,8 +117,8 @@ def _array_of(tensor: torch.Tensor) -> Array:
     array = getattr(base, _ARRAY, None)
     if array is None:
         raise ValueError(
-            "this tensor does not come from ringfeed.torch.tensors: give its batch's Arrays, or, if "
-            "Torch made it, call its own record_stream"
+            "this tensor does not come from ringfeed.torch.tensors: give its batch's Arrays, or, "
+            "if Torch made it, call its own record_stream"
         )
     return array
 

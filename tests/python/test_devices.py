@@ -105,7 +105,8 @@ def test_in_a_fixed_slot_the_output_of_a_transform_does_not_move(tmp_path: Path)
     plan = DevicePlan("emu:1", fixed_slots=True, slot_bytes=4096, transforms=[Pad("t", 8)])
     places: dict[int, set[int]] = {}
     generations = []
-    with ringfeed.Loader.from_reader(ringfeed.batch(open_sequences(path), 4), devices=plan) as loader:
+    chain = ringfeed.batch(open_sequences(path), 4)
+    with ringfeed.Loader.from_reader(chain, devices=plan) as loader:
         for batch in loader:
             part = loader.part()
             assert part is not None

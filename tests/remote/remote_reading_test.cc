@@ -412,7 +412,7 @@ TEST_F(RemoteTest, OneLaneReadsAsManyStripesAheadAsItHasMemoryFor) {
   for (const bool has_memory : {true, false}) {
     Between(ProxyOptions{.round_trip_ms = 20});
     OpenOptions options = RemoteOptions();
-    options.arena_bytes = (has_memory ? 64 : 2) << 20;
+    options.arena_bytes = std::size_t{has_memory ? 64U : 2U} << 20;
     options.threads = 1;
     const RemoteOutcome remote = Read(Urls(files), options);
     EXPECT_EQ(remote.drained, local) << remote.drained.status.ToString();

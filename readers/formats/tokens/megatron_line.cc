@@ -22,8 +22,8 @@ constexpr std::uint64_t kMostShuffled = (std::uint64_t{1} << 32) - 3;
 void ShuffleAsNumPy(std::span<std::uint32_t> numbers, std::mt19937* draws) {
   for (std::size_t i = numbers.size(); i-- > 1;) {
     const auto mask = static_cast<std::uint32_t>(std::bit_ceil(i + 1) - 1);
-    std::uint32_t other = (*draws)() & mask;
-    while (other > i) other = (*draws)() & mask;
+    auto other = static_cast<std::uint32_t>((*draws)()) & mask;
+    while (other > i) other = static_cast<std::uint32_t>((*draws)()) & mask;
     std::swap(numbers[i], numbers[other]);
   }
 }
