@@ -60,8 +60,7 @@ Status CheckElementType(const FileElements& elements, DType type) {
   if (!elements.fields.empty()) {
     std::string fields;
     for (const FieldSpec& field : elements.fields) {
-      fields +=
-          (fields.empty() ? "" : ", ") + FieldText({field.name, field.dtype, field.shape, {}});
+      fields += (fields.empty() ? "" : " ") + FieldText({field.name, field.dtype, field.shape, {}});
     }
     return Status(
         StatusCode::kInvalidArgument,
