@@ -101,8 +101,8 @@ struct TableOptions {
 ///
 /// ShuffleMode::kStripes with a window is the order for tables: groups permuted, rows shuffled
 /// within the window. kGlobal and random RecordsAt open a group for each row that is not in a kept
-/// one, unless the table is in memory (TableCounts tells). A predicate of Filter gets 16 bytes, the
-/// numbers of group and row.
+/// one, and hold all groups that rows at hand are of, unless the table is in memory (TableCounts
+/// tells). A predicate of Filter gets 16 bytes, the numbers of group and row.
 ///
 /// What a producer gives is checked before use: lengths, offsets, types, dictionary indices, views.
 /// A group that fails this is damaged. Each structure is released exactly once, in any thread.
