@@ -62,7 +62,7 @@ void SlowShuffle(Numbers64* numbers, std::size_t first, std::size_t end, std::mt
     while (mask < i) mask = 2 * mask + 1;
     std::uint32_t drawn = 0;
     do {
-      drawn = (*draws)() & mask;
+      drawn = static_cast<std::uint32_t>((*draws)()) & mask;
     } while (drawn > i);
     std::swap((*numbers)[first + i], (*numbers)[first + drawn]);
   }
