@@ -7,8 +7,10 @@
 //   a reader's thread hands over: 0 offences
 //   written while it is copied: unordered
 //   captured: 1, recorded: invalid_argument
+//   of another context, recorded: invalid_argument
 //   in the loop: 1 sync, 1 allocation
 //   from a disk: 0 offences
+//   held at most: 4096 bytes
 #include <iostream>
 
 #include "ringfeed/devices/device_backend.h"
@@ -98,6 +100,9 @@ void Loop() {
   gpu.SetCapture(run.stream, false);
   std::cout << "captured: " << captured << ", recorded: " << rf::StatusCodeName(recorded.code())
             << "\n";
+  gpu.SetOtherContext(run.stream);  // as if another library had made it
+  std::cout << "of another context, recorded: "
+            << rf::StatusCodeName(gpu.Record(event, run.stream).code()) << "\n";
   const std::size_t before = gpu.offences().size();
   gpu.SetHotPath(true);
   (void)gpu.SyncStream(run.stream);
@@ -117,6 +122,7 @@ int main() try {
   Run run;
   run.gpu->NoteDirectWrite(0, run.memory, 4096, "cuFile");
   std::cout << "from a disk: " << run.gpu->offences().size() << " offences\n";
+  std::cout << "held at most: " << run.gpu->MostHeldBytes(0) << " bytes\n";
   for (std::size_t call = 0; call < rf::kDeviceCalls; ++call) {
     if (run.gpu->CallsOf(static_cast<rf::DeviceCall>(call)) > 1) return 1;  // each was made once
   }

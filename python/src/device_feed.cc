@@ -120,8 +120,8 @@ std::string OpenBackend(const std::string& kind, FeedOptions* options) {
 
 void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::string& kind,
               const std::vector<int>& devices, std::size_t slots, const std::string& distribution,
-              const std::string& last_step, std::size_t slot_bytes,
-              bool fixed_slots, const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
+              const std::string& last_step, std::size_t slot_bytes, bool fixed_slots,
+              const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
               const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
               const std::string& transfer, const CostsByName& costs, const std::string& tuned_for) {
   FeedOptions options;
@@ -229,9 +229,9 @@ void BindDeviceFeed(nb::module_& module) {
       "its own from now on. Nothing runs before the first batch.");
   type.def("__init__", &MakeFeed, nb::arg("input"), nb::kw_only(), nb::arg("kind"),
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
-           nb::arg("slot_bytes"), nb::arg("fixed_slots"), nb::arg("normalize"), nb::arg("widen"), nb::arg("pad"),
-           nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"), nb::arg("costs"),
-           nb::arg("tuned_for"))
+           nb::arg("slot_bytes"), nb::arg("fixed_slots"), nb::arg("normalize"), nb::arg("widen"),
+           nb::arg("pad"), nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"),
+           nb::arg("costs"), nb::arg("tuned_for"))
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))

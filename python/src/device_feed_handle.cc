@@ -136,12 +136,12 @@ std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
   const GilReleased unlocked;
   if (!taken) return std::nullopt;
   DeviceLease& lease = taken->lease;
-  Ticket ticket{.lease = nullptr,
-                .origin = lease.origin(),
-                .place = lease.device_index(),
-                .part = {lease.device(), lease.rows(), lease.valid_rows(), lease.slot(),
-                         lease.generation()},
-                .start = taken->start};
+  Ticket ticket{
+      .lease = nullptr,
+      .origin = lease.origin(),
+      .place = lease.device_index(),
+      .part = {lease.device(), lease.rows(), lease.valid_rows(), lease.slot(), lease.generation()},
+      .start = taken->start};
   try {
     ticket.lease = SharedLease::Of(std::move(lease), stream_);
   } catch (const Error& error) {

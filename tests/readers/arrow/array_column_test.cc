@@ -45,7 +45,9 @@ Taken Take(const MadeColumn& top, const std::vector<std::string>& wanted = {}) {
     MadeValue& made = taken.values.emplace_back();
     if (value.is_null) continue;
     made.emplace(reinterpret_cast<const char*>(value.data), value.bytes);
-    if (taken.field.ragged()) EXPECT_EQ(value.units * taken.field.unit_bytes(), value.bytes);
+    if (taken.field.ragged()) {
+      EXPECT_EQ(value.units * taken.field.unit_bytes(), value.bytes);
+    }
   }
   return taken;
 }
