@@ -115,7 +115,7 @@ def record_stream(batch: Any, stream: Any) -> None:
 def _array_of(tensor: torch.Tensor) -> Array:
     base = tensor if tensor._base is None else tensor._base
     array = getattr(base, _ARRAY, None)
-    if array is None:
+    if not isinstance(array, Array):
         raise ValueError(
             "this tensor does not come from ringfeed.torch.tensors: give its batch's Arrays, or, "
             "if Torch made it, call its own record_stream"

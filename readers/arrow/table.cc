@@ -308,7 +308,7 @@ Reader OpenTable(std::shared_ptr<TableSource> table, const TableOptions& options
   for (const auto& [name, nulls] : options.nulls_of) {
     const auto has_name = [&, &of = name](const FieldSpec& field) { return field.name == of; };
     if (std::none_of(fields.begin(), fields.end(), has_name)) {
-      Refuse("TableOptions::nulls_of has \"" + name + "\", which is none of the fields");
+      Refuse("nulls are said of \"" + name + "\", which is none of the fields");
     }
   }
   std::vector<std::shared_ptr<Source>> groups;

@@ -230,6 +230,7 @@ def test_each_option_that_the_library_names_is_told_as_an_argument() -> None:
     arguments = set(inspect.signature(ringfeed.Loader).parameters)
     arguments |= set(inspect.signature(ringfeed.devices.DevicePlan).parameters)
     arguments |= set(inspect.signature(ringfeed.Pack).parameters)
+    arguments |= set(inspect.signature(ringfeed.table).parameters)
     for text in texts:
         told = str(errors.from_status("invalid_argument", text.strip('"'), "", -1, -1))
         assert "Options::" not in told

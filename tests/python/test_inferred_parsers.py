@@ -417,7 +417,7 @@ def test_columns_of_mds_are_fields() -> None:
         batch = next(loader)
         ids, text = batch["id"].tolist(), batch["text"]
         assert sorted(ids) == list(range(-3, 27))
-        assert batch["vec"].shape == (30, 4) and batch["vec"].dtype == numpy.float32
+        assert batch["vec"].shape == (30, 4) and batch["vec"].dtype == "float32"
         row = ids.index(-2)
         letters = text.tolist()[text.offsets[row] : text.offsets[row + 1]]
         assert bytes(letters).decode() == "héllo 1"

@@ -32,7 +32,7 @@ def _read(path: Path, name: str, words: str, **options: Any) -> list[list[int]]:
 
 
 def _as_megatron(window: int, seed: int, samples: int) -> list[list[int]]:
-    """GPTDataset's samples, by the steps that docs/FORMATS.md names, NumPy's shuffles among them."""
+    """GPTDataset's samples, by the steps that docs/FORMATS.md names, with NumPy's shuffles."""
     tokens = sum(_LENGTHS)
     starts = numpy.cumsum([0, *_LENGTHS])
     epochs = samples * window // tokens + 1
