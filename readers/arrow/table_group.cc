@@ -27,16 +27,21 @@ Status CheckStream(const ArrowArrayStream& stream) {
   return Status(StatusCode::kDamaged, "Arrow's stream was released, or lacks its functions");
 }
 
+// What one of the stream's functions gives.
+template <typename Structure>
+Status Take(ArrowArrayStream* stream, int (*give)(ArrowArrayStream*, Structure*),
+            Owned<Structure>* taken) {
+  if (Status status = CheckStream(*stream); !status.ok()) return status;
+  Structure given{};
+  if (const int code = give(stream, &given); code != 0) return StreamFailure(stream, code);
+  *taken = Owned(given);
+  return {};
+}
+
 }  // namespace
 
 Status ReadStreamSchema(ArrowArrayStream* stream, Owned<ArrowSchema>* schema) {
-  if (Status status = CheckStream(*stream); !status.ok()) return status;
-  ArrowSchema filled{};
-  if (const int code = stream->get_schema(stream, &filled); code != 0) {
-    return StreamFailure(stream, code);
-  }
-  *schema = Owned(filled);
-  return {};
+  return Take(stream, stream->get_schema, schema);
 }
 
 Status ReadStreamType(ArrowArrayStream* stream, ColumnType* type) {
@@ -46,13 +51,7 @@ Status ReadStreamType(ArrowArrayStream* stream, ColumnType* type) {
 }
 
 Status ReadStreamArray(ArrowArrayStream* stream, Owned<ArrowArray>* array) {
-  if (Status status = CheckStream(*stream); !status.ok()) return status;
-  ArrowArray next{};
-  if (const int code = stream->get_next(stream, &next); code != 0) {
-    return StreamFailure(stream, code);
-  }
-  *array = Owned(next);
-  return {};
+  return Take(stream, stream->get_next, array);
 }
 
 Status TableGroup::Read(ArrowArrayStream* stream, const std::vector<std::string>& columns,

@@ -88,6 +88,12 @@ void InferCsv(const FirstRecords& first, const std::vector<std::string>& files,
   inferred->format = std::move(columns.format);
 }
 
+void TakeFields(std::span<const FieldSpec> fields, InferredParser* inferred) {
+  for (const FieldSpec& field : fields) {
+    inferred->fields.push_back({field.name, field.dtype, field.shape, {}});
+  }
+}
+
 // Makes the fields, and says what shows none.
 std::string InferFields(const FirstRecords& first, const std::vector<std::string>& files,
                         const OpenOptions& options, InferredParser* inferred) {
@@ -96,9 +102,7 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
   if (IsOfBytes(family)) return {};
   if (first.elements() && !first.elements()->fields.empty()) {
     inferred->name = "rows";
-    for (const FieldSpec& field : first.elements()->fields) {
-      inferred->fields.push_back({field.name, field.dtype, field.shape, {}});
-    }
+    TakeFields(first.elements()->fields, inferred);
     return {};
   }
   if (family == "mds") {
@@ -106,9 +110,7 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
     inferred->name = "mds";
     if (first.elements()) inferred->parser = InferMdsParser(first.elements()->name, records, &why);
     if (!first.elements() || inferred->parser == nullptr) return why;
-    for (const FieldSpec& field : inferred->parser->fields()) {
-      inferred->fields.push_back({field.name, field.dtype, field.shape, {}});
-    }
+    TakeFields(inferred->parser->fields(), inferred);
     return {};
   }
   if (first.elements()) {
