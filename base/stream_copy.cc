@@ -131,7 +131,7 @@ void CopyLines(std::byte* to, const std::byte* from, std::size_t lines, std::siz
 bool IsSummedNext(const std::byte* from, std::size_t bytes) {
   const auto rest = reinterpret_cast<std::uintptr_t>(summed.rest.data());
   const auto begin = reinterpret_cast<std::uintptr_t>(from);
-  return begin >= rest && begin + bytes <= rest + summed.rest.size();
+  return begin >= rest && begin + bytes <= rest + summed.rest.size() && SumBeside::Works();
 }
 
 /// As StreamCopy, for a piece whose ends are copied already. Sums the whole piece, and the bytes of
