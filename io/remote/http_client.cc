@@ -9,6 +9,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/machine/in_parallel.h"
 #include "base/per_process.h"
 #include "io/remote/curl_handle.h"
 #include "io/remote/idle_list.h"
@@ -23,6 +24,28 @@ constexpr std::chrono::milliseconds kLongestPause{5000};
 IdleList<CurlHandle>& IdleHandles() {
   static constinit PerProcess<IdleList<CurlHandle>> idle;
   return idle.Get();
+}
+
+thread_local constinit const HttpEnd* end_of_thread = nullptr;
+
+bool ShouldEnd() {
+  const HttpEnd::Asked should_end = HttpEnd::OfThread();
+  return should_end && should_end();
+}
+
+Status Ended() { return Status(StatusCode::kCancelled, "reading was stopped meanwhile"); }
+
+// libcurl calls it about once a second, while it waits, too.
+int Progress(void*, curl_off_t, curl_off_t, curl_off_t, curl_off_t) { return ShouldEnd() ? 1 : 0; }
+
+/// Pauses until then. False if the calls of this thread should end.
+bool PauseUntil(RetryRule::Clock::time_point when) {
+  constexpr std::chrono::milliseconds kBetweenLooks{100};
+  for (auto now = RetryRule::Clock::now(); now < when; now = RetryRule::Clock::now()) {
+    if (ShouldEnd()) return false;
+    std::this_thread::sleep_until(std::min(when, now + kBetweenLooks));
+  }
+  return true;
 }
 
 struct Body {
@@ -47,10 +70,12 @@ Status Call(const HttpRequest& request, HttpResponse* response) {
   Body body{{}, request.enough_bytes != 0 ? request.enough_bytes : kMostBodyBytes};
   curl_easy_setopt(handle->get(), CURLOPT_WRITEFUNCTION, TakeBody);
   curl_easy_setopt(handle->get(), CURLOPT_WRITEDATA, &body);
+  curl_easy_setopt(handle->get(), CURLOPT_XFERINFOFUNCTION, Progress);
+  curl_easy_setopt(handle->get(), CURLOPT_NOPROGRESS, 0L);
   const CURLcode code = curl_easy_perform(handle->get());
   *response = handle->head();
   response->body = std::move(body.bytes);
-  Status status = handle->Failure(code);
+  Status status = code == CURLE_ABORTED_BY_CALLBACK ? Ended() : handle->Failure(code);
   if (body.is_cut) {
     status = request.enough_bytes != 0
                  ? Status()
@@ -67,6 +92,24 @@ std::chrono::milliseconds Jittered(std::chrono::milliseconds pause) {
 }
 
 }  // namespace
+
+HttpEnd::HttpEnd(Asked should_end)
+    : should_end_(std::move(should_end)), outer_(std::exchange(end_of_thread, this)) {}
+
+HttpEnd::~HttpEnd() { end_of_thread = outer_; }
+
+HttpEnd::Asked HttpEnd::OfThread() {
+  return end_of_thread != nullptr ? end_of_thread->should_end_ : Asked();
+}
+
+void ForEachObject(std::size_t count, std::size_t threads,
+                   const std::function<void(std::size_t)>& work) {
+  const HttpEnd::Asked should_end = HttpEnd::OfThread();
+  ForEachInParallel(count, threads, [&](std::size_t i) {
+    const HttpEnd end(should_end);
+    work(i);
+  });
+}
 
 const HttpCall& BlockingHttp() {
   static const HttpCall call = Call;
@@ -102,6 +145,7 @@ bool IsPassing(int status) {
 
 bool MayPass(const Status& failure) {
   switch (failure.code()) {
+    case StatusCode::kCancelled:
     case StatusCode::kPermissionDenied:
     case StatusCode::kInvalidArgument:
     case StatusCode::kUnsupported:
@@ -153,7 +197,7 @@ Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
     if (!rule.Again(retry_after, RetryRule::Clock::now(), &when)) {
       return PatienceEnded(rule, failure);
     }
-    std::this_thread::sleep_until(when);
+    if (!PauseUntil(when)) return Ended();
   }
 }
 

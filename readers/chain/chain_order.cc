@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/refuse.h"
+#include "io/remote/http_client.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
@@ -47,6 +48,7 @@ std::shared_ptr<IndexedSource> ChainOrder::Index(std::string* why, const std::st
     const auto end = [&making] { making.request_stop(); };
     const std::stop_callback on_close(closing_.get_token(), end);
     const std::stop_callback on_stop(stop, end);
+    const HttpEnd end_of_calls([&making] { return making.stop_requested(); });
     try {
       if (closing_.stop_requested()) Refuse(StatusCode::kCancelled, "the reader was closed");
       indexed_ = std::make_shared<IndexedSource>(plan_, making.get_token());

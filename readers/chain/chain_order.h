@@ -33,6 +33,7 @@ class ChainOrder {
   std::shared_ptr<IndexedSource> known_index() const;
   /// Ends the making of an index, of later ones too.
   void Close() { closing_.request_stop(); }
+  bool is_closed() const { return closing_.stop_requested(); }
   /// As Reader::MakeIndex.
   void MakeIndex(IndexPurpose purpose, const std::stop_token& stop);
   /// As Reader::FileRecords.

@@ -10,6 +10,7 @@
 
 #include "base/live/watching.h"
 #include "base/refuse.h"
+#include "io/remote/http_client.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/user_code.h"
 #include "readers/engine/blocks/locate.h"
@@ -49,6 +50,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   const bool by_index = book_.start()->by_index || plan_.needs_index();
   const bool decorates = plan_.source.instances != nullptr;
   book_.Complete(by_index, decorates ? SourcePass() : book_.start()->source_pass);
+  const HttpEnd end_of_calls([this] { return order_.is_closed(); });
   try {
     auto run = std::make_shared<Run>(RunInput{.plan = plan_,
                                               .arena = std::move(arena),
@@ -99,16 +101,15 @@ bool ReaderSession::PlanToRead() {
     return true;
   } catch (const Error& error) {
     // Close came meanwhile: reads then fail, and do not throw.
-    const std::lock_guard lock(mutex_);
-    if (!closed_ || error.status().code() != StatusCode::kCancelled) throw;
+    if (!order_.is_closed() || error.status().code() != StatusCode::kCancelled) throw;
     return false;
   }
 }
 
 ReadResult ReaderSession::ResultWithoutRun(const ReadLimits& limits) {
   if (limits.stop.stop_requested()) return ReadResult::kFailed;
+  if (!order_.is_closed()) return ReadResult::kTimeout;
   const std::lock_guard lock(mutex_);
-  if (!closed_) return ReadResult::kTimeout;
   takers_.Fail(Closed());
   return ReadResult::kFailed;
 }
@@ -159,6 +160,7 @@ void ReaderSession::Resume() {
 }
 
 void ReaderSession::Close() {
+  order_.Close();  // first: what a start waits for ends
   std::shared_ptr<Run> run;
   {
     const std::lock_guard lock(mutex_);
@@ -166,7 +168,6 @@ void ReaderSession::Close() {
     closed_ = true;
     run = run_;
   }
-  order_.Close();
   if (run != nullptr) run->Stop();
   {
     const auto rows_lock = rows_.Lock(kNoDeadline);  // threads that waited with it were woken

@@ -7,6 +7,7 @@
 #include "base/refusal.h"
 #include "base/stream_copy.h"
 #include "io/file_mapping.h"
+#include "io/remote/http_client.h"
 #include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/engine/blocks/payload_checks.h"
@@ -124,6 +125,7 @@ bool RunWorker::FrameTurn() {
 
 void RunWorker::Main() {
   const WorkerStop stop(parts_.stop.get_token(), parts_.run);
+  const HttpEnd end([this] { return parts_.stopping(); });
   try {
     SetUp();
   } catch (...) {

@@ -456,6 +456,29 @@ TEST_F(RemoteTest, CloseEndsAReadThatWaitsForASilentServer) {
   EXPECT_EQ(drained.status.code(), StatusCode::kCancelled) << drained.status.ToString();
 }
 
+TEST_F(RemoteTest, CloseEndsAnOpeningThatWaitsForASilentServer) {
+  const std::vector<std::string> files = MakeFiles(3, 2, 1'000, 30'000);
+  const std::function<Reader(const Reader&)> ways[] = {
+      [](const Reader& reader) { return reader; },
+      [](const Reader& reader) { return Shuffle(reader, {.mode = ShuffleMode::kGlobal}); }};
+  for (const auto& way : ways) {
+    for (const bool is_silent : {false, true}) {  // or tells to come back later
+      Between([is_silent](const ProxiedRequest& request) {
+        const ProxyFault silent{.cut_body = 100, .ending = Ending::kHold};
+        const ProxyFault later{.status = 503, .headers = {{"retry-after", "30"}}};
+        return !request.target.ends_with("1.tfrecord") ? ProxyFault{} : is_silent ? silent : later;
+      });
+      Reader reader = way(OpenFiles(Urls(files), RemoteOptions(600'000)));
+      std::jthread closer([&] {
+        while (proxy_->counts().faults == 0) std::this_thread::yield();
+        reader.Close();
+      });
+      const Drained drained = Drain(reader);
+      EXPECT_EQ(drained.status.code(), StatusCode::kCancelled) << drained.status.ToString();
+    }
+  }
+}
+
 TEST_F(RemoteTest, ASecondPassComesFromTheCacheAndIsTheSame) {
   const std::vector<std::string> files = MakeFiles(4, 100, 2'000, 200'000);
   Between(RandomFaults(5, 0.1, {{.cut_head = 0}, {.cut_body = 3'000}, {.status = 503}}));

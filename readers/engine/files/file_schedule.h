@@ -48,7 +48,7 @@ class FileSchedule {
     std::size_t cycle = 8;
     std::uint64_t stripe_bytes = 1024 * 1024;
     std::uint64_t passes = 1;                    ///< 0: without end
-    std::string format;                          ///< empty: by name or first bytes
+    std::string format{};                        ///< empty: by name or first bytes
     bool unordered = false;                      ///< a lane that is free takes the next file
     bool by_file = false;                        ///< files are not examined: each takes one turn
     std::shared_ptr<const Manifest> manifest{};  ///< of the list, if it has one
