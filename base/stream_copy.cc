@@ -131,7 +131,7 @@ void CopyLines(std::byte* to, const std::byte* from, std::size_t lines, std::siz
 bool IsSummedNext(const std::byte* from, std::size_t bytes) {
   const auto rest = reinterpret_cast<std::uintptr_t>(summed.rest.data());
   const auto begin = reinterpret_cast<std::uintptr_t>(from);
-  return begin >= rest && begin + bytes <= rest + summed.rest.size() && SumBeside::Works();
+  return begin >= rest && begin + bytes <= rest + summed.rest.size();
 }
 
 /// As StreamCopy, for a piece whose ends are copied already. Sums the whole piece, and the bytes of
@@ -140,6 +140,11 @@ void SumPiece(std::byte* to, const std::byte* from, std::size_t bytes, std::size
   const std::size_t lines = (bytes - head) / kLine;
   const std::size_t done = head + lines * kLine;
   summed.Add(static_cast<std::size_t>(from - summed.rest.data()));
+  if (!SumBeside::Works()) {
+    CopyLines(to + head, from + head, lines, kFetchAhead);
+    StreamFence();
+    return summed.AddCopied(to, bytes);
+  }
   summed.AddCopied(to, head);
   summed.sum = ChosenSummedLines()(to + head, from + head, lines, summed.sum);
   summed.rest = summed.rest.subspan(lines * kLine);
