@@ -72,7 +72,7 @@ endif()
 
 # What a compiler reads of a source is mostly headers. Sources that go well together, by
 # source_groups.py, are compiled as one: the library and its command in a third of the time. A missing
-# include is an error where they are compiled for aarch64, each by itself.
+# include shows where they are compiled for aarch64, each by itself (shape.each_source_compiles_for_aarch64).
 find_package(Python3 QUIET COMPONENTS Interpreter)
 option(RINGFEED_UNITY "Compile several sources as one" ${Python3_Interpreter_FOUND})
 mark_as_advanced(RINGFEED_UNITY)

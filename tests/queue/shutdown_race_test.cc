@@ -1,5 +1,4 @@
-// Ten thousand endings: close, cancel, stop and deadline against every combination of blocked
-// sides. A watchdog ends the program if one of them hangs.
+// Close, cancel, stop and deadline against every combination of blocked sides, each once for a ring. A watchdog ends the program if one of them hangs.
 
 #include <gtest/gtest.h>
 
@@ -201,7 +200,7 @@ class RingShutdown {
 TEST(RingShutdownRace, ReleasesEveryBlockedThread) {
   Watchdog watchdog;
   Crew crew(4);
-  const int rounds = StressRounds(4000);
+  const int rounds = StressRounds(2880);
   for (int n = 0; n < rounds; ++n) {
     RingShutdown shutdown(crew, Round(n));
     watchdog.Pat();
@@ -245,7 +244,7 @@ void SequencedShutdown(Crew& crew, const Round& round) {
 TEST(ShutdownRace, SequencedRingReleasesEveryBlockedThread) {
   Watchdog watchdog;
   Crew crew(4);
-  const int rounds = StressRounds(4000);
+  const int rounds = StressRounds(2880);
   for (int n = 0; n < rounds; ++n) {
     SequencedShutdown(crew, Round(n));
     watchdog.Pat();
@@ -255,7 +254,7 @@ TEST(ShutdownRace, SequencedRingReleasesEveryBlockedThread) {
 TEST(ShutdownRace, KilledChannelFailsEveryBlockedThreadAndNeverEndsOrdinarily) {
   Watchdog watchdog;
   Crew crew(4);
-  const int rounds = StressRounds(4000);
+  const int rounds = StressRounds(2880);
   for (int n = 0; n < rounds; ++n) {
     const Round round(n);
     Channel<int> channel(2, {.spin_ns = round.delay});
