@@ -34,6 +34,8 @@ FuzzTarget JpegTarget(const char* unused);
 
 /// A manifest; a byte says whether checksums are set right first.
 FuzzTarget ManifestTarget(const char* unused);
+/// A subset; likewise.
+FuzzTarget SubsetTarget(const char* unused);
 
 /// What the metrics server reads of a client: a byte says in which piece its text comes first.
 FuzzTarget HttpTarget(const char* unused);

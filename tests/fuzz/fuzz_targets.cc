@@ -52,6 +52,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"infer_tar", InferTarget, "tar"},
     {"infer_csv", InferTarget, "csv"},
     {"manifest", ManifestTarget, ""},
+    {"subset", SubsetTarget, ""},
     {"metrics_address", MetricsAddressTarget, ""},
     {"remote_address", RemoteAddressTarget, ""},
     {"remote_head", RemoteHeadTarget, ""},

@@ -366,6 +366,15 @@ def of_remote():
         yield "credentials", name, text
 
 
+def of_subsets():
+    """Subsets of ten records, by numbers of four and of eight bytes, whose checksums are to be set right."""
+    for width, records in ((4, 10), (8, 2**33)):
+        numbers = (0, 3, 9)
+        header = struct.pack("<16sII7Q4I64H", b"ringfeed subset\0", 1, 0, 1, 100, records, 7, 8, len(numbers),
+                             9, 0, width, 2, 0, 11, 12, *[0] * 62)
+        yield f"numbers_of_{width}", b"\1" + header + b"".join(number.to_bytes(width, "little") for number in numbers)
+
+
 def seeds(data):
     """(target, name, bytes) of every seed."""
     for name, image in images():
@@ -373,6 +382,9 @@ def seeds(data):
             yield "jpeg", f"{name}-{how}", b"\0\x91" + variant
     yield from of_metrics()
     yield from of_remote()
+    for name, file in of_subsets():
+        for how, variant in damaged(file).items():
+            yield "subset", f"{name}-{how}", variant
     for piece in (data / "piece_cache").iterdir():
         for how, variant in damaged(piece.read_bytes()).items():
             yield "piece", how, variant
