@@ -211,12 +211,14 @@ Status DeviceFeedRun::RunLoops(const FeedProgress& progress) {
       break;
     }
   }
+  bool closes = false;
   {
     std::unique_lock lock(mutex);
     changed.wait(lock, [&] { return over || ended == loops_.size(); });
+    closes = over;
   }
   // Close waits for the loops, so none of them may call it.
-  if (over) (void)feed_->Close();
+  if (closes) (void)feed_->Close();
   threads.clear();
   return first;
 }
