@@ -7,6 +7,7 @@ from typing import NamedTuple, Optional
 from . import _core
 from .arguments import at_least, counted, text
 from .errors import Unsupported
+from .parsers import made_parser
 
 
 class RandomCrop(NamedTuple):
@@ -59,7 +60,8 @@ def decode(
             "this ringfeed was built without ringfeed::jpeg: install libjpeg-turbo (Debian: "
             "libjpeg62-turbo-dev) and build it again"
         )
-    return _core.jpeg_parser(
+    return made_parser(
+        "jpeg_parser",
         parser,
         text(field, "field"),
         counted(height, "height"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copyreg
 from typing import Any, Iterable, Literal, NamedTuple, Optional, Sequence, Union, overload
 
 from . import _core
@@ -15,37 +16,55 @@ from .source import Source
 SlotDeclaration = Sequence[Any]
 
 
+def made_parser(maker: str, *arguments: Any) -> _core.RecordParser:
+    """The parser that the core makes so. It can be pickled."""
+    parser: _core.RecordParser = getattr(_core, maker)(*arguments)
+    vars(parser)["made_by"] = (maker, *arguments)
+    return parser
+
+
+def _reduced(parser: _core.RecordParser) -> tuple[Any, tuple[Any, ...]]:
+    if "made_by" not in vars(parser):
+        raise TypeError("a parser of folders' labels cannot be pickled")
+    return made_parser, vars(parser)["made_by"]
+
+
+copyreg.pickle(_core.RecordParser, _reduced)
+
+
 def raw() -> _core.RecordParser:
     """The record as it is: one ragged uint8 field "bytes"."""
-    return _core.raw_parser()
+    return made_parser("raw_parser")
 
 
 def rows(fields: Fields) -> _core.RecordParser:
     """Packed little-endian rows: each field directly after the one before, of fixed shape."""
-    return _core.rows_parser(field_tuples(fields))
+    return made_parser("rows_parser", field_tuples(fields))
 
 
 def example(features: Fields) -> _core.RecordParser:
     """tf.Example: bytes give uint8, floats float32, integers int64 or int32."""
-    return _core.example_parser(field_tuples(features))
+    return made_parser("example_parser", field_tuples(features))
 
 
 def sequence_example(context: Fields, sequences: Fields) -> _core.RecordParser:
     """tf.SequenceExample: the context's features, then the feature lists, a step each feature."""
-    return _core.sequence_example_parser(
-        field_tuples(context) if context else [], field_tuples(sequences) if sequences else []
+    return made_parser(
+        "sequence_example_parser",
+        field_tuples(context) if context else [],
+        field_tuples(sequences) if sequences else [],
     )
 
 
 def tar(members: Fields) -> _core.RecordParser:
     """Samples of a tar file by their members' extensions ("jpg;jpeg", "cls", "__key__"), which
     may be written with their dot (".jpg"). "npy" is an array, "json/user/id" a value of JSON."""
-    return _core.tar_parser(field_tuples(members))
+    return made_parser("tar_parser", field_tuples(members))
 
 
 def jsonl(keys: Fields) -> _core.RecordParser:
     """One JSON object a line by its keys, or, with a slash first, by paths ("/user/id")."""
-    return _core.json_lines_parser(field_tuples(keys))
+    return made_parser("json_lines_parser", field_tuples(keys))
 
 
 class CsvByHeader:
@@ -120,7 +139,8 @@ def csv(
             f'does ("id,x,note"), not {header!r}'
         )
     _one_character(delimiter)
-    return _core.csv_parser(
+    return made_parser(
+        "csv_parser",
         [(t, f.column) for t, f in zip(field_tuples(declared), declared)],
         delimiter,
         flag(quotes, "quotes"),
@@ -136,7 +156,7 @@ def _one_character(delimiter: str) -> None:
 
 def ofrecord(features: Fields, truncate: bool = False) -> _core.RecordParser:
     """OneFlow's OFRecord. `truncate` cuts longer features off and fills shorter ones with zeros."""
-    return _core.ofrecord_parser(field_tuples(features), flag(truncate, "truncate"))
+    return made_parser("ofrecord_parser", field_tuples(features), flag(truncate, "truncate"))
 
 
 def tokens(
@@ -148,17 +168,17 @@ def tokens(
     """Arrays of little-endian numbers; `convert` to "int32" or "int64", as embeddings want them."""
     text(name, "name")
     as_dtype = None if convert is None else dtype_name(convert)
-    return _core.tokens_parser(dtype_name(dtype), dimensions(shape, name), as_dtype, name)
+    return made_parser("tokens_parser", dtype_name(dtype), dimensions(shape, name), as_dtype, name)
 
 
 def lod_tensors(slots: Iterable[SlotDeclaration]) -> _core.RecordParser:
     """Paddle's LoDTensor records: (name, dtype, dims, levels of LoD) of each tensor in order."""
-    return _core.lod_tensor_parser(slot_tuples(slots))
+    return made_parser("lod_tensor_parser", slot_tuples(slots))
 
 
 def instance(slots: Iterable[SlotDeclaration]) -> _core.RecordParser:
     """ringfeed's own Instance messages: (name, dtype, dims, levels of LoD) of each slot."""
-    return _core.instance_parser(slot_tuples(slots))
+    return made_parser("instance_parser", slot_tuples(slots))
 
 
 class Inferred(NamedTuple):
@@ -189,7 +209,7 @@ def inferred(files: list[Union[str, Source]], options: dict[str, Any]) -> Inferr
     found = _inferred(files, options)
     if found.why:
         warn_caller(
-            f"{found.why}: parse=\"auto\" gives the records' bytes; say which fields they "
+            f'{found.why}: parse="auto" gives the records\' bytes; say which fields they '
             "have (parse=ringfeed.example(…), rows(…), …), or parse=None if bytes are meant"
         )
     return found

@@ -57,7 +57,8 @@ void BindParsers(nb::module_& module) {
   const auto fields = nb::arg("fields");
   const auto slots = nb::arg("slots");
   nb::class_<ParserHandle>(module, "RecordParser",
-                           "Turns records into fields; immutable, for any number of chains.")
+                           "Turns records into fields; immutable, for any number of chains.",
+                           nb::dynamic_attr())
       .def_ro("draws", &ParserHandle::draws, "Whether rows differ from epoch to epoch.");
   module.def("raw_parser", [] { return ParserHandle{RawParser()}; });
   module.def(
