@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <random>
 
 namespace ringfeed {
 namespace {
@@ -15,16 +16,19 @@ using std::chrono::milliseconds;
 
 constexpr std::uint64_t kRangeBytes = 1 << 20;
 
-/// A link: ranges take its delay, and share its rate. Time is the test's.
+/// A link: ranges take its delay, and share its rate, which differs from round to round by up to
+/// `noise` of it. Time is the test's.
 class Link {
  public:
-  Link(milliseconds delay, double bytes_per_s) : delay_(delay), bytes_per_s_(bytes_per_s) {}
+  Link(milliseconds delay, double bytes_per_s, double noise = 0)
+      : delay_(delay), bytes_per_s_(bytes_per_s), noise_(noise) {}
 
   /// As many ranges as the rule allows, in flight together, again and again.
   void Run(InFlightRule* rule, int rounds) {
     for (int round = 0; round < rounds; ++round) {
       const std::size_t count = rule->limit();
-      const double rate = std::min(bytes_per_s_, RateOf(count));
+      const double chance = std::uniform_real_distribution<>(1 - noise_, 1 + noise_)(random_);
+      const double rate = std::min(bytes_per_s_, RateOf(count)) * chance;
       const double seconds = static_cast<double>(count * kRangeBytes) / rate;
       const auto took = std::max<Clock::duration>(
           delay_,
@@ -47,6 +51,8 @@ class Link {
 
   const milliseconds delay_;
   const double bytes_per_s_;
+  const double noise_;
+  std::mt19937 random_{7};
   std::size_t queue_ = 1000;
   Clock::time_point now_ = Clock::time_point() + std::chrono::hours(1);
 };
@@ -65,6 +71,18 @@ TEST(InFlightRuleTest, ALinkThatIsFullAtOnceKeepsWhatItBeganWith) {
   Link link(milliseconds(2), 100e6);
   link.Run(&rule, 400);
   EXPECT_LE(rule.limit(), InFlightRule::kFirst + InFlightRule::kStep);
+}
+
+TEST(InFlightRuleTest, NoiseOfAFullLinkDoesNotRaiseIt) {
+  InFlightRule rule;
+  Link link(milliseconds(50), 100e6, 0.3);
+  int rounds_of_many = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    link.Run(&rule, 1);
+    // Four times what the link holds.
+    if (static_cast<double>(rule.limit() * kRangeBytes) > 4 * 100e6 * 0.05) ++rounds_of_many;
+  }
+  EXPECT_LE(rounds_of_many, 100);
 }
 
 TEST(InFlightRuleTest, ARateThatFallsWithoutAnErrorTakesTheStepBack) {
