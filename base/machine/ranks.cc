@@ -240,7 +240,10 @@ Rank DataRank(const Rank& rank, const ParallelGroups& groups, const std::string&
       {"tp", groups.tensor}, {"cp", groups.context}, {"pp", groups.pipeline}, {"dp", data}};
   Rank found = rank;
   found.world_size = data;
+  found.replica = 0;
+  found.replicas = static_cast<int>(alike);
   int left = rank.rank;
+  int replicas_before = 1;
   for (std::string_view words = order; !words.empty();) {
     const std::string_view word = words.substr(0, words.find('-'));
     words.remove_prefix(std::min(words.size(), word.size() + 1));
@@ -251,8 +254,14 @@ Rank DataRank(const Rank& rank, const ParallelGroups& groups, const std::string&
           "not \"" +
           order + "\"");
     }
-    if (word == "dp") found.rank = left % data;
+    const int place = left % size.mapped();
     left /= size.mapped();
+    if (word == "dp") {
+      found.rank = place;
+    } else {
+      found.replica += place * replicas_before;
+      replicas_before *= size.mapped();
+    }
   }
   for (const auto& [word, size] : sizes) {
     if (size > 1 || word == "dp") Refuse("the order \"" + order + "\" lacks " + std::string(word));

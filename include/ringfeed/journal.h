@@ -25,6 +25,9 @@ struct JournalStart {
   std::uint64_t run = 0;    ///< a number of the program's own, e.g. of restarts; audits ignore it
   int rank = 0;
   int ranks = 1;
+  /// Of the Rank. An audit counts what replica 0 was given, and holds the others against it.
+  int replica = 0;
+  int replicas = 1;
   /// Records of a batch of all ranks together; 0: it varies (packing, buckets, batches by tokens).
   std::uint64_t batch_rows = 1;
   bool drop_remainder = false;  ///< as of BatchOptions

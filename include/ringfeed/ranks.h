@@ -15,6 +15,8 @@ struct Rank {
   int local_rank = 0;           ///< from 0, on this machine; -1: not known
   int local_world_size = 1;     ///< 0: not known
   std::string source = "none";  ///< the launcher: "torchrun", "Open MPI", …; or "none"
+  int replica = 0;              ///< among those that get the same data (DataRank), from 0
+  int replicas = 1;             ///< how many those are
 };
 
 /// An environment variable by its name; null if it is not set.
@@ -43,10 +45,10 @@ struct ParallelGroups {
 };
 
 /// The rank among those that get different data, for Batch and the others: all ranks that share a
-/// tensor, a context or a pipeline group have the same. What it says of the machine stays that of
-/// the process. `order` names the groups, "tp", "cp", "pp", and "dp" for the data, the one whose
-/// ranks follow each other first: that of Megatron-LM is the default; in a device mesh of Torch the
-/// last dimension comes first.
+/// tensor, a context or a pipeline group have the same, and differ by `replica`. What it says of
+/// the machine stays that of the process. `order` names the groups, "tp", "cp", "pp", and "dp" for
+/// the data, the one whose ranks follow each other first: that of Megatron-LM is the default; in a
+/// device mesh of Torch the last dimension comes first.
 ///
 /// Throws Error (kInvalidArgument) if the groups do not divide the number of ranks, or `order` does
 /// not name each of them once.

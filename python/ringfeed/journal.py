@@ -127,6 +127,8 @@ def _start_of(loader: Loader, launch: Optional[str]) -> dict[str, Any]:
         "batch": loader._batches_before(position),
         "rank": rank.rank,
         "ranks": rank.world_size,
+        "replica": rank.replica,
+        "replicas": rank.replicas,
         "batch_rows": plan.batch if isinstance(plan.batch, int) else 0,
         "drop_remainder": plan.drop_remainder,
         "split_by_files": plan.split_by_files,

@@ -26,6 +26,7 @@ class Rank(NamedTuple):
     Attributes:
         local_rank: on this machine; -1: not known.
         local_world_size: 0: not known.
+        replica: among the `replicas` that get the same data (data_rank), from 0.
     """
 
     rank: int = 0
@@ -33,6 +34,8 @@ class Rank(NamedTuple):
     local_rank: int = 0
     local_world_size: int = 1
     source: str = "none"
+    replica: int = 0
+    replicas: int = 1
 
 
 class Divider(NamedTuple):

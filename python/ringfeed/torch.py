@@ -49,8 +49,16 @@ def rank_of(mesh: Any) -> Rank:
             f"a mesh of {mesh.ndim} dimensions: name that of the data, as mesh['dp']"
         )
     own = ranks.own_rank()
+    # The ranks of a mesh's dimension are as far from each other.
+    size, step = mesh.size(), 1
+    if size > 1:
+        step = int(mesh.mesh[1]) - int(mesh.mesh[0])
     return own._replace(
-        rank=mesh.get_local_rank(), world_size=mesh.size(), source="a device mesh of Torch"
+        rank=mesh.get_local_rank(),
+        world_size=size,
+        source="a device mesh of Torch",
+        replica=own.rank % step + own.rank // (step * size) * step,
+        replicas=own.world_size // size,
     )
 
 

@@ -35,6 +35,8 @@ JournalStart StartOf(const nb::dict& from) {
   start.batch = nb::cast<std::uint64_t>(from["batch"]);
   start.rank = nb::cast<int>(from["rank"]);
   start.ranks = nb::cast<int>(from["ranks"]);
+  start.replica = nb::cast<int>(from["replica"]);
+  start.replicas = nb::cast<int>(from["replicas"]);
   start.batch_rows = nb::cast<std::uint64_t>(from["batch_rows"]);
   start.drop_remainder = nb::cast<bool>(from["drop_remainder"]);
   start.split_by_files = nb::cast<bool>(from["split_by_files"]);

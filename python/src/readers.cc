@@ -136,7 +136,8 @@ ReaderHandle ShuffleBy(const ReaderHandle& input, const std::string& mode, std::
 }
 
 RankTuple TupleOf(const Rank& rank) {
-  return {rank.rank, rank.world_size, rank.local_rank, rank.local_world_size, rank.source};
+  return {rank.rank,   rank.world_size, rank.local_rank, rank.local_world_size,
+          rank.source, rank.replica,    rank.replicas};
 }
 
 RankTuple FindRankTuple() { return TupleOf(FindRank()); }
@@ -464,7 +465,7 @@ void BindReaders(nb::module_& module) {
              nb::sig("def multiplex(streams: Sequence[Reader], options: dict[str, typing.Any]) "
                      "-> Reader"));
   module.def("find_rank", &FindRankTuple,
-             "(rank, world_size, local_rank, local_world_size, source)");
+             "(rank, world_size, local_rank, local_world_size, source, replica, replicas)");
   module.def("data_rank", &DataRankTuple, nb::arg("rank"), nb::arg("tensor"), nb::arg("context"),
              nb::arg("pipeline"), nb::arg("order"), "The same, among those with different data.");
   module.def("tuned_feed", &TunedFeed, nb::arg("path"),

@@ -11,11 +11,11 @@
 namespace ringfeed::python {
 
 /// A Rank as ringfeed.ranks hands it on.
-using RankTuple = std::tuple<int, int, int, int, std::string>;
+using RankTuple = std::tuple<int, int, int, int, std::string, int, int>;
 
 inline Rank RankOf(const RankTuple& from) {
-  const auto& [rank, world_size, local_rank, local_world_size, source] = from;
-  return {rank, world_size, local_rank, local_world_size, source};
+  const auto& [rank, world_size, local_rank, local_world_size, source, replica, replicas] = from;
+  return {rank, world_size, local_rank, local_world_size, source, replica, replicas};
 }
 
 /// As ringfeed.steps has them: rank, weights, costs, rest, seed, name of the lengths.

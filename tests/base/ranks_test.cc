@@ -281,6 +281,7 @@ int DataRankOf(int rank, int ranks, const ParallelGroups& groups,
   EXPECT_EQ(found.world_size, ranks / (groups.tensor * groups.context * groups.pipeline));
   EXPECT_EQ(found.local_rank, 3);  // it is still this process of this machine
   EXPECT_EQ(found.local_world_size, 8);
+  EXPECT_EQ(found.replicas, groups.tensor * groups.context * groups.pipeline);
   return found.rank;
 }
 
@@ -306,7 +307,12 @@ TEST(DataRankTest, EachDataRankHasAsManyRanksInEveryOrder) {
       const int data = 1 + code / 27;
       const int alike = groups.tensor * groups.context * groups.pipeline;
       std::map<int, int> ranks_of;
-      for (const int rank : DataRanks(data * alike, groups, order)) ++ranks_of[rank];
+      for (int rank = 0; rank < data * alike; ++rank) {
+        const Rank found = DataRank({rank, data * alike, 3, 8, "torchrun"}, groups, order);
+        // Those with the same data are numbered in their order.
+        EXPECT_EQ(found.replica, ranks_of[found.rank]++) << order << " " << rank;
+        EXPECT_EQ(found.rank, DataRankOf(rank, data * alike, groups, order));
+      }
       EXPECT_EQ(ranks_of.size(), static_cast<std::size_t>(data));
       for (const auto& [rank, count] : ranks_of) EXPECT_EQ(count, alike) << order << " " << rank;
     }

@@ -262,7 +262,8 @@ from torch.distributed.device_mesh import init_device_mesh
 torch.distributed.init_process_group(
     "gloo", init_method="file://" + sys.argv[1], rank=int(sys.argv[2]), world_size=4)
 mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "tp"))
-print(ringfeed.torch.rank_of(mesh["dp"])[:2])
+found = ringfeed.torch.rank_of(mesh["dp"])
+print((*found[:2], found.replica, found.replicas))
 try:
     ringfeed.torch.rank_of(mesh)
 except ValueError as refused:
@@ -278,5 +279,6 @@ def test_the_rank_in_a_device_mesh_is_that_of_its_data(tmp_path: Path) -> None:
         for rank in range(4)
     ]
     said = [rank.communicate(timeout=120)[0].splitlines() for rank in ranks]
-    assert [lines[0] for lines in said] == ["(0, 2)", "(0, 2)", "(1, 2)", "(1, 2)"]
+    places = ["(0, 2, 0, 2)", "(0, 2, 1, 2)", "(1, 2, 0, 2)", "(1, 2, 1, 2)"]
+    assert [lines[0] for lines in said] == places
     assert all(lines[1].startswith("a mesh of 2 dimensions") for lines in said)

@@ -70,6 +70,8 @@ JournalStart SomeStart() {
   start.total_records = 1'000'000'000'022;
   start.records = {5, 5, 5, 0, 1'000'000'000'000, 7};
   start.epoch = 6;
+  start.replica = 2;
+  start.replicas = 4;
   start.subset = true;
   return start;
 }

@@ -83,7 +83,9 @@ class JournalAuditTest : public testing::Test {
   ~JournalAuditTest() override { std::filesystem::remove_all(folder_); }
 
   std::string Path(const std::string& name) const { return folder_ / name; }
-  std::string Journal(int rank) const { return Path(name_ + std::to_string(rank)); }
+  std::string Journal(int rank) const {
+    return Path(name_ + std::to_string(rank) + "-" + std::to_string(replica_));
+  }
   std::vector<std::string> Journals() const {
     std::vector<std::string> paths;
     for (const auto& entry : std::filesystem::directory_iterator(folder_)) {
@@ -98,6 +100,8 @@ class JournalAuditTest : public testing::Test {
     start.batch = batch;
     start.rank = rank;
     start.ranks = ranks;
+    start.replica = replica_;
+    start.replicas = replicas_;
     start.batch_rows = chain.batch_rows;
     start.drop_remainder = chain.drop_remainder;
     start.data = "some";
@@ -129,6 +133,8 @@ class JournalAuditTest : public testing::Test {
 
   const std::filesystem::path folder_;
   std::string name_ = "journal-";
+  int replica_ = 0;
+  int replicas_ = 1;
   std::uint64_t now_ = std::uint64_t{1} << 60;
   std::uint64_t clock_ahead_ = 0;  // of the host of what is delivered now
   std::uint64_t delivered_ = 0;
@@ -197,6 +203,32 @@ TEST_F(JournalAuditTest, RanksThatRunOneAfterTheOtherAreOneRun) {
   EXPECT_TRUE(report.exact());
   EXPECT_EQ(report.runs, 1U);
   EXPECT_EQ(report.rolled_back, 0U);
+}
+
+TEST_F(JournalAuditTest, ReplicasOfARankCountOnceAndAreHeldAgainstEachOther) {
+  const Chain chain;
+  replicas_ = 3;
+  for (const auto& [begin, end] : {std::pair{0U, 9U}, {5U, 12U}, {10U, 1'000U}}) {
+    for (replica_ = 0; replica_ < replicas_; ++replica_) {
+      // The last one is killed before the others.
+      DeliverAll(chain, begin, replica_ == 2 ? std::min(end, 13U) : end, 2);
+    }
+  }
+  const AuditReport alike = AuditJournals(Journals());
+  EXPECT_TRUE(alike.exact()) << testing::PrintToString(alike.findings);
+  EXPECT_TRUE(alike.ended);
+  EXPECT_EQ(alike.records, 200U);
+  EXPECT_EQ(alike.runs, 3U);
+
+  replica_ = 1;
+  JournalWriter writer(Journal(1), StartOf(chain, 14, 1, 2));
+  ASSERT_TRUE(writer.Append(OriginOf(chain, 14, 0, 2)).ok());
+  const AuditReport unlike = AuditJournals(Journals());
+  EXPECT_FALSE(unlike.exact());
+  EXPECT_EQ(unlike.records, 200U);
+  EXPECT_EQ(unlike.unlike_replicas, 1U);
+  EXPECT_EQ(unlike.findings, std::vector<std::string>{"unlike: replica 1 of rank 1 had other "
+                                                      "records in batch 14 than replica 0"});
 }
 
 constexpr std::uint64_t kHour = 3'600'000'000'000;

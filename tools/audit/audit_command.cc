@@ -44,6 +44,7 @@ std::string Conclusion(const AuditReport& report) {
            "keep "
            "one journal for all runs of a rank\n";
   }
+  if (by_count && report.unlike_replicas > 0) return "NOT the same batches for all replicas\n";
   if (!report.exact()) return "NOT every record exactly once\n";
   if (!report.repeated_checked)
     return "the chain may deliver records several times: counted only\n";
@@ -80,6 +81,7 @@ Json AuditReportJson(const AuditReport& report) {
           {"runs", report.runs},
           {"journals", report.journals},
           {"order_contradicted", report.order_contradicted},
+          {"unlike_replicas", report.unlike_replicas},
           {"cut_journals", report.cut_journals},
           {"empty_journals", report.empty_journals},
           {"records_known", report.records_known},

@@ -1,10 +1,14 @@
 #include "tools/audit/journal_audit.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <string>
+#include <tuple>
 #include <utility>
 
+#include "readers/chain/journal/journal_line.h"
 #include "ringfeed/journal.h"
 #include "ringfeed/status.h"
 #include "tools/audit/journal_runs.h"
@@ -74,7 +78,9 @@ class Audit {
     report_.cut_journals = runs_.cut_journals();
     report_.runs = runs_.runs();
     report_.empty_journals = runs_.empty_journals();
-    for (const JournalSection& section : runs_.sections()) report_.reported += section.damaged;
+    for (const JournalSection& section : runs_.sections()) {
+      if (section.start.replica == 0) report_.reported += section.damaged;
+    }
   }
 
   AuditReport Run() {
@@ -91,6 +97,7 @@ class Audit {
     }
     ConcludeEmpty(next, finished);
     report_.findings.insert(report_.findings.end(), again_.begin(), again_.end());
+    report_.findings.insert(report_.findings.end(), unlike_.begin(), unlike_.end());
     report_.order_contradicted = !runs_.contradictions().empty();
     report_.findings.insert(report_.findings.end(), runs_.contradictions().begin(),
                             runs_.contradictions().end());
@@ -130,6 +137,8 @@ class Audit {
           entry.kind == JournalEntry::Kind::kBatch || entry.kind == JournalEntry::Kind::kCut;
       if (!is_batch || entry.origin.batch >= section->next_seen) continue;
       CheckNumbers(entry.origin, journal);
+      if (entry.kind == JournalEntry::Kind::kBatch) Compare(section->start, entry.origin);
+      if (section->start.replica != 0) continue;
       if (entry.origin.batch >= section->rolled_back_from) {
         for (const RecordRange& range : entry.origin.records) report_.rolled_back += range.count;
       } else {
@@ -137,6 +146,23 @@ class Audit {
       }
     }
     if (!reader.status().ok()) throw Error(reader.status());
+  }
+
+  // Replicas of a rank are given the same batches.
+  void Compare(const JournalStart& start, const BatchOrigin& origin) {
+    if (start.replicas == 1) return;
+    std::string line;
+    FormatJournalBatch(origin, &line);
+    const auto [noted, is_first] =
+        given_.try_emplace({start.launch, start.ranks, start.rank, origin.batch}, start.replica,
+                           std::hash<std::string>()(line));
+    const auto& [replica, hash] = noted->second;
+    if (is_first || replica == start.replica || hash == std::hash<std::string>()(line)) return;
+    ++report_.unlike_replicas;
+    if (unlike_.size() >= kNamed) return;
+    unlike_.push_back("unlike: replica " + std::to_string(start.replica) + " of rank " +
+                      std::to_string(start.rank) + " had other records in batch " +
+                      std::to_string(origin.batch) + " than replica " + std::to_string(replica));
   }
 
   bool There(const RecordRange& range) const {
@@ -354,6 +380,10 @@ class Audit {
   std::uint64_t open_pass_ = 0;
   bool any_ = false;
   std::vector<std::string> again_;
+  /// What a replica was given in a batch: the first one that is found, and a hash of its line. By
+  /// launch, number of ranks, rank and batch.
+  std::map<std::tuple<std::string, int, int, std::uint64_t>, std::pair<int, std::size_t>> given_;
+  std::vector<std::string> unlike_;
   AuditReport report_;
 };
 

@@ -41,6 +41,7 @@ struct AuditReport {
   std::size_t runs = 0;
   /// Whether files or clocks contradict the order of the runs: there may have been another one.
   bool order_contradicted = false;
+  std::uint64_t unlike_replicas = 0;  ///< batches of which a replica of a rank had other records
   std::vector<std::string> findings;  ///< which are missing or repeated: the first ten of each
 
   std::uint64_t reported = 0;  ///< damaged records and ranges, by all runs, rolled back or not
@@ -49,7 +50,8 @@ struct AuditReport {
   bool loss_known() const { return records_known || reported == 0; }
   /// Without any run nothing is proven.
   bool exact() const {
-    return runs > 0 && missing == 0 && repeated == 0 && loss_known() && !order_contradicted;
+    return runs > 0 && missing == 0 && repeated == 0 && unlike_replicas == 0 && loss_known() &&
+           !order_contradicted;
   }
 };
 

@@ -10,7 +10,17 @@
 namespace ringfeed::tools {
 JournalRuns::JournalRuns(std::vector<std::string> paths) : paths_(std::move(paths)) {
   for (std::size_t i = 0; i < paths_.size(); ++i) Read(i);
-  RunOrder order = OrderRuns(sections_, paths_);
+  std::vector<JournalSection> counted;
+  std::vector<std::size_t> numbers;
+  for (std::size_t i = 0; i < sections_.size(); ++i) {
+    if (sections_[i].start.replica != 0) continue;
+    counted.push_back(sections_[i]);
+    numbers.push_back(i);
+  }
+  RunOrder order = OrderRuns(counted, paths_);
+  for (std::vector<std::size_t>& run : order.runs) {
+    for (std::size_t& section : run) section = numbers[section];
+  }
   runs_ = order.runs.size();
   contradictions_ = std::move(order.contradictions);
   RollBack(order.runs);

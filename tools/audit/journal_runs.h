@@ -10,9 +10,9 @@
 
 namespace ringfeed::tools {
 
-/// The runs in the journals, in their order (OrderRuns). A run rolls back what those before it
-/// delivered beyond its start. Runs that start alike and follow each other count as one, because
-/// ranks come back one by one: the last section of each rank counts.
+/// The runs in the journals, in their order (OrderRuns), of replicas 0 alone. A run rolls back what
+/// those before it delivered beyond its start. Runs that start alike and follow each other count as
+/// one, because ranks come back one by one: the last section of each rank counts.
 class JournalRuns {
  public:
   /// Reads all of them once. Throws Error: a file that is no journal, a damaged entry, and journals

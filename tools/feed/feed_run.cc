@@ -27,6 +27,8 @@ JournalStart JournalStartOf(const FeedPlan& plan) {
   JournalStart start;
   start.rank = batching.rank.rank;
   start.ranks = batching.rank.world_size;
+  start.replica = batching.rank.replica;
+  start.replicas = batching.rank.replicas;
   start.batch_rows = plan.batch;
   start.drop_remainder = batching.drop_remainder;
   start.split_by_files = batching.split_by_files;

@@ -14,6 +14,7 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kMostFiles = 1'000'000;
+constexpr std::uint64_t kMostRanks = 1 << 20;
 constexpr std::size_t kSumDigits = 8;
 constexpr std::string_view kSumMark = " *";
 constexpr std::array<std::string_view, 3> kRules = {"once", "at-most-once", "any-times"};
@@ -192,14 +193,25 @@ bool TakeEpoch(LineWords* words, JournalStart* start) {
   return words->Number(&*start->epoch) && words->Take(" ");
 }
 
-// Nor this.
+// Nor these.
+bool TakeReplica(LineWords* words, JournalStart* start) {
+  if (!words->Take("replica=")) return true;
+  std::uint64_t replica = 0;
+  std::uint64_t replicas = 0;
+  const bool taken =
+      words->Number(&replica) && words->Take(" ") && words->Field("replicas", &replicas);
+  if (!taken || replicas > kMostRanks || replica >= replicas) return false;
+  start->replica = static_cast<int>(replica);
+  start->replicas = static_cast<int>(replicas);
+  return true;
+}
+
 bool TakeSubset(LineWords* words, JournalStart* start) {
   start->subset = words->Take("subset=1 ");
   return true;
 }
 
 bool TakeStart(LineWords* words, JournalStart* start) {
-  constexpr std::uint64_t kMostRanks = 1 << 20;
   std::uint64_t rank = 0;
   std::uint64_t ranks = 0;
   std::uint64_t drop = 0;
@@ -211,8 +223,8 @@ bool TakeStart(LineWords* words, JournalStart* start) {
                      words->Field("started", &start->started_ns) &&
                      words->Text("launch", &start->launch) && words->Text("data", &start->data) &&
                      words->Field("total", &start->total_records) && TakeEpoch(words, start) &&
-                     TakeSubset(words, start) && words->Take("records=") &&
-                     TakeCounts(words, &start->records);
+                     TakeReplica(words, start) && TakeSubset(words, start) &&
+                     words->Take("records=") && TakeCounts(words, &start->records);
   if (!taken || ranks > kMostRanks || rank >= ranks) return false;
   start->rank = static_cast<int>(rank);
   start->ranks = static_cast<int>(ranks);
@@ -259,6 +271,10 @@ void FormatJournalStart(const JournalStart& start, std::string* line) {
   AppendText("data", start.data, line);
   AppendField("total", start.total_records, line);
   if (start.epoch) AppendField("epoch", *start.epoch, line);
+  if (start.replicas > 1) {
+    AppendField("replica", static_cast<std::uint64_t>(start.replica), line);
+    AppendField("replicas", static_cast<std::uint64_t>(start.replicas), line);
+  }
   if (start.subset) AppendField("subset", 1, line);
   *line += "records=";
   if (start.records.size() <= kMostFiles) AppendCounts(start.records, line);
