@@ -48,6 +48,9 @@ class ReaderSupply final : public BatchSupply {
     return {session->RowsBefore(), session->WholeRows(), session->UsualRows()};
   }
   Reader reader() const override { return reader_; }
+  std::shared_ptr<Arena> arena() const override {
+    return ReaderAccess::SessionOf(reader_)->arena();
+  }
   std::shared_ptr<CuFileReads> direct() const override { return direct_; }
 
  private:

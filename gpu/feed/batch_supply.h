@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 
+#include "base/memory/arena.h"
 #include "base/pending_copy.h"
 #include "gpu/direct/cufile_reads.h"
 #include "readers/chain/unsettled_batch.h"
@@ -46,6 +47,8 @@ class BatchSupply {
   virtual Rows rows() const { return {}; }
   /// The chain that the batches' origins belong to; empty if they have none.
   virtual Reader reader() const { return {}; }
+  /// The memory that batches will lie in; null: it shows when they come.
+  virtual std::shared_ptr<Arena> arena() const { return nullptr; }
   /// The object that reads the batches' rows into a device's memory; null if there is none.
   virtual std::shared_ptr<CuFileReads> direct() const { return nullptr; }
 };

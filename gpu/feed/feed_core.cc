@@ -62,7 +62,7 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
   };
   std::shared_ptr<FeedCore> core(new FeedCore(std::move(supply), options, drive), end);
   const bool watched = IsWatched();
-  core->OpenLanes(drive.poison ? BeforeCopy::kPoison : BeforeCopy::kNothing);
+  core->OpenLanes(drive);
   core->StartThreads();
   if (watched) {
     core->live_ = LiveFeeds().Enter(std::string(options.backend->name()),
@@ -74,9 +74,12 @@ std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
   return core;
 }
 
-void FeedCore::OpenLanes(BeforeCopy before_copy) {
+void FeedCore::OpenLanes(const FeedDriveOptions& drive) {
   placement_ = FindPlacement(options_.backend.get(), options_.devices);
+  if (!drive.nodes.empty()) placement_.nodes = drive.nodes;
   pins_ = HostPins::Of(options_.backend, placement_.nodes);
+  if (const auto arena = supply_->arena()) pins_->PlaceClose(*arena);
+  const BeforeCopy before_copy = drive.poison ? BeforeCopy::kPoison : BeforeCopy::kNothing;
   for (std::size_t i = 0; i < options_.devices.size(); ++i) {
     lanes_.push_back(std::make_unique<DeviceLane>(options_, i, pins_, before_copy));
     const Status status = lanes_.back()->Open();

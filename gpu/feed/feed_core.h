@@ -39,6 +39,7 @@ struct FeedDriveOptions {
   /// Called before the work of one of the threads: 0 is the caller of Next itself, 1 the reading
   /// thread, 2 and more the feeding threads.
   std::function<void(int)> act_as{};
+  CpuList nodes{};  ///< close to the devices; empty: as the machine says
 };
 
 /// Throws Error for options that cannot work. `backend` is set.
@@ -93,7 +94,7 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& options,
            const FeedDriveOptions& drive);
 
-  void OpenLanes(BeforeCopy before_copy);
+  void OpenLanes(const FeedDriveOptions& drive);
   /// With the facts about reads into the device's memory.
   DeviceFeedStats StatsOf(const DeviceLane& lane) const;
   /// Which processor computes the checksums of payloads, and why.

@@ -30,6 +30,7 @@ class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas>
   }
   /// Undoes all of it and drops the backend. Pin must not be called any more.
   void Close();
+  void MoveClose(std::span<std::byte> range) const;
 
  private:
   enum class ChunkState : std::uint8_t { kUnknown, kPinned, kFailed };
@@ -53,7 +54,6 @@ class HostPins::PinnedArenas : public std::enable_shared_from_this<PinnedArenas>
 
   // Stays as it is until the arena ends, or this is closed.
   Chunks* ChunksOf(const std::byte* data);
-  void MoveClose(std::span<std::byte> range) const;
   void NoteFailure(const Status& status);
   ChunkState PinChunk(Chunks* chunks, std::size_t chunk);
   // Under registering_.
@@ -210,6 +210,10 @@ HostPins::~HostPins() { arenas_->Close(); }
 
 HostPins::Part HostPins::Pin(const std::byte* data, std::size_t bytes) {
   return arenas_->Pin(data, bytes);
+}
+
+void HostPins::PlaceClose(const Arena& arena) const {
+  arenas_->MoveClose({arena.data(), arena.bytes()});
 }
 
 void HostPins::PinAll(const std::byte* data, std::size_t bytes) {

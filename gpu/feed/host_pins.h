@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/machine/numa.h"
+#include "base/memory/arena.h"
 #include "base/pending_copy.h"
 #include "ringfeed/devices/device_backend.h"
 
@@ -37,6 +38,9 @@ class HostPins {
   /// The first part of [data, data + bytes), registered if that is possible. Memory outside of
   /// arenas is one part, not registered. The caller holds the memory, and with it its arena.
   Part Pin(const std::byte* data, std::size_t bytes);
+  /// Puts memory on the nodes before it is used. What io_uring has pinned since cannot be moved any
+  /// more when a batch there is first met.
+  void PlaceClose(const Arena& arena) const;
   /// Pin of all parts, ahead of need, in a thread that may wait.
   void PinAll(const std::byte* data, std::size_t bytes);
   /// The same of what pending copies read in the host's memory. False if copies from there block.

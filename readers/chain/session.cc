@@ -44,16 +44,19 @@ ReaderSession::ReaderSession(ExecutionPlan plan, RewindInput rewind_input,
 
 ReaderSession::~ReaderSession() { Close(); }
 
-std::shared_ptr<Run> ReaderSession::MakeRun() {
+std::shared_ptr<Arena> ReaderSession::arena() const {
   const OpenOptions& options = plan_.source.options;
-  auto arena = options.arena ? options.arena->arena() : Arena::Default();
+  return options.arena ? options.arena->arena() : Arena::Default();
+}
+
+std::shared_ptr<Run> ReaderSession::MakeRun() {
   const bool by_index = book_.start()->by_index || plan_.needs_index();
   const bool decorates = plan_.source.instances != nullptr;
   book_.Complete(by_index, decorates ? SourcePass() : book_.start()->source_pass);
   const HttpEnd end_of_calls([this] { return order_.is_closed(); });
   try {
     auto run = std::make_shared<Run>(RunInput{.plan = plan_,
-                                              .arena = std::move(arena),
+                                              .arena = arena(),
                                               .start = *book_.start(),
                                               .indexed = by_index ? order_.known_index() : nullptr,
                                               .rewind_input = rewind_input_,

@@ -80,6 +80,8 @@ class ReaderSession {
   /// suit that, all of their fields stay in that memory.
   void ReadDirectly(std::shared_ptr<DirectReads> reads);
 
+  /// The memory that the chain's runs read into, of which nothing need be populated yet.
+  std::shared_ptr<Arena> arena() const;
   /// Why checksums are not left, in a few words; empty if they are. As of the current run.
   std::string WhySumsAreEarly() const;
   /// The rows of a whole batch, if the chain's run goes on in the middle of a pass; 0 if it does

@@ -1,6 +1,9 @@
 #include "gpu/feed/host_pins.h"
 
 #include <gtest/gtest.h>
+#include <linux/mempolicy.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -12,10 +15,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/machine/numa.h"
 #include "base/memory/arena.h"
 #include "gpu/feed/feed_core.h"
 #include "gpu/feed/memory_batches.h"
+#include "ringfeed/arena.h"
+#include "ringfeed/decorators.h"
 #include "ringfeed/devices/emulated_devices.h"
+#include "ringfeed/open_options.h"
 
 namespace ringfeed {
 namespace {
@@ -49,6 +56,59 @@ TEST(HostPinsTest, AnArenaGoesWithItsOwnersAndItsRegistrationWithIt) {
   ExpectPinned(pins.get(), *stays);
   EXPECT_EQ(devices->CallsOf(DeviceCall::kRegisterHost), 2U);
   ExpectNoOffence(*devices);
+}
+
+int PolicyAt(const std::byte* data) {
+  int policy = -1;
+  EXPECT_EQ(syscall(SYS_get_mempolicy, &policy, nullptr, 0, data, MPOL_F_ADDR), 0);
+  return policy;
+}
+
+/// Rows that look, before the first one comes, at what the kernel was told of an arena's end.
+class LookingRows final : public InstanceSource {
+ public:
+  LookingRows(std::shared_ptr<PinnedArena> arena, int* policy)
+      : arena_(std::move(arena)), policy_(policy) {}
+
+  ReadResult ReadNext(Instance* row, std::stop_token, Status*) override {
+    if (rows_++ == 100) return ReadResult::kEnd;
+    const Arena& arena = *arena_->arena();
+    if (rows_ == 1) *policy_ = PolicyAt(arena.data() + arena.bytes() - 1);
+    *row = {MakeScalar(7)};
+    return ReadResult::kRecord;
+  }
+  bool ReInit() override { return rows_ = 0, true; }
+
+ private:
+  const std::shared_ptr<PinnedArena> arena_;
+  int* const policy_;
+  int rows_ = 0;
+};
+
+// Pages that io_uring has pinned do not move any more.
+TEST(HostPinsTest, MemoryIsPutCloseToTheDevicesBeforeItIsReadInto) {
+  {
+    const std::shared_ptr<Arena> probe = SmallArena();
+    if (!PreferNode(probe->data(), probe->bytes(), OnlineNodes().front()).ok()) {
+      GTEST_SKIP() << "mbind is not allowed here";
+    }
+  }
+  OpenOptions open;
+  open.arena = std::make_shared<PinnedArena>(std::size_t{64} << 20);
+  int policy = -1;
+  FeedOptions options;
+  options.backend = EmulatedDevices::Open(1);
+  options.devices = {0};
+  Reader rows = FromInstanceSource(std::make_unique<LookingRows>(open.arena, &policy),
+                                   {{"x", DType::kInt32, {}}}, open);
+  auto supply = SupplyOf(Batch(std::move(rows), {.size = 10}), options);
+  const auto core = FeedCore::Start(std::move(supply), options, {.nodes = {OnlineNodes().front()}});
+  DeviceLease lease;
+  Status status;
+  ASSERT_EQ(core->TryNext(&lease, &status), ReadResult::kRecord) << status.ToString();
+  EXPECT_EQ(policy, MPOL_PREFERRED);
+  lease.Release();
+  EXPECT_TRUE(core->Close().ok());
 }
 
 TEST(HostPinsTest, MemoryThatIsMappedAgainAtTheSamePlaceIsRegisteredAnew) {
