@@ -56,7 +56,7 @@ class DeviceDoubleBuffer final : public DecoratedReader {
   // Only after the chain is complete, and before it is read.
   void ReserveOnce() {
     if (std::exchange(reserved_, true)) return;
-    HoldBatches(options_.slots + Distributor::HeldBatches(1, LastStep::kUneven));
+    HoldBatches(options_.slots + Distributor::HeldBatches(options_));
   }
 
   const FeedOptions options_;

@@ -146,6 +146,13 @@ void CheckFeedOptions(const FeedOptions& options) {
     }
   }
   if (options.devices.empty()) Refuse("there is no device");
+  if (options.waiting_batches < 1 || options.waiting_batches > 64) {
+    Refuse("FeedOptions::waiting_batches is " + std::to_string(options.waiting_batches) +
+           "; from 1 to 64 work");
+  }
+  if ((options.slot_allocator.allocate == nullptr) != (options.slot_allocator.free == nullptr)) {
+    Refuse("FeedOptions::slot_allocator has one of its functions: give both, or none");
+  }
   CheckTunedDevices(options);
   if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
 }

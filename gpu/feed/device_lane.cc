@@ -7,8 +7,8 @@
 namespace ringfeed {
 namespace {
 
-std::unique_ptr<Channel<FeedItem>> NewInbox() {
-  return std::make_unique<Channel<FeedItem>>(Distributor::kWaitingBatches);
+std::unique_ptr<Channel<FeedItem>> NewInbox(std::size_t batches) {
+  return std::make_unique<Channel<FeedItem>>(batches);
 }
 
 }  // namespace
@@ -22,7 +22,8 @@ DeviceLane::DeviceLane(const FeedOptions& options, std::size_t index,
       copies_(options, device_, slots_, std::move(pins), &timeline_, before_copy),
       leases_(backend_, device_, slots_, &timeline_, &sleep_),
       settling_(backend_, slots_),
-      inbox_(NewInbox()) {
+      waiting_batches_(options.waiting_batches),
+      inbox_(NewInbox(waiting_batches_)) {
   for (DeviceSlot& slot : slots_) free_.push_back(&slot);
 }
 
@@ -259,7 +260,7 @@ void DeviceLane::Reset() {
     const bool is_free = std::find(free_.begin(), free_.end(), &slot) != free_.end();
     if (!slot.taken && !is_free && !slot.lost) free_.push_back(&slot);
   }
-  inbox_ = NewInbox();
+  inbox_ = NewInbox(waiting_batches_);
   leases_.Reset();
   settling_.Reset();  // what was not handed out is dropped; its copies still have to be seen done
   phase_ = Phase::kFills;
@@ -269,7 +270,7 @@ void DeviceLane::Reset() {
 }
 
 void DeviceLane::DropGiven(const Status& why) {
-  auto none = NewInbox();
+  auto none = NewInbox(1);
   none->Kill(why);
   inbox_ = std::move(none);
 }
@@ -279,7 +280,7 @@ Status DeviceLane::Close(std::int64_t until_ns) {
   Status status = copies_.Drain(until_ns);
   if (status.ok()) status = Free(until_ns);
   given_up_ = !status.ok();
-  return status;
+  return status.ok() ? not_freed_ : status;
 }
 
 Status DeviceLane::Free(std::int64_t until_ns) {
@@ -291,7 +292,7 @@ Status DeviceLane::Free(std::int64_t until_ns) {
       continue;
     }
     if (Status status = leases_.SeeReleased(&slot, until_ns); !status.ok()) return status;
-    copies_.Free(&slot);
+    if (const Status status = copies_.Free(&slot); not_freed_.ok()) not_freed_ = status;
   }
   if (all) copies_.Close();
   return {};

@@ -139,6 +139,7 @@ class DeviceLane {
   SlotCopies copies_;
   SlotLeases leases_;
   BatchSettling settling_;
+  const std::size_t waiting_batches_;
   std::unique_ptr<Channel<FeedItem>> inbox_;
   std::vector<DeviceSlot*> free_;  ///< the feeding thread's; the longest free first
   DeviceSlot* growing_ = nullptr;  ///< has its batch, and waits until its memory may be replaced
@@ -146,6 +147,7 @@ class DeviceLane {
   Phase phase_ = Phase::kFills;
   Status end_;
   bool given_up_ = false;
+  Status not_freed_;  ///< why the program did not take a slot's memory back
   std::atomic<std::uint64_t> given_{0};
 };
 

@@ -14,10 +14,12 @@ Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution 
                          LastStep last_step)
     : supply_(supply), devices_(devices), distribution_(distribution), last_step_(last_step) {}
 
-std::size_t Distributor::HeldBatches(std::size_t devices, LastStep last_step) {
+std::size_t Distributor::HeldBatches(const FeedOptions& options) {
   // One that is copied and those that wait at each device, the step that is being collected, and
   // the last step for repeats.
-  return (1 + kWaitingBatches) * devices + (last_step == LastStep::kUneven ? 1 : devices + 1);
+  const std::size_t devices = options.devices.size();
+  return (1 + options.waiting_batches) * devices +
+         (options.last_step == LastStep::kUneven ? 1 : devices + 1);
 }
 
 void Distributor::Reset() {

@@ -59,12 +59,10 @@ class Distributor {
   /// How many items Next gave since Reset plus those it holds; after its end, how many there were.
   std::uint64_t given() const { return next_number_; }
 
-  /// How many wait at each device for a slot: as many can be copied together.
-  static constexpr std::size_t kWaitingBatches = 2;
   /// Batches that a feed should be able to hold at a time: those here, those that wait, and one
   /// that is copied for each device, which is held until the host has seen the copy done. Further
   /// copies wait for these if the supply has no more batches.
-  static std::size_t HeldBatches(std::size_t devices, LastStep last_step);
+  static std::size_t HeldBatches(const FeedOptions& options);
   std::uint64_t dropped_rows() const { return dropped_rows_; }
   std::uint64_t repeated_rows() const { return repeated_rows_; }
 

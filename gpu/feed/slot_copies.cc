@@ -41,14 +41,19 @@ SlotCopies::SlotCopies(const FeedOptions& options, int device, std::span<DeviceS
       left_rows_(LeftRowsOf(options)),
       sums_on_device_(WhySumsAreEarly(options).empty()) {}
 
+Status SlotCopies::MakeStreams() {
+  Status status = backend_->CreateStream(device_, options_.priority, &copy_stream_);
+  memory_.set_stream(copy_stream_);
+  if (!status.ok() || !may_have_kernels()) return status;
+  return backend_->CreateStream(device_, options_.priority, &transform_stream_);
+}
+
 Status SlotCopies::Open() {
-  Status status = backend_->CreateStream(device_, StreamPriority::kHigh, &copy_stream_);
-  if (status.ok() && may_have_kernels()) {
-    status = backend_->CreateStream(device_, StreamPriority::kHigh, &transform_stream_);
-  }
+  Status status = MakeStreams();
   if (status.ok()) status = timeline_->Open(device_, copy_stream_);
   for (DeviceSlot& slot : slots_) {
     if (status.ok()) status = MakeEvents(&slot);
+    if (status.ok()) status = memory_.Make(&slot);
   }
   if (!status.ok() || !may_have_kernels()) return status;
   status = backend_->LoadKernels(device_);
@@ -75,7 +80,7 @@ Status SlotCopies::MakeEvents(DeviceSlot* slot) {
 
 bool SlotCopies::MayWaitForMore(std::size_t ready) const {
   // A timeline needs the times of each batch's own copy.
-  if (timeline_->is_on() || ready >= Distributor::kWaitingBatches ||
+  if (timeline_->is_on() || ready >= std::min(kGroupBatches, options_.waiting_batches) ||
       ready * last_copy_bytes_ >= kGroupBytes) {
     return false;
   }
@@ -141,7 +146,7 @@ Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
 
 Status SlotCopies::Place(DeviceSlot* slot) {
   Status status = memory_.Fit(slot);
-  if (!status.ok() && slot->plan.has_gaps()) {
+  if (status.code() == StatusCode::kResourceExhausted && slot->plan.has_gaps()) {
     status = Plan(slot, Gaps::kNone);
     if (status.ok()) status = memory_.Fit(slot);
   }
@@ -421,12 +426,13 @@ void SlotCopies::LetGoOfHost() {
   }
 }
 
-void SlotCopies::Free(DeviceSlot* slot) {
-  memory_.Free(slot);
+Status SlotCopies::Free(DeviceSlot* slot) {
+  Status status = memory_.Free(slot);
   for (DeviceEvent* const event : {&slot->transformed, &slot->copied, &slot->copy_begins}) {
     if (*event) (void)backend_->DestroyEvent(std::exchange(*event, {}));
   }
   slot->ready = {};
+  return status;
 }
 
 void SlotCopies::Close() {
@@ -442,6 +448,7 @@ void SlotCopies::AddTo(DeviceFeedStats* stats) const {
                stats);
 
   stats->grown_slots = memory_.grown_slots();
+  stats->slot_bytes = memory_.largest_slot();
 }
 
 }  // namespace ringfeed

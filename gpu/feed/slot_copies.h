@@ -31,12 +31,14 @@ class SlotCopies {
   /// Smaller batches are copied together: the link is idle for some 3 µs between two calls, an
   /// eighth of the time of 1 MiB on an H200.
   static constexpr std::size_t kGroupBytes = std::size_t{4} << 20;
+  /// So many batches are copied together without a wait for more.
+  static constexpr std::size_t kGroupBatches = 2;
 
   /// `timeline` outlives it.
   SlotCopies(const FeedOptions& options, int device, std::span<DeviceSlot> slots,
              std::shared_ptr<HostPins> pins, LaneTimeline* timeline,
              BeforeCopy before_copy = BeforeCopy::kNothing);
-  /// Makes streams and events. Waits for the device.
+  /// Makes streams and events, and the slots' memory if its size is known. Waits for the device.
   Status Open();
 
   /// Whether the link has enough work until more than `ready` batches can be copied by one call.
@@ -91,8 +93,8 @@ class SlotCopies {
   /// AwaitEvent.
   Status Drain(std::int64_t until_ns);
   void LetGoOfHost();
-  /// Nothing uses the slot any more.
-  void Free(DeviceSlot* slot);
+  /// Nothing uses the slot any more. Fails if its memory could not be given back to the program.
+  Status Free(DeviceSlot* slot);
   /// The same for all slots: frees the rest.
   void Close();
 
@@ -110,6 +112,7 @@ class SlotCopies {
   bool may_have_kernels() const {
     return makes_something() || left_rows_ != LeftRows::kEach || sums_on_device_;
   }
+  Status MakeStreams();
   Status MakeEvents(DeviceSlot* slot);
   enum class Gaps : std::uint8_t { kAllowed, kNone };  ///< between fields and between rows
   Status Plan(DeviceSlot* slot, Gaps gaps);

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "base/user_call.h"
+
 namespace ringfeed {
 
 std::size_t SlotMemory::CapacityFor(const DeviceSlot& slot) {
@@ -19,6 +21,55 @@ std::size_t SlotMemory::CapacityFor(const DeviceSlot& slot) {
   return std::max<std::size_t>(learned_bytes_, 256);
 }
 
+namespace {
+
+/// What a function of the program's says, thrown or returned.
+template <typename Call>
+Status AskProgram(const char* who, Call&& call) {
+  Status said;
+  const Status thrown = CallUser(
+      who, [&] { said = call(); }, ThrownError::kKeepsStatus);
+  if (!thrown.ok()) return thrown;
+  if (said.ok()) return {};
+  return Status(said.code(), std::string(who) + ": " + said.message());
+}
+
+}  // namespace
+
+Status SlotMemory::Allocate(DeviceSlot* slot, std::size_t bytes) {
+  std::byte* data = nullptr;
+  Status status;
+  if (allocator_.allocate == nullptr) {
+    status = backend_->AllocDevice(device_, bytes, &data);
+  } else {
+    status = AskProgram("the allocator of slots",
+                        [&] { return allocator_.allocate(device_, bytes, stream_, &data); });
+    if (status.ok() && (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % 256 != 0)) {
+      if (data != nullptr) (void)GiveBack(data, bytes);
+      return Status(StatusCode::kUserError,
+                    "the allocator of slots gave memory that begins at no multiple of 256");
+    }
+  }
+  if (!status.ok()) return status;
+  slot->memory = data;
+  slot->capacity = bytes;
+  if (bytes > largest_slot()) largest_slot_.store(bytes, std::memory_order_relaxed);
+  return {};
+}
+
+Status SlotMemory::Make(DeviceSlot* slot) {
+  if (slot_bytes_ == 0) return {};
+  slot->sized = true;
+  return Explained(Allocate(slot, slot_bytes_), slot_bytes_);
+}
+
+Status SlotMemory::Explained(const Status& status, std::size_t bytes) const {
+  if (status.ok()) return {};
+  return Status(status.code(), "device " + std::to_string(device_) + ": a slot of " +
+                                   std::to_string(bytes) + " bytes: " + status.message() +
+                                   "; lower the batch size or FeedOptions::slots");
+}
+
 Status SlotMemory::Fit(DeviceSlot* slot) {
   const std::size_t needed = NeededBy(*slot);
   if (slot->memory != nullptr && needed <= slot->capacity) return {};
@@ -31,19 +82,14 @@ Status SlotMemory::Fit(DeviceSlot* slot) {
                       "; raise FeedOptions::slot_bytes or leave fixed_slots off");
   }
   if (slot->memory != nullptr) grown_slots_.fetch_add(slot->sized, std::memory_order_relaxed);
-  Free(slot);
+  if (Status status = Free(slot); !status.ok()) return status;
   std::size_t capacity = CapacityFor(*slot);
-  Status status = backend_->AllocDevice(device_, capacity, &slot->memory);
+  Status status = Allocate(slot, capacity);
   if (status.code() == StatusCode::kResourceExhausted && needed < capacity) {
     capacity = needed;
-    status = backend_->AllocDevice(device_, capacity, &slot->memory);
+    status = Allocate(slot, capacity);
   }
-  if (!status.ok()) {
-    return Status(status.code(), "device " + std::to_string(device_) + ": a slot of " +
-                                     std::to_string(capacity) + " bytes: " + status.message() +
-                                     "; lower the batch size or FeedOptions::slots");
-  }
-  slot->capacity = capacity;
+  if (!status.ok()) return Explained(status, capacity);
   slot->sized = slot->item.rows > 0 || slot_bytes_ > 0;
   return {};
 }
@@ -65,11 +111,20 @@ void SlotMemory::FreeStaging(DeviceSlot* slot) {
   if (staging_arena_ != nullptr) staging_arena_->Free(std::exchange(slot->staging, {}));
 }
 
-void SlotMemory::Free(DeviceSlot* slot) {
+Status SlotMemory::Free(DeviceSlot* slot) {
+  std::byte* const data = std::exchange(slot->memory, nullptr);
+  const std::size_t bytes = std::exchange(slot->capacity, 0);
+  return data == nullptr ? Status() : GiveBack(data, bytes);
+}
+
+Status SlotMemory::GiveBack(std::byte* data, std::size_t bytes) {
+  if (allocator_.free != nullptr) {
+    return AskProgram("the allocator of slots",
+                      [&] { return allocator_.free(device_, data, bytes, stream_); });
+  }
   // If the device is lost, its memory is gone, and there is no one to tell.
-  if (slot->memory != nullptr) (void)backend_->FreeDevice(device_, slot->memory);
-  slot->memory = nullptr;
-  slot->capacity = 0;
+  (void)backend_->FreeDevice(device_, data);
+  return {};
 }
 
 }  // namespace ringfeed

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -103,6 +104,21 @@ struct PadField {
 /// A transform of one field of each batch on the device, after its copy.
 using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
+/// Device memory for slots from an allocator of the program's own: Torch's, RMM's, a pool. Both
+/// functions or none. A feed calls them for one device at a time from one thread: as it is made,
+/// from its copying thread, and as it closes or its last lease goes. They may block, as the
+/// device's own allocations do. What they throw is a failure like a Status that they return.
+struct SlotAllocator {
+  /// Makes `bytes` of a device's memory, on a boundary of 256 bytes at least, into *data. The first
+  /// work that uses it is enqueued on `stream`, which outlives it.
+  std::function<Status(int device, std::size_t bytes, DeviceStream stream, std::byte** data)>
+      allocate{};
+  /// Takes it back, with the `stream` that it was made for. The host has seen all work done that
+  /// used it. A failure ends the feed, or is what Close returns. Never called for memory that is
+  /// given up (DeviceFeed::Close).
+  std::function<Status(int device, std::byte* data, std::size_t bytes, DeviceStream stream)> free{};
+};
+
 /// How a feed is made.
 struct FeedOptions {
   /// Defaults with the slots and the transfer that `ringfeed tune` found and wrote to `path`, for
@@ -118,12 +134,20 @@ struct FeedOptions {
   /// machine, the one of this process's local rank (ranks.h).
   std::vector<int> devices{};
   std::size_t slots = 3;  ///< batches on each device at a time, leased ones included; at least 2
+  /// Batches that wait for a slot in host memory, at each device, 1 to 64: how far reading is ahead
+  /// of the slots. Each takes pinned memory of the chain's.
+  std::size_t waiting_batches = 2;
+  /// Of the streams that copy and transform.
+  StreamPriority priority = StreamPriority::kHigh;
   Distribution distribution = Distribution::kRoundRobin;
   LastStep last_step = LastStep::kUneven;
-  /// Device memory of one slot, in bytes; 0: learned from the batches that come, with a quarter
-  /// more if rows are ragged or a batch was larger than those before. A fixed slot has room for a
-  /// whole batch of the chain's Batch, however few rows the first one has.
+  /// Device memory of one slot, in bytes: all slots are made with the feed. 0: learned from the
+  /// batches that come, with a quarter more if rows are ragged or a batch was larger than those
+  /// before. A fixed slot has room for a whole batch of the chain's Batch, however few rows the
+  /// first one has. DeviceFeedStats::slot_bytes says what an earlier run came to.
   std::size_t slot_bytes = 0;
+  /// Where the memory of slots comes from; empty: the backend.
+  SlotAllocator slot_allocator{};
   /// A batch that does not fit its slot fails the feed; else the slot becomes bigger, which is
   /// counted. In a fixed slot, what is not ragged (fields, output of transforms, the mask) stands
   /// at the same address in every batch, for graphs that were captured with a slot's batch; each
@@ -242,7 +266,8 @@ struct DeviceFeedStats {
   std::uint64_t direct_bytes = 0;    ///< the same, read into the device's memory
   std::uint64_t unpinned_bytes = 0;  ///< from memory that could not be registered: copies block
   std::uint64_t grown_slots = 0;
-  double wait_s = 0;  ///< in Next
+  std::size_t slot_bytes = 0;  ///< of device memory, in the largest slot so far
+  double wait_s = 0;           ///< in Next
   StepWaits step_waits;
 };
 /// What a feed did so far.

@@ -1,6 +1,7 @@
 #include "tests/gpu/conformance/feed_conformance.h"
 
 #include <array>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <thread>
@@ -216,6 +217,45 @@ TEST_P(FeedConformance, PartsOfABatchBeginWhereEveryTypeMay) {
     for (const Tensor& tensor : lease->On(streams[lease->device_index()])) {
       EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.data) % 256, 0U)
           << "batch " << lease->number() << " on device " << lease->device();
+    }
+  }
+}
+
+// At its end, at a failure, closed in the middle, with a lease that outlives it, grown or not.
+TEST_P(FeedConformance, SlotsInMemoryOfTheProgramsAllGoBackToIt) {
+  for (const std::size_t slot_bytes : {0U, 1000U, 1U << 20}) {
+    for (const std::size_t taken : {1U, 2U, 7U}) {
+      std::atomic<std::size_t> allocated = 0;
+      std::atomic<std::size_t> freed = 0;
+      FeedOptions options = OnOneDevice();
+      options.slot_bytes = slot_bytes;
+      options.slot_allocator = {
+          [&](int device, std::size_t bytes, DeviceStream stream, std::byte** data) {
+            EXPECT_TRUE(stream);
+            ++allocated;
+            return backend().AllocDevice(device, bytes, data);
+          },
+          [&](int device, std::byte* data, std::size_t, DeviceStream) {
+            ++freed;
+            return backend().FreeDevice(device, data);
+          }};
+      std::optional<DeviceLease> kept;
+      {
+        DeviceFeed feed(Batches(320, 32, 7 * 32), options);
+        if (slot_bytes == 1U << 20) {
+          EXPECT_EQ(allocated, options.slots) << "before the first batch";
+        }
+        kept = feed.Next();
+        for (std::size_t k = 1; k < taken; ++k) (void)feed.Next()->WaitHost();
+        if (taken == 7) {
+          EXPECT_THROW((void)feed.Next(), Error);
+        }
+        EXPECT_TRUE(Ok(feed.Close()));
+        EXPECT_EQ(allocated - freed, 1U) << "of the lease";
+      }
+      kept.reset();
+      EXPECT_EQ(allocated, freed) << slot_bytes << " bytes, " << taken << " taken";
+      EXPECT_GE(allocated, 1U);
     }
   }
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
+#include <stdexcept>
 #include <string>
 
 #include "tests/gpu/feed/feed_scenario.h"
@@ -128,6 +130,66 @@ TEST(FeedFaultsThatStayTest, OfEveryCallEndInTimeAndFreeNothingThatMayStillBeUse
       EXPECT_TRUE(outcome.closed.ok() ||
                   outcome.closed.message().find("planned fault") != std::string::npos)
           << where << ": " << outcome.closed.ToString();
+    }
+  }
+}
+
+enum class ProgramsFault : std::uint8_t { kRefuses, kThrows, kKeeps };
+
+/// A program's allocator over the devices' own, of which one call fails.
+struct FaultyMemory {
+  ProgramsFault fault{};
+  std::size_t nth = 0;  ///< from 1; 0: none
+  std::size_t calls = 0;
+  std::size_t allocated = 0;
+  std::size_t freed = 0;
+
+  Status Call() {
+    if (++calls != nth) return {};
+    if (fault == ProgramsFault::kThrows) throw std::runtime_error("the pool");
+    return Status(StatusCode::kUserError, "the pool");
+  }
+  SlotAllocator Over(std::shared_ptr<DeviceBackend> devices) {
+    return {[this, devices](int device, std::size_t bytes, DeviceStream, std::byte** data) {
+              Status status = fault == ProgramsFault::kKeeps ? Status() : Call();
+              if (status.ok()) status = devices->AllocDevice(device, bytes, data);
+              allocated += status.ok() ? 1 : 0;
+              return status;
+            },
+            [this, devices](int device, std::byte* data, std::size_t, DeviceStream) {
+              ++freed;
+              const Status status = devices->FreeDevice(device, data);
+              if (!status.ok() || fault != ProgramsFault::kKeeps) return status;
+              return Call();
+            }};
+  }
+};
+
+// Growing slots, a closed feed whose last steps still run, and one that ends.
+TEST(FeedFaultsOfTheProgramTest, OfItsAllocatorComeInOrderAndAllItsMemoryGoesBack) {
+  for (const ProgramsFault fault :
+       {ProgramsFault::kRefuses, ProgramsFault::kThrows, ProgramsFault::kKeeps}) {
+    for (const bool closed_first : {false, true}) {
+      std::size_t calls = 1;
+      for (std::size_t nth = 0; nth <= calls; ++nth) {
+        FaultyMemory program{.fault = fault, .nth = nth};
+        FeedScenario scenario = Everything(closed_first);
+        scenario.feed.slot_bytes = nth % 2 == 0 ? 0 : 500;
+        scenario.fill_in = [&](FeedOptions* options) {
+          options->slot_allocator = program.Over(options->backend);
+        };
+        const FeedOutcome outcome = RunScenario(scenario);
+        const std::string where = std::to_string(static_cast<int>(fault)) + ", " +
+                                  std::to_string(nth) + " of " + std::to_string(calls);
+        ExpectInOrder(outcome, 0, where);
+        EXPECT_EQ(program.freed, program.allocated) << where;
+        EXPECT_GE(program.allocated + (nth == 1 ? 1 : 0), 1U) << where;
+        const bool told = outcome.status.message().find("the pool") != std::string::npos ||
+                          outcome.closed.message().find("the pool") != std::string::npos;
+        EXPECT_EQ(told, nth > 0 && program.calls >= nth)
+            << where << ": " << outcome.status.ToString() << "; " << outcome.closed.ToString();
+        calls = nth == 0 ? program.calls : calls;
+      }
     }
   }
 }

@@ -315,14 +315,17 @@ TEST_F(FeedPositionTest, AClosedFeedHoldsNothingOfItsChain) {
 }
 
 TEST_F(FeedPositionTest, AChainOfFewBatchesIsReadOnBehindAClosedFeed) {
-  Reader chain = Batch(Parse(OpenFiles(files_, InOwnArena()), RawParser()),
-                       {.size = 2, .slots = Distributor::HeldBatches(1, LastStep::kUneven)});
-  DeviceFeed feed(chain, On(1));
+  FeedOptions options = On(1);
+  options.devices = {0};
+  const std::size_t batches = Distributor::HeldBatches(options);
+  Reader chain =
+      Batch(Parse(OpenFiles(files_, InOwnArena()), RawParser()), {.size = 2, .slots = batches});
+  DeviceFeed feed(chain, options);
   (void)feed.Next();
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   EXPECT_TRUE(feed.Close().ok());
   std::vector<Instance> held;
-  for (std::size_t k = 0; k + 1 < Distributor::HeldBatches(1, LastStep::kUneven); ++k) {
+  for (std::size_t k = 0; k + 1 < batches; ++k) {
     Instance batch;
     ASSERT_EQ(chain.TryReadNext(&batch), ReadResult::kRecord) << chain.status().ToString();
     held.push_back(std::move(batch));

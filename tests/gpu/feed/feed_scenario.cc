@@ -21,6 +21,7 @@ class Runner {
     options.backend = devices_;
     options.devices.resize(scenario_.devices.devices.size());
     std::iota(options.devices.begin(), options.devices.end(), 0);
+    scenario_.fill_in(&options);
     try {
       FeedDriveOptions test = scenario_.test;
       test.act_as = [this](int actor) { devices_->SetActor(actor); };

@@ -20,6 +20,8 @@ struct FeedScenario {
   EmulatedOptions devices{.simulated = true};
   NumberedSupply::Options supply;
   FeedOptions feed;  ///< backend and devices are filled in
+  /// Called with the options so filled in.
+  std::function<void(FeedOptions*)> fill_in = [](FeedOptions*) {};
   FeedDriveOptions test{.poison = true};
   std::function<std::int64_t()> step_ns = [] { return std::int64_t{100'000}; };
   /// Every so many batches, from the first, are released unused; 0: none.

@@ -156,6 +156,32 @@ TEST(FeedTest, TheLastStepIsAsItWasAskedFor) {
   }
 }
 
+TEST(FeedTest, AsManyBatchesWaitForSlotsAsWereAskedFor) {
+  for (const std::size_t waiting : {1U, 2U, 5U}) {
+    const auto devices = EmulatedDevices::Open(EmulatedOptions{.simulated = true});
+    auto supply = std::make_unique<NumberedSupply>(
+        NumberedSupply::Options{.batches = 32, .held = 32}, devices);
+    const auto out = supply->out_counter();
+    FeedOptions options;
+    options.backend = devices;
+    options.devices = {0};
+    options.waiting_batches = waiting;
+    const auto core = FeedCore::Start(std::move(supply), options);
+    for (int round = 0; round < 10; ++round) {
+      core->Pump();
+      devices->Idle(devices->NowNanos() + 1'000'000);
+    }
+    EXPECT_EQ(*out, waiting + 1) << "and one that the reading thread has";
+    EXPECT_TRUE(core->Close().ok());
+
+    if (waiting == 2) continue;
+    FeedScenario scenario = Devices(2);
+    scenario.feed.waiting_batches = waiting;
+    scenario.feed.priority = StreamPriority::kNormal;
+    ExpectGoodUnderEverySchedule(scenario);
+  }
+}
+
 TEST(FeedTest, SlotsGrowWithTheBatchesUnlessTheyAreFixed) {
   FeedScenario scenario = Devices(1);
   scenario.supply.batches = 9;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -86,7 +87,7 @@ TEST_F(SlotMemoryTest, ASlotGrowsByAQuarterAndGivesBackWhatItHad) {
   EXPECT_EQ(slot.capacity, 6250u);
   EXPECT_EQ(devices_->Leaks().allocations, 1u);
   EXPECT_EQ(memory.grown_slots(), 1u);
-  memory.Free(&slot);
+  EXPECT_TRUE(memory.Free(&slot).ok());
 }
 
 TEST_F(SlotMemoryTest, IfMemoryIsShortASlotGrowsToWhatItNeeds) {
@@ -103,8 +104,8 @@ TEST_F(SlotMemoryTest, IfMemoryIsShortASlotGrowsToWhatItNeeds) {
   EXPECT_EQ(slots_[0].capacity, 5500u);
   Plan(6001, &slots_[1]);
   EXPECT_EQ(memory.Fit(&slots_[1]).code(), StatusCode::kResourceExhausted);
-  memory.Free(&slots_[0]);
-  memory.Free(&slots_[1]);
+  EXPECT_TRUE(memory.Free(&slots_[0]).ok());
+  EXPECT_TRUE(memory.Free(&slots_[1]).ok());
   EXPECT_TRUE(small->Leaks().none());
 }
 
@@ -122,7 +123,103 @@ TEST_F(SlotMemoryTest, AFixedSlotRefusesABatchThatDoesNotFit) {
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
   EXPECT_NE(status.message().find("batch 7 needs 2001 bytes"), std::string::npos)
       << status.message();
-  memory.Free(&slot);
+  EXPECT_TRUE(memory.Free(&slot).ok());
+}
+
+/// A program's allocator over the devices' own: counts, and can refuse.
+struct CountedMemory {
+  std::shared_ptr<DeviceBackend> devices;
+  std::size_t allocated = 0;
+  std::size_t freed = 0;
+  std::size_t most_bytes = ~std::size_t{0};
+  std::size_t off_by = 0;  ///< where it begins in what was allocated
+  Status no_free{};
+  DeviceStream stream{};
+
+  SlotAllocator Functions() {
+    return {[this](int device, std::size_t bytes, DeviceStream on, std::byte** data) {
+              stream = on;
+              if (bytes > most_bytes) return Status(StatusCode::kResourceExhausted, "the pool");
+              if (bytes == 7777) throw std::runtime_error("no sevens");
+              const Status status = devices->AllocDevice(device, bytes + off_by, data);
+              *data += off_by;
+              allocated += status.ok() ? 1 : 0;
+              return status;
+            },
+            [this](int device, std::byte* data, std::size_t, DeviceStream on) {
+              EXPECT_EQ(on, stream);
+              ++freed;
+              const Status status = devices->FreeDevice(device, data - off_by);
+              return status.ok() ? no_free : status;
+            }};
+  }
+};
+
+TEST_F(SlotMemoryTest, TheProgramsMemoryIsAskedForAndGivenBack) {
+  CountedMemory program{.devices = devices_};
+  FeedOptions options = options_;
+  options.slot_allocator = program.Functions();
+  SlotMemory memory(options, 0);
+  const DeviceStream stream{this};
+  memory.set_stream(stream);
+  DeviceSlot& slot = slots_[0];
+  ASSERT_TRUE(memory.Make(&slot).ok());
+  EXPECT_EQ(slot.memory, nullptr) << "its size is not known";
+  Plan(1000, &slot);
+  ASSERT_TRUE(memory.Fit(&slot).ok());
+  EXPECT_EQ(program.stream, stream);
+  Plan(4000, &slot);
+  program.most_bytes = 4500;  // not the quarter more
+  ASSERT_TRUE(memory.Fit(&slot).ok());
+  EXPECT_EQ(slot.capacity, 4000u);
+  EXPECT_EQ(program.allocated, 2u);
+  EXPECT_EQ(program.freed, 1u);
+  EXPECT_EQ(memory.largest_slot(), 4000u);
+  Plan(5000, &slot);
+  const Status refused = memory.Fit(&slot);
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_NE(refused.message().find("the allocator of slots: the pool"), std::string::npos)
+      << refused.message();
+  EXPECT_TRUE(memory.Free(&slot).ok());
+  EXPECT_EQ(program.freed, 2u);
+}
+
+TEST_F(SlotMemoryTest, WhatTheProgramsAllocatorDoesWrongIsAFailure) {
+  CountedMemory program{.devices = devices_};
+  FeedOptions options = options_;
+  options.slot_bytes = 7777;
+  options.slot_allocator = program.Functions();
+  DeviceSlot& slot = slots_[0];
+  const Status thrown = SlotMemory(options, 0).Make(&slot);
+  EXPECT_EQ(thrown.code(), StatusCode::kUserError);
+  EXPECT_NE(thrown.message().find("no sevens"), std::string::npos) << thrown.message();
+
+  options.slot_bytes = 1000;
+  program.off_by = 16;
+  EXPECT_EQ(SlotMemory(options, 0).Make(&slot).code(), StatusCode::kUserError);
+  EXPECT_EQ(slot.memory, nullptr);
+  EXPECT_EQ(program.freed, program.allocated);
+
+  program.off_by = 0;
+  SlotMemory memory(options, 0);
+  ASSERT_TRUE(memory.Make(&slot).ok());
+  program.no_free = Status(StatusCode::kUserError, "not mine");
+  Plan(3000, &slot);
+  EXPECT_EQ(memory.Fit(&slot).code(), StatusCode::kUserError);
+  EXPECT_EQ(slot.memory, nullptr);
+}
+
+TEST_F(SlotMemoryTest, ASlotOfAKnownSizeIsMadeBeforeItsFirstBatch) {
+  FeedOptions options = options_;
+  options.slot_bytes = 2000;
+  SlotMemory memory(options, 0);
+  DeviceSlot& slot = slots_[0];
+  ASSERT_TRUE(memory.Make(&slot).ok());
+  EXPECT_EQ(slot.capacity, 2000u);
+  Plan(1000, &slot);
+  EXPECT_FALSE(memory.Grows(slot));
+  EXPECT_TRUE(memory.Fit(&slot).ok());
+  EXPECT_TRUE(memory.Free(&slot).ok());
 }
 
 TEST_F(SlotMemoryTest, StagingMemoryIsAsLargeAsThePlanNeeds) {
@@ -147,7 +244,7 @@ class SlotCopiesTest : public LanePartsTest {
     EXPECT_TRUE(copies_.Drain(Until()).ok());
     for (DeviceSlot& slot : slots_) {
       (void)devices_->DestroyEvent(slot.released[0]);
-      copies_.Free(&slot);
+      EXPECT_TRUE(copies_.Free(&slot).ok());
     }
     copies_.Close();
     LanePartsTest::TearDown();
