@@ -122,7 +122,7 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
 std::string WhySumsAreEarly(const FeedOptions& options) {
   if (options.transfer == TransferPlan::kBatch) return "the CPU touches all bytes anyway";
   if (options.devices.size() > 1) return "several devices share the batches";
-  if (options.distribution != Distribution::kRoundRobin) return "batches are split";
+  if (options.distribution == Distribution::kSplit) return "batches are split";
   if (options.last_step != LastStep::kUneven) return "the last step depends on what is lost";
   if (options.fixed_slots) return "fixed slots have no room for them";
   return {};

@@ -126,6 +126,17 @@ void CheckTunedDevices(const FeedOptions& options) {
   }
 }
 
+void CheckGroups(const FeedOptions& options) {
+  if (options.replicas == 0) return;
+  if (options.distribution != Distribution::kReplicate) {
+    Refuse("FeedOptions::replicas is for Distribution::kReplicate: set that, or leave it 0");
+  }
+  if (options.devices.size() % options.replicas == 0) return;
+  Refuse(std::to_string(options.devices.size()) + " devices are no groups of " +
+         std::to_string(options.replicas) +
+         ": let FeedOptions::replicas divide their number, or leave it 0 for one group");
+}
+
 }  // namespace
 
 void CheckFeedOptions(const FeedOptions& options) {
@@ -146,6 +157,7 @@ void CheckFeedOptions(const FeedOptions& options) {
     }
   }
   if (options.devices.empty()) Refuse("there is no device");
+  CheckGroups(options);
   if (options.waiting_batches < 1 || options.waiting_batches > 64) {
     Refuse("FeedOptions::waiting_batches is " + std::to_string(options.waiting_batches) +
            "; from 1 to 64 work");
@@ -185,7 +197,7 @@ int DeviceLease::device() const {
   (void)SlotOf(*this);
   return LaneOf(*this).device();
 }
-std::uint64_t DeviceLease::number() const { return SlotOf(*this).item.number; }
+std::uint64_t DeviceLease::number() const { return SlotOf(*this).item.shown(); }
 const BatchOrigin& DeviceLease::origin() const { return SlotOf(*this).item.origin; }
 std::uint64_t DeviceLease::rows() const { return SlotOf(*this).item.rows; }
 std::uint64_t DeviceLease::valid_rows() const { return SlotOf(*this).item.valid_rows; }

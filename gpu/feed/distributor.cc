@@ -10,16 +10,30 @@
 
 namespace ringfeed {
 
+namespace {
+
+std::size_t CopiesOf(std::size_t devices, Distribution distribution, std::size_t replicas) {
+  if (distribution != Distribution::kReplicate) return 1;
+  return replicas == 0 ? devices : replicas;
+}
+
+}  // namespace
+
 Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution distribution,
-                         LastStep last_step)
-    : supply_(supply), devices_(devices), distribution_(distribution), last_step_(last_step) {}
+                         LastStep last_step, std::size_t replicas)
+    : supply_(supply),
+      copies_(CopiesOf(devices, distribution, replicas)),
+      devices_(devices / copies_),
+      distribution_(distribution),
+      last_step_(last_step) {}
 
 std::size_t Distributor::HeldBatches(const FeedOptions& options) {
   // One that is copied and those that wait at each device, the step that is being collected, and
-  // the last step for repeats.
+  // the last step for repeats. The devices of a group hold the same ones.
   const std::size_t devices = options.devices.size();
-  return (1 + options.waiting_batches) * devices +
-         (options.last_step == LastStep::kUneven ? 1 : devices + 1);
+  const std::size_t groups = devices / CopiesOf(devices, options.distribution, options.replicas);
+  return (1 + options.waiting_batches) * groups +
+         (options.last_step == LastStep::kUneven ? 1 : groups + 1);
 }
 
 void Distributor::Reset() {
@@ -48,12 +62,18 @@ void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool comp
   item.rows = static_cast<std::uint64_t>(Rows(batch.tensors));
   item.valid_rows = valid_rows;
   item.most_rows = std::max(item.rows, MostRows());
-  item.number = next_number_++;
+  item.copies = copies_;
   item.origin = std::move(batch.origin);
-  item.completes = completes;
   item.pending = batch.pending;
   item.unsettled = std::move(batch.unsettled);
   item.batch = std::move(batch.tensors);
+  item.completes = false;
+  for (std::size_t copy = 1; copy < copies_; ++copy) {
+    item.number = next_number_++;
+    ready_.push_back(item);
+  }
+  item.number = next_number_++;
+  item.completes = completes;
   ready_.push_back(std::move(item));
 }
 

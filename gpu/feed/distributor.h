@@ -23,6 +23,7 @@ struct FeedItem {
   Instance batch;
   std::span<const PendingCopy> pending{};  ///< as SuppliedBatch; of a part all of its batch
   std::uint64_t number = 0;                ///< it goes to device number mod devices
+  std::uint64_t copies = 1;                ///< so many items in a row are this batch
   std::uint64_t rows = 0;
   std::uint64_t valid_rows = 0;  ///< the others repeat some
   /// Rows of the largest item known to come (its part of a whole batch, say): no fewer than `rows`.
@@ -33,6 +34,8 @@ struct FeedItem {
   bool completes = true;
   std::shared_ptr<UnsettledBatch> unsettled{};  ///< as SuppliedBatch
 
+  /// The number that its lease shows.
+  std::uint64_t shown() const { return number / copies; }
   /// Lets go of the batch's memory, and keeps what there is to know of it.
   void LetGo() {
     pending = {};
@@ -45,8 +48,9 @@ struct FeedItem {
 /// thread at a time.
 class Distributor {
  public:
+  /// `replicas`: as FeedOptions::replicas.
   Distributor(BatchSupply* supply, std::size_t devices, Distribution distribution,
-              LastStep last_step);
+              LastStep last_step, std::size_t replicas = 0);
 
   /// The next item in order of numbers; else as the supply. Blocks as the supply does.
   /// `batches_come_back`: copies of batches are in flight, so a supply that lacks batches will have
@@ -59,16 +63,16 @@ class Distributor {
   /// How many items Next gave since Reset plus those it holds; after its end, how many there were.
   std::uint64_t given() const { return next_number_; }
 
-  /// Batches that a feed should be able to hold at a time: those here, those that wait, and one
-  /// that is copied for each device, which is held until the host has seen the copy done. Further
-  /// copies wait for these if the supply has no more batches.
+  /// Batches that a feed should be able to hold at a time: those here, those that wait at each
+  /// device (or group) for a slot, and one that is copied there, which is held until the host has
+  /// seen the copy done. Further copies wait for these if the supply has no more batches.
   static std::size_t HeldBatches(const FeedOptions& options);
   std::uint64_t dropped_rows() const { return dropped_rows_; }
   std::uint64_t repeated_rows() const { return repeated_rows_; }
 
  private:
   bool collects_steps() const {
-    return distribution_ == Distribution::kRoundRobin && last_step_ != LastStep::kUneven;
+    return distribution_ != Distribution::kSplit && last_step_ != LastStep::kUneven;
   }
   /// Rows of all tensors, if rows are moved; else of the first, and others may have other numbers.
   std::int64_t Rows(const Instance& batch) const;
@@ -89,7 +93,8 @@ class Distributor {
   void PadTo(std::int64_t rows, SuppliedBatch* batch);
 
   BatchSupply* const supply_;
-  const std::size_t devices_;
+  const std::size_t copies_;   ///< of each item
+  const std::size_t devices_;  ///< or groups of so many
   const Distribution distribution_;
   const LastStep last_step_;
   std::vector<SuppliedBatch> step_;  ///< not complete yet

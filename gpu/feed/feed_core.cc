@@ -50,8 +50,8 @@ FeedCore::FeedCore(std::unique_ptr<BatchSupply> supply, const FeedOptions& optio
       hands_on_(drive.hands_on),
       act_as_(drive.act_as),
       supply_(std::move(supply)),
-      distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step) {
-}
+      distributor_(supply_.get(), options.devices.size(), options.distribution, options.last_step,
+                   options.replicas) {}
 
 std::shared_ptr<FeedCore> FeedCore::Start(std::unique_ptr<BatchSupply> supply,
                                           const FeedOptions& options,
@@ -151,7 +151,7 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
   if (result == SupplyResult::kNotYet) return false;
   if (result == SupplyResult::kBatch) {
     if (options_.timeline != nullptr) {
-      options_.timeline->Add({"read", -1, item->number, begin_ns, Now()});
+      options_.timeline->Add({"read", -1, item->shown(), begin_ns, Now()});
     }
     return true;
   }

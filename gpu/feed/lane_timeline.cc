@@ -27,8 +27,8 @@ void LaneTimeline::NoteCopy(const DeviceSlot& slot) {
   const bool timed = clock_.At(slot.copy_begins, &begin_ns).ok() &&
                      clock_.At(slot.copied, &end_ns).ok() && begin_ns <= end_ns;
   // A lost device, or a fill that failed halfway, has no times.
-  if (!timed) return Note("copy", slot.item.number, slot.copy_begin_ns);
-  timeline_->Add({"copy", track_, slot.item.number, begin_ns, end_ns});
+  if (!timed) return Note("copy", slot.item.shown(), slot.copy_begin_ns);
+  timeline_->Add({"copy", track_, slot.item.shown(), begin_ns, end_ns});
 }
 
 }  // namespace ringfeed

@@ -175,7 +175,7 @@ Status SlotLeases::WaitHost(const DeviceSlot& slot) {
 void SlotLeases::Release(DeviceSlot* slot) noexcept {
   // If a graph is captured from one of the streams, the feeding thread records after the capture.
   const bool back = RecordReleases(slot) && !slot->lost;
-  timeline_->Note("lease", slot->item.number, slot->leased_ns);
+  timeline_->Note("lease", slot->item.shown(), slot->leased_ns);
   // Order: partner of the load in IsHeld, after which the slot may be freed.
   slot->holder.store(std::thread::id(), std::memory_order_release);
   backend_->NoteHandOver(slot);

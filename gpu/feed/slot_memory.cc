@@ -75,7 +75,7 @@ Status SlotMemory::Fit(DeviceSlot* slot) {
   if (slot->memory != nullptr && needed <= slot->capacity) return {};
   if (IsTooLarge(*slot)) {
     return Status(StatusCode::kResourceExhausted,
-                  "batch " + std::to_string(slot->item.number) + " needs " +
+                  "batch " + std::to_string(slot->item.shown()) + " needs " +
                       std::to_string(needed) + " bytes on device " + std::to_string(device_) +
                       ", its slots have " +
                       std::to_string(slot_bytes_ > 0 ? slot_bytes_ : slot->capacity) +

@@ -30,6 +30,10 @@ class Timeline;
 enum class Distribution : std::uint8_t {
   kRoundRobin,  ///< batch k goes to device k mod devices
   kSplit,       ///< every batch is cut into as many parts as there are devices, in order of rows
+  /// Every batch goes whole to each device of a group (FeedOptions::replicas), for devices that
+  /// share the work on it: tensor or context parallelism. It is read once and copied to each. Batch
+  /// k goes to group k mod groups; LastStep counts groups as it counts devices otherwise.
+  kReplicate,
 };
 
 /// What happens in the last step if there are not enough batches for every device.
@@ -140,6 +144,8 @@ struct FeedOptions {
   /// Of the streams that copy and transform.
   StreamPriority priority = StreamPriority::kHigh;
   Distribution distribution = Distribution::kRoundRobin;
+  /// With kReplicate: so many devices that follow each other in `devices` are a group; 0: all.
+  std::size_t replicas = 0;
   LastStep last_step = LastStep::kUneven;
   /// Device memory of one slot, in bytes: all slots are made with the feed. 0: learned from the
   /// batches that come, with a quarter more if rows are ragged or a batch was larger than those
@@ -195,8 +201,9 @@ class DeviceLease {
   int device() const;  ///< the device's number in the backend
   /// The device's place in FeedOptions::devices.
   std::size_t device_index() const { return lane_; }
-  /// The batch's number over all devices, from 0 at the feed's beginning. origin() has its number
-  /// in the chain.
+  /// The batch's number over all devices, from 0 at the feed's beginning; that of each part, if
+  /// batches are split, and one for all copies of a replicated batch. origin() has its number in
+  /// the chain.
   std::uint64_t number() const;
   /// The origin of its batch: Reader::Position turns it into the position after that batch, however
   /// far the feed has read ahead. The same in all parts of one batch. If the rows of a last step

@@ -221,6 +221,31 @@ TEST_P(FeedConformance, PartsOfABatchBeginWhereEveryTypeMay) {
   }
 }
 
+TEST_P(FeedConformance, EveryDeviceOfAGroupGetsTheSameBatches) {
+  if (!HasDevices(2)) GTEST_SKIP() << "one device";
+  FeedOptions options = OnOneDevice();
+  options.devices = {0, 1};
+  options.distribution = Distribution::kReplicate;
+  DeviceFeed feed(Batches(320, 32), options);
+  const std::vector<std::uint64_t> all = SumsOf(320, 32);
+  for (std::uint64_t taken = 0; taken < 20; ++taken) {
+    std::optional<DeviceLease> lease = feed.Next();
+    ASSERT_TRUE(lease);
+    EXPECT_EQ(lease->number(), taken / 2);
+    EXPECT_EQ(lease->device_index(), taken % 2);
+    const DeviceStream stream = NewStream(lease->device());
+    const Tensor& tensor = lease->On(stream).front();
+    const std::vector<std::byte> bytes = ReadBack(stream, tensor.data, tensor.bytes);
+    std::uint64_t sum = 0;
+    RunKernelOnHost(Checksum{bytes.data(), bytes.size(), &sum});
+    EXPECT_EQ(sum, all[lease->number()]) << "on device " << lease->device();
+    lease->Release();
+    Destroy(stream);
+  }
+  EXPECT_FALSE(feed.Next());
+  EXPECT_TRUE(Ok(feed.Close()));
+}
+
 // At its end, at a failure, closed in the middle, with a lease that outlives it, grown or not.
 TEST_P(FeedConformance, SlotsInMemoryOfTheProgramsAllGoBackToIt) {
   for (const std::size_t slot_bytes : {0U, 1000U, 1U << 20}) {

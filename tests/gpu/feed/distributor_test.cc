@@ -71,9 +71,10 @@ std::vector<std::uint32_t> RowsIn(const Instance& batch) {
 }
 
 std::vector<Item> Distribute(std::vector<std::int64_t> rows, std::size_t devices,
-                             Distribution distribution, LastStep last_step, bool fails = false) {
+                             Distribution distribution, LastStep last_step, bool fails = false,
+                             std::size_t replicas = 0) {
   ListedSupply supply(std::move(rows), fails);
-  Distributor distributor(&supply, devices, distribution, last_step);
+  Distributor distributor(&supply, devices, distribution, last_step, replicas);
   std::vector<Item> items;
   FeedItem item;
   Status status;
@@ -133,6 +134,28 @@ TEST(DistributorTest, EveryBatchIsCutIntoAPartForEachDevice) {
             (Items{{0, {0, 1}, 2}, {1, {2, 3}, 2}}));
   EXPECT_EQ(Distribute({4, 3}, 2, Distribution::kSplit, LastStep::kPad),
             (Items{{0, {0, 1}, 2}, {1, {2, 3}, 2}, {2, {1000, 1001}, 2}, {3, {1002, 1000}, 1}}));
+}
+
+// As of so many groups, each item once for each device of its group.
+TEST(DistributorTest, EveryDeviceOfAGroupGetsTheBatchesOfItsGroup) {
+  for (const LastStep last_step :
+       {LastStep::kUneven, LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
+    for (const std::size_t replicas : {1U, 2U, 3U, 6U}) {
+      SCOPED_TRACE(testing::Message() << static_cast<int>(last_step) << ", by " << replicas);
+      const Items groups =
+          Distribute({3, 3, 3, 3, 2}, 6 / replicas, Distribution::kRoundRobin, last_step);
+      const Items items =
+          Distribute({3, 3, 3, 3, 2}, 6, Distribution::kReplicate, last_step, false, replicas);
+      ASSERT_EQ(items.size(), replicas * groups.size());
+      for (const Item& item : items) {
+        const Item& of_group = groups[item.number / replicas];
+        EXPECT_EQ(item.rows, of_group.rows);
+        EXPECT_EQ(item.valid, of_group.valid);
+      }
+    }
+  }
+  EXPECT_EQ(Distribute({2, 1}, 3, Distribution::kReplicate, LastStep::kUneven),
+            Distribute({2, 1}, 3, Distribution::kReplicate, LastStep::kUneven, false, 3));
 }
 
 /// The rows of each item, repeated ones counted.
@@ -225,6 +248,8 @@ TEST(DistributorTest, EveryItemKnowsItsBatchAndTheLastOneOfItsRowsCompletesIt) {
   EXPECT_EQ(OriginsOf({2, 2, 1}, kRound, LastStep::kUneven),
             (Origins{{0, true}, {1, true}, {2, true}}));
   EXPECT_EQ(OriginsOf({4, 2}, Distribution::kSplit, LastStep::kUneven),
+            (Origins{{0, false}, {0, true}, {1, false}, {1, true}}));
+  EXPECT_EQ(OriginsOf({2, 2}, Distribution::kReplicate, LastStep::kUneven),
             (Origins{{0, false}, {0, true}, {1, false}, {1, true}}));
   EXPECT_EQ(OriginsOf({2, 2, 2}, kRound, LastStep::kPad),
             (Origins{{0, true}, {1, true}, {2, true}, {2, true}}));

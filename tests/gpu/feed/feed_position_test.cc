@@ -117,6 +117,25 @@ TEST_F(FeedPositionTest, ANewChainGoesOnBehindAnyLeaseByAnyNumberOfDevices) {
   }
 }
 
+// A batch counts when the last device of its group has it.
+TEST_F(FeedPositionTest, AReplicatedBatchCountsWithItsLastCopy) {
+  DeviceFeed whole(Chain(), On(1));
+  const std::vector<std::string> all = Rest(&whole);
+  for (const std::size_t taken : {1U, 2U, 3U, 7U, 12U}) {
+    FeedOptions options = On(4, Distribution::kReplicate);
+    options.replicas = 2;
+    DeviceFeed feed(Chain(), options);
+    for (std::size_t k = 0; k < taken; ++k) {
+      auto lease = feed.Next();
+      EXPECT_EQ(lease->number(), k / 2);
+      EXPECT_EQ(lease->origin().batch, k / 2);
+      EXPECT_EQ(Contents(&*lease), all[k / 2]);
+    }
+    DeviceFeed other(At(Chain(), feed.Position()), On(1));
+    EXPECT_EQ(Rest(&other), Tail(all, taken / 2)) << taken;
+  }
+}
+
 // How many rows are usual is known also where the first batch that comes is the short last one.
 TEST_F(FeedPositionTest, AShortLastBatchIsWhatItWasHoweverFewComeBeforeIt) {
   const std::vector<std::size_t> sizes(66, 24);

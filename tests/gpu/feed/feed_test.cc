@@ -156,6 +156,35 @@ TEST(FeedTest, TheLastStepIsAsItWasAskedFor) {
   }
 }
 
+TEST(FeedTest, AReplicatedBatchIsReadOnceAndComesToEveryDeviceOfItsGroup) {
+  for (const std::size_t replicas : {0U, 2U}) {
+    for (const SchedulePolicy policy : {SchedulePolicy::kRandom, SchedulePolicy::kLazy}) {
+      FeedScenario scenario = Devices(4);
+      scenario.devices.policy = policy;
+      scenario.supply.batches = 10;
+      scenario.feed.distribution = Distribution::kReplicate;
+      scenario.feed.replicas = replicas;
+      const FeedOutcome outcome = RunScenario(scenario);
+      EXPECT_EQ(outcome.end, ReadResult::kEnd) << outcome.status.ToString();
+      EXPECT_TRUE(outcome.offences.empty()) << outcome.offences.front();
+      EXPECT_TRUE(outcome.leaks.none());
+      EXPECT_EQ(outcome.batches_out, 0U);
+      const std::size_t copies = replicas == 0 ? 4 : replicas;
+      ASSERT_EQ(outcome.seen.size(), 10 * copies);
+      for (std::size_t k = 0; k < outcome.seen.size(); ++k) {
+        EXPECT_EQ(outcome.seen[k].number, k / copies);
+        const Instance made =
+            NumberedBatch{k / copies, scenario.supply.RowsOf(k / copies), scenario.supply.ragged}
+                .Make(nullptr);
+        EXPECT_EQ(outcome.seen[k].checksums[0], ChecksumOf({made[0].data, made[0].bytes}));
+      }
+      for (const DeviceFeedStats& device : outcome.stats.devices) {
+        EXPECT_EQ(device.batches, 10 * copies / 4);
+      }
+    }
+  }
+}
+
 TEST(FeedTest, AsManyBatchesWaitForSlotsAsWereAskedFor) {
   for (const std::size_t waiting : {1U, 2U, 5U}) {
     const auto devices = EmulatedDevices::Open(EmulatedOptions{.simulated = true});
