@@ -17,6 +17,16 @@ std::shared_ptr<SharedLease> SharedLease::Of(DeviceLease&& lease, DeviceStream s
   return shared;
 }
 
+std::shared_ptr<SharedLease> SharedLease::Unwaited(DeviceLease&& lease) {
+  const std::shared_ptr<FeedCore> core = FeedCore::Of(lease);
+  if (core == nullptr) Refuse("the lease is empty: it was released, or moved");
+  Instance views = core->SlotOf(lease).tensors;
+  const std::shared_ptr<SharedLease> shared(new SharedLease(std::move(lease)));
+  shared->views_ = std::move(views);
+  shared->is_unwaited_ = true;
+  return shared;
+}
+
 void SharedLease::Count() {
   FeedCore::Of(lease_)->RefuseInChild();
   const std::lock_guard lock(mutex_);
@@ -27,6 +37,15 @@ void SharedLease::WaitHost() {
   FeedCore::Of(lease_)->RefuseInChild();
   const std::scoped_lock lock(mutex_);
   (void)lease_.WaitHost();
+  is_unwaited_ = false;
+}
+
+void SharedLease::WaitOnce() {
+  const bool is_unwaited = [this] {
+    const std::scoped_lock lock(mutex_);
+    return is_unwaited_;
+  }();
+  if (is_unwaited) WaitHost();
 }
 
 Instance SharedLease::Tensors() const {
@@ -65,6 +84,7 @@ void SharedLease::UseOn(DeviceStream stream) {
 }
 
 void SharedLease::UseOnNumbered(std::optional<std::int64_t> number) {
+  if (!number || number == kNoWait) WaitOnce();
   if (number == kNoWait) return;
   if (number && *number <= 0) {
     Refuse("there is no stream " + std::to_string(*number) +
@@ -75,6 +95,7 @@ void SharedLease::UseOnNumbered(std::optional<std::int64_t> number) {
 
 std::int64_t SharedLease::InterfaceStream(std::optional<std::int64_t> told) {
   if (told) return *told;
+  WaitOnce();
   UseOnNumbered(kLegacyStream);
   if (!first_stream_) return kLegacyStream;
   return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(first_stream_.handle));

@@ -25,6 +25,10 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   /// the caller then keeps the lease.
   static std::shared_ptr<SharedLease> Of(DeviceLease&& lease, DeviceStream stream = {});
 
+  /// Of without a wait, for consumers that mostly name a stream: the host waits when the tensors
+  /// are first asked for by one that names none (UseOnNumbered, InterfaceStream), or by WaitHost.
+  static std::shared_ptr<SharedLease> Unwaited(DeviceLease&& lease);
+
   /// The stream that was given to Of.
   DeviceStream first_stream() const { return first_stream_; }
   /// The tensors, with this lease as their owner; so are those of Offsets and Mask, which lie in
@@ -51,8 +55,8 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
   static constexpr std::int64_t kLegacyStream = 1;
   static constexpr std::int64_t kPerThreadStream = 2;
   /// UseOn by such a number, or by a cudaStream_t as a number. None stands for the legacy stream;
-  /// kNoWait does nothing. Throws Error(kInvalidArgument) for 0, which is ambiguous, and for other
-  /// numbers below 0.
+  /// kNoWait does nothing. Of an Unwaited lease the host waits in both cases. Throws
+  /// Error(kInvalidArgument) for 0, which is ambiguous, and for other numbers below 0.
   void UseOnNumbered(std::optional<std::int64_t> number);
 
   /// For consumers that are told a stream and tell none, as those of `__cuda_array_interface__`:
@@ -66,11 +70,13 @@ class SharedLease : public std::enable_shared_from_this<SharedLease> {
 
  private:
   explicit SharedLease(DeviceLease lease) : lease_(std::move(lease)) {}
+  void WaitOnce();
   Tensor OwnTensor(DType dtype, std::uint64_t count, const void* data) const;
 
   std::mutex mutex_;  ///< guards lease_ against two streams at a time
   DeviceLease lease_;
   DeviceStream first_stream_;
+  bool is_unwaited_ = false;  ///< nothing waited for the copy yet; under mutex_ too
   Instance views_;
 };
 

@@ -110,6 +110,27 @@ TEST_P(SharedLeaseTest, AStreamThatIsNotNamedIsNotWaitedFor) {
   EXPECT_NE(FirstOffence(), "");
 }
 
+TEST_P(SharedLeaseTest, AnUnwaitedLeaseWaitsOnTheStreamThatIsNamedElseOnTheHost) {
+  for (bool named = false; auto lease = feed_->Next(); named = !named) {
+    const auto shared = SharedLease::Unwaited(std::move(*lease));
+    EXPECT_FALSE(*lease);
+    const Instance tensors = shared->Tensors();
+    if (named) {
+      shared->UseOn(streams_[1]);
+    } else {
+      shared->UseOnNumbered(SharedLease::kNoWait);
+    }
+    Read(streams_[1], tensors[0]);
+    // Then the slot may come back without an event of that stream.
+    if (!named) {
+      EXPECT_TRUE(backend_->SyncStream(streams_[1]).ok());
+    }
+  }
+  EXPECT_EQ(FirstOffence(), "");
+  DeviceLease none;
+  EXPECT_THROW((void)SharedLease::Unwaited(std::move(none)), Error);
+}
+
 TEST_P(SharedLeaseTest, WithoutAFirstStreamTheHostWaitsAndLaterStreamsAreStillWaitedFor) {
   while (auto lease = feed_->Next()) {
     const auto shared = SharedLease::Of(std::move(*lease));
