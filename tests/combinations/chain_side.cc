@@ -247,6 +247,7 @@ class FeedSide final : public ChainSide {
     options.backend = backend_;
     options.slots = c.Is(Option::kSlots, "2") ? 2 : 3;
     if (c.Is(Option::kFeed, "split")) options.distribution = Distribution::kSplit;
+    if (c.Is(Option::kFeed, "replicate")) options.distribution = Distribution::kReplicate;
     options.transfer = TransferOf(c);
     options.least_left_bytes = 1;
     options.costs = CostsOf(c);
@@ -257,16 +258,12 @@ class FeedSide final : public ChainSide {
   }
 
   ReadResult Next(TakenRead* taken, std::string* wrong) override {
-    ReadResult result = ReadResult::kTimeout;
-    while (result == ReadResult::kTimeout) {
-      result = c_.Is(Option::kRead, "poll")
-                   ? feed_->TryNext(&taken->lease, &status_, DeadlineAfter(kShort))
-                   : feed_->TryNext(&taken->lease, &status_);
-    }
+    const ReadResult result = Take(&taken->lease);
     NoteRead();
     if (result != ReadResult::kRecord) return result;
     const std::span<const Tensor> tensors = taken->lease.WaitHost();
     taken->rows.push_back({taken->lease.origin().batch, RowsOf(c_, data_, tensors, wrong)});
+    if (c_.Is(Option::kFeed, "replicate")) CheckCopy(*taken, wrong);
     if (!backend_->offences().empty()) *wrong = backend_->offences().front().ToString();
     return result;
   }
@@ -283,6 +280,29 @@ class FeedSide final : public ChainSide {
 
  private:
   static constexpr std::chrono::microseconds kShort{200};
+
+  ReadResult Take(DeviceLease* lease) {
+    ReadResult result = ReadResult::kTimeout;
+    while (result == ReadResult::kTimeout) {
+      result = c_.Is(Option::kRead, "poll") ? feed_->TryNext(lease, &status_, DeadlineAfter(kShort))
+                                            : feed_->TryNext(lease, &status_);
+    }
+    return result;
+  }
+  /// The other device's copy is the same.
+  void CheckCopy(const TakenRead& taken, std::string* wrong) {
+    DeviceLease copy;
+    if (Take(&copy) != ReadResult::kRecord) {
+      *wrong = "one device alone got a batch: " + status_.ToString();
+      return;
+    }
+    const DeliveredRows& first = taken.rows.back();
+    const bool same = copy.number() == taken.lease.number() &&
+                      copy.origin().batch == first.number &&
+                      copy.device_index() != taken.lease.device_index() &&
+                      RowsOf(c_, data_, copy.WaitHost(), wrong) == first.rows;
+    if (!same) *wrong = "the devices got different copies of batch " + std::to_string(first.number);
+  }
 
   const Configuration c_;
   const ChainData& data_;

@@ -84,7 +84,9 @@ const std::vector<OptionSpec>& ChainSpace() {
        {"auto", "mmap", "pread", "uring", "refused", "faulty", "late", "gives_up"}},
       {Option::kIndex, "index", {"as_needed", "never"}},
       // Devices behind the chain; emu, one: in real time, else simulated.
-      {Option::kFeed, "feed", {"none", "timed", "lazy", "random", "split", "emu", "one"}},
+      {Option::kFeed,
+       "feed",
+       {"none", "timed", "lazy", "random", "split", "emu", "one", "replicate"}},
       {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs", "direct"}},
       // Of a file, behind the delivery number `at`.
       {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},

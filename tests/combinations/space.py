@@ -57,7 +57,7 @@ DIMENSIONS = {
     "arena": ["default", "24MiB", "64MiB", "256MiB"],
     "slots": [0, 2, 4, 5],
     "devices": [1, 2, 3],
-    "distribution": ["round-robin", "split"],
+    "distribution": ["round-robin", "split", "replicate"],
     "last_step": ["uneven", "drop", "pad", "short"],
     "device_slots": [3, 2, 64],
     "transfer": ["auto", "batch", "members", "slabs", "direct"],

@@ -52,7 +52,7 @@ class FeedDevicesTest(CommandTest):
         words = ["--shuffle", "60", "--seed", "3", "--batch", "16", "--passes", "2"]
         host = self.feed(*words)
         for devices in ("emu:1", "emu:2", "emu:4"):
-            for distribution in ("round-robin", "split"):
+            for distribution in ("round-robin", "split", "replicate"):
                 for last_step in ("uneven", "pad", "short"):
                     with self.subTest((devices, distribution, last_step)):
                         report = self.feed(*words, "--devices", devices, "--distribution",

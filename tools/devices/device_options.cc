@@ -101,9 +101,11 @@ void AddDeviceOptions(CLI::App* app, DeviceOptions* options) {
       ->take_last()
       ->needs(devices);
   AddChoice(app, "--distribution", &options->distribution,
-            {{"round-robin", Distribution::kRoundRobin}, {"split", Distribution::kSplit}},
+            {{"round-robin", Distribution::kRoundRobin},
+             {"split", Distribution::kSplit},
+             {"replicate", Distribution::kReplicate}},
             "round-robin: batch k goes to device k modulo their number; split: each device gets a "
-            "part of every batch")
+            "part of every batch; replicate: each device gets every batch")
       ->take_last()
       ->needs(devices);
   AddChoice(app, "--last-step", &options->last_step,

@@ -178,7 +178,10 @@ void DeviceFeedRun::MakeLoops(const DeviceLoop::Deliver& deliver) {
       loop.hash = plan_.hash;
       loop.hashed_fields = FieldsOfWholeRecords(plan_);
     }
-    loops_.push_back(std::make_unique<DeviceLoop>(feed_.get(), timeline_.get(), loop, deliver));
+    // Every device gets every replicated batch, and each counts once.
+    const bool counts = lane == 0 || options_.distribution != Distribution::kReplicate;
+    loops_.push_back(std::make_unique<DeviceLoop>(
+        feed_.get(), timeline_.get(), loop, counts ? deliver : DeviceLoop::Deliver([](auto&&) {})));
   }
 }
 
