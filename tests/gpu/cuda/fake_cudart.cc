@@ -32,6 +32,8 @@ struct Work {
   std::uint64_t number = 0;          // in the order that work was enqueued, of all streams
 };
 
+using Graph = std::vector<std::function<void()>>;  // one after the other
+
 struct Stream {
   int device = 0;
   bool blocking = false;  // waits for the device's default stream, and that one for it
@@ -39,6 +41,7 @@ struct Stream {
   bool captured = false;
   bool other_context = false;  // than the device's primary one
   std::deque<Work> queue{};
+  std::unique_ptr<Graph> graph{};  // what is captured; null: nothing
 };
 
 struct Event {
@@ -92,6 +95,7 @@ struct State {
   std::map<void*, std::unique_ptr<Stream>> streams{};
   std::map<std::pair<std::thread::id, int>, Stream> per_thread{};  // by device, too
   std::map<void*, std::unique_ptr<Event>> events{};
+  std::map<void*, std::unique_ptr<Graph>> graphs{};  // and those that can be launched
 };
 
 std::recursive_mutex mutex;
@@ -218,6 +222,10 @@ cudaError_t Enqueue(const std::string& function, cudaStream_t handle, Work work)
   if (stream == nullptr) return cudaErrorInvalidResourceHandle;
   const cudaError_t error = EnterOn(function, stream->device);
   if (error != cudaSuccess) return error;
+  if (stream->graph != nullptr) {
+    if (work.run != nullptr) stream->graph->push_back(std::move(work.run));
+    return cudaSuccess;
+  }
   work.number = Now().enqueued++;
   stream->queue.push_back(std::move(work));
   RunAll();
@@ -625,6 +633,52 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* 
   if (on == nullptr) return Return(cudaErrorInvalidResourceHandle);
   *status = on->captured ? cudaStreamCaptureStatusActive : cudaStreamCaptureStatusNone;
   return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  const std::lock_guard lock(mutex);
+  Stream* const on = Find(stream);
+  if (on == nullptr || on->captured) return Return(cudaErrorIllegalState);
+  on->captured = true;
+  on->graph = std::make_unique<Graph>();
+  return Return(EnterOn("cudaStreamBeginCapture", on->device));
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  const std::lock_guard lock(mutex);
+  Stream* const on = Find(stream);
+  if (on == nullptr || on->graph == nullptr) return Return(cudaErrorIllegalState);
+  on->captured = false;
+  *graph = Keep<cudaGraph_t>(&Now().graphs, std::move(on->graph));
+  return Return(EnterOn("cudaStreamEndCapture", on->device));
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* made, cudaGraph_t graph, unsigned long long) {
+  const std::lock_guard lock(mutex);
+  const auto found = Now().graphs.find(graph);
+  if (found == Now().graphs.end()) return Return(cudaErrorInvalidValue);
+  *made = Keep<cudaGraphExec_t>(&Now().graphs, std::make_unique<Graph>(*found->second));
+  return Return(Enter("cudaGraphInstantiate"));
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream) {
+  const std::lock_guard lock(mutex);
+  const auto found = Now().graphs.find(graph);
+  if (found == Now().graphs.end()) return Return(cudaErrorInvalidValue);
+  const auto run = [steps = *found->second] {
+    for (const auto& step : steps) step();
+  };
+  return Return(Enqueue("cudaGraphLaunch", stream, {run, nullptr}));
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  const std::lock_guard lock(mutex);
+  return Return(Now().graphs.erase(graph) == 1 ? cudaSuccess : cudaErrorInvalidValue);
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph) {
+  const std::lock_guard lock(mutex);
+  return Return(Now().graphs.erase(graph) == 1 ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaStreamGetDevice(cudaStream_t stream, int* device) {
