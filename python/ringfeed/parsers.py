@@ -228,7 +228,7 @@ def _inferred(files: list[Union[str, Source]], options: dict[str, Any]) -> Infer
     name, found, delimiter, header, format, why, ready = answer
     if name == "raw":
         return Inferred(None, "None", options, why)
-    if name == "mds":  # its columns stand in the shards alone
+    if name in ("mds", "litdata"):  # the columns stand in the files alone
         return Inferred(ready, '"auto"', options, "")
     fields = {field: (dtype, shape, missing) for field, dtype, shape, missing in found}
     declared = "{" + ", ".join(map(_declared, fields, fields.values())) + "}"

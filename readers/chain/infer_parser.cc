@@ -17,7 +17,7 @@
 #include "readers/formats/text/text_formats.h"
 #include "readers/index/manifest.h"
 #include "readers/parsers/inferred_fields.h"
-#include "readers/parsers/tensors/mds_parser.h"
+#include "readers/parsers/tensors/samples_parser.h"
 #include "ringfeed/decorators.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/source.h"
@@ -33,6 +33,9 @@ std::string_view FamilyOf(std::string_view format) { return format.substr(0, for
 
 // Formats whose records are bytes to their users, too.
 bool IsOfBytes(std::string_view format) { return format == "raw" || format == "lines"; }
+
+// Formats whose files, or an index beside them, name all columns.
+bool IsOfSamples(std::string_view name) { return name == "mds" || name == "litdata"; }
 
 /// The beginning of the first file that begins with an intact record, or says what its elements
 /// are. What follows damage is not searched for: that may be far away.
@@ -105,10 +108,13 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
     TakeFields(first.elements()->fields, inferred);
     return {};
   }
-  if (family == "mds") {
-    std::string why = "no file begins with an intact head";
-    inferred->name = "mds";
-    if (first.elements()) inferred->parser = InferMdsParser(first.elements()->name, records, &why);
+  if (IsOfSamples(family) && (!first.elements() || first.elements()->types.empty())) {
+    std::string why = "no file begins with an intact head, or has its index beside it";
+    inferred->name = family;
+    const SampleFamily of = family == "mds" ? SampleFamily::kMds : SampleFamily::kLitData;
+    if (first.elements()) {
+      inferred->parser = InferSamplesParser(of, first.elements()->name, records, &why);
+    }
     if (!first.elements() || inferred->parser == nullptr) return why;
     TakeFields(inferred->parser->fields(), inferred);
     return {};
@@ -144,7 +150,7 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
 }
 
 std::shared_ptr<const Parser> MakeParser(const InferredParser& made) {
-  if (made.name == "mds") return made.parser;
+  if (IsOfSamples(made.name)) return made.parser;
   if (made.name == "example") return ExampleParser(made.fields);
   if (made.name == "jsonl") return JsonLinesParser(made.fields);
   if (made.name == "tar") return TarParser(made.fields);

@@ -24,14 +24,14 @@ struct RecordKind {
   std::string_view format;
   std::array<std::string_view, 2> parsers;
 };
-constexpr RecordKind kKinds[] = {{"tar", {"tar", ""}},           {"mds", {"mds", ""}},
-                                 {"jsonl", {"jsonl", ""}},       {"csv", {"csv", ""}},
-                                 {"tsv", {"csv", ""}},           {"npy", {"rows", "tokens"}},
-                                 {"tokens", {"rows", "tokens"}}, {"megatron", {"rows", "tokens"}}};
+constexpr RecordKind kKinds[] = {
+    {"tar", {"tar", ""}},        {"mds", {"mds", ""}},           {"litdata", {"litdata", "tokens"}},
+    {"jsonl", {"jsonl", ""}},    {"csv", {"csv", ""}},           {"tsv", {"csv", ""}},
+    {"npy", {"rows", "tokens"}}, {"tokens", {"rows", "tokens"}}, {"megatron", {"rows", "tokens"}}};
 // Parsers that take one kind of record. A user's own, and the raw one, may take any.
 constexpr std::string_view kOfOneKind[] = {"tar",     "jsonl",    "csv",  "ofrecord",
                                            "example", "sequence", "rows", "tokens",
-                                           "lod",     "instance", "mds"};
+                                           "lod",     "instance", "mds",  "litdata"};
 
 template <typename List>
 bool Holds(const List& list, std::string_view name) {

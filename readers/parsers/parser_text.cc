@@ -12,7 +12,7 @@
 #include "base/refuse.h"
 #include "readers/parsers/field_text.h"
 #include "readers/parsers/parser.h"
-#include "readers/parsers/tensors/mds_parser.h"
+#include "readers/parsers/tensors/samples_parser.h"
 #include "ringfeed/parsers.h"
 
 namespace ringfeed {
@@ -339,14 +339,15 @@ std::shared_ptr<const Parser> TarFromText(std::string_view text) {
 }
 
 // "-NAME:ENCODING" is passed over; "=TYPE[SHAPE]" or "=bytes" says what arrays are.
-std::shared_ptr<const Parser> MdsFromText(std::string_view text) {
-  std::vector<MdsField> columns;
+template <SampleFamily kFamily>
+std::shared_ptr<const Parser> SamplesFromText(std::string_view text) {
+  std::vector<SampleField> columns;
   for (const std::string_view word : SplitWords(text)) {
     const bool passed_over = word.starts_with('-');
     const std::size_t equals = word.rfind('=');
     const std::size_t begin = passed_over ? 1 : 0;
-    MdsField column = MdsFieldOf(word.substr(begin, equals - begin));
-    column.field = MdsFieldSpec(column.column);
+    SampleField column = SampleFieldOf(kFamily, word.substr(begin, equals - begin));
+    column.field = SampleFieldSpec(kFamily, column.column);
     if (equals != std::string_view::npos) {
       column.encoded = word.substr(equals + 1) == "bytes";
       const Word parts = TakeApartWhole(column.encoded ? "u1[]" : word.substr(equals + 1));
@@ -357,7 +358,7 @@ std::shared_ptr<const Parser> MdsFromText(std::string_view text) {
     if (passed_over) column.field.reset();
     columns.push_back(std::move(column));
   }
-  return MdsParser(std::move(columns));
+  return SamplesParser(kFamily, std::move(columns));
 }
 
 // A parser's name, a text that shows what it takes, and what makes it of the rest of such a text.
@@ -378,7 +379,10 @@ constexpr ParserFamily kParserFamilies[] = {
     {"instance", "instance: image=f4[,784] words=i8[,1]/1", InstanceFromText},
     {"tokens", "tokens: u2[1024] as i8", TokensFromText},
     {"tar", "tar: jpg;png=u1[] cls=i8?-1 npy=f4[,128] json/user/id=i8", TarFromText},
-    {"mds", "mds: id:int image:jpeg box:ndarray:float32=f4[,4] -note:str", MdsFromText},
+    {"mds", "mds: id:int image:jpeg box:ndarray:float32=f4[,4] -note:str",
+     SamplesFromText<SampleFamily::kMds>},
+    {"litdata", "litdata: id:int image:jpeg ids:no_header_tensor:18 box:tensor=f4[,4] -note:str",
+     SamplesFromText<SampleFamily::kLitData>},
 };
 
 std::string_view FamilyName(std::string_view text) { return text.substr(0, text.find(':')); }

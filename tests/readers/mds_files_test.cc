@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <span>
 #include <string>
@@ -12,57 +11,17 @@
 
 #include "base/little_endian.h"
 #include "readers/parsers/parser.h"
-#include "tests/readers/formats/fixture_file.h"
-#include "tests/readers/pipeline_fixture.h"
+#include "tests/readers/sample_files_fixture.h"
 
 namespace ringfeed {
 namespace {
 
 constexpr std::size_t kSamples = 30;
 
-class MdsFilesTest : public PipelineTest {
- protected:
-  /// A copy of the folder of that name in tests/data/mds.
-  std::string Copied(const std::string& name) const {
-    std::string folder = directory_.File(name);
-    std::filesystem::copy(std::string(RINGFEED_TEST_DATA) + "/mds/" + name, folder);
-    return folder;
-  }
-  std::vector<std::string> RecordsOf(Reader reader) const {
-    std::vector<std::string> records;
-    RecordBlock block;
-    while (reader.TryReadBlock(&block) == ReadResult::kRecord) {
-      for (const RecordSpan& record : block.records()) {
-        records.emplace_back(reinterpret_cast<const char*>(record.data), record.size);
-      }
-    }
-    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
-    return records;
-  }
-  std::vector<std::string> RecordsOf(const std::vector<std::string>& names) const {
-    OpenOptions options = Options();
-    options.threads = 1;
-    options.cycle = 1;
-    return RecordsOf(OpenFiles(names, options));
-  }
-  /// Rows of a chain's batches, a row's bytes as its own text.
-  static std::vector<std::string> RowsOf(Reader* reader, std::size_t most_batches) {
-    std::vector<std::string> rows;
-    Instance batch;
-    while (most_batches-- > 0 && reader->TryReadNext(&batch) == ReadResult::kRecord) {
-      const auto ends = batch[0].lod[0];
-      for (std::size_t row = 0; row + 1 < ends.size(); ++row) {
-        rows.emplace_back(reinterpret_cast<const char*>(batch[0].data) + ends[row],
-                          static_cast<std::size_t>(ends[row + 1] - ends[row]));
-      }
-    }
-    EXPECT_TRUE(reader->status().ok()) << reader->status().ToString();
-    return rows;
-  }
-};
+using MdsFilesTest = SampleFilesTest;
 
 TEST_F(MdsFilesTest, AFolderItsTableAndItsShardsAreOneDataSet) {
-  const std::string folder = Copied("columns_none");
+  const std::string folder = Copied("mds/columns_none");
   std::vector<std::string> shards;
   for (const char* number : {"0", "1", "2"}) {
     shards.push_back(folder + "/shard.0000" + number + ".mds");
@@ -74,40 +33,11 @@ TEST_F(MdsFilesTest, AFolderItsTableAndItsShardsAreOneDataSet) {
   EXPECT_EQ(RecordsOf({folder}), records);
   EXPECT_EQ(RecordsOf({folder + "/index.json"}), records);
   EXPECT_EQ(RecordsOf({folder + "/*"}), records);
-  EXPECT_EQ(RecordsOf({Copied("columns_zstd")}), records);
+  EXPECT_EQ(RecordsOf({Copied("mds/columns_zstd")}), records);
 }
 
 TEST_F(MdsFilesTest, EveryOrderGivesEachSampleOnceOnThreeRanksAlsoRestored) {
-  const std::string folder = Copied("columns_none");
-  auto expected = RecordsOf({folder});
-  std::sort(expected.begin(), expected.end());
-  const auto chain = [&](ShuffleMode mode, int rank) {
-    Reader reader = OpenFiles({folder}, Options());
-    const std::size_t window = mode == ShuffleMode::kStripes ? 8 : 0;
-    if (mode != ShuffleMode::kNone) {
-      reader = Shuffle(reader, {.window = window, .seed = 5, .mode = mode});
-    }
-    BatchOptions batching{.size = 6};
-    batching.rank = {rank, 3};
-    return Batch(Parse(reader, RawParser()), batching);
-  };
-  for (const ShuffleMode mode : {ShuffleMode::kNone, ShuffleMode::kStripes, ShuffleMode::kGlobal}) {
-    std::vector<std::string> all;
-    for (int rank = 0; rank < 3; ++rank) {
-      Reader whole = chain(mode, rank);
-      const auto rows = RowsOf(&whole, kSamples);
-      Reader first = chain(mode, rank);
-      auto parts = RowsOf(&first, 2);
-      Reader second = chain(mode, rank);
-      second.Restore(first.Position());
-      const auto rest = RowsOf(&second, kSamples);
-      parts.insert(parts.end(), rest.begin(), rest.end());
-      EXPECT_EQ(parts, rows);
-      all.insert(all.end(), rows.begin(), rows.end());
-    }
-    std::sort(all.begin(), all.end());
-    EXPECT_EQ(all, expected) << static_cast<int>(mode);
-  }
+  ExpectEveryOrder(Copied("mds/columns_none"), kSamples);
 }
 
 TEST_F(MdsFilesTest, ColumnsAreFieldsWithTheValuesOfTheRealReader) {
@@ -134,24 +64,12 @@ TEST_F(MdsFilesTest, ColumnsAreFieldsWithTheValuesOfTheRealReader) {
       {"u32", "5d989c1cc6d2d0357ee76cf5b96bc8bc164887927e2c5bcf508051ad3c315f41"},
       {"u64", "2d9ba2cb8925d87bdb72d687794b72646b94e50bdb434cae7b33450924b69d15"},
       {"u8", "4db32adee1f8ff2141fee9bfa76d46e1e8cc0c0d16b08c04796100139b31b7ed"}};
-  const std::string folder = Copied("encodings");
-  OpenOptions options = Options();
-  options.threads = 1;
-  options.cycle = 1;
-  const InferredParser inferred = InferParser({folder}, options);
+  const std::string folder = Copied("mds/encodings");
+  InferredParser inferred;
+  auto values = ValuesOf(folder, &inferred);
   EXPECT_EQ(inferred.name, "mds");
-  Reader reader = Parse(OpenFiles({folder}, options), inferred.parser);
-  std::map<std::string, std::vector<std::string>> values;
   std::map<std::string, Shape> shapes;
-  Instance row;
-  while (reader.TryReadNext(&row) == ReadResult::kRecord) {
-    for (std::size_t f = 0; f < inferred.fields.size(); ++f) {
-      const std::string& name = inferred.fields[f].name;
-      values[name].emplace_back(reinterpret_cast<const char*>(row[f].data), row[f].bytes);
-      shapes[name] = inferred.fields[f].shape;
-    }
-  }
-  ASSERT_TRUE(reader.status().ok()) << reader.status().ToString();
+  for (const FeatureSpec& field : inferred.fields) shapes[field.name] = field.shape;
   for (const auto& [name, digest] : expected) EXPECT_EQ(DigestOf(values[name]), digest) << name;
   EXPECT_EQ(shapes["nd"], (Shape{-1, 2, 3}));
   EXPECT_EQ(shapes["nt"], (Shape{-1}));
@@ -161,7 +79,7 @@ TEST_F(MdsFilesTest, ColumnsAreFieldsWithTheValuesOfTheRealReader) {
 }
 
 TEST_F(MdsFilesTest, ADamagedSampleIsAHoleThatIsNamed) {
-  const std::string folder = Copied("columns_none");
+  const std::string folder = Copied("mds/columns_none");
   const std::string shard = folder + "/shard.00001.mds";
   std::string bytes = ReadBytes(shard);
   // The first size of a sample in the middle.
@@ -186,7 +104,7 @@ TEST_F(MdsFilesTest, ADamagedSampleIsAHoleThatIsNamed) {
 
 TEST_F(MdsFilesTest, CompressedShardsHaveNoOrderByNumber) {
   OpenOptions options = Options();
-  Reader reader = Shuffle(OpenFiles({Copied("columns_zstd")}, options),
+  Reader reader = Shuffle(OpenFiles({Copied("mds/columns_zstd")}, options),
                           {.seed = 5, .mode = ShuffleMode::kGlobal});
   RecordBlock block;
   Status status;
@@ -200,8 +118,8 @@ TEST_F(MdsFilesTest, CompressedShardsHaveNoOrderByNumber) {
 }
 
 TEST_F(MdsFilesTest, ShardsOfOtherColumnsAreRefusedWithBoth) {
-  const std::string other = Copied("encodings");
-  const std::string folder = Copied("columns_none");
+  const std::string other = Copied("mds/encodings");
+  const std::string folder = Copied("mds/columns_none");
   const auto parser = InferParser({folder}, Options()).parser;
   Reader reader = Parse(OpenFiles({folder, other}, Options()), parser);
   Instance row;

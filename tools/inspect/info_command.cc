@@ -24,7 +24,7 @@
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
 #include "readers/parsers/inferred_fields.h"
-#include "readers/parsers/tensors/mds_parser.h"
+#include "readers/parsers/tensors/samples_parser.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/parsers.h"
 #include "ringfeed/record.h"
@@ -42,10 +42,11 @@ bool IsPlain(const std::string& name) { return name.find_first_of(" =?[]:") == s
 // A text for --parse; "" if the file does not tell one.
 std::string SuggestParse(const InferredParser& inferred) {
   std::string text;
-  if (inferred.name == "mds") {  // it names all columns, or none
+  // It names all columns, or none.
+  if (inferred.name == "mds" || inferred.name == "litdata") {
     const bool plain = std::ranges::all_of(
         inferred.fields, [](const FeatureSpec& field) { return IsPlain(field.name); });
-    return plain ? MdsParserText(*inferred.parser) : "";
+    return plain ? SamplesParserText(*inferred.parser) : "";
   }
   for (const FeatureSpec& field : inferred.fields) {
     if (!IsPlain(field.name)) continue;

@@ -10,17 +10,15 @@
 #include <utility>
 
 #include "base/little_endian.h"
-#include "readers/formats/mds/columns.h"
+#include "readers/formats/samples/columns.h"
 
 namespace ringfeed {
 namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::uint64_t kNumberBytes = sizeof(std::uint32_t);
-constexpr std::uint64_t kLeastHead = 2 * kNumberBytes;
-/// Of a head: 64 million samples. A larger one is not read into memory.
-constexpr std::uint64_t kMostHead = std::uint64_t{1} << 28;
+constexpr std::uint64_t kNumberBytes = SampleTable::kNumberBytes;
+constexpr std::uint64_t kLeastHead = SampleTable::kLeastHead;
 /// Of the text about the columns.
 constexpr std::uint64_t kMostText = std::uint64_t{1} << 24;
 /// What is looked at of that text if its end is not known.
@@ -29,8 +27,7 @@ constexpr std::uint64_t kUsualText = std::uint64_t{1} << 16;
 std::uint32_t NumberAt(std::span<const std::byte> head, std::uint64_t number) {
   return LoadLe<std::uint32_t>(head.data() + number * kNumberBytes);
 }
-/// Where the offsets of so many samples end.
-std::uint64_t TableEnd(std::uint64_t samples) { return kLeastHead + kNumberBytes * samples; }
+std::uint64_t TableEnd(std::uint64_t samples) { return SampleTable::TableEnd(samples); }
 
 // The length of the JSON object that begins there; 0 if none does, or it does not end.
 std::size_t ObjectBytes(std::string_view text) {
@@ -53,14 +50,14 @@ std::size_t ObjectBytes(std::string_view text) {
 }
 
 // One column of the three lists that an object has.
-bool AddColumn(const Json& name, const Json& encoding, const Json& size, MdsLayout* layout) {
+bool AddColumn(const Json& name, const Json& encoding, const Json& size, SampleLayout* layout) {
   if (!name.is_string() || !encoding.is_string()) return false;
-  const MdsColumn column{name, encoding};
+  const SampleColumn column{name, encoding};
   if ((column.name + column.encoding).find_first_of("\t\n") != std::string::npos) return false;
-  const MdsEncoding known = MdsEncodingOf(column.encoding);
+  const SampleEncoding known = EncodingOf(SampleFamily::kMds, column.encoding);
   std::uint64_t bytes = DTypeBytes(known.dtype.value_or(DType::kUInt8));
   for (const std::int64_t dimension : known.shape) bytes *= static_cast<std::uint64_t>(dimension);
-  const bool is_known = known.kind != MdsEncoding::Kind::kUnknown;
+  const bool is_known = known.kind != SampleEncoding::Kind::kUnknown;
   if (size.is_null()) {
     if (is_known && !known.variable()) return false;
     layout->sizes_bytes += kNumberBytes;
@@ -70,11 +67,11 @@ bool AddColumn(const Json& name, const Json& encoding, const Json& size, MdsLayo
     if (is_known && (known.variable() || size.get<std::uint64_t>() != bytes)) return false;
     layout->fixed_bytes += size.get<std::uint64_t>();
   }
-  layout->columns += MdsColumnsText({&column, 1});
+  layout->columns += ColumnsText({&column, 1});
   return true;
 }
 
-std::optional<MdsLayout> ReadColumns(std::string_view text) {
+std::optional<SampleLayout> ReadColumns(std::string_view text) {
   const Json json = Json::parse(text, nullptr, false);
   const auto list = [&](const char* name) {
     const bool is_list = json.is_object() && json.contains(name) && json[name].is_array();
@@ -87,41 +84,11 @@ std::optional<MdsLayout> ReadColumns(std::string_view text) {
       names->size() != encodings->size() || names->size() != sizes->size()) {
     return std::nullopt;
   }
-  MdsLayout layout;
+  SampleLayout layout;
   for (std::size_t i = 0; i < names->size(); ++i) {
     if (!AddColumn((*names)[i], (*encodings)[i], (*sizes)[i], &layout)) return std::nullopt;
   }
   return layout;
-}
-
-// Those of the offsets from `least` to `most` that ascend, as many as there can be. In place of a
-// wrong number the one after it may be left out.
-std::vector<bool> Believed(const std::vector<std::uint32_t>& offsets, std::uint64_t least,
-                           std::uint64_t most) {
-  constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
-  const auto descends = std::adjacent_find(offsets.begin(), offsets.end(), std::greater_equal<>());
-  if (descends == offsets.end() && offsets.front() >= least && offsets.back() <= most) {
-    return std::vector<bool>(offsets.size(), true);
-  }
-  std::vector<std::size_t> ends;  // of the chain of each length the one that ends lowest
-  std::vector<std::size_t> before(offsets.size(), kNone);
-  for (std::size_t i = 0; i < offsets.size(); ++i) {
-    if (offsets[i] < least || offsets[i] > most) continue;
-    const auto place =
-        std::lower_bound(ends.begin(), ends.end(), offsets[i],
-                         [&](std::size_t end, std::uint64_t at) { return offsets[end] < at; });
-    if (place != ends.begin()) before[i] = *std::prev(place);
-    if (place == ends.end()) {
-      ends.push_back(i);
-    } else {
-      *place = i;
-    }
-  }
-  std::vector<bool> believed(offsets.size());
-  for (std::size_t i = ends.empty() ? kNone : ends.back(); i != kNone; i = before[i]) {
-    believed[i] = true;
-  }
-  return believed;
 }
 
 }  // namespace
@@ -135,10 +102,10 @@ class MdsHeadReader {
       : head_(head),
         options_(options),
         known_(options.file_bytes != kUnknownSize),
-        most_(known_ ? options.file_bytes : std::numeric_limits<std::uint32_t>::max()) {}
+        most_(SampleTable::MostOffset(options)) {}
 
   std::uint64_t Needed() const;
-  MdsShard Read();
+  SampleTable Read();
 
  private:
   /// Whether the table of so many samples ends at the file's end.
@@ -152,14 +119,14 @@ class MdsHeadReader {
   }
   bool FindSamples(std::uint64_t* samples);
   void ReadText(std::uint64_t begin);
-  void FindLost();
-  std::uint64_t LongestHead() const { return std::min(most_, kMostHead); }
+  std::uint64_t LongestHead() const { return std::min(most_, SampleTable::kMostHead); }
 
   const std::span<const std::byte> head_;
   const FramerOptions& options_;
   const bool known_;          // the file's size is
   const std::uint64_t most_;  // that an offset may be
-  MdsShard shard_;
+  SampleLayout layout_;
+  std::vector<SampleTable::Piece> pieces_;
   std::uint64_t text_end_ = 0;  // 0: there is no text of columns
 };
 
@@ -196,7 +163,7 @@ bool MdsHeadReader::FindSamples(std::uint64_t* samples) {
     ReadText(TableEnd(i));
     if (text_end_ == 0) continue;
     *samples = i;
-    shard_.pieces_.push_back(
+    pieces_.push_back(
         {0, kNumberBytes,
          "its head counts " + std::to_string(told) + " samples, its table " + std::to_string(i)});
     return true;
@@ -207,110 +174,46 @@ bool MdsHeadReader::FindSamples(std::uint64_t* samples) {
 void MdsHeadReader::ReadText(std::uint64_t begin) {
   const std::string_view text = TextIn(begin, head_.size());
   const std::size_t bytes = ObjectBytes(text);
-  std::optional<MdsLayout> layout = ReadColumns(text.substr(0, bytes));
+  std::optional<SampleLayout> layout = ReadColumns(text.substr(0, bytes));
   if (!layout) return;
   text_end_ = begin + bytes;
-  shard_.layout_ = *std::move(layout);
+  layout_ = *std::move(layout);
 }
 
-MdsShard MdsHeadReader::Read() {
+SampleTable MdsHeadReader::Read() {
   std::uint64_t samples = 0;
   if (head_.size() < kLeastHead || !FindSamples(&samples)) {
     const bool cut = head_.size() < kLeastHead || TableEnd(NumberAt(head_, 0)) > head_.size() ||
                      NumberAt(head_, 1) > head_.size();
-    shard_.hopeless_ = Status(cut ? StatusCode::kTruncated : StatusCode::kDamaged,
+    return SampleTable(Status(cut ? StatusCode::kTruncated : StatusCode::kDamaged,
                               "its head is none of an MDS shard: a number of samples, their "
-                              "offsets, and their columns as JSON");
-    return std::move(shard_);
+                              "offsets, and their columns as JSON"));
   }
   const std::uint64_t table = TableEnd(samples);
-  std::vector<std::uint32_t>& offsets = shard_.offsets_;
+  std::vector<std::uint32_t> offsets;
   for (std::uint64_t i = 0; i <= samples; ++i) offsets.push_back(NumberAt(head_, 1 + i));
-  if (text_end_ != 0 && offsets[0] != text_end_) {
-    shard_.pieces_.push_back({kNumberBytes, kLeastHead,
-                              "its first offset is " + std::to_string(offsets[0]) + " where " +
-                                  std::to_string(text_end_) + " is expected"});
+  const std::uint32_t first = offsets[0];
+  if (text_end_ != 0 && first != text_end_) {
+    pieces_.push_back({kNumberBytes, kLeastHead,
+                       "its first offset is " + std::to_string(first) + " where " +
+                           std::to_string(text_end_) + " is expected"});
     offsets[0] = static_cast<std::uint32_t>(text_end_);
   }
-  shard_.head_bytes_ = text_end_ != 0 ? text_end_ : table;
-  FindLost();
-  const bool first_lost = shard_.LostAt(0) != nullptr;
+  SampleTable found(std::move(offsets), text_end_ != 0 ? text_end_ : table, std::move(pieces_),
+                    std::move(layout_), options_);
+  const bool first_lost = found.LostAt(0) != nullptr;
   if (text_end_ == 0 && !first_lost) {
-    shard_.pieces_.push_back({table, offsets[0], "what it says of its columns is no JSON of that"});
-    shard_.head_bytes_ = offsets[0];
+    found.AddHeadPiece({table, first, "what it says of its columns is no JSON of that"}, first);
   }
-  return std::move(shard_);
+  return found;
 }
 
-void MdsHeadReader::FindLost() {
-  const std::vector<std::uint32_t>& offsets = shard_.offsets_;
-  const std::vector<bool> believed = Believed(offsets, shard_.head_bytes_, most_);
-  std::vector<MdsShard::Lost>& lost = shard_.lost_;
-  for (std::uint64_t i = 0; i + 1 < offsets.size(); ++i) {
-    // Where the first offset of a row of them is not believed it is the file's first.
-    MdsShard::Lost one{
-        .first = i, .count = 1, .begin = believed[i] ? offsets[i] : shard_.head_bytes_};
-    const std::uint32_t bytes = offsets[i + 1] - offsets[i];
-    if (!believed[i] || !believed[i + 1]) {
-      const bool cut = known_ && offsets[i] < offsets[i + 1] && offsets[i + 1] > most_;
-      one.code = cut ? StatusCode::kTruncated : StatusCode::kDamaged;
-      one.reason = "its head has the sample " + std::to_string(i) + " from " +
-                   std::to_string(offsets[i]) + " to " + std::to_string(offsets[i + 1]) +
-                   (cut ? ", where the file ends before" : ", among others that ascend");
-    } else if (bytes > options_.max_record_bytes) {
-      one.code = StatusCode::kResourceExhausted;
-      one.reason = "a sample of " + std::to_string(bytes) + " bytes is longer than " +
-                   "max_record_bytes (" + std::to_string(options_.max_record_bytes) + ")";
-    } else {
-      continue;
-    }
-    one.end =
-        believed[i + 1] ? offsets[i + 1] : (i + 2 == offsets.size() ? options_.file_bytes : 0);
-    if (!lost.empty() && lost.back().first + lost.back().count == i) {
-      ++lost.back().count;
-      lost.back().end = one.end;
-    } else {
-      lost.push_back(std::move(one));
-    }
-  }
-  if (!lost.empty() && lost.back().begin == lost.back().end) {
-    shard_.pieces_.push_back({TableEnd(lost.back().first), TableEnd(offsets.size() - 1),
-                              lost.back().reason, StatusCode::kTruncated});
-  }
-  const bool goes_on = known_ && believed.back() && offsets.back() < most_;
-  if (goes_on) shard_.tail_begin_ = offsets.back();
-}
-
-const MdsShard::Lost* MdsShard::LostAt(std::uint64_t sample) const {
-  const auto after =
-      std::upper_bound(lost_.begin(), lost_.end(), sample,
-                       [](std::uint64_t one, const Lost& lost) { return one < lost.first; });
-  if (after == lost_.begin()) return nullptr;
-  const Lost& lost = *std::prev(after);
-  return sample - lost.first < lost.count ? &lost : nullptr;
-}
-
-bool MdsLayout::Fills(std::span<const std::byte> sample) const {
-  if (columns.empty()) return true;
-  if (sample.size() < sizes_bytes) return false;
-  std::uint64_t bytes = sizes_bytes + fixed_bytes;
-  for (std::size_t at = 0; at < sizes_bytes; at += kNumberBytes) {
-    bytes += LoadOnceLe<std::uint32_t>(sample.data() + at);
-  }
-  return bytes == sample.size();
-}
-
-Status MdsShard::CheckColumns(const FramerOptions& options) const {
-  if (options.check_elements == nullptr || layout_.columns.empty()) return {};
-  return options.check_elements({layout_.columns, {}, {}}).WithPlace({options.file, -1, -1});
-}
-
-MdsHead ReadMdsHead(std::span<const std::byte> head, bool ends, const FramerOptions& options) {
+SampleHead ReadMdsHead(std::span<const std::byte> head, bool ends, const FramerOptions& options) {
   const auto needed = static_cast<std::size_t>(MdsHeadReader(head, options).Needed());
   if (needed > head.size() && !ends) return {needed, nullptr};
   // No more of it, however much is at hand.
   MdsHeadReader reader(head.first(std::min(needed, head.size())), options);
-  return {0, std::make_shared<const MdsShard>(reader.Read())};
+  return {0, std::make_shared<const SampleTable>(reader.Read())};
 }
 
 bool StartsAsMdsShard(std::span<const std::byte> head) {
@@ -330,57 +233,6 @@ bool StartsAsMdsShard(std::span<const std::byte> head) {
 
 std::size_t MdsHeadBytes(std::span<const std::byte> head) {
   return static_cast<std::size_t>(MdsHeadReader(head, FramerOptions()).Needed());
-}
-
-MdsRecords::MdsRecords(std::shared_ptr<const MdsShard> shard, std::uint64_t file_bytes)
-    : shard_(std::move(shard)) {
-  if (!shard_->hopeless().ok() && file_bytes > 0) {
-    damage_.push_back({0, file_bytes, IndexDamage::kNoRecord, shard_->hopeless().message()});
-  }
-  for (const MdsShard::Piece& piece : shard_->pieces()) {
-    damage_.push_back({piece.begin, piece.end, IndexDamage::kNoRecord, piece.reason});
-  }
-  for (const MdsShard::Lost& lost : shard_->lost()) {
-    if (lost.begin == lost.end) continue;  // a piece tells
-    damage_.push_back({lost.begin, lost.end, lost.first, lost.reason});
-  }
-  if (shard_->tail_begin() != kUnknownSize) {
-    damage_.push_back({shard_->tail_begin(), file_bytes, IndexDamage::kNoRecord, MdsShard::kTail});
-  }
-  std::sort(damage_.begin(), damage_.end());
-}
-
-Status MdsRecords::Find(std::span<const std::uint64_t> records, std::span<RecordUnit> units) const {
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    const MdsShard::Lost* const lost = shard_->LostAt(records[i]);
-    units[i] = {.offset = lost != nullptr ? lost->begin : shard_->begin(records[i]),
-                .bytes = 0,
-                .first_record = records[i],
-                .lost = lost != nullptr};
-    if (lost == nullptr) units[i].bytes = shard_->end(records[i]) - units[i].offset;
-  }
-  return {};
-}
-
-// Lost samples stand where the one before them begins, as they are framed.
-Status MdsRecords::FirstFrom(std::uint64_t offset, std::uint64_t* record) const {
-  const auto place = [&](std::uint64_t sample) -> std::uint64_t {
-    const MdsShard::Lost* const lost = shard_->LostAt(sample);
-    if (lost == nullptr) return shard_->begin(sample);
-    return lost->first == 0 ? 0 : shard_->begin(lost->first - 1);
-  };
-  std::uint64_t low = 0;
-  std::uint64_t high = records();
-  while (low < high) {
-    const std::uint64_t middle = low + (high - low) / 2;
-    if (place(middle) < offset) {
-      low = middle + 1;
-    } else {
-      high = middle;
-    }
-  }
-  *record = low;
-  return {};
 }
 
 }  // namespace ringfeed

@@ -1,51 +1,17 @@
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
 #include <vector>
 
-#include "io/data_file.h"
+#include "readers/formats/data_set_table.h"
 #include "readers/formats/mds/mds.h"
 
 namespace ringfeed {
 namespace {
 
 namespace fs = std::filesystem;
-
-Status BadTable(const std::string& table, StatusCode code, const std::string& why) {
-  return Status(code, "the data set's index " + why, {table, -1, -1});
-}
-
-Status ReadTable(const std::string& table, std::string* text) {
-  constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-  int descriptor = -1;
-  struct stat facts {};
-  Status status = OpenDataFile(table, &descriptor, &facts);
-  if (!status.ok()) return status;
-  const auto bytes = static_cast<std::uint64_t>(facts.st_size);
-  std::size_t got = 0;
-  if (bytes > kMostBytes) {
-    status = BadTable(table, StatusCode::kUnsupported, "has more than 1 GiB");
-  } else {
-    text->resize(static_cast<std::size_t>(bytes));
-    status = ReadWhole(descriptor, 0, std::as_writable_bytes(std::span(*text)), &got);
-    text->resize(got);
-  }
-  close(descriptor);
-  return status;
-}
-
-// Whether a name in an index leads to a file below its folder.
-bool LeadsBelow(const fs::path& name) {
-  return !name.empty() && name.is_relative() && name.native().find('\0') == std::string::npos &&
-         std::none_of(name.begin(), name.end(), [](const fs::path& part) { return part == ".."; });
-}
 
 // The file of a shard: the one that was decompressed, if it is there.
 Status AppendShard(const nlohmann::json& shard, const std::string& table,
@@ -83,7 +49,7 @@ Status AppendShard(const nlohmann::json& shard, const std::string& table,
 
 Status ReadMdsTable(const std::string& table, std::vector<std::string>* files) {
   std::string text;
-  Status status = ReadTable(table, &text);
+  Status status = ReadDataSetTable(table, &text);
   if (!status.ok()) return status;
   const auto json = nlohmann::json::parse(text, nullptr, false);
   // As its writer begins it. Other files of that name may be lines of JSON.

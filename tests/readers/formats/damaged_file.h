@@ -14,6 +14,13 @@ std::vector<std::string> Without(const std::vector<std::string>& all, std::size_
 /// The first `count` records.
 std::vector<std::string> First(const std::vector<std::string>& all, std::size_t count);
 
+/// All records by number, as the file's own index has their places, damage skipped: an empty text
+/// for what is lost.
+std::vector<std::string> ByNumber(const Format& format, const std::string& file);
+/// The same of what was framed in the file's order.
+std::vector<std::string> InOrder(const Framed& framed);
+std::size_t CountLost(const std::vector<std::string>& records);
+
 /// Files with bytes at random places set to random values: the same series in every run.
 class Scribbler {
  public:

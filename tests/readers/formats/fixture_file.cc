@@ -8,9 +8,11 @@
 
 namespace ringfeed {
 
-std::string ReadFixture(const std::string& name) {
-  return ReadBytes(std::string(RINGFEED_TEST_DATA) + "/" + name);
+std::string FixturePath(const std::string& name) {
+  return std::string(RINGFEED_TEST_DATA) + "/" + name;
 }
+
+std::string ReadFixture(const std::string& name) { return ReadBytes(FixturePath(name)); }
 
 std::string Sha256(const std::string& bytes) {
   unsigned char digest[32];

@@ -7,6 +7,7 @@ namespace ringfeed {
 
 /// The file of that name in tests/data.
 std::string ReadFixture(const std::string& name);
+std::string FixturePath(const std::string& name);
 
 /// SHA-256 of the bytes, in hex.
 std::string Sha256(const std::string& bytes);

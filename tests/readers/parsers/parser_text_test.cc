@@ -218,7 +218,8 @@ TEST(ParserTextTest, AMistakeTakesThreeLinesAtMost) {
       said("exmaple: image=u1[]"),
       "parser \"exmaple: image=u1[]\" is unknown; did you mean example?\n"
       "expected \"raw\" \"rows\" \"example\" \"sequence\" \"ofrecord\" \"csv\" \"jsonl\" \"lod\" "
-      "\"instance\" \"tokens\" \"tar\" \"mds\", as in \"example: image=u1[] label=i8[1] x=f4[13]?0\"");
+      "\"instance\" \"tokens\" \"tar\" \"mds\" \"litdata\", as in "
+      "\"example: image=u1[] label=i8[1] x=f4[13]?0\"");
   EXPECT_EQ(said("csv"),
             "parser \"csv\" is unknown without its fields\n"
             "expected as in \"csv: -delimiter=; -header=id,x,note x=f8 note=u1[] id@0=i8\"");

@@ -1,4 +1,4 @@
-#include "readers/parsers/tensors/mds_parser.h"
+#include "readers/parsers/tensors/samples_parser.h"
 
 #include <algorithm>
 #include <string>
@@ -13,18 +13,18 @@
 namespace ringfeed {
 namespace {
 
-using Kind = MdsEncoding::Kind;
+using Kind = SampleEncoding::Kind;
 
 constexpr std::int64_t kMostElements = std::int64_t{1} << 28;
 constexpr std::size_t kSizeBytes = sizeof(std::uint32_t);
 
-struct MdsScratch final : LoDScratch {
+struct SampleScratch final : LoDScratch {
   using LoDScratch::LoDScratch;
 
-  MdsArray array;
+  SampleArray array;
 };
 
-Status Damaged(const MdsColumn& column, const std::string& why) {
+Status Damaged(const SampleColumn& column, const std::string& why) {
   return Status(StatusCode::kDamaged, "column \"" + column.name + "\": " + why);
 }
 
@@ -37,25 +37,27 @@ std::string Shown(std::string columns) {
 }
 
 // A word for each column, only one of which is a field if `only` is not null.
-std::string TextOf(std::span<const MdsField> columns, const MdsField* only = nullptr) {
-  std::string text = "mds:";
-  for (const MdsField& one : columns) {
+std::string TextOf(SampleFamily family, std::span<const SampleField> columns,
+                   const SampleField* only = nullptr) {
+  std::string text(FamilyName(family));
+  text += ':';
+  for (const SampleField& one : columns) {
     const bool field = one.field && (only == nullptr || only == &one);
     text += (field ? " " : " -") + one.column.name + ":" + one.column.encoding;
-    if (!field || MdsEncodingOf(one.column.encoding).kind != Kind::kArray) continue;
+    if (!field || EncodingOf(family, one.column.encoding).kind != Kind::kArray) continue;
     text += one.encoded ? "=bytes"
                         : FieldText({"", one.field->dtype, one.field->shape, {}}).insert(0, "=");
   }
   return text;
 }
 
-class MdsSampleParser final : public LoDColumnsParser {
+class ColumnsParser final : public LoDColumnsParser {
  public:
-  explicit MdsSampleParser(std::vector<MdsField> columns);
+  ColumnsParser(SampleFamily family, std::vector<SampleField> columns);
 
-  std::string name() const override { return "mds"; }
+  std::string name() const override { return std::string(FamilyName(family_)); }
   std::unique_ptr<Scratch> NewScratch() const override {
-    return std::make_unique<MdsScratch>(fields_.size());
+    return std::make_unique<SampleScratch>(fields_.size());
   }
   Status CheckElements(const FileElements& elements) const override {
     if (elements.name == names_) return {};
@@ -65,7 +67,7 @@ class MdsSampleParser final : public LoDColumnsParser {
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
               std::vector<RowFailure>* failures) const override {
-    auto* own = static_cast<MdsScratch*>(scratch);
+    auto* own = static_cast<SampleScratch*>(scratch);
     for (std::size_t row = 0; row < rows.size(); ++row) {
       Status status = LocateSample(rows[row], locations + row * fields_.size(), &own->array);
       if (!status.ok()) failures->push_back({row, std::move(status)});
@@ -77,50 +79,63 @@ class MdsSampleParser final : public LoDColumnsParser {
                                      const FieldLocation& at) const override {
     return {at.data, at.bytes};
   }
-  std::string text() const { return TextOf(columns_); }
+  SampleFamily family() const { return family_; }
+  std::string text() const { return TextOf(family_, columns_); }
 
  private:
   struct Place {
-    MdsEncoding encoding;
+    SampleEncoding encoding;
     std::size_t bytes = 0;  // of a column of fixed size
+    bool sized = true;      // its size stands in each sample
   };
 
-  void AddMdsField(const MdsField& one, const MdsEncoding& encoding);
-  Status LocateSample(const RecordSpan& sample, FieldLocation* locations, MdsArray* array) const;
-  Status LocateField(std::size_t column, std::span<const std::byte> value, MdsArray* array,
+  void AddField(const SampleField& one, const SampleEncoding& encoding);
+  Status LocateSample(const RecordSpan& sample, FieldLocation* locations, SampleArray* array) const;
+  Status LocateField(std::size_t column, std::span<const std::byte> value, SampleArray* array,
                      FieldLocation* location) const;
 
-  const std::vector<MdsField> columns_;
+  [[noreturn]] void RefuseColumns(StatusCode code, const std::string& why) const {
+    Refuse(code, name() + " parser: " + why);
+  }
+
+  const SampleFamily family_;
+  const std::vector<SampleField> columns_;
   std::vector<Place> places_;  // of each column
   std::string names_;          // as files say them
   std::size_t sizes_bytes_ = 0;
   std::size_t fixed_bytes_ = 0;
 };
 
-MdsSampleParser::MdsSampleParser(std::vector<MdsField> columns) : columns_(std::move(columns)) {
-  for (const MdsField& one : columns_) {
-    const MdsEncoding encoding = MdsEncodingOf(one.column.encoding);
+ColumnsParser::ColumnsParser(SampleFamily family, std::vector<SampleField> columns)
+    : family_(family), columns_(std::move(columns)) {
+  for (const SampleField& one : columns_) {
+    const SampleEncoding encoding = EncodingOf(family_, one.column.encoding);
     if (encoding.kind == Kind::kUnknown) {
-      Refuse(StatusCode::kUnsupported, "mds parser: the encoding \"" + one.column.encoding +
-                                           "\" of column \"" + one.column.name + "\" is not known");
+      RefuseColumns(StatusCode::kUnsupported, "the encoding \"" + one.column.encoding +
+                                                  "\" of column \"" + one.column.name +
+                                                  "\" is not known");
     }
     const bool fixed = !encoding.variable();
-    Place place{encoding, fixed ? FieldSpec{"", *encoding.dtype, encoding.shape}.unit_bytes() : 0};
-    (fixed ? fixed_bytes_ : sizes_bytes_) += fixed ? place.bytes : kSizeBytes;
+    Place place{encoding, fixed ? FieldSpec{"", *encoding.dtype, encoding.shape}.unit_bytes() : 0,
+                encoding.sized(family_)};
+    fixed_bytes_ += place.bytes;
+    if (place.sized) sizes_bytes_ += kSizeBytes;
     places_.push_back(std::move(place));
-    names_ += MdsColumnsText({&one.column, 1});
-    if (one.field) AddMdsField(one, encoding);
+    names_ += ColumnsText({&one.column, 1});
+    if (one.field) AddField(one, encoding);
   }
-  if (fields_.empty()) Refuse("mds parser: none of the columns is a field");
+  if (fields_.empty()) {
+    RefuseColumns(StatusCode::kInvalidArgument, "none of the columns is a field");
+  }
 }
 
-void MdsSampleParser::AddMdsField(const MdsField& one, const MdsEncoding& encoding) {
+void ColumnsParser::AddField(const SampleField& one, const SampleEncoding& encoding) {
   const auto refuse = [&](const std::string& why, StatusCode code = StatusCode::kInvalidArgument) {
-    Refuse(code, "mds parser: column \"" + one.column.name + "\" " + why);
+    RefuseColumns(code, "column \"" + one.column.name + "\" " + why);
   };
   if (encoding.kind == Kind::kPickle) {
     refuse("holds pickles, which run code when they are read: pass it over (-" + one.column.name +
-               ":pkl), or write it anew, as json for example",
+               ":" + one.column.encoding + "), or write it anew, as json for example",
            StatusCode::kUnsupported);
   }
   const FieldSpec& field = *one.field;
@@ -129,17 +144,20 @@ void MdsSampleParser::AddMdsField(const MdsField& one, const MdsEncoding& encodi
   const bool bytes = field.dtype == DType::kUInt8 && field.shape == Shape{-1};
   const bool same = encoding.dtype == field.dtype && encoding.shape == field.shape;
   const bool array = encoding.kind == Kind::kArray && !one.encoded;
-  const bool fits =
-      array ? encoding.dtype.value_or(field.dtype) == field.dtype && !field.shape.empty()
-      : encoding.variable() ? bytes
-                            : same;
+  // A scalar of Torch or NumPy has no dimensions.
+  const bool scalar = encoding.header == SampleEncoding::Header::kTorch ||
+                      encoding.header == SampleEncoding::Header::kNumpy;
+  const bool fits = array ? encoding.dtype.value_or(field.dtype) == field.dtype &&
+                                (scalar || !field.shape.empty())
+                    : encoding.variable() ? bytes
+                                          : same;
   if (!fits) refuse("of \"" + one.column.encoding + "\" cannot be such a field");
   if (!AddRows(field, false)) refuse("is named twice");
 }
 
-FieldLengths MdsSampleParser::LengthsOf(std::size_t field) const {
-  std::vector<MdsField> only = columns_;
-  const MdsField* named = nullptr;
+FieldLengths ColumnsParser::LengthsOf(std::size_t field) const {
+  std::vector<SampleField> only = columns_;
+  const SampleField* named = nullptr;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     if (columns_[i].field && columns_[i].field->name == fields_[field].name) {
       named = &columns_[i];
@@ -147,12 +165,12 @@ FieldLengths MdsSampleParser::LengthsOf(std::size_t field) const {
       only[i].field.reset();
     }
   }
-  return {TextOf(columns_, named), MdsParser(std::move(only))};
+  return {TextOf(family_, columns_, named), SamplesParser(family_, std::move(only))};
 }
 
 // What a location points at is checked against the sample. Its sizes are read once.
-Status MdsSampleParser::LocateSample(const RecordSpan& sample, FieldLocation* locations,
-                                     MdsArray* array) const {
+Status ColumnsParser::LocateSample(const RecordSpan& sample, FieldLocation* locations,
+                                   SampleArray* array) const {
   std::span<const std::byte> rest = sample.bytes();
   if (rest.size() < sizes_bytes_ + fixed_bytes_) {
     return Status(StatusCode::kDamaged, "a sample of " + std::to_string(rest.size()) +
@@ -164,9 +182,14 @@ Status MdsSampleParser::LocateSample(const RecordSpan& sample, FieldLocation* lo
   std::size_t field = 0;
   for (std::size_t column = 0; column < columns_.size(); ++column) {
     std::size_t bytes = places_[column].bytes;
-    if (places_[column].encoding.variable()) {
-      bytes = LoadOnceLe<std::uint32_t>(size_at);
+    if (places_[column].sized) {
+      const std::size_t told = LoadOnceLe<std::uint32_t>(size_at);
       size_at += kSizeBytes;
+      if (!places_[column].encoding.variable() && told != bytes) {
+        return Damaged(columns_[column].column,
+                       "its size is " + std::to_string(told) + ", not " + std::to_string(bytes));
+      }
+      bytes = told;
     }
     if (bytes > rest.size()) {
       return Damaged(columns_[column].column, "its size is " + std::to_string(bytes) +
@@ -184,13 +207,13 @@ Status MdsSampleParser::LocateSample(const RecordSpan& sample, FieldLocation* lo
                 "a sample with " + std::to_string(rest.size()) + " bytes of no column");
 }
 
-Status MdsSampleParser::LocateField(std::size_t column, std::span<const std::byte> value,
-                                    MdsArray* array, FieldLocation* location) const {
-  const MdsField& one = columns_[column];
+Status ColumnsParser::LocateField(std::size_t column, std::span<const std::byte> value,
+                                  SampleArray* array, FieldLocation* location) const {
+  const SampleField& one = columns_[column];
   const FieldSpec& field = *one.field;
   std::size_t units = field.ragged() ? value.size() : 1;
   if (places_[column].encoding.kind == Kind::kArray && !one.encoded) {
-    if (!ReadMdsArray(places_[column].encoding, value, array)) {
+    if (!ReadSampleArray(places_[column].encoding, value, array)) {
       return Damaged(one.column, "its value is no array of that encoding");
     }
     bool fits = array->dtype == field.dtype && array->shape.size() == field.shape.size();
@@ -213,10 +236,10 @@ Status MdsSampleParser::LocateField(std::size_t column, std::span<const std::byt
 // The field of the arrays that samples have in a column; none if they are not alike.
 class SeenArrays {
  public:
-  void Take(const MdsEncoding& encoding, std::span<const std::byte> value) {
-    MdsArray array;
-    if (!ReadMdsArray(encoding, value, &array)) return;
-    array.shape.front() = -1;
+  void Take(const SampleEncoding& encoding, std::span<const std::byte> value) {
+    SampleArray array;
+    if (!ReadSampleArray(encoding, value, &array)) return;
+    if (!array.shape.empty()) array.shape.front() = -1;
     if (any_ && (array.dtype != seen_.dtype || array.shape != seen_.shape)) alike_ = false;
     seen_ = std::move(array);
     any_ = true;
@@ -228,25 +251,25 @@ class SeenArrays {
   }
 
  private:
-  MdsArray seen_;
+  SampleArray seen_;
   bool any_ = false;
   bool alike_ = true;
 };
 
-// A parser of the bytes of one column.
-std::vector<MdsField> OnlyBytesOf(std::vector<MdsField> columns, std::size_t column) {
+// All columns, of which one is a field: its bytes.
+std::vector<SampleField> OnlyBytesOf(std::vector<SampleField> columns, std::size_t column) {
   for (std::size_t i = 0; i < columns.size(); ++i) columns[i].field.reset();
   columns[column].field = FieldSpec{columns[column].column.name, DType::kUInt8, {-1}};
   columns[column].encoded = true;
   return columns;
 }
 
-void InferArray(std::span<const RecordSpan> samples, std::size_t column,
-                std::vector<MdsField>* columns) {
-  const MdsField as_bytes = OnlyBytesOf(*columns, column)[column];
-  const auto parser = MdsParser(OnlyBytesOf(*columns, column));
+void InferArray(SampleFamily family, std::span<const RecordSpan> samples, std::size_t column,
+                std::vector<SampleField>* columns) {
+  const SampleField as_bytes = OnlyBytesOf(*columns, column)[column];
+  const auto parser = SamplesParser(family, OnlyBytesOf(*columns, column));
   const auto scratch = parser->NewScratch();
-  const MdsEncoding encoding = MdsEncodingOf((*columns)[column].column.encoding);
+  const SampleEncoding encoding = EncodingOf(family, (*columns)[column].column.encoding);
   SeenArrays seen;
   for (const RecordSpan& sample : samples) {
     FieldLocation value;
@@ -261,24 +284,24 @@ void InferArray(std::span<const RecordSpan> samples, std::size_t column,
 
 }  // namespace
 
-std::shared_ptr<const Parser> MdsParser(std::vector<MdsField> columns) {
-  return std::make_shared<const MdsSampleParser>(std::move(columns));
+std::shared_ptr<const Parser> SamplesParser(SampleFamily family, std::vector<SampleField> columns) {
+  return std::make_shared<const ColumnsParser>(family, std::move(columns));
 }
 
-std::shared_ptr<const Parser> InferMdsParser(std::string_view columns,
-                                             std::span<const RecordSpan> samples,
-                                             std::string* why) {
-  std::vector<MdsField> fields;
-  for (MdsColumn& column : MdsColumnsOf(columns)) fields.push_back({std::move(column)});
+std::shared_ptr<const Parser> InferSamplesParser(SampleFamily family, std::string_view columns,
+                                                 std::span<const RecordSpan> samples,
+                                                 std::string* why) {
+  std::vector<SampleField> fields;
+  for (SampleColumn& column : ColumnsOf(columns)) fields.push_back({std::move(column)});
   try {
     for (std::size_t i = 0; i < fields.size(); ++i) {
-      const bool array = MdsEncodingOf(fields[i].column.encoding).kind == Kind::kArray;
-      if (array) InferArray(samples, i, &fields);
+      const bool array = EncodingOf(family, fields[i].column.encoding).kind == Kind::kArray;
+      if (array) InferArray(family, samples, i, &fields);
     }
-    for (MdsField& field : fields) {
-      if (!field.field) field.field = MdsFieldSpec(field.column);
+    for (SampleField& field : fields) {
+      if (!field.field) field.field = SampleFieldSpec(family, field.column);
     }
-    return MdsParser(std::move(fields));
+    return SamplesParser(family, std::move(fields));
   } catch (const Error& error) {
     *why = error.status().message();
     return nullptr;
@@ -286,24 +309,25 @@ std::shared_ptr<const Parser> InferMdsParser(std::string_view columns,
 }
 
 // A name may have colons, and so may an encoding: the first one behind which an encoding stands.
-MdsField MdsFieldOf(std::string_view text) {
+SampleField SampleFieldOf(SampleFamily family, std::string_view text) {
   for (std::size_t at = text.find(':'); at != std::string_view::npos; at = text.find(':', at + 1)) {
     const std::string_view encoding = text.substr(at + 1);
-    if (MdsEncodingOf(encoding).kind == Kind::kUnknown) continue;
+    if (EncodingOf(family, encoding).kind == Kind::kUnknown) continue;
     return {{std::string(text.substr(0, at)), std::string(encoding)}};
   }
-  Refuse("\"" + std::string(text) + "\" is no NAME:ENCODING of a column of MDS");
+  Refuse("\"" + std::string(text) + "\" is no NAME:ENCODING of a column of " +
+         std::string(FamilyName(family)));
 }
 
-std::optional<FieldSpec> MdsFieldSpec(const MdsColumn& column) {
-  const MdsEncoding encoding = MdsEncodingOf(column.encoding);
+std::optional<FieldSpec> SampleFieldSpec(SampleFamily family, const SampleColumn& column) {
+  const SampleEncoding encoding = EncodingOf(family, column.encoding);
   if (!encoding.variable()) return FieldSpec{column.name, *encoding.dtype, encoding.shape};
   if (encoding.kind == Kind::kArray && !encoding.dtype) return std::nullopt;
   return FieldSpec{column.name, encoding.dtype.value_or(DType::kUInt8), {-1}};
 }
 
-std::string MdsParserText(const Parser& parser) {
-  const auto* const own = dynamic_cast<const MdsSampleParser*>(&parser);
+std::string SamplesParserText(const Parser& parser) {
+  const auto* const own = dynamic_cast<const ColumnsParser*>(&parser);
   return own != nullptr ? own->text() : "";
 }
 
