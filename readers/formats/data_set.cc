@@ -5,6 +5,7 @@
 #include <iterator>
 #include <system_error>
 
+#include "readers/formats/litdata/litdata.h"
 #include "readers/formats/mds/mds.h"
 
 namespace ringfeed {
@@ -17,7 +18,8 @@ struct DataSetTable {
   std::string_view name;
   Status (*read)(const std::string& table, std::vector<std::string>* files);
 };
-constexpr DataSetTable kDataSetTables[] = {{"index.json", ReadMdsTable}};
+constexpr DataSetTable kDataSetTables[] = {{"index.json", ReadMdsTable},
+                                           {"index.json", ReadLitDataTable}};
 
 }  // namespace
 

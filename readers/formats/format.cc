@@ -14,6 +14,7 @@
 #include "io/remote/address.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/compression/decompressed_reader.h"
+#include "readers/formats/litdata/litdata.h"
 #include "readers/formats/mds/mds.h"
 #include "readers/formats/mds/shard.h"
 #include "readers/formats/ofrecord/ofrecord.h"
@@ -207,6 +208,7 @@ constexpr Family kFamilies[] = {
     {"tokens", With<TokensOptions, ParseTokensOptions, TokensFormat>},
     {"megatron", MegatronFamily},
     {"mds", Plain<MdsFormat>},
+    {"litdata", With<TokensOptions, ParseLitDataOptions, LitDataFormat>},
     {"lines", Plain<LinesFormat>},
     {"jsonl", Plain<JsonLinesFormat>},
     {"csv", Csv<','>},
@@ -258,9 +260,19 @@ std::string LikelyFormats(std::string_view head, std::string_view like) {
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
   static const std::vector<std::shared_ptr<const Format>> kFormats = {
-      TfRecordFormat(),  RecordIoFormat({}), TarFormat({}), NpyFormat({}),
-      TokensFormat({}),  MegatronFormat({}), MdsFormat(),   OfRecordFormat(),
-      JsonLinesFormat(), LinesFormat(),      CsvFormat({}), CsvFormat({.delimiter = '\t'})};
+      TfRecordFormat(),
+      RecordIoFormat({}),
+      TarFormat({}),
+      NpyFormat({}),
+      TokensFormat({}),
+      MegatronFormat({}),
+      MdsFormat(),
+      LitDataFormat({}),
+      OfRecordFormat(),
+      JsonLinesFormat(),
+      LinesFormat(),
+      CsvFormat({}),
+      CsvFormat({.delimiter = '\t'})};
   return kFormats;
 }
 

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "readers/formats/format.h"
+#include "readers/formats/tokens/tokens.h"
+
+namespace ringfeed {
+
+/// Chunks of LitData (format=litdata). The "index.json" beside a chunk says what its columns are. A
+/// record is an item as a plain chunk holds it: the sizes of its columns, u32, then their bytes. Of
+/// a data set of tokens (TokensLoader) it is a block, as `tokens` says; token_bytes is not used.
+std::shared_ptr<const Format> LitDataFormat(const TokensOptions& tokens);
+/// "", "block=2048,tail=drop": what follows "litdata:".
+Status ParseLitDataOptions(std::string_view text, TokensOptions* tokens);
+
+/// Sets *files to the chunks that an "index.json" names, in its order; to none if it is no index of
+/// LitData. See FindDataSet.
+Status ReadLitDataTable(const std::string& table, std::vector<std::string>* files);
+
+}  // namespace ringfeed
