@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "base/little_endian.h"
+#include "readers/formats/litdata/chunk.h"
 #include "readers/formats/tokens/megatron.h"
 #include "readers/formats/tokens/megatron_line.h"
 #include "tests/fuzz/frame_run.h"
@@ -220,6 +222,36 @@ FuzzTarget MegatronTarget(const char* /*unused*/) {
       return NewMegatronFramer(options, index);
     };
     FrameBoth(make_framer, input.subspan(index_bytes), control, true);
+  };
+}
+
+FuzzTarget LitDataTarget(const char* /*unused*/) {
+  auto index = std::make_shared<LitDataIndex>();
+  index->leaves = {{{"id"}, "int"}, {{"b"}, "bytes"}, {{"l"}, "json"}};
+  for (const LitDataIndex::Leaf& leaf : index->leaves) {
+    const SampleColumn column{leaf.path.back(), leaf.encoding};
+    index->layout.columns += ColumnsText({&column, 1});
+    index->layout.sizes_bytes += SampleTable::kNumberBytes;
+  }
+  index->layout.may_be_frames = true;
+  return [known = KnownChunk{std::move(index)}](std::span<const std::byte> input) {
+    Control control = TakeControl(&input);
+    // It is a file beside another one, of which the index speaks.
+    control.whole.known_size = control.split.known_size = true;
+    const auto read = [input](std::uint64_t offset, std::span<std::byte> to) {
+      FuzzExpect(offset <= input.size() && to.size() <= input.size() - offset,
+                 "nothing outside of the file is read");
+      std::copy_n(input.begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
+      return Status();
+    };
+    std::shared_ptr<const Format> format;
+    const Status status = MakeLitDataFormat(read, input.size(), known, &format);
+    FuzzExpect(status.ok(), "a chunk that can be read has a format");
+    const MakeFramer make_framer = [&format](const FramerOptions& options) {
+      return format->NewFramer(options);
+    };
+    const FrameRun skipped = FrameBoth(make_framer, input, control, true);
+    ExpectSameByIndex(format, input, control.whole, skipped);
   };
 }
 

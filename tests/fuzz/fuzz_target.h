@@ -19,6 +19,8 @@ using FuzzTarget = std::function<void(std::span<const std::byte> input)>;
 FuzzTarget FrameTarget(const char* format);
 /// Megatron's: the control, the length of the index (u16, little-endian), the index, the data.
 FuzzTarget MegatronTarget(const char* unused);
+/// LitData's chunks, of items of an int, of bytes and of JSON. Framed as FrameTarget does.
+FuzzTarget LitDataTarget(const char* unused);
 /// Which format a head is taken for.
 FuzzTarget DetectTarget(const char* unused);
 /// A parser as ParserFromText takes it. The input is RowsOf's.

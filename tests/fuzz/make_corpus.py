@@ -138,6 +138,24 @@ def mds(*values):
     return struct.pack(f"<{len(samples) + 2}I", len(samples), *offsets) + text + b"".join(samples)
 
 
+def litdata(*values, frames=0):
+    """A chunk of LitData of an int, of bytes and of JSON; frames: in frames of zstd of so many items."""
+    items = [struct.pack("<3Iq", 8, len(value), 2, i) + value + b"[]" for i, value in enumerate(values)]
+    ends = [sum(map(len, items[:i])) for i in range(len(items) + 1)]
+    if frames == 0:
+        return struct.pack(f"<{len(ends) + 1}I", len(items), *(8 + 4 * len(items) + end for end in ends)) + b"".join(items)
+    parts = [b"".join(items[i : i + frames]) for i in range(0, len(items), frames)]
+    # One block each that is stored as it is.
+    stored = [b"\x28\xb5\x2f\xfd\x20" + bytes([len(part)]) + (len(part) << 3 | 1).to_bytes(3, "little") + part
+              for part in parts]
+    at = 24 + 4 * len(ends) + 24 * len(parts)
+    head = b"LDFZ01\0\0" + struct.pack(f"<2H3I{len(ends)}I", 1, 0, len(items), frames, len(parts), *ends)
+    for i, (part, frame) in enumerate(zip(parts, stored)):
+        head += struct.pack("<2IQ2I", i * frames, min(frames, len(items) - i * frames), at, len(frame), len(part))
+        at += len(frame)
+    return head + b"".join(stored)
+
+
 def megatron(sizes, pointers, documents, data, kind=8):
     index = (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, kind, len(sizes), documents)
              + struct.pack(f"<{len(sizes)}i", *sizes) + struct.pack(f"<{len(pointers)}q", *pointers)
@@ -243,6 +261,9 @@ def files(data):
         "tokens": {"u2": tokens(20240520, 1, 7, bytes(range(14))), "u4": tokens(20240801, 7, 6, bytes(range(24)))},
         "rows": {"five": b"hdr" + b"abcde12" * 4 + b"abcde"},
         "mds": {"three": mds(b"first", b"", b"the third"), "genuine": read("mds/columns_none/shard.00002.mds")},
+        "litdata": {"three": litdata(b"first", b"", b"the third"), "frames": litdata(b"a", b"bc", b"", frames=2),
+                    "arrow": read("litdata/arrow/chunk-0-1.bin"), "zstd": read("litdata/arrow_zstd/chunk-0-1.bin"),
+                    "items": read("litdata/items/chunk-0-2.bin")},
         "megatron": {"three": megatron([3, 1, 2], [0, 6, 8], 1, bytes(range(12))),
                      "gap": megatron([1, 1], [0, 6], 0, bytes(range(8))),
                      "wrong": megatron([3, -1, 2], [0, 60, 8], 2, bytes(range(12)))},
@@ -268,6 +289,8 @@ def texts():
                       + b"\4\1\2\0" + b"s" + bytes(8),
                       struct.pack("<4Iq", 0, 12, 6, 0, 7) + b"\x22\x08\1\2" + floats(1, 2)[:8]
                       + b"\4\2\1\0\2\0" + bytes(range(8))],
+        "parse_litdata": [struct.pack("<7Iq", 8, 2, 24, 15, 16, 1, 1, 7) + b"ab" + struct.pack(">4I", 1, 2, 1, 2)
+                          + floats(1, 2)[:8] + struct.pack("<3I", 4, 1, 3) + b"xyz" + bytes(17) + b"s"],
         "parse_json_paths": [b'{"a": {"b": 7, "t": ["a", "", "b\\n"]}, "x/y": [0, {"z": 1.5}], "t": []}',
                              b'{"a": [null, "item"], "x/y": null}', b'{"a": {"b": 1, "b": 1}}'],
         "parse_jsonl": [line, b'{"text": "\\ud83c\\udf89 \\" \\\\", "id": -1, "other": {"a": [null, "]"]}, "v": null}'],
