@@ -15,12 +15,15 @@ namespace ringfeed {
 
 void LitDataChunk::AddUnit(std::uint64_t begin, std::uint64_t bytes, std::uint32_t items,
                            std::uint64_t file_bytes, std::string lost) {
-  const std::uint64_t before = units_.empty() ? head_bytes_ : units_.back().end;
-  const bool fits = begin >= before && begin <= file_bytes && bytes <= file_bytes - begin;
+  const std::uint64_t before = std::max(end_, head_bytes_);
+  const bool fits =
+      bytes > 0 && begin >= before && begin <= file_bytes && bytes <= file_bytes - begin;
   if (!fits && lost.empty()) lost = "it is not within the file, after the unit before it";
   if (bytes == 0 && lost.empty()) lost = "it has no bytes";
   Unit unit{begin, begin + bytes, this->items(), items, std::move(lost)};
-  if (!fits) unit.begin = unit.end = before;
+  // It stands where the unit before it begins, as it is framed.
+  if (!fits) unit.begin = unit.end = units_.empty() ? head_bytes_ : units_.back().begin;
+  if (fits) end_ = unit.end;
   units_.push_back(std::move(unit));
 }
 
@@ -188,15 +191,15 @@ class ChunkFramer final : public RestLosingFramer {
 
 FrameStep ChunkFramer::Next(FrameCall* call) {
   const LitDataChunk::Unit& unit = chunk_->units()[next_];
-  if (call->at() < unit.begin) {
-    const std::uint64_t most = std::min(unit.begin, call->input.limit) - call->at();
-    call->pos += static_cast<std::size_t>(std::min<std::uint64_t>(call->left(), most));
-    if (call->at() < unit.begin) {
-      const bool more = call->at() < call->input.limit && !call->input.at_end;
-      return call->Need(more ? 1 : 0);
-    }
+  const bool nowhere = unit.begin == unit.end;
+  if (!nowhere && call->at() >= call->input.limit) return FrameStep::kStop;
+  if (!nowhere && call->at() < unit.begin) {
+    const std::uint64_t wanted = std::min(unit.begin, call->input.limit) - call->at();
+    const std::size_t left = call->left();
+    call->pos += static_cast<std::size_t>(std::min<std::uint64_t>(left, wanted));
+    if (left < wanted) return call->Need(call->input.at_end ? 0 : 1);
+    return FrameStep::kGoOn;
   }
-  if (call->at() >= call->input.limit) return FrameStep::kStop;
   const auto bytes = static_cast<std::size_t>(unit.end - unit.begin);
   if (call->left() < bytes) {
     if (!call->input.at_end) return call->Need(bytes);

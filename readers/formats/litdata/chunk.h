@@ -52,6 +52,7 @@ class LitDataChunk {
 
   std::vector<Unit> units_;
   std::uint64_t head_bytes_ = 0;  // is set before the first unit
+  std::uint64_t end_ = 0;         // of the last unit that has a place
   Status hopeless_;
   SampleLayout layout_;
 };

@@ -12,6 +12,7 @@
 #include "tests/readers/formats/damaged_file.h"
 #include "tests/readers/formats/fixture_file.h"
 #include "tests/readers/formats/frame_all.h"
+#include "tests/readers/formats/tfrecord_file.h"
 #include "tests/support/pattern_file.h"
 #include "tests/support/record_data.h"
 
@@ -120,6 +121,33 @@ TEST(LitDataTest, AFlippedBitOfFramesCostsTheirItemsAtMost) {
       const auto records = InOrder(chunk.Skipped(damaged));
       ASSERT_EQ(records.size(), intact.size()) << at;
       ASSERT_LE(CountLost(records), 8U) << at;  // two frames that share an offset
+    }
+  }
+}
+
+TEST(LitDataTest, StripesMayEndBetweenFrames) {
+  const Chunk chunk("frames");
+  std::string apart = chunk.bytes;
+  constexpr std::size_t kEntries = 24 + 4 * 11;  // of three frames: the place is at 8 in each
+  const auto place = [&](std::size_t frame) {
+    return LoadLe<std::uint64_t>(std::as_bytes(std::span(apart)).data() + kEntries + 24 * frame +
+                                 8);
+  };
+  apart.insert(place(1), "gap");
+  for (const std::size_t frame : {1U, 2U}) {
+    const std::string moved = PlainLe(place(frame) + 3U);
+    apart.replace(kEntries + 24 * frame + 8, moved.size(), moved);
+  }
+  const std::string cut = apart.substr(0, place(2) + 5);
+  for (const std::string& file : {apart, cut}) {
+    const auto format = chunk.FormatOf(file);
+    const Framed whole = FrameAll(*format, file, OnDamage::kSkip);
+    EXPECT_EQ(whole.records, First(chunk.Records(), file == apart ? 10U : 8U));
+    for (const std::uint64_t step : {1U, 7U, 64U}) {
+      const Framed framed =
+          FrameAll(*format, file, OnDamage::kSkip, {.ends = {100, 300}, .limit_step = step});
+      EXPECT_EQ(framed.records, whole.records) << step;
+      EXPECT_EQ(framed.damaged, whole.damaged) << step;
     }
   }
 }
