@@ -8,6 +8,8 @@ pkg_check_modules(libcurl REQUIRED IMPORTED_TARGET libcurl)
 pkg_check_modules(libisal REQUIRED IMPORTED_TARGET libisal)
 pkg_check_modules(libxxhash REQUIRED IMPORTED_TARGET libxxhash)
 pkg_check_modules(libzstd REQUIRED IMPORTED_TARGET libzstd)
+# Chunks of ArrayRecord that brotli compressed; without it they are refused by name.
+pkg_check_modules(libbrotlidec IMPORTED_TARGET libbrotlidec)
 pkg_check_modules(snappy REQUIRED IMPORTED_TARGET snappy)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 find_package(FastFloat REQUIRED CONFIG)

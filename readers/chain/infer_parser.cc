@@ -141,7 +141,7 @@ std::string InferFields(const FirstRecords& first, const std::vector<std::string
     inferred->fields = InferTarFields(records);
     return "its first samples have no members";
   }
-  if (family == "tfrecord" || family == "recordio") {
+  if (family == "tfrecord" || family == "recordio" || family == "arrayrecord") {
     inferred->name = "example";
     inferred->fields = InferExampleFields(records);
     return "its first records are no tf.Examples";

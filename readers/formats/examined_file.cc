@@ -72,6 +72,24 @@ Status ReadHeadOfFile(const std::string& name, std::size_t most, std::uint64_t* 
   return {};
 }
 
+// Asks the format of a file, or of a source, whose end says where its records are.
+Status ReadEnd(const ExaminedFile& file, Source* source, std::shared_ptr<const Format>* own) {
+  int descriptor = -1;
+  const ReadPart read = [&](std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {
+    struct stat unused {};
+    Status status;
+    if (source == nullptr && descriptor < 0) status = OpenDataFile(file.name, &descriptor, &unused);
+    if (!status.ok()) return status;
+    return ReadPatiently([&] {
+      return source != nullptr ? source->ReadAt(offset, to, got)
+                               : ReadWhole(descriptor, offset, to, got);
+    });
+  };
+  Status status = file.format->ReadEnd(file.bytes, read, own);
+  if (descriptor >= 0) close(descriptor);
+  return status.WithPlace({file.name, -1, -1});
+}
+
 Status RefuseMistake(std::string_view asked, const FormatResult& found, std::string_view file_name,
                      std::span<const std::byte> head) {
   const bool is_format = found.format != nullptr || asked.empty();
@@ -181,7 +199,12 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   }
   result.format = std::move(format.format);
   result.compression = format.compression;
-  if (auto own = result.format->OfFile(result.compression, head)) result.format = std::move(own);
+  std::shared_ptr<const Format> own = result.format->OfFile(result.compression, head);
+  if (result.compression == Compression::kNone && own == nullptr) {
+    result.status = ReadEnd(result, source, &own);
+    if (!result.status.ok()) return result;
+  }
+  if (own != nullptr) result.format = std::move(own);
   result.stripes = result.compression != Compression::kNone
                        ? kUnknownSize
                        : result.format->Stripes(result.bytes, stripe_bytes);

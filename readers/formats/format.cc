@@ -12,6 +12,7 @@
 #include "base/edit_distance.h"
 #include "base/little_endian.h"
 #include "io/remote/address.h"
+#include "readers/formats/array_record/array_record.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/litdata/litdata.h"
@@ -60,7 +61,6 @@ constexpr Stranger kStrangers[] = {
     {"\xff\xff\xff\xff"sv, "an Arrow IPC stream", kTables},
     {"^ONEREC$"sv, "OneFlow's OneRec", kRecords},
     {"\x0a\x23\xd7\xce"sv, "MXNet's RecordIO", kRecords},
-    {"\x83\xaf\x70\xd1\x0d\x88\x4a\x3f"sv, "Riegeli (ArrayRecord)", kRecords},
     {"PK\x03\x04"sv, "zip (also .npz and PyTorch's .pt)", kUnpack},
     {"\x89HDF\r\n\x1a\n"sv, "HDF5", kArrays},
     {"ORC"sv, "ORC", kTables},
@@ -209,6 +209,7 @@ constexpr Family kFamilies[] = {
     {"megatron", MegatronFamily},
     {"mds", Plain<MdsFormat>},
     {"litdata", With<TokensOptions, ParseLitDataOptions, LitDataFormat>},
+    {"arrayrecord", Plain<ArrayRecordFormat>},
     {"lines", Plain<LinesFormat>},
     {"jsonl", Plain<JsonLinesFormat>},
     {"csv", Csv<','>},
@@ -268,6 +269,7 @@ const std::vector<std::shared_ptr<const Format>>& Detectable() {
       MegatronFormat({}),
       MdsFormat(),
       LitDataFormat({}),
+      ArrayRecordFormat(),
       OfRecordFormat(),
       JsonLinesFormat(),
       LinesFormat(),

@@ -198,6 +198,10 @@ void AppendHoles(std::uint32_t records, FrameOutput* output);
 
 class Format;
 
+/// Reads a file: as much of `to` as it has from `offset` on.
+using ReadPart =
+    std::function<Status(std::uint64_t offset, std::span<std::byte> to, std::size_t* got)>;
+
 /// An index that needs no scan.
 struct OwnIndexResult {
   Status status;  ///< why there is none, if the file is not what it should be
@@ -286,6 +290,13 @@ class Format {
   virtual RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const;
   /// Whether a writer only appends: then what it writes can be compressed.
   virtual bool writes_in_order() const { return true; }
+  /// For a format whose files say at their end where their records are: sets *own to the format of
+  /// the file of so many bytes that `read` reads. Fails if it cannot be read, or is of a kind that
+  /// is not; a damaged end is for the framers to report. Blocks.
+  virtual Status ReadEnd(std::uint64_t /*file_bytes*/, const ReadPart& /*read*/,
+                         std::shared_ptr<const Format>* /*own*/) const {
+    return {};
+  }
 };
 
 /// The format of that name with its parameters ("tfrecord", "rows:160",

@@ -14,7 +14,8 @@ ofrecord and an open quote of csv nothing is, but behind a message of ofrecord t
 length leads to. Of tar the header alone is covered: no sample is ever
 incomplete or false, and one beside a lost header may be lost with it. Megatron's data has no checksum; its
 index says the place of each sequence twice, of the last one once. Of mds the sizes in each sample alone are
-covered, and the head. What is compressed as a whole gives a
+covered, and the head. Of arrayrecord a byte of the footer costs all, of a block's header or a postscript nothing.
+What is compressed as a whole gives a
 prefix of its records; compressed in several members, the records of the intact ones.
 """
 
@@ -30,6 +31,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "fuzz")]
 
 import damage
 import make_corpus as make
+import riegeli
 import slow_decoder as slow
 
 SHOWN = 10
@@ -420,6 +422,75 @@ def inflated(data, compression):
     return out, None if whole else "it ends too early or too late"
 
 
+class Chunks(Promise):
+    """ArrayRecord: the chunks that its end lists, each by itself. The bytes that are hurt are those of its front and
+    of its postscript; all others are zeros that nobody reads."""
+
+    def __init__(self):
+        super().__init__("arrayrecord")
+        # The third chunk is interrupted by a block's header.
+        self.groups = [[b"ab", b"cde"], [b"", b"fg"], [b"h"], [b"x" * 150, b""]]
+        self.file = riegeli.array_record(*self.groups)
+        self.large = riegeli.array_record([b"first"], [b"x" * 66000, b"y"], [b"last"])
+        self.last = len(self.file) - riegeli.BLOCK
+
+    def variants(self, step):
+        yield "intact", [self.file]
+        front = len(self.file[: self.last].rstrip(b"\0")) + 8
+        for begin, end in ((0, front), (self.last, self.last + 132)):
+            part = self.file[begin:end]
+            for name, (hurt,) in [*damage.flips([part], (3,), 2 * step), *damage.zeroed([part], 16, 8 * step)]:
+                yield f"{begin}: {name}", [self.file[:begin] + hurt + self.file[end:]]
+        size = len(self.file)
+        for at in (0, 1, 63, 64, 110, front, self.last - 1, self.last, self.last + 1, self.last + 132, size - 1):
+            yield f"cut at {at}", [self.file[:at]]
+        yield "a byte more", [self.file + b"\0"]
+        yield "a block more", [self.file + bytes(riegeli.BLOCK)]
+        for at in (110, 65535, 65536, 65540, 65560, 66200, 66300, len(self.large) - riegeli.BLOCK + 70):
+            yield f"large: byte {at}", [self.large[:at] + bytes([self.large[at] ^ 4]) + self.large[at + 1 :]]
+        yield from self.lies()
+
+    def lies(self):
+        """Fields that say other things, by which all hashes are right."""
+        numbers = (0, 1, 3, 100, 1 << 20, (1 << 20) + 1, 1 << 32, (1 << 56) - 1)
+        more = (*numbers, 1 << 62, (1 << 64) - 1)
+        said = [("chunk", "records", numbers), ("chunk", "decoded", more), ("chunk", "stored_bytes", more),
+                ("chunk", "kind", (b"s", b"t", b"p", b"\0")), ("entry", "offset", (64, 106, 108, *more)),
+                ("entry", "decoded", more), ("entry", "records", more), ("head", "chunks", more),
+                ("head", "records", more)]
+        for where, field, values in said:
+            for value in values:
+                yield f"{where}: {field} is {value}", [riegeli.array_record(*self.groups, **{where: {field: value}})]
+        stores = [b"", b"\0", b"\0\2\0\2", b"\0\2\0\2abc", b"\0\2\1\2ab", b"\0\3\0\2\0fg", b"\0\2\0\x82fg", b"\7\2\0\2fg",
+                  b"z\2\0\2fg", b"s\3\2\4\2\2fg", b"z\xff\xff\xff\xff\xff\xff\xff\xff\x7f", b"\0\x0b" + b"\x80" * 10 + b"\2fg"]
+        for stored in stores:
+            yield f"stored: {stored}", [riegeli.array_record(*self.groups, chunk={"stored": stored})]
+        for place in (63, 64, 101, self.last - 1, self.last, len(self.file), *more):
+            yield f"the footer is at {place}", [riegeli.array_record(*self.groups, place=place)]
+
+    def wrong(self, pieces, seen):
+        file = pieces[0]
+        chunks = slow.array_record(file)
+        if not file:
+            chunks = []
+        if chunks is None:
+            yield from compare("skip", seen["skip"], [], False)
+            yield from compare("fail", seen["fail"], [], True)
+            if [place[:2] for place in seen["skip"]["damage"]] != [[0, len(file)]]:
+                yield "skip reports another damage than all"
+            return
+        first = next((i for i, chunk in enumerate(chunks) if chunk[3] is None), len(chunks))
+        skip = [record for *_, records in chunks for record in records or []]
+        fail = [record for *_, records in chunks[:first] for record in records]
+        yield from compare("skip", seen["skip"], skip, False)
+        yield from compare("fail", seen["fail"], fail, first < len(chunks))
+        lost = [[begin, end] for begin, end, _, records in chunks if records is None]
+        if [place[:2] for place in seen["skip"]["damage"]] != lost:
+            yield "skip reports another damage"
+        if lost and [seen["fail"].get("offset"), seen["fail"].get("record")] != [lost[0][0], len(fail)]:
+            yield "fail names another place"
+
+
 def shown(record):
     return [len(record), zlib.crc32(record)]
 
@@ -477,6 +548,7 @@ def promises():
     yield "csv", FromStart("csv", slow.csv, rows)
     yield "npy", FromStart("npy", slow.npy, make.npy(1, "<i2", "False", "(5, 3)", bytes(range(30))), 70)
     yield "mds", Shard(make.mds(b"first", b"", b"the third one", b"x", b"yy", b"last"))
+    yield "arrayrecord", Chunks()
     yield "megatron", Pair(make.megatron([3, 0, 1, 2], [0, 6, 6, 8], 2, bytes(range(12))),
                            make.megatron([0, 2, 1, 3, 0], [0, 0, 8, 12, 24], 3, bytes(range(50, 74)), 4),
                            make.megatron([2, 1, 3], [0, 8, 12], 1, bytes(range(100, 124)), 7),

@@ -129,7 +129,9 @@ Framed ReadContent(const Format& format, Compression compression, std::string_vi
 nlohmann::json Read(const Format& format, Compression compression, const std::string& file,
                     OnDamage on_damage) {
   if (format.name() == "megatron") return ReadPair(file, on_damage);
-  if (compression == Compression::kNone) return Shown(FrameAll(format, file, on_damage));
+  if (compression == Compression::kNone) {
+    return Shown(FrameAll(*FormatOfFile(format, file), file, on_damage));
+  }
   return Shown(ReadContent(format, compression, file, on_damage));
 }
 

@@ -7,8 +7,12 @@ file's start: (records, damaged), where `damaged` says that the rest is lost.
 """
 
 import ast
+import functools
+import re
 import struct
 import zlib
+
+import riegeli
 
 MEGATRON_WIDTHS = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 8, 7: 4, 8: 2}
 TOKEN_WIDTHS = {(20240520, 1): 2, (20240801, 7): 4}
@@ -287,6 +291,84 @@ def tokens(file, block):
 def mds_sample(sample):
     """Whether one of an int and of bytes is whole."""
     return len(sample) >= 12 and struct.unpack_from("<I", sample)[0] == len(sample) - 12
+
+
+@functools.lru_cache(maxsize=None)
+def riegeli_hash(data):
+    return riegeli.highway_hash(data)
+
+
+def riegeli_chunk(file, begin, end):
+    """The records of the simple, uncompressed chunk that begins there and has no bytes from `end` on."""
+    starts = range(begin // riegeli.BLOCK * riegeli.BLOCK, end, riegeli.BLOCK)
+    joined = b"".join(file[max(begin, at + 24) : min(end, at + riegeli.BLOCK)] for at in starts)
+    if len(joined) < 40 or riegeli_hash(joined[8:40]) != int.from_bytes(joined[:8], "little"):
+        return None
+    length, data_hash, kind, decoded = struct.unpack_from("<4Q", joined, 8)
+    stored = joined[40 : 40 + length]
+    if len(stored) < length or riegeli_hash(stored) != data_hash or kind & 255 != ord("r") or stored[:1] != b"\0":
+        return None
+    size_bytes, at = read_varint(stored, 1)
+    if size_bytes is None or at + size_bytes > length or length - at - size_bytes != decoded:
+        return None
+    end, values, records = at + size_bytes, at + size_bytes, []
+    while at < end and len(records) < kind >> 8:
+        size, at = read_varint(stored[:end], at)
+        if size is None or size > length - values:
+            return None
+        records.append(stored[values : values + size])
+        values += size
+    return records if (at, values, len(records)) == (end, length, kind >> 8) else None
+
+
+def array_record(file):
+    """None where nothing tells the places of chunks, else (begin, end, number of records, records or None) of each
+    that has some."""
+    last = len(file) - riegeli.BLOCK
+    if len(file) % riegeli.BLOCK or last < riegeli.BLOCK:
+        return None
+    tail = file[last:][:256]
+    magic = b"\x10" + riegeli.varint(riegeli.MAGIC)
+    for at in (match.start() for match in re.finditer(re.escape(magic), tail)):
+        for begin in range(at - 1, max(at - 11, 0), -1):
+            place, end = read_varint(tail[:at], begin)
+            found = end == at and tail[begin - 1] == 8 and 64 <= place < last and array_record_chunks(file, place, last)
+            if found or found == []:
+                return found
+    return None
+
+
+def array_record_chunks(file, place, last):
+    footer = riegeli_chunk(file, place, last)
+    if not footer:
+        return None
+    options = fields(fields(footer[0]).get(1, b""))
+    if options.get(1) != 1 or b"transpose:true" in options.get(4, b""):
+        return None
+    entries = [fields(entry) for entry in footer[1:]]
+    counts = [entry.get(3, 0) for entry in entries]
+    if (len(entries), sum(counts)) != (options.get(2, 0), options.get(3, 0)) or max(counts, default=0) > 1 << 20:
+        return None
+    begins = [entry.get(1, 0) for entry, count in zip(entries, counts) if count]
+    if any(not 64 <= a < b for a, b in zip(begins, [*begins[1:], place])):
+        return None
+    chunks = []
+    for begin, end, count in zip(begins, [*begins[1:], place], filter(None, counts)):
+        records = riegeli_chunk(file, begin, end)
+        chunks.append((begin, end, count, records if records is not None and len(records) == count else None))
+    return chunks
+
+
+def fields(message):
+    """Protobuf: the last value of each field, a number or bytes."""
+    at, found = 0, {}
+    while at < len(message):
+        tag, at = read_varint(message, at)
+        value, at = read_varint(message, at)
+        if tag & 7 == 2:
+            value, at = message[at : at + value], at + value
+        found[tag >> 3] = value
+    return found
 
 
 def megatron(index, data):

@@ -21,6 +21,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"rows", FrameTarget, "rows:5,header=3,stride=7"},
     {"mds", FrameTarget, "mds"},
     {"litdata", LitDataTarget, ""},
+    {"arrayrecord", FrameTarget, "arrayrecord"},
     {"megatron", MegatronTarget, ""},
     {"detect", DetectTarget, ""},
     {"gzip", DecompressTarget, "gzip"},

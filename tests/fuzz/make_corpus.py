@@ -16,6 +16,7 @@ import zlib
 
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "damage"))
+import riegeli
 import slow_decoder
 
 
@@ -156,6 +157,12 @@ def litdata(*values, frames=0):
     return head + b"".join(stored)
 
 
+def array_record(file):
+    """Without its zeros, as its target takes it."""
+    last = len(file) - riegeli.BLOCK
+    return file[:last].rstrip(b"\0") + bytes(8) + file[last:][:160]
+
+
 def megatron(sizes, pointers, documents, data, kind=8):
     index = (b"MMIDIDX\0\0" + struct.pack("<QBQQ", 1, kind, len(sizes), documents)
              + struct.pack(f"<{len(sizes)}i", *sizes) + struct.pack(f"<{len(pointers)}q", *pointers)
@@ -264,6 +271,9 @@ def files(data):
         "litdata": {"three": litdata(b"first", b"", b"the third"), "frames": litdata(b"a", b"bc", b"", frames=2),
                     "arrow": read("litdata/arrow/chunk-0-1.bin"), "zstd": read("litdata/arrow_zstd/chunk-0-1.bin"),
                     "items": read("litdata/items/chunk-0-2.bin")},
+        "arrayrecord": {"groups": array_record(riegeli.array_record([b"first", b""], [b"the third"])),
+                        "genuine": array_record(gzip.decompress(read("array_record/group_size65536.array_record.gz"))),
+                        "snappy": array_record(gzip.decompress(read("array_record/group_size7_snappy.array_record.gz")))},
         "megatron": {"three": megatron([3, 1, 2], [0, 6, 8], 1, bytes(range(12))),
                      "gap": megatron([1, 1], [0, 6], 0, bytes(range(8))),
                      "wrong": megatron([3, -1, 2], [0, 60, 8], 2, bytes(range(12)))},

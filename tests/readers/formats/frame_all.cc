@@ -22,6 +22,19 @@ std::string Bytes(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
+std::shared_ptr<const Format> FormatOfFile(const Format& format, const std::string& file) {
+  const ReadPart read = [&](std::uint64_t offset, std::span<std::byte> to, std::size_t* got) {
+    const std::size_t at = std::min<std::size_t>(offset, file.size());
+    *got = std::min(to.size(), file.size() - at);
+    std::copy_n(std::as_bytes(std::span(file)).begin() + static_cast<std::ptrdiff_t>(at), *got,
+                to.begin());
+    return Status();
+  };
+  std::shared_ptr<const Format> own;
+  (void)format.ReadEnd(file.size(), read, &own);
+  return own != nullptr ? own : std::shared_ptr<const Format>(&format, [](const Format*) {});
+}
+
 Framed FrameAll(const Format& format, const std::string& file, OnDamage on_damage,
                 const Feeding& feeding, std::size_t max_record_bytes) {
   FramerOptions options;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,10 @@ struct Feeding {
   std::uint64_t offset = 0;  ///< where the bytes stand; 0 with limits
   bool at_end = true;        ///< nothing follows them
 };
+
+/// The format as it is of a file of that content, if it looks at a file's end: else itself.
+/// `format` must outlive it.
+std::shared_ptr<const Format> FormatOfFile(const Format& format, const std::string& file);
 
 /// Frames `file` as a reader would: calls again with more where more is needed, with the next limit
 /// where one is reached. Each call gets a copy of its bytes in memory of exactly their size.

@@ -56,7 +56,7 @@ TEST(RegistryTest, AnUnknownFormatIsRefusedWithTheNearest) {
   EXPECT_EQ(FindFormat("tfrecrod").status.message(),
             "format \"tfrecrod\" is unknown; did you mean tfrecord?\n"
             "there are: tfrecord, recordio, ofrecord, rows, tar, npy, tokens, megatron, mds, "
-            "litdata, lines, jsonl, "
+            "litdata, arrayrecord, lines, jsonl, "
             "csv, tsv, raw; some take more (rows:BYTES), most +gzip, +zlib or +zstd: "
             "docs/FORMATS.md");
   EXPECT_EQ(FindFormat("parquet").status.message().find("mean"), std::string::npos);
