@@ -16,6 +16,7 @@
 
 #include "io/data_file.h"
 #include "readers/formats/data_set.h"
+#include "readers/formats/stranger.h"
 
 namespace ringfeed {
 namespace {
@@ -58,6 +59,9 @@ Status UseTables(std::vector<std::string>* names) {
 
 // A loop of links ends with a failure, after as many as the system follows.
 Status AppendFilesIn(const std::string& folder, std::vector<std::string>* names) {
+  if (const std::string words = StrangeFolder(folder); !words.empty()) {
+    return Status(StatusCode::kUnsupported, words, {folder, -1, -1});
+  }
   std::vector<std::string> files;
   std::error_code failure;
   fs::recursive_directory_iterator each(folder, fs::directory_options::follow_directory_symlink,

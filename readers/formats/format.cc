@@ -21,6 +21,7 @@
 #include "readers/formats/ofrecord/ofrecord.h"
 #include "readers/formats/recordio/recordio.h"
 #include "readers/formats/registered_format.h"
+#include "readers/formats/stranger.h"
 #include "readers/formats/tar/tar.h"
 #include "readers/formats/text/text_formats.h"
 #include "readers/formats/text/text_start.h"
@@ -33,69 +34,6 @@ namespace ringfeed {
 namespace {
 
 using namespace std::string_view_literals;
-
-/// First bytes of files that users have beside their records, from the formats' own documents, and
-/// how to make such a file readable.
-struct Stranger {
-  std::string_view magic;
-  std::string_view name;
-  std::string_view way;
-};
-constexpr std::string_view kTables =
-    "write its rows as JSON lines, which the format jsonl reads (pandas: "
-    "to_json(orient=\"records\", "
-    "lines=True))";
-constexpr std::string_view kArrays =
-    "write its arrays as .npy files (numpy.save), which are read as they are";
-constexpr std::string_view kRecords =
-    "read it with its own library and write its records as TFRecord";
-constexpr std::string_view kUnpack =
-    "unpack it (unzip): the .npy files of an .npz are read as they are, other files as what they "
-    "hold";
-constexpr std::string_view kDecompress =
-    "decompress it (xz -d, bunzip2, lz4 -d), or compress with gzip or zstd instead";
-constexpr std::string_view kImage = "";  // read by the format raw
-constexpr Stranger kStrangers[] = {
-    {"PAR1"sv, "Parquet", kTables},
-    {"ARROW1"sv, "Arrow IPC (Feather)", kTables},
-    {"\xff\xff\xff\xff"sv, "an Arrow IPC stream", kTables},
-    {"^ONEREC$"sv, "OneFlow's OneRec", kRecords},
-    {"\x0a\x23\xd7\xce"sv, "MXNet's RecordIO", kRecords},
-    {"PK\x03\x04"sv, "zip (also .npz and PyTorch's .pt)", kUnpack},
-    {"\x89HDF\r\n\x1a\n"sv, "HDF5", kArrays},
-    {"ORC"sv, "ORC", kTables},
-    {"Obj\x01"sv, "Avro", kTables},
-    {"SQLite format 3"sv, "SQLite", kTables},
-    {"\xff\xd8\xff"sv, "a JPEG image", kImage},
-    {"\x89PNG"sv, "a PNG image", kImage},
-    {"\xfd\x37zXZ"sv, "xz", kDecompress},
-    {"BZh"sv, "bzip2", kDecompress},
-    {"\x04\x22\x4d\x18"sv, "lz4", kDecompress},
-    {"\xff\x06\x00\x00sNaPpY"sv, "a snappy stream", kDecompress},
-    {"snappy\0"sv, "a snappy stream", kDecompress},
-    {"\x80\x04\x95"sv, "a pickle", kArrays},
-};
-
-// Compressions that no first bytes tell, by the endings of names.
-constexpr Stranger kStrangeEndings[] = {
-    {".br"sv, "brotli", "decompress it (brotli -d), or compress with gzip or zstd instead"},
-    {".snappy"sv, "a raw block of snappy",
-     "decompress it (Python: cramjam.snappy.decompress_raw), or compress with gzip or zstd "
-     "instead"}};
-
-const Stranger* FindStrangeEnding(std::string_view file_name) {
-  const auto* const found =
-      std::find_if(std::begin(kStrangeEndings), std::end(kStrangeEndings),
-                   [&](const Stranger& stranger) { return file_name.ends_with(stranger.magic); });
-  return found == std::end(kStrangeEndings) ? nullptr : found;
-}
-
-const Stranger* FindStranger(std::string_view head) {
-  const auto* const found =
-      std::find_if(std::begin(kStrangers), std::end(kStrangers),
-                   [&](const Stranger& stranger) { return head.starts_with(stranger.magic); });
-  return found == std::end(kStrangers) ? nullptr : found;
-}
 
 bool IsText(std::string_view head) {
   return std::all_of(head.begin(), head.end(), [](char c) {
@@ -110,7 +48,7 @@ bool HasLine(std::span<const std::byte> bytes) {
   constexpr std::size_t kLengthBytes = 8;
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   return head.size() >= kLengthBytes && head.find('\n') != std::string_view::npos && IsText(head) &&
-         FindStranger(head) == nullptr;
+         FindStranger(bytes) == nullptr;
 }
 
 // Records start with a length that is small for its eight bytes, and most hold messages, which
@@ -234,7 +172,7 @@ std::string UnknownFormat(std::string_view name) {
 // The message for a file of a known kind that no format reads.
 std::string StrangersWords(const Stranger& stranger) {
   const std::string name(stranger.name);
-  if (stranger.way == kImage) {
+  if (stranger.kind == Stranger::Kind::kWhole) {
     return "the file begins as " + name + " does\nname the format \"raw\" " +
            std::string(kFormatOption) + ": each file is one record";
   }
@@ -303,8 +241,10 @@ std::shared_ptr<const Format> FindByName(std::string_view file_name) {
 // Data compressed in a way that is not read are no text, even if the caller says so.
 Status RefuseCompressed(std::span<const std::byte> head) {
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  const Stranger* const stranger = FindStranger(text);
-  if (stranger == nullptr || stranger->way != kDecompress || IsText(text)) return {};
+  const Stranger* const stranger = FindStranger(head);
+  if (stranger == nullptr || stranger->kind != Stranger::Kind::kCompression || IsText(text)) {
+    return {};
+  }
   return Status(StatusCode::kUnsupported, "the file begins as " + std::string(stranger->name) +
                                               " does, which is not read here\n" +
                                               std::string(stranger->way));
@@ -329,7 +269,7 @@ std::shared_ptr<const Format> FindByBytesOrName(std::string_view file_name,
 FormatResult DetectContent(std::string_view file_name, std::span<const std::byte> head) {
   auto found = FindByBytesOrName(file_name, head);
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
-  const Stranger* const stranger = FindStranger(text);
+  const Stranger* const stranger = FindStranger(head);
   // A file named as text need not be text.
   if (stranger != nullptr && (found == nullptr || (IsTextFormat(found->name()) && !IsText(text)))) {
     return Failure(StatusCode::kInvalidArgument, StrangersWords(*stranger));

@@ -171,5 +171,15 @@ TEST_F(FilePatternTest, AFolderThatCannotBeReadIsNoEmptyOne) {
   EXPECT_EQ(StatusOf("{closed,open}/*").code(), StatusCode::kIoError);
 }
 
+TEST_F(FilePatternTest, AFolderOfAnotherProgramIsRefusedWithAWay) {
+  for (const char* folder : {"set/_versions", "array"}) {
+    std::filesystem::create_directories(directory_.File(folder));
+  }
+  Make({"set/_versions/1.manifest", "array/zarr.json"});
+  EXPECT_EQ(StatusOf("set").code(), StatusCode::kUnsupported);
+  EXPECT_NE(StatusOf("set").message().find("lance.dataset(PATH)"), std::string::npos);
+  EXPECT_NE(StatusOf("array").message().find("Zarr"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace ringfeed

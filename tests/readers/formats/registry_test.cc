@@ -102,13 +102,30 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
     std::vector<std::string> words;
   };
   using namespace std::string_literals;
-  const std::vector<Case> cases = {{"PAR1\x15\x04", {"Parquet", "JSON lines", "jsonl"}},
-                                   {"PK\x03\x04\x14", {"zip", "unzip", ".npy"}},
-                                   {"\x89HDF\r\n\x1a\n", {"HDF5", ".npy"}},
-                                   {"\xfd\x37zXZ\0"s, {"xz", "xz -d"}},
-                                   {"\x89PNG\r\n\x1a\n", {"PNG", "\"raw\""}},
-                                   {"\xff\xd8\xff\xe0", {"JPEG", "\"raw\""}},
-                                   {"\x80\x04\x95 ", {"pickle", ".npy"}}};
+  const auto zip = [](const std::string& first) {
+    return "PK\x03\x04" + std::string(22, '\0') + static_cast<char>(first.size()) + "\0\0\0"s +
+           first;
+  };
+  const std::vector<Case> cases = {
+      {"PAR1\x15\x04", {"Parquet", "ringfeed.table(pyarrow.dataset", "jsonl"}},
+      {"ARROW1\0\0"s, {"Arrow IPC (Feather)", "ringfeed.table("}},
+      {"\xff\xff\xff\xff\x70\0\0\0"s, {"Arrow IPC stream", "pyarrow.ipc.open_stream"}},
+      {"ORC\x0a", {"ORC", "ringfeed.table("}},
+      {zip("a.txt"), {"zip", "unpack"}},
+      {zip("model/data.pkl"), {"PyTorch's .pt", "torch.load", ".npy"}},
+      {zip("arr_0.npy"), {"NumPy's .npz", "unpack"}},
+      {"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.",
+       {"PyTorch's .pt", "torch.load"}},
+      {"\x40\0\0\0\0\0\0\0{\"w\":{\"dtype\":\"F32\""s, {"safetensors", "weights", ".npy"}},
+      {"\x89HDF\r\n\x1a\n", {"HDF5", ".npy"}},
+      {std::string(512, '\0') + "\x89HDF\r\n\x1a\n", {"HDF5 (MATLAB 7.3)", ".npy"}},
+      {std::string(16, '\0') + "\xde\xc0\xef\xbe\x01\0\0\0"s, {"LMDB", "TFRecord"}},
+      {"\xfd\x37zXZ\0"s, {"xz", "xz -d"}},
+      {"RIFF\x24\0\0\0WAVEfmt "s, {"WAV", "\"raw\""}},
+      {"\0\0\0\x18"s + "ftypmp42", {"MP4", "\"raw\""}},
+      {"\x89PNG\r\n\x1a\n", {"PNG", "\"raw\""}},
+      {"\xff\xd8\xff\xe0", {"JPEG", "\"raw\""}},
+      {"\x80\x04\x95 ", {"pickle", ".npy"}}};
   for (const Case& each : cases) {
     const std::string all =
         DetectFormat("a.bin", std::as_bytes(std::span(each.head))).status.message();
@@ -120,9 +137,16 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
     for (const char* garbage : {"rows:", "tokens:", "csv:"}) {
       EXPECT_EQ(all.find(garbage), std::string::npos) << all;
     }
-    const bool image = all.find("image") != std::string::npos;
-    EXPECT_EQ(all.find("not read here") == std::string::npos, image) << all;
+    const bool whole = each.words.back() == "\"raw\"";
+    EXPECT_EQ(all.find("not read here") == std::string::npos, whole) << all;
   }
+  // Words of text are none of these.
+  for (const std::string text : {"column1,WAVE,x\n1,2,3\n", "the ftyp of it\n"}) {
+    const std::string all = DetectFormat("a", std::as_bytes(std::span(text))).status.message();
+    EXPECT_NE(all.find("nearest is lines"), std::string::npos) << all;
+  }
+  EXPECT_NE(DetectFormat("part.lance", {}).status.message().find("lance.dataset"),
+            std::string::npos);
 }
 
 TEST(RegistryTest, FailureNamesWhatTheFileIsNearestTo) {
