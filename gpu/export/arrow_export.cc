@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/owned.h"
 #include "ringfeed/export/arrow_c.h"
 #include "ringfeed/slot.h"
 
@@ -51,21 +52,8 @@ void Release(Structure* structure) {
 
 /// Both structures of a column while they are made; what nobody took is released.
 struct Column {
-  ArrowSchema schema{};
-  ArrowArray array{};
-
-  Column() = default;
-  Column(Column&& other) noexcept
-      : schema(std::exchange(other.schema, {})), array(std::exchange(other.array, {})) {}
-  Column& operator=(Column&& other) noexcept {
-    std::swap(schema, other.schema);
-    std::swap(array, other.array);
-    return *this;
-  }
-  ~Column() {
-    if (schema.release != nullptr) schema.release(&schema);
-    if (array.release != nullptr) array.release(&array);
-  }
+  Owned<ArrowSchema> schema;
+  Owned<ArrowArray> array;
 };
 
 ArrowSchema SchemaOf(std::string format, std::string name, std::vector<ArrowSchema> children) {
@@ -165,8 +153,8 @@ Column Values(const FieldToExport& field, std::string name) {
     if (!bits->empty()) parts.buffers[1] = bits->data();
   }
   Column column;
-  column.schema = SchemaOf(format, std::move(name), {});
-  column.array = ArrayOf(ShapeElements(tensor.shape), 2, std::move(parts));
+  column.schema = Owned(SchemaOf(format, std::move(name), {}));
+  column.array = Owned(ArrayOf(ShapeElements(tensor.shape), 2, std::move(parts)));
   return column;
 }
 
@@ -174,9 +162,9 @@ Column Values(const FieldToExport& field, std::string name) {
 Column ListsOf(Column child, std::string format, std::string name, std::int64_t length,
                std::int64_t buffers, ArrayParts parts) {
   Column column;
-  parts.children = {std::exchange(child.array, {})};
-  column.array = ArrayOf(length, buffers, std::move(parts));
-  column.schema = SchemaOf(std::move(format), std::move(name), {std::exchange(child.schema, {})});
+  parts.children = {child.array.Take()};
+  column.array = Owned(ArrayOf(length, buffers, std::move(parts)));
+  column.schema = Owned(SchemaOf(std::move(format), std::move(name), {child.schema.Take()}));
   return column;
 }
 
@@ -206,8 +194,8 @@ Column ColumnOf(const FieldToExport& field) {
     if (field.is_binary() && level + 1 == levels) {
       parts.values = tensor.owner;
       parts.buffers[2] = field.data();
-      column.schema = SchemaOf("Z", name_at(level == 0), {});
-      column.array = ArrayOf(length, 3, std::move(parts));
+      column.schema = Owned(SchemaOf("Z", name_at(level == 0), {}));
+      column.array = Owned(ArrayOf(length, 3, std::move(parts)));
     } else {
       column = ListsOf(std::move(column), "+L", name_at(level == 0), length, 2, std::move(parts));
     }
@@ -273,11 +261,11 @@ Status Export(const Instance& batch, const std::vector<std::optional<Tensor>>& o
   std::vector<ArrowSchema> schemas;
   ArrayParts parts;
   for (Column& column : columns) {
-    schemas.push_back(std::exchange(column.schema, {}));
-    parts.children.push_back(std::exchange(column.array, {}));
+    schemas.push_back(column.schema.Take());
+    parts.children.push_back(column.array.Take());
   }
-  made->schema = SchemaOf("+s", "", std::move(schemas));
-  made->array = ArrayOf(batch.Rows(), 1, std::move(parts));
+  made->schema = Owned(SchemaOf("+s", "", std::move(schemas)));
+  made->array = Owned(ArrayOf(batch.Rows(), 1, std::move(parts)));
   return {};
 }
 
@@ -288,19 +276,14 @@ Status NeedHost(Place place) {
 }
 
 void Take(Column* column, ArrowSchema* schema, ArrowArray* array) {
-  *schema = std::exchange(column->schema, {});
-  *array = std::exchange(column->array, {});
+  *schema = column->schema.Take();
+  *array = column->array.Take();
 }
 
 /// The target of a stream's private_data.
 class ExportedStream {
  public:
   explicit ExportedStream(std::function<bool(Instance*)> next) : next_(std::move(next)) {}
-  ~ExportedStream() {
-    if (type_.release != nullptr) type_.release(&type_);
-  }
-  ExportedStream(const ExportedStream&) = delete;
-  ExportedStream& operator=(const ExportedStream&) = delete;
 
   static ExportedStream* Of(ArrowArrayStream* stream) {
     return static_cast<ExportedStream*>(stream->private_data);
@@ -310,14 +293,14 @@ class ExportedStream {
   int GetSchema(ArrowSchema* out) {
     if (!began_) Read();
     if (code_ != 0) return code_;
-    *out = CopyOf(type_);
+    *out = CopyOf(*type_);
     return 0;
   }
 
   int GetNext(ArrowArray* out) {
-    if (!began_ || next_column_.array.release == nullptr) Read();
+    if (!began_ || next_column_.array.is_released()) Read();
     if (code_ != 0) return code_;
-    *out = std::exchange(next_column_.array, {});  // released is the end
+    *out = next_column_.array.Take();  // released is the end
     return 0;
   }
 
@@ -334,10 +317,10 @@ class ExportedStream {
           !status.ok()) {
         return Fail(EINVAL, status.message());
       }
-      if (!began_) type_ = CopyOf(column.schema);
+      if (!began_) type_ = Owned(CopyOf(*column.schema));
       began_ = true;
       if (ended_) return;
-      if (!AreAlike(type_, column.schema)) {
+      if (!AreAlike(*type_, *column.schema)) {
         return Fail(EINVAL, "a batch has other columns than the first one");
       }
       next_column_ = std::move(column);
@@ -359,7 +342,7 @@ class ExportedStream {
 
   const std::function<bool(Instance*)> next_;
   Column next_column_;
-  ArrowSchema type_{};
+  Owned<ArrowSchema> type_;
   bool began_ = false;
   bool ended_ = false;
   int code_ = 0;

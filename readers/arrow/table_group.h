@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/owned.h"
 #include "readers/arrow/array_column.h"
 #include "readers/arrow/column_type.h"
 #include "ringfeed/status.h"
@@ -17,31 +18,6 @@
 #include "ringfeed/tables/table_source.h"
 
 namespace ringfeed {
-
-/// A structure of Arrow's that is released once, at the end of its life.
-template <typename Structure>
-class Owned {
- public:
-  Owned() = default;
-  explicit Owned(Structure taken) : structure_(taken) {}
-  Owned(Owned&& other) noexcept : structure_(std::exchange(other.structure_, {})) {}
-  Owned& operator=(Owned&& other) noexcept {
-    std::swap(structure_, other.structure_);
-    return *this;
-  }
-  ~Owned() {
-    if (structure_.release != nullptr) structure_.release(&structure_);
-  }
-
-  Structure& operator*() { return structure_; }
-  const Structure& operator*() const { return structure_; }
-  Structure* operator->() { return &structure_; }
-  const Structure* operator->() const { return &structure_; }
-  bool is_released() const { return structure_.release == nullptr; }
-
- private:
-  Structure structure_{};
-};
 
 /// Reads the schema of a stream. kDamaged if the producer fails.
 Status ReadStreamSchema(ArrowArrayStream* stream, Owned<ArrowSchema>* schema);

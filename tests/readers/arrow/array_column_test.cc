@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/owned.h"
 #include "readers/arrow/table_group.h"
 #include "tests/readers/arrow/made_arrays.h"
 
