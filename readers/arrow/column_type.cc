@@ -9,7 +9,7 @@ namespace ringfeed {
 namespace {
 
 constexpr int kMostDepth = 64;
-constexpr std::int64_t kMostChildren = 1 << 20;
+constexpr std::int64_t kMostColumns = 1 << 17;
 // A row stays far below the largest count of bytes.
 constexpr std::int64_t kMostRowElements = std::int64_t{1} << 28;
 
@@ -134,16 +134,17 @@ bool IsList(ColumnLayout layout) {
          layout == ColumnLayout::kListView;
 }
 
-Status ReadType(const ArrowSchema& schema, int depth, ColumnType* type);
+Status ReadType(const ArrowSchema& schema, int depth, std::int64_t* columns, ColumnType* type);
 
 // What `type` was read as becomes the index of the values that the dictionary has.
-Status ReadDictionary(const ArrowSchema& values, int depth, ColumnType* type) {
+Status ReadDictionary(const ArrowSchema& values, int depth, std::int64_t* columns,
+                      ColumnType* type) {
   const bool is_index = type->layout == ColumnLayout::kNumbers && type->shape.empty() &&
                         type->dtype != DType::kFloat16 && type->dtype != DType::kFloat32 &&
                         type->dtype != DType::kFloat64;
   if (!is_index) return BadSchema("a dictionary's index is no integer");
   ColumnType read;
-  if (Status status = ReadType(values, depth, &read); !status.ok()) return status;
+  if (Status status = ReadType(values, depth, columns, &read); !status.ok()) return status;
   type->layout = ColumnLayout::kDictionary;
   type->index = type->dtype;
   type->dtype = read.dtype;
@@ -156,12 +157,14 @@ Status ReadDictionary(const ArrowSchema& values, int depth, ColumnType* type) {
   return {};
 }
 
-Status ReadType(const ArrowSchema& schema, int depth, ColumnType* type) {
+// `columns` counts them all: a producer may name one member again and again.
+Status ReadType(const ArrowSchema& schema, int depth, std::int64_t* columns, ColumnType* type) {
+  if (++*columns > kMostColumns) return BadSchema("more than 2^17 columns");
   if (depth > kMostDepth) return BadSchema("nested deeper than " + std::to_string(kMostDepth));
   if (schema.release == nullptr) return BadSchema("it was released");
   if (schema.format == nullptr) return BadSchema("a column has no format");
   const std::int64_t count = schema.n_children;
-  if (count < 0 || count > kMostChildren) {
+  if (count < 0 || count > kMostColumns) {
     return BadSchema(std::to_string(count) + " members of a column");
   }
   if (count > 0 && schema.children == nullptr) return BadSchema("members that are not there");
@@ -174,14 +177,15 @@ Status ReadType(const ArrowSchema& schema, int depth, ColumnType* type) {
   }
   for (std::int64_t i = 0; has_children && i < count; ++i) {
     if (schema.children[i] == nullptr) return BadSchema("a member is not there");
-    Status status = ReadType(*schema.children[i], depth + 1, &type->children.emplace_back());
+    Status status =
+        ReadType(*schema.children[i], depth + 1, columns, &type->children.emplace_back());
     if (!status.ok()) return status;
   }
   if (IsList(type->layout)) {
     SetList(type->layout == ColumnLayout::kFixedList ? type->size : -1, type);
   }
   if (schema.dictionary == nullptr) return {};
-  return ReadDictionary(*schema.dictionary, depth + 1, type);
+  return ReadDictionary(*schema.dictionary, depth + 1, columns, type);
 }
 
 std::string PathOf(const std::string& prefix, const ColumnType& member) {
@@ -208,7 +212,8 @@ void Collect(const ColumnType& type, const std::string& prefix, std::vector<std:
 
 Status ReadColumnType(const ArrowSchema& schema, ColumnType* type) {
   *type = {};
-  return ReadType(schema, 0, type);
+  std::int64_t columns = 0;
+  return ReadType(schema, 0, &columns, type);
 }
 
 Status FindColumns(const ColumnType& top, const std::vector<std::string>& wanted,

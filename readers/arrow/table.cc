@@ -277,13 +277,15 @@ std::vector<FieldSpec> FieldsOf(TableSource* table, const std::vector<std::strin
   return fields;
 }
 
+std::string TooManyGroups(const std::string& table) {
+  return "the table " + table + " has more than " + std::to_string(kMostGroups) +
+         " groups: make larger ones";
+}
+
 void CheckTable(const TableSource* table) {
   if (table == nullptr) Refuse("OpenTable: the table is null");
   if (table->groups() == 0) Refuse("the table " + table->name() + " has no groups");
-  if (table->groups() > kMostGroups) {
-    Refuse("the table " + table->name() + " has more than " + std::to_string(kMostGroups) +
-           " groups: make larger ones");
-  }
+  if (table->groups() > kMostGroups) Refuse(TooManyGroups(table->name()));
 }
 
 }  // namespace
@@ -299,6 +301,7 @@ std::shared_ptr<TableSource> TableOfStream(ArrowArrayStream* stream, std::string
     if (array.is_released()) return std::make_shared<MemoryTable>(std::move(table));
     if (array->length < 0) NeedOk({StatusCode::kDamaged, "an array of negative length"});
     table->arrays.push_back(std::move(array));
+    if (table->arrays.size() > kMostGroups) Refuse(TooManyGroups(table->name));
   }
 }
 

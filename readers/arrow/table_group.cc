@@ -9,6 +9,8 @@
 namespace ringfeed {
 namespace {
 
+constexpr std::uint64_t kMostEmptyArrays = 4096;
+
 // What the producer says of its failure, as much as fits into a message.
 Status StreamFailure(ArrowArrayStream* stream, int code) {
   constexpr std::size_t kMostText = 1000;
@@ -71,6 +73,7 @@ Status TableGroup::Read(ArrowArrayStream* stream, const std::vector<std::string>
     return Status(StatusCode::kDamaged, "its columns are of other types than the first group's");
   }
   std::uint64_t read = 0;
+  std::uint64_t empty = 0;
   while (true) {
     Part part;
     part.first_row = read;
@@ -86,6 +89,9 @@ Status TableGroup::Read(ArrowArrayStream* stream, const std::vector<std::string>
     }
     read += static_cast<std::uint64_t>(length);
     if (length > 0) group->parts_.push_back(std::move(part));
+    if (length == 0 && ++empty > kMostEmptyArrays) {
+      return Status(StatusCode::kDamaged, "it has thousands of arrays without rows");
+    }
   }
   if (read == rows) return {};
   return Status(StatusCode::kDamaged, "it has " + std::to_string(read) + " rows, and should have " +

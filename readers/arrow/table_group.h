@@ -29,7 +29,8 @@ Status ReadStreamArray(ArrowArrayStream* stream, Owned<ArrowArray>* array);
 /// The decoded rows of one group: the wanted columns of its arrays. Immutable; thread safe.
 class TableGroup {
  public:
-  /// Reads the stream to its end. kDamaged if it has other rows or fields than the table says.
+  /// Reads the stream to its end. kDamaged if it has other rows or fields than the table says, or
+  /// thousands of arrays without rows.
   static Status Read(ArrowArrayStream* stream, const std::vector<std::string>& columns,
                      const std::vector<FieldSpec>& fields, std::uint64_t rows, TableGroup* group);
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -334,6 +335,22 @@ TEST(ArrayColumnTest, SchemasThatAreNoneAreDamaged) {
   EXPECT_NE(read(changed).find("nested deeper than 64"), std::string::npos);
 }
 
+TEST(ArrayColumnTest, AMemberThatIsNamedAgainAndAgainHasALimit) {
+  constexpr std::size_t kLevels = 60;
+  std::vector<ArrowSchema> levels(kLevels + 1);
+  std::vector<std::array<ArrowSchema*, 2>> members(kLevels);
+  for (std::size_t i = 0; i <= kLevels; ++i) {
+    levels[i].format = i == kLevels ? "i" : "+s";
+    levels[i].release = [](ArrowSchema*) {};
+    if (i == kLevels) break;
+    members[i] = {&levels[i + 1], &levels[i + 1]};
+    levels[i].n_children = 2;
+    levels[i].children = members[i].data();
+  }
+  ColumnType type;
+  EXPECT_NE(ReadColumnType(levels[0], &type).message().find("2^17 columns"), std::string::npos);
+}
+
 TEST(TableGroupTest, EachStructureIsReleasedOnceWhateverFails) {
   std::mt19937_64 random(10);
   MadeRows rows = MakeRows("u", 5, false, &random);
@@ -358,6 +375,11 @@ TEST(TableGroupTest, EachStructureIsReleasedOnceWhateverFails) {
   EXPECT_NE(read({good}, "the page is torn", 10).find("the page is torn"), std::string::npos);
   EXPECT_NE(read({good}, "", 10).find("it has 5 rows, and should have 10"), std::string::npos);
   EXPECT_NE(read({good, good}, "", 7).find("more rows than 7"), std::string::npos);
+  MadeColumn empty = good;
+  empty.length = empty.children[0].length = 0;
+  EXPECT_EQ(read({empty, good, empty}, "", 5), "");
+  EXPECT_NE(read(std::vector<MadeColumn>(5000, empty), "", 5).find("arrays without rows"),
+            std::string::npos);
 }
 
 }  // namespace
