@@ -36,7 +36,16 @@ class Words final : public rf::TableSource {
   std::string name() const override { return "words"; }
   std::uint64_t groups() const override { return 3; }
   std::uint64_t rows(std::uint64_t) const override { return 4; }
-  bool in_memory() const override { return false; }  // decoded when it is opened
+  bool in_memory() const override { return false; }             // decoded when it is opened
+  std::string group_name(std::uint64_t group) const override {  // in reports
+    return "word group " + std::to_string(group);
+  }
+  void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
+    ArrowArrayStream none;  // so that no group is opened for the columns' types
+    Export({}, {}, &none);
+    none.get_schema(&none, schema);
+    none.release(&none);
+  }
   void Open(std::uint64_t group, const std::vector<std::string>& columns,
             ArrowArrayStream* stream) override {
     (void)columns;  // the wanted ones; more may come

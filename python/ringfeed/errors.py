@@ -111,6 +111,7 @@ _IN_PYTHON = {
     _STREAMS: _STREAMS_IN_PYTHON,
     _HEADER: "say csv(…, header=True)",
     "ahead_records and ahead_bytes": "ahead and ahead_bytes",
+    "its stripes with a window (ShuffleMode::kStripes)": 'by "stripes" and a window',
     ", or take batches without rows too (BatchOptions::empty_batches)": "",
 }
 #: Options that have another name as arguments.

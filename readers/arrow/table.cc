@@ -11,6 +11,7 @@
 #include "base/refuse.h"
 #include "readers/arrow/table_group.h"
 #include "readers/parsers/element_value.h"
+#include "readers/parsers/grouped_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
 #include "ringfeed/decorators.h"
@@ -29,8 +30,8 @@ constexpr std::uint64_t kMostStripeRows = std::uint64_t{1} << 20;
 /// The rows of a group as a file.
 class GroupRows final : public Source {
  public:
-  GroupRows(const std::string& table, std::uint64_t group, std::uint64_t rows)
-      : name_(table + "#" + std::to_string(group)), group_(group), rows_(rows) {}
+  GroupRows(std::string name, std::uint64_t group, std::uint64_t rows)
+      : name_(std::move(name)), group_(group), rows_(rows) {}
 
   std::string name() const override { return name_; }
   std::uint64_t Size() const override { return rows_ * kRowBytes; }
@@ -74,7 +75,7 @@ struct TableField {
   std::vector<std::byte> value{};  ///< of a fixed row in place of a null; empty: an empty row
 };
 
-class TableParser final : public Parser {
+class TableParser final : public Parser, public GroupedRows {
  public:
   TableParser(std::shared_ptr<OpenGroups> groups, const std::vector<FieldSpec>& fields,
               const TableOptions& options)
@@ -115,6 +116,7 @@ class TableParser final : public Parser {
     own->columns.AppendLocated(targets, locations, 0, rows.size());
     own->columns.Finish();
   }
+  void CheckSingleRows() const override { groups_->CheckSingleRows(); }
 
  private:
   struct Unit {
@@ -264,12 +266,12 @@ void NeedOk(const Status& status) {
   if (!status.ok()) throw Error(status);
 }
 
-// The wanted columns' fields, as the first group has them.
+// The wanted columns' fields.
 std::vector<FieldSpec> FieldsOf(TableSource* table, const std::vector<std::string>& columns) {
-  Owned<ArrowArrayStream> stream;
-  table->Open(0, columns, &*stream);
+  Owned<ArrowSchema> schema;
+  table->Describe(columns, &*schema);
   ColumnType type;
-  NeedOk(ReadStreamType(&*stream, &type));
+  NeedOk(ReadColumnType(*schema, &type));
   std::vector<ColumnPath> paths;
   NeedOk(FindColumns(type, columns, &paths));
   std::vector<FieldSpec> fields;
@@ -289,6 +291,14 @@ void CheckTable(const TableSource* table) {
 }
 
 }  // namespace
+
+void TableSource::Describe(const std::vector<std::string>& columns, ArrowSchema* schema) {
+  Owned<ArrowArrayStream> stream;
+  Open(0, columns, &*stream);
+  Owned<ArrowSchema> given;
+  NeedOk(ReadStreamSchema(&*stream, &given));
+  *schema = given.Take();
+}
 
 std::shared_ptr<TableSource> TableOfStream(ArrowArrayStream* stream, std::string name) {
   Owned<ArrowArrayStream> own(std::exchange(*stream, {}));
@@ -320,7 +330,7 @@ Reader OpenTable(std::shared_ptr<TableSource> table, const TableOptions& options
     const std::uint64_t rows = table->rows(group);
     if (rows > kMostRows) Refuse("the table " + table->name() + " has too many rows");
     most_rows = std::max(most_rows, rows);
-    groups.push_back(std::make_shared<GroupRows>(table->name(), group, rows));
+    groups.push_back(std::make_shared<GroupRows>(table->group_name(group), group, rows));
   }
   OpenOptions open = options.open;
   open.format = "rows:" + std::to_string(kRowBytes);

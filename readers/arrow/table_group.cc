@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/refuse.h"
 #include "base/user_call.h"
 
 namespace ringfeed {
@@ -46,12 +47,6 @@ Status ReadStreamSchema(ArrowArrayStream* stream, Owned<ArrowSchema>* schema) {
   return Take(stream, stream->get_schema, schema);
 }
 
-Status ReadStreamType(ArrowArrayStream* stream, ColumnType* type) {
-  Owned<ArrowSchema> schema;
-  if (Status status = ReadStreamSchema(stream, &schema); !status.ok()) return status;
-  return ReadColumnType(*schema, type);
-}
-
 Status ReadStreamArray(ArrowArrayStream* stream, Owned<ArrowArray>* array) {
   return Take(stream, stream->get_next, array);
 }
@@ -59,8 +54,10 @@ Status ReadStreamArray(ArrowArrayStream* stream, Owned<ArrowArray>* array) {
 Status TableGroup::Read(ArrowArrayStream* stream, const std::vector<std::string>& columns,
                         const std::vector<FieldSpec>& fields, std::uint64_t rows,
                         TableGroup* group) {
+  Owned<ArrowSchema> schema;
   ColumnType type;
-  if (Status status = ReadStreamType(stream, &type); !status.ok()) return status;
+  if (Status status = ReadStreamSchema(stream, &schema); !status.ok()) return status;
+  if (Status status = ReadColumnType(*schema, &type); !status.ok()) return status;
   std::vector<ColumnPath> paths;
   if (Status status = FindColumns(type, columns, &paths); !status.ok()) {
     return Status(StatusCode::kDamaged, status.message());
@@ -140,6 +137,14 @@ Status OpenGroups::Open(std::uint64_t number, std::shared_ptr<const TableGroup>*
   }
   *group = std::move(made);
   return {};
+}
+
+void OpenGroups::CheckSingleRows() const {
+  if (table_->in_memory() || table_->groups() <= kept_groups_) return;
+  Refuse("a global shuffle of the table " + table_->name() +
+         " would decode a group for nearly every row: shuffle its stripes with a window "
+         "(ShuffleMode::kStripes), or keep all " +
+         std::to_string(table_->groups()) + " groups decoded (TableOptions::kept_groups)");
 }
 
 void OpenGroups::Keep(const std::shared_ptr<const TableGroup>& group) {

@@ -21,9 +21,7 @@ namespace ringfeed {
 
 /// Reads the schema of a stream. kDamaged if the producer fails.
 Status ReadStreamSchema(ArrowArrayStream* stream, Owned<ArrowSchema>* schema);
-/// Reads the type of a stream. kDamaged if the producer fails, or if it is none.
-Status ReadStreamType(ArrowArrayStream* stream, ColumnType* type);
-/// The stream's next array; released at the end. As ReadStreamType.
+/// The stream's next array; released at the end. As ReadStreamSchema.
 Status ReadStreamArray(ArrowArrayStream* stream, Owned<ArrowArray>* array);
 
 /// The decoded rows of one group: the wanted columns of its arrays. Immutable; thread safe.
@@ -63,6 +61,8 @@ class OpenGroups {
   /// Blocks while it is opened. What fails is tried again by the next call.
   Status Get(std::uint64_t number, std::shared_ptr<const TableGroup>* group);
   TableCounts* counts() const { return counts_.get(); }
+  /// Refuses an order that takes each row of another group, unless all groups are kept.
+  void CheckSingleRows() const;
 
  private:
   /// Its mutex is held while it is opened; who else wants it waits.

@@ -7,6 +7,7 @@
 #include "readers/chain/measure_lengths.h"
 #include "readers/engine/stages/content_steps.h"
 #include "readers/engine/stages/share_stage.h"
+#include "readers/parsers/grouped_rows.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "ringfeed/parsers.h"
 
@@ -64,6 +65,8 @@ class Lowering {
       case ShuffleMode::kGlobal: {
         CheckStandsOnFiles();
         const bool global = options.mode == ShuffleMode::kGlobal;
+        const auto* const groups = dynamic_cast<const GroupedRows*>(plan_->record_parser.get());
+        if (global && groups != nullptr) groups->CheckSingleRows();
         plan_->stages.push_back({global ? Kind::kGlobal : Kind::kStripes, 0, options.seed});
         if (window) plan_->stages.push_back({Kind::kWindow, options.window, options.seed});
         return;

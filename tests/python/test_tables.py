@@ -91,10 +91,16 @@ def dataset(tmp_path: Path) -> Any:
 def test_row_groups_of_parquet_are_read_in_every_order(dataset: Any) -> None:
     assert rows_of(ringfeed.table(dataset)) == expected(ROWS)
     for mode, size in [("stripes", 20), ("window", 20), ("global", 0)]:
-        shuffled = ringfeed.shuffle(ringfeed.table(dataset), mode, size, seed=5)
+        rows = ringfeed.table(dataset, kept_groups=13)
+        shuffled = ringfeed.shuffle(rows, mode, size, seed=5)
         found = rows_of(shuffled)
         assert found != expected(ROWS)
         assert sorted(found, key=lambda row: int(row["id"])) == expected(ROWS)
+
+
+def test_a_global_order_of_groups_is_refused_with_the_ways_out(dataset: Any) -> None:
+    with pytest.raises(ringfeed.errors.InvalidArgument, match='"stripes" and a window.* all 13'):
+        next(ringfeed.batch(ringfeed.shuffle(ringfeed.table(dataset), "global"), 8))
 
 
 def test_a_position_goes_on_at_the_next_row(dataset: Any) -> None:

@@ -12,6 +12,7 @@
 #include "ringfeed/reader.h"
 
 struct ArrowArrayStream;
+struct ArrowSchema;
 
 namespace ringfeed {
 
@@ -31,11 +32,18 @@ class TableSource {
   virtual std::uint64_t groups() const = 0;
   /// How many rows that group has, by what is known without decoding it; does not change.
   virtual std::uint64_t rows(std::uint64_t group) const = 0;
+  /// Names a group in reports and errors.
+  virtual std::string group_name(std::uint64_t group) const {
+    return name() + "#" + std::to_string(group);
+  }
   /// Exports group `group` into *stream, which is empty: its rows in their order, in one or more
   /// arrays. `columns` are the wanted columns' paths, all if it is empty; others may come, too, and
   /// in any order. May block. An Error of kDamaged makes the group's rows damaged.
   virtual void Open(std::uint64_t group, const std::vector<std::string>& columns,
                     ArrowArrayStream* stream) = 0;
+  /// Exports the type of all groups' rows into *schema, which is empty, as what Open exports has
+  /// it; OpenTable asks once. If it is not overridden, group 0 is opened for it.
+  virtual void Describe(const std::vector<std::string>& columns, ArrowSchema* schema);
   /// Whether a group's rows lie in memory: then a group is cut into stripes like a file, so that
   /// orders need not keep to groups.
   virtual bool in_memory() const { return false; }
@@ -86,7 +94,7 @@ struct TableOptions {
 };
 
 /// The rows of a table as fields, in the order of groups and rows, for Shuffle, Batch and all else.
-/// The fields' types are those of the first group, which is opened for that:
+/// The fields' types are those that Describe gives:
 ///
 /// | column | field |
 /// |---|---|
@@ -100,9 +108,10 @@ struct TableOptions {
 /// | struct | a field for each of its members, "struct.member" |
 ///
 /// ShuffleMode::kStripes with a window is the order for tables: groups permuted, rows shuffled
-/// within the window. kGlobal and random RecordsAt open a group for each row that is not in a kept
-/// one, and hold all groups that rows at hand are of, unless the table is in memory (TableCounts
-/// tells). A predicate of Filter gets 16 bytes, the numbers of group and row.
+/// within the window. kGlobal would open a group for nearly every row, so it is refused, unless the
+/// table is in memory or all its groups are kept. Random RecordsAt do open one for each row that is
+/// in no kept one (TableCounts tells). A predicate of Filter gets 16 bytes, the numbers of group
+/// and row.
 ///
 /// What a producer gives is checked before use: lengths, offsets, types, dictionary indices, views.
 /// A group that fails this is damaged. Each structure is released exactly once, in any thread.

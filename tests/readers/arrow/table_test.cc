@@ -123,11 +123,13 @@ Reader Shuffled(const std::shared_ptr<MadeTable>& table, const ShuffleOptions& s
 
 TEST(TableTest, EachOrderGivesEveryRowOnceAndGoesOnAtEachPosition) {
   const auto table = std::make_shared<MadeTable>(kGroups);
+  TableOptions options;
+  options.kept_groups = kGroups.size();
   for (const ShuffleOptions& shuffle :
        {ShuffleOptions{.window = 16, .seed = 3, .mode = ShuffleMode::kStripes},
         ShuffleOptions{.window = 16, .seed = 3},
         ShuffleOptions{.seed = 3, .mode = ShuffleMode::kGlobal}}) {
-    Reader whole = Shuffled(table, shuffle, {.size = 8});
+    Reader whole = Shuffled(table, shuffle, {.size = 8}, options);
     std::vector<std::string> positions = {whole.Position()};
     Instance batch;
     std::vector<std::int64_t> ids;
@@ -141,13 +143,59 @@ TEST(TableTest, EachOrderGivesEveryRowOnceAndGoesOnAtEachPosition) {
     EXPECT_EQ(Sorted(ids), Ascending(table->all_rows()));
     EXPECT_NE(ids, Sorted(ids));
     for (std::size_t i = 0; i < positions.size(); i += 3) {
-      Reader restored = Shuffled(table, shuffle, {.size = 8});
+      Reader restored = Shuffled(table, shuffle, {.size = 8}, options);
       restored.Restore(positions[i]);
       const std::vector<std::int64_t> rest(ids.begin() + static_cast<std::ptrdiff_t>(starts[i]),
                                            ids.end());
       EXPECT_EQ(Rest(restored, *table), rest);
     }
   }
+}
+
+TEST(TableTest, AGlobalOrderIsRefusedUnlessAllGroupsAreKept) {
+  const auto table = std::make_shared<MadeTable>(kGroups);
+  const ShuffleOptions global{.seed = 3, .mode = ShuffleMode::kGlobal};
+  TableOptions options;
+  options.kept_groups = kGroups.size() - 1;
+  try {
+    Instance batch;
+    (void)Shuffled(table, global, {.size = 8}, options).TryReadNext(&batch);
+    FAIL() << "it was not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(error.status().message().find("keep all 6 groups"), std::string::npos)
+        << error.status().message();
+  }
+  options.kept_groups = kGroups.size();
+  EXPECT_EQ(Sorted(Rest(Shuffled(table, global, {.size = 8}, options), *table)),
+            Ascending(table->all_rows()));
+}
+
+/// Knows its columns' types, and groups by other names.
+class DescribedTable final : public MadeTable {
+ public:
+  using MadeTable::MadeTable;
+  std::string group_name(std::uint64_t group) const override {
+    return "part " + std::to_string(group);
+  }
+  void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
+    std::mt19937_64 random(1);
+    MadeRows texts = MakeRows("u", 0, false, &random);
+    texts.column.name = "text";
+    *schema = MakeSchema(StructOf({Numbers("id", 0, 0), std::move(texts.column)}, 0));
+  }
+};
+
+TEST(TableTest, ATableThatDescribesItselfIsOpenedWithoutItsFirstGroup) {
+  const auto table = std::make_shared<DescribedTable>(kGroups);
+  table->torn = 0;
+  TableOptions options;
+  options.open.on_damage = OnDamage::kSkip;
+  Reader reader = Batch(OpenTable(table, options), {.size = 8});
+  std::vector<std::int64_t> expected = Ascending(table->all_rows());
+  expected.erase(expected.begin(), expected.begin() + 30);
+  EXPECT_EQ(Rest(reader, *table), expected);
+  ASSERT_FALSE(reader.Stats().damage.empty());
+  EXPECT_EQ(reader.Stats().damage[0].file, "part 0");
 }
 
 TEST(TableTest, RanksShareEachBatch) {
