@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/calls_end.h"
 #include "base/machine/signals_blocked.h"
 
 namespace ringfeed {
@@ -17,8 +18,10 @@ void ForEachInParallel(std::size_t count, std::size_t threads,
   std::atomic<std::size_t> next{0};  // joining the threads publishes what they did
   std::mutex mutex;                  // guards what follows
   std::exception_ptr failure;
+  const CallsEnd::Asked should_end = CallsEnd::OfThread();
   const auto do_some = [&]() noexcept {
     try {
+      const CallsEnd end(should_end);
       for (std::size_t i = next.fetch_add(1, std::memory_order_relaxed); i < count;
            i = next.fetch_add(1, std::memory_order_relaxed)) {
         work(i);

@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/machine/in_parallel.h"
+#include "base/calls_end.h"
 #include "base/per_process.h"
 #include "io/remote/curl_handle.h"
 #include "io/remote/idle_list.h"
@@ -26,10 +26,8 @@ IdleList<CurlHandle>& IdleHandles() {
   return idle.Get();
 }
 
-thread_local constinit const HttpEnd* end_of_thread = nullptr;
-
 bool ShouldEnd() {
-  const HttpEnd::Asked should_end = HttpEnd::OfThread();
+  const CallsEnd::Asked should_end = CallsEnd::OfThread();
   return should_end && should_end();
 }
 
@@ -92,24 +90,6 @@ std::chrono::milliseconds Jittered(std::chrono::milliseconds pause) {
 }
 
 }  // namespace
-
-HttpEnd::HttpEnd(Asked should_end)
-    : should_end_(std::move(should_end)), outer_(std::exchange(end_of_thread, this)) {}
-
-HttpEnd::~HttpEnd() { end_of_thread = outer_; }
-
-HttpEnd::Asked HttpEnd::OfThread() {
-  return end_of_thread != nullptr ? end_of_thread->should_end_ : Asked();
-}
-
-void ForEachObject(std::size_t count, std::size_t threads,
-                   const std::function<void(std::size_t)>& work) {
-  const HttpEnd::Asked should_end = HttpEnd::OfThread();
-  ForEachInParallel(count, threads, [&](std::size_t i) {
-    const HttpEnd end(should_end);
-    work(i);
-  });
-}
 
 const HttpCall& BlockingHttp() {
   static const HttpCall call = Call;

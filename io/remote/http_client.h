@@ -1,7 +1,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string_view>
@@ -13,31 +12,9 @@
 namespace ringfeed {
 
 /// Sends requests of a few bytes in the caller's thread, by libcurl: listings, heads, credentials.
-/// Connections are kept for the next call of any thread. An answer's body has at most 64 MiB.
+/// Connections are kept for the next call of any thread. An answer's body has at most 64 MiB. A
+/// CallsEnd of the thread ends them.
 const HttpCall& BlockingHttp();
-
-/// As long as one lives, `should_end` ends what its thread does here: BlockingHttp and SendPatiently
-/// return kCancelled within about a second. Within another one's life it takes its place.
-class HttpEnd {
- public:
-  using Asked = std::function<bool()>;
-
-  explicit HttpEnd(Asked should_end);
-  ~HttpEnd();
-  HttpEnd(const HttpEnd&) = delete;
-  HttpEnd& operator=(const HttpEnd&) = delete;
-
-  /// What this thread's calls ask; may be empty.
-  static Asked OfThread();
-
- private:
-  const Asked should_end_;
-  const HttpEnd* const outer_;
-};
-
-/// As ForEachInParallel, with threads whose calls end as those of this one.
-void ForEachObject(std::size_t count, std::size_t threads,
-                   const std::function<void(std::size_t)>& work);
 
 /// How failures of one request are met: the same wherever requests are sent.
 class RetryRule {
@@ -79,7 +56,8 @@ inline constexpr int kMostOddAnswers = 4;
 /// Sends what `prepare` makes, anew for each try, until the answer is final: 2xx that `check`
 /// accepts, or a failure that does not pass, which becomes the store's words. An answer that
 /// `check` fails is asked for anew; the last of kMostOddAnswers is kUnsupported, and one that
-/// `check` calls kResourceExhausted is met as a 5xx. Blocks for as long as the patience.
+/// `check` calls kResourceExhausted is met as a 5xx. Blocks for as long as the patience; a CallsEnd
+/// of the thread ends it.
 Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
                      const std::function<Status(HttpRequest*)>& prepare,
                      const std::function<Status(const HttpResponse&)>& check,

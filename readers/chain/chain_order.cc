@@ -5,8 +5,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/calls_end.h"
 #include "base/refuse.h"
-#include "io/remote/http_client.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/reader_access.h"
 #include "readers/chain/session.h"
@@ -48,7 +48,7 @@ std::shared_ptr<IndexedSource> ChainOrder::Index(std::string* why, const std::st
     const auto end = [&making] { making.request_stop(); };
     const std::stop_callback on_close(closing_.get_token(), end);
     const std::stop_callback on_stop(stop, end);
-    const HttpEnd end_of_calls([&making] { return making.stop_requested(); });
+    const CallsEnd end_of_calls([&making] { return making.stop_requested(); });
     try {
       if (closing_.stop_requested()) Refuse(StatusCode::kCancelled, "the reader was closed");
       indexed_ = std::make_shared<IndexedSource>(plan_, making.get_token());

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/calls_end.h"
 #include "base/live/watching.h"
 #include "base/refuse.h"
-#include "io/remote/http_client.h"
 #include "readers/chain/graph.h"
 #include "readers/chain/user_code.h"
 #include "readers/engine/blocks/locate.h"
@@ -53,7 +53,7 @@ std::shared_ptr<Run> ReaderSession::MakeRun() {
   const bool by_index = book_.start()->by_index || plan_.needs_index();
   const bool decorates = plan_.source.instances != nullptr;
   book_.Complete(by_index, decorates ? SourcePass() : book_.start()->source_pass);
-  const HttpEnd end_of_calls([this] { return order_.is_closed(); });
+  const CallsEnd end_of_calls([this] { return order_.is_closed(); });
   try {
     auto run = std::make_shared<Run>(RunInput{.plan = plan_,
                                               .arena = arena(),

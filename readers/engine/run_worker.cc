@@ -4,10 +4,10 @@
 #include <chrono>
 #include <span>
 
+#include "base/calls_end.h"
 #include "base/refusal.h"
 #include "base/stream_copy.h"
 #include "io/file_mapping.h"
-#include "io/remote/http_client.h"
 #include "readers/engine/blocks/failures.h"
 #include "readers/engine/blocks/locate.h"
 #include "readers/engine/blocks/payload_checks.h"
@@ -125,7 +125,7 @@ bool RunWorker::FrameTurn() {
 
 void RunWorker::Main() {
   const WorkerStop stop(parts_.stop.get_token(), parts_.run);
-  const HttpEnd end([this] { return parts_.stopping(); });
+  const CallsEnd end([this] { return parts_.stopping(); });
   try {
     SetUp();
   } catch (...) {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/balanced_split.h"
-#include "io/remote/http_client.h"
+#include "base/machine/in_parallel.h"
 #include "io/remote/remote_source.h"
 #include "readers/index/manifest.h"
 #include "readers/order/files_of_pass.h"
@@ -52,7 +52,7 @@ const ExaminedFile& FileSchedule::Examine(std::span<const std::size_t> files) {
     if (together.size() == kExaminedTogether) break;
     if (!examined_[files[i]] && IsAskedFor(files[i])) together.push_back(files[i]);
   }
-  ForEachObject(together.size(), together.size(),
+  ForEachInParallel(together.size(), together.size(),
                     [&](std::size_t i) { examined_[together[i]] = ExamineNow(together[i]); });
   return *examined_[files[0]];
 }

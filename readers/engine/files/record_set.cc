@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/machine/cpu_count.h"
+#include "base/machine/in_parallel.h"
 #include "base/refusal.h"
 #include "base/user_call.h"
-#include "io/remote/http_client.h"
 #include "io/remote/remote_source.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/manifest.h"
@@ -134,7 +134,7 @@ void RecordSet::OpenAll(const std::vector<std::string>& names,
       files_[i].status = StatusOfThrown("it cannot be opened");
     }
   };
-  ForEachObject(files_.size(), OpeningThreads(sources, options), open_one);
+  ForEachInParallel(files_.size(), OpeningThreads(sources, options), open_one);
   // If the system refused, several at a time were too many.
   for (std::size_t i = 0; i < files_.size(); ++i) {
     if (IsRefusal(files_[i].status)) open_one(i);

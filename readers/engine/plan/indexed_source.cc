@@ -7,9 +7,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/machine/in_parallel.h"
 #include "base/refusal.h"
 #include "base/refuse.h"
-#include "io/remote/http_client.h"
 #include "io/remote/remote_source.h"
 #include "readers/engine/plan/open_lengths.h"
 #include "readers/formats/examined_file.h"
@@ -706,7 +706,7 @@ DataFingerprint FingerprintOf(const SourceNode& source) {
   constexpr std::size_t kObjectsAtATime = 16;
   std::vector<FileFacts> facts(source.file_readers == nullptr ? source.names.size() : 0);
   const std::size_t threads = source.remote != nullptr ? kObjectsAtATime : 1;
-  ForEachObject(facts.size(), threads, [&](std::size_t i) {
+  ForEachInParallel(facts.size(), threads, [&](std::size_t i) {
     const std::shared_ptr<Source> store = source.sources.empty() ? nullptr : source.sources[i];
     facts[i] = FileFactsOf(source, i, source.names[i], store);
   });
