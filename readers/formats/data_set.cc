@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
+#include <string>
 #include <system_error>
 
+#include "readers/formats/data_set_table.h"
+#include "readers/formats/file_hash.h"
 #include "readers/formats/litdata/litdata.h"
 #include "readers/formats/mds/mds.h"
 
@@ -13,13 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A format's table: its name, and what gives its files, none if it is not that format's.
+/// A format's table: its name, what gives its files, none if it is not that format's, and what it
+/// says of one of them, nothing if it does not list it.
 struct DataSetTable {
   std::string_view name;
   Status (*read)(const std::string& table, std::vector<std::string>* files);
+  Status (*find)(const std::string& table, const std::string& name, ListedFile* listed);
 };
-constexpr DataSetTable kDataSetTables[] = {{"index.json", ReadMdsTable},
-                                           {"index.json", ReadLitDataTable}};
+constexpr DataSetTable kDataSetTables[] = {{"index.json", ReadMdsTable, FindListedShard},
+                                           {"index.json", ReadLitDataTable, FindListedChunk}};
 
 }  // namespace
 
@@ -38,6 +43,36 @@ Status FindDataSet(const std::string& file, std::vector<std::string>* files) {
     if (path.filename() != table.name || !fs::is_regular_file(path, missing)) continue;
     Status status = table.read(path.string(), files);
     if (!status.ok() || !files->empty()) return status;
+  }
+  return {};
+}
+
+Status CheckListed(const std::string& file, std::uint64_t records) {
+  const fs::path path(file);
+  std::error_code missing;
+  ListedFile listed;
+  for (const DataSetTable& table : kDataSetTables) {
+    const fs::path beside = path.parent_path() / table.name;
+    if (!fs::is_regular_file(beside, missing)) continue;
+    Status status = table.find(beside.string(), path.filename().string(), &listed);
+    if (!status.ok()) return status;
+  }
+  const auto differs = [&](const std::string& has, const std::string& said) {
+    return Status(StatusCode::kDamaged, "it has " + has + ", its data set's index says " + said,
+                  {file, -1, -1});
+  };
+  const std::uint64_t bytes = fs::file_size(path, missing);
+  if (listed.records && *listed.records != records) {
+    return differs(std::to_string(records) + " records", std::to_string(*listed.records));
+  }
+  if (listed.bytes && *listed.bytes != bytes) {
+    return differs(std::to_string(bytes) + " bytes", std::to_string(*listed.bytes));
+  }
+  for (const auto& [name, said] : listed.hashes) {
+    std::string hex;
+    Status status = HashFile(file, name, &hex);
+    if (!status.ok()) return status;
+    if (!hex.empty() && hex != said) return differs("the " + name + " " + hex, said);
   }
   return {};
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,5 +15,10 @@ bool IsTableName(std::string_view file);
 /// table, in its order; to none if it is neither. Fails if the table is damaged, or names files
 /// elsewhere than below its folder. Blocks.
 Status FindDataSet(const std::string& file, std::vector<std::string>* files);
+
+/// Compares a file with what the table of a data set beside it says of it: the number of its
+/// records (`records`), its bytes, its hashes. OK if it is not listed. kDamaged, with what differs.
+/// Hashes that are not known here are left out. Blocks.
+Status CheckListed(const std::string& file, std::uint64_t records);
 
 }  // namespace ringfeed

@@ -1,11 +1,22 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ringfeed/status.h"
 
 namespace ringfeed {
+
+/// What a table says of a file.
+struct ListedFile {
+  std::optional<std::uint64_t> records{};
+  std::optional<std::uint64_t> bytes{};
+  std::vector<std::pair<std::string, std::string>> hashes{};  ///< HashFile's name, and in hex
+};
 
 /// Reads the table of a data set of many files. Blocks.
 Status ReadDataSetTable(const std::string& table, std::string* text);

@@ -6,6 +6,7 @@
 
 #include "io/remote/address.h"
 #include "readers/chain/record_walk.h"
+#include "readers/formats/data_set.h"
 #include "readers/formats/examined_file.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/reader.h"
@@ -123,6 +124,7 @@ FileCheck CheckFile(const std::string& file, const OpenOptions& options,
     } else {
       CheckLargeFile(options, walk.compressed(), progress, stop, &check);
     }
+    if (check.intact()) check.status = CheckListed(file, check.records);
   } catch (const Error& error) {
     check.status = error.status();
   }

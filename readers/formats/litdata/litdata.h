@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/formats/data_set_table.h"
 #include "readers/formats/format.h"
 #include "readers/formats/tokens/tokens.h"
 
@@ -19,5 +20,9 @@ Status ParseLitDataOptions(std::string_view text, TokensOptions* tokens);
 /// Sets *files to the chunks that an "index.json" names, in its order; to none if it is no index of
 /// LitData. See FindDataSet.
 Status ReadLitDataTable(const std::string& table, std::vector<std::string>* files);
+
+/// Sets *listed to what such an index says of the chunk of that name; to nothing if it does not
+/// list it.
+Status FindListedChunk(const std::string& table, const std::string& name, ListedFile* listed);
 
 }  // namespace ringfeed

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/formats/data_set_table.h"
 #include "readers/formats/format.h"
 
 namespace ringfeed {
@@ -15,5 +16,9 @@ std::shared_ptr<const Format> MdsFormat();
 /// Sets *files to the shards that an "index.json" names, in its order; to none if it is no index of
 /// MDS. See FindDataSet.
 Status ReadMdsTable(const std::string& table, std::vector<std::string>* files);
+
+/// Sets *listed to what such an index says of the shard of that name; to nothing if it does not
+/// list it.
+Status FindListedShard(const std::string& table, const std::string& name, ListedFile* listed);
 
 }  // namespace ringfeed

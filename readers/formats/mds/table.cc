@@ -1,5 +1,7 @@
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -45,18 +47,28 @@ Status AppendShard(const nlohmann::json& shard, const std::string& table,
   return {};
 }
 
-}  // namespace
-
-Status ReadMdsTable(const std::string& table, std::vector<std::string>* files) {
+// Sets *json to an index of MDS; to null if it is none.
+Status ReadMdsIndex(const std::string& table, nlohmann::json* json) {
   std::string text;
   Status status = ReadDataSetTable(table, &text);
   if (!status.ok()) return status;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  *json = nlohmann::json::parse(text, nullptr, false);
   // As its writer begins it. Other files of that name may be lines of JSON.
-  if (json.is_discarded() && text.starts_with("{\"shards\"")) {
+  if (json->is_discarded() && text.starts_with("{\"shards\"")) {
     return BadTable(table, StatusCode::kDamaged, "is no JSON");
   }
-  if (!json.is_object() || !json.contains("shards") || !json["shards"].is_array()) return {};
+  if (!json->is_object() || !json->contains("shards") || !(*json)["shards"].is_array()) {
+    *json = nullptr;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status ReadMdsTable(const std::string& table, std::vector<std::string>* files) {
+  nlohmann::json json;
+  Status status = ReadMdsIndex(table, &json);
+  if (!status.ok() || json.is_null()) return status;
   std::vector<std::string> found;
   for (const auto& shard : json["shards"]) {
     status = AppendShard(shard, table, &found);
@@ -64,6 +76,31 @@ Status ReadMdsTable(const std::string& table, std::vector<std::string>* files) {
   }
   if (found.empty()) return BadTable(table, StatusCode::kDamaged, "names no shard");
   *files = std::move(found);
+  return {};
+}
+
+Status FindListedShard(const std::string& table, const std::string& name, ListedFile* listed) {
+  nlohmann::json json;
+  Status status = ReadMdsIndex(table, &json);
+  if (!status.ok() || json.is_null()) return status;
+  for (const auto& shard : json["shards"]) {
+    for (const char* const data : {"raw_data", "zip_data"}) {
+      if (!shard.is_object() || !shard.contains(data) || !shard[data].is_object()) continue;
+      const auto& file = shard[data];
+      if (!file.contains("basename") || file["basename"] != name) continue;
+      const auto number = [](const nlohmann::json& object, const char* key) {
+        const bool is_number = object.contains(key) && object[key].is_number_unsigned();
+        return is_number ? std::optional(object[key].get<std::uint64_t>()) : std::nullopt;
+      };
+      listed->records = number(shard, "samples");
+      listed->bytes = number(file, "bytes");
+      if (!file.contains("hashes") || !file["hashes"].is_object()) return {};
+      for (const auto& [algorithm, hex] : file["hashes"].items()) {
+        if (hex.is_string()) listed->hashes.emplace_back(algorithm, hex.get<std::string>());
+      }
+      return {};
+    }
+  }
   return {};
 }
 

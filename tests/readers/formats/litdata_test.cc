@@ -213,6 +213,13 @@ class LitDataTableTest : public testing::Test {
   TempDir directory_;
 };
 
+TEST_F(LitDataTableTest, AChunkIsComparedWithItsNumberOfItems) {
+  const std::string chunk = FixturePath("litdata/plain/chunk-0-2.bin");
+  EXPECT_TRUE(CheckListed(chunk, 5).ok());
+  EXPECT_EQ(CheckListed(chunk, 4).code(), StatusCode::kDamaged);
+  EXPECT_TRUE(CheckListed(FixturePath("litdata/tokens/chunk-0-0.bin"), 1).ok());
+}
+
 TEST_F(LitDataTableTest, WhatIsNotReadIsRefusedByName) {
   const auto expect = [&](const std::string& from, const std::string& to,
                           const std::string& named) {

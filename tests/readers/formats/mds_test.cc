@@ -181,6 +181,35 @@ TEST_F(MdsTableTest, OfACompressedShardTheDecompressedFileIsTakenIfItIsThere) {
   EXPECT_EQ(FilesOf(table, &status).at(1), directory_.File("shard.00001.mds"));
 }
 
+TEST_F(MdsTableTest, AFileIsComparedWithWhatItsTableSays) {
+  // The hashes of "abc", by hashlib and by Python's xxhash.
+  const std::string table = R"({"shards": [{"format": "mds", "samples": 3, "raw_data": {"basename":
+      "a.mds", "bytes": 3, "hashes": {"sha1": "a9993e364706816aba3e25717850c26c9cd0d89d",
+      "md5": "900150983cd24fb0d6963f7d28e17f72", "xxh32": "32d153ff", "xxh64": "44bc2cf5ad770999",
+      "xxh3_64": "78af5f94892f3950", "xxh128": "06b05ab6733a618578af5f94892f3950",
+      "blake2s": "508c5e8c327c14e2e1a72ba34eeb452f37458b209ed63a294d999b4c86675982",
+      "own": "is not known"}}}]})";
+  WriteBytes(directory_.File("index.json"), std::as_bytes(std::span(table)));
+  const auto checked = [&](const std::string& bytes, std::uint64_t records) {
+    WriteBytes(directory_.File("a.mds"), std::as_bytes(std::span(bytes)));
+    return CheckListed(directory_.File("a.mds"), records);
+  };
+  EXPECT_TRUE(checked("abc", 3).ok()) << checked("abc", 3).ToString();
+  EXPECT_NE(checked("abc", 4).message().find("4 records"), std::string::npos);
+  EXPECT_NE(checked("abcd", 3).message().find("4 bytes"), std::string::npos);
+  EXPECT_EQ(checked("abd", 3).code(), StatusCode::kDamaged);
+  // Each algorithm alone.
+  for (const char* name : {"sha1", "md5", "xxh32", "xxh64", "xxh3_64", "xxh128", "blake2s"}) {
+    const std::size_t at = table.find('"' + std::string(name)) + std::string(name).size() + 5;
+    std::string other = table;
+    other[at] = other[at] == '0' ? '1' : '0';
+    WriteBytes(directory_.File("index.json"), std::as_bytes(std::span(other)));
+    EXPECT_NE(checked("abc", 3).message().find(name), std::string::npos) << name;
+  }
+  WriteBytes(directory_.File("b.mds"), {});
+  EXPECT_TRUE(CheckListed(directory_.File("b.mds"), 7).ok());
+}
+
 TEST_F(MdsTableTest, OnlyFilesBelowTheFolderAreNamed) {
   for (const char* name : {"../a.mds", "/etc/passwd", "a/../../b.mds", "", "a\\u0000b"}) {
     Status status;
