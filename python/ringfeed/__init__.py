@@ -76,7 +76,7 @@ from .records import RecordPlace, Records
 from .row_map import MapRows
 from .source import Source
 from .steps import Balance, Batch, BucketBatch, Pack, Steps, TokenBatch
-from .tables import table
+from .tables import arrow_ipc, parquet, table
 
 __all__ = [
     "Array",
@@ -109,6 +109,7 @@ __all__ = [
     "Steps",
     "TokenBatch",
     "__version__",
+    "arrow_ipc",
     "batch",
     "bucket_batch",
     "build_example",
@@ -147,6 +148,7 @@ __all__ = [
     "open_record_writer",
     "pack",
     "pad",
+    "parquet",
     "parse",
     "py_reader",
     "raw",

@@ -1,14 +1,14 @@
-"""Tables as data sets: what Arrow's libraries hold or read, in groups of rows."""
+"""Tables as data sets: what Arrow's libraries hold or read, and files of Parquet and Arrow."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Callable, Optional, Union
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _core, counterparts
 from .arguments import counted
 from .chains import SeededOptions, check_open_options
+from .table_files import Groups, PathLike, arrow_groups, parquet_groups
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -49,14 +49,67 @@ def table(
         TypeError: the source is none of these.
         NotFound: there is no such column. Unsupported: it is of a type that has no field.
     """
+    wanted = _names_of(columns)
+    return _open(_groups_of(source, wanted), wanted, nulls, kept_groups, options)
+
+
+@counterparts.hinting(counterparts.OPENING, SeededOptions)
+def parquet(
+    files: Union[PathLike, Iterable[PathLike]],
+    columns: Optional[Iterable[str]] = None,
+    nulls: Union[Nulls, Mapping[str, Nulls]] = "fail",
+    kept_groups: int = 4,
+    filesystem: Any = None,
+    **options: Unpack[SeededOptions],
+) -> _core.Reader:
+    """The rows of Parquet files, by pyarrow's reader. The row groups of all files are the groups;
+    each is read and decoded as its turn comes, outside of Python's lock, and of the wanted columns
+    alone. Checksums of pages are checked if the file has them.
+
+    Args:
+        files: a path, a folder, a glob or several; or addresses that pyarrow.fs knows (s3://…).
+        columns, nulls, kept_groups, options: as of table.
+        filesystem: where the paths lie: of pyarrow.fs or fsspec. None: the local one.
+
+    Raises:
+        Damaged: a file's footer is. With skip_damaged the file counts as one damaged row, as the
+            rows of a group do that Arrow refuses.
+        Unsupported: a file is encrypted. InvalidArgument: columns of one name are of several types.
+        NotFound: there is no such file or column. What the store raises comes as it is.
+    """
+    wanted = _names_of(columns)
+    groups = parquet_groups(files, filesystem, wanted, bool(options.get("skip_damaged")))
+    return _open(groups, wanted, nulls, kept_groups, options)
+
+
+@counterparts.hinting(counterparts.OPENING, SeededOptions)
+def arrow_ipc(
+    files: Union[PathLike, Iterable[PathLike]],
+    columns: Optional[Iterable[str]] = None,
+    nulls: Union[Nulls, Mapping[str, Nulls]] = "fail",
+    kept_groups: int = 4,
+    filesystem: Any = None,
+    **options: Unpack[SeededOptions],
+) -> _core.Reader:
+    """The same of files in Arrow's IPC format (Feather 2), whose batches are the groups; or of its
+    streams (Hugging Face's *.arrow), which are a table in memory. Local files are mapped, so what
+    is not compressed takes no memory of its own; nobody may cut them while they are read."""
+    wanted = _names_of(columns)
+    groups = arrow_groups(files, filesystem, wanted, bool(options.get("skip_damaged")))
+    return _open(groups, wanted, nulls, kept_groups, options)
+
+
+def _names_of(columns: Optional[Iterable[str]]) -> list[str]:
+    return [] if columns is None else [str(column) for column in columns]
+
+
+def _open(
+    groups: Groups, wanted: list[str], nulls: Any, kept_groups: int, options: SeededOptions
+) -> _core.Reader:
     by_column = nulls if isinstance(nulls, Mapping) else {}
     for_all: Any = "fail" if isinstance(nulls, Mapping) else nulls
-    wanted = [] if columns is None else [str(column) for column in columns]
-    name, rows, opened = _groups_of(source, wanted)
     return _core.open_table(
-        name,
-        rows,
-        opened,
+        *groups,
         wanted,
         _null_tuple(for_all),
         {str(column): _null_tuple(given) for column, given in by_column.items()},
@@ -70,19 +123,17 @@ def _null_tuple(given: Any) -> tuple[str, float]:
     return str(mode), float(value)
 
 
-def _groups_of(source: Any, wanted: list[str]) -> tuple[str, Optional[list[int]], Any]:
-    """Its name; the rows of each group, and a function that opens one; or None and the source."""
+def _groups_of(source: Any, wanted: list[str]) -> Groups:
     if hasattr(source, "get_fragments"):
-        parts = [part for fragment in source.get_fragments() for part in _parts_of(fragment)]
-        return "dataset", [_rows_of(part) for part in parts], _opener(source, parts, wanted)
+        return _groups_of_dataset(source, wanted)
     if hasattr(source, "__arrow_c_stream__"):
-        return type(source).__name__, None, source
+        return Groups(type(source).__name__, None, None, source)
     remedies = {
         "LazyFrame": "collect() it",
         "Scanner": "take its to_reader()",
-        "ParquetFile": "take pyarrow.dataset.dataset(path)",
+        "ParquetFile": "take ringfeed.parquet(path)",
         "Dataset": "take its table: dataset.with_format('arrow')[:]",
-        "str": "pyarrow.dataset.dataset(path) opens files",
+        "str": "ringfeed.parquet and arrow_ipc open files",
     }
     kind = type(source).__name__
     raise TypeError(
@@ -102,7 +153,8 @@ def _rows_of(part: Any) -> int:
     return sum(group.num_rows for group in groups) if groups else int(part.count_rows())
 
 
-def _opener(source: Any, parts: list[Any], wanted: list[str]) -> Callable[[int], Any]:
+def _groups_of_dataset(source: Any, wanted: list[str]) -> Groups:
+    parts = [part for fragment in source.get_fragments() for part in _parts_of(fragment)]
     names = set(source.schema.names)
     tops = [path if path in names else path.partition(".")[0] for path in wanted]
     known = list(dict.fromkeys(top for top in tops if top in names))
@@ -110,4 +162,5 @@ def _opener(source: Any, parts: list[Any], wanted: list[str]) -> Callable[[int],
     def opened(group: int) -> Any:
         return parts[group].scanner(schema=source.schema, columns=known or None).to_reader()
 
-    return opened
+    groups = [(f"dataset#{number}", _rows_of(part)) for number, part in enumerate(parts)]
+    return Groups("dataset", groups, source.schema, opened)

@@ -55,6 +55,11 @@ void Raise(const Status& status) {
   throw nb::python_error();
 }
 
+void RethrowDamage(nb::python_error& thrown) {
+  if (!thrown.matches(nb::module_::import_("ringfeed.errors").attr("Damaged"))) return;
+  throw Error(Status(StatusCode::kDamaged, nb::str(thrown.value()).c_str()));
+}
+
 void BindExceptions(nb::module_&) {
   nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
     try {

@@ -18,6 +18,9 @@ namespace ringfeed::python {
 /// caused by that, because they are daemons, which no thread waits for.
 void NoteExit();
 
+/// ringfeed.Damaged, which refuses data, becomes an Error; other exceptions stay. Needs the lock.
+void RethrowDamage(nanobind::python_error& thrown);
+
 /// Maps ringfeed's exceptions to those of ringfeed.errors: Error, EndOfData (StopIteration).
 void BindExceptions(nanobind::module_& module);
 

@@ -32,34 +32,56 @@ namespace {
 /// "fail", "default" or "mask", and the value.
 using NullTuple = std::tuple<std::string, double>;
 
-// Moves the stream out of the capsule that the object gives.
-ArrowArrayStream StreamOf(nb::handle source) {
-  const nb::object capsule = CallMethod(source, "__arrow_c_stream__");
-  void* const held = PyCapsule_GetPointer(capsule.ptr(), "arrow_array_stream");
+// Moves the structure out of the capsule of that name that object.method() gives.
+template <typename Structure>
+Structure TakeFrom(nb::handle object, const char* method, const char* name) {
+  const nb::object capsule = CallMethod(object, method);
+  void* const held = PyCapsule_GetPointer(capsule.ptr(), name);
   if (held == nullptr) throw nb::python_error();
-  return std::exchange(*static_cast<ArrowArrayStream*>(held), {});
+  return std::exchange(*static_cast<Structure*>(held), {});
 }
+ArrowArrayStream StreamOf(nb::handle source) {
+  return TakeFrom<ArrowArrayStream>(source, "__arrow_c_stream__", "arrow_array_stream");
+}
+
+/// A group as Python names it, and its rows.
+using Group = std::tuple<std::string, std::uint64_t>;
 
 class PythonTable final : public TableSource {
  public:
-  PythonTable(std::string name, std::vector<std::uint64_t> rows, nb::handle open,
+  PythonTable(std::string name, std::vector<Group> groups, nb::handle schema, nb::handle open,
               std::shared_ptr<ThrownKeeper> keeper)
       : name_(std::move(name)),
-        rows_(std::move(rows)),
+        groups_(std::move(groups)),
+        schema_(Hold(schema)),
         open_(Hold(open)),
         keeper_(std::move(keeper)) {}
 
   std::string name() const override { return name_; }
-  std::uint64_t groups() const override { return rows_.size(); }
-  std::uint64_t rows(std::uint64_t group) const override { return rows_[group]; }
+  std::uint64_t groups() const override { return groups_.size(); }
+  std::uint64_t rows(std::uint64_t group) const override { return std::get<1>(groups_[group]); }
+  std::string group_name(std::uint64_t group) const override { return std::get<0>(groups_[group]); }
+  void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
+    *schema = CallUser(*keeper_, [&] {
+      return TakeFrom<ArrowSchema>(schema_->Get(), "__arrow_c_schema__", "arrow_schema");
+    });
+  }
   void Open(std::uint64_t group, const std::vector<std::string>&,
             ArrowArrayStream* stream) override {
-    *stream = CallUser(*keeper_, [&] { return StreamOf(open_->Get()(group)); });
+    *stream = CallUser(*keeper_, [&] {
+      try {
+        return StreamOf(open_->Get()(group));
+      } catch (nb::python_error& thrown) {
+        RethrowDamage(thrown);
+        throw;
+      }
+    });
   }
 
  private:
   const std::string name_;
-  const std::vector<std::uint64_t> rows_;
+  const std::vector<Group> groups_;
+  std::shared_ptr<HeldObject> schema_;
   std::shared_ptr<HeldObject> open_;
   std::shared_ptr<ThrownKeeper> keeper_;
 };
@@ -73,8 +95,9 @@ NullOptions NullsOf(const NullTuple& given) {
 }
 
 ReaderHandle OpenPythonTable(const std::string& name,
-                             const std::optional<std::vector<std::uint64_t>>& rows, nb::handle open,
-                             const std::vector<std::string>& columns, const NullTuple& nulls,
+                             const std::optional<std::vector<Group>>& groups, nb::handle schema,
+                             nb::handle open, const std::vector<std::string>& columns,
+                             const NullTuple& nulls,
                              const std::map<std::string, NullTuple>& nulls_of,
                              std::size_t kept_groups, const nb::dict& opening) {
   TableOptions options;
@@ -85,8 +108,8 @@ ReaderHandle OpenPythonTable(const std::string& name,
   options.open = OpenOptionsOf(opening);
   auto keeper = std::make_shared<ThrownKeeper>();
   std::shared_ptr<TableSource> table;
-  if (rows) {
-    table = std::make_shared<PythonTable>(name, *rows, open, keeper);
+  if (groups) {
+    table = std::make_shared<PythonTable>(name, *groups, schema, open, keeper);
   } else {
     ArrowArrayStream stream = StreamOf(open);
     table = Unlocked([&] { return TableOfStream(&stream, name); });
@@ -102,14 +125,16 @@ ReaderHandle OpenPythonTable(const std::string& name,
 }  // namespace
 
 void BindTables(nb::module_& module) {
-  module.def("open_table", &OpenPythonTable, nb::arg("name"), nb::arg("rows").none(),
-             nb::arg("open"), nb::arg("columns"), nb::arg("nulls"), nb::arg("nulls_of"),
-             nb::arg("kept_groups"), nb::arg("options"),
-             nb::sig("def open_table(name: str, rows: Sequence[int] | None, open: object, columns: "
-                     "Sequence[str], nulls: tuple[str, float], nulls_of: Mapping[str, tuple[str, "
-                     "float]], kept_groups: int, options: dict[str, typing.Any]) -> Reader"),
-             "open(group) gives what has __arrow_c_stream__, for the rows of that group; without "
-             "`rows` it has that itself.");
+  module.def("open_table", &OpenPythonTable, nb::arg("name"), nb::arg("groups").none(),
+             nb::arg("schema").none(), nb::arg("open"), nb::arg("columns"), nb::arg("nulls"),
+             nb::arg("nulls_of"), nb::arg("kept_groups"), nb::arg("options"),
+             nb::sig("def open_table(name: str, groups: Sequence[tuple[str, int]] | None, schema: "
+                     "object, open: object, columns: Sequence[str], nulls: tuple[str, float], "
+                     "nulls_of: Mapping[str, tuple[str, float]], kept_groups: int, options: "
+                     "dict[str, typing.Any]) -> Reader"),
+             "open(group) gives what has __arrow_c_stream__, for the rows of that group, and "
+             "`schema` has __arrow_c_schema__; without `groups`, each its name and rows, it has "
+             "the stream itself.");
 }
 
 }  // namespace ringfeed::python

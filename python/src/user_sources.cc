@@ -110,12 +110,6 @@ void WriteField(const FieldSpec& field, std::size_t number, nb::handle value, Ro
   if (!place.empty()) std::memcpy(place.data(), buffer.bytes().data(), place.size());
 }
 
-// ringfeed.Damaged, which refuses the row, becomes an Error; other exceptions stay.
-void RethrowDamage(nb::python_error& thrown) {
-  if (!thrown.matches(nb::module_::import_("ringfeed.errors").attr("Damaged"))) return;
-  throw Error(Status(StatusCode::kDamaged, nb::str(thrown.value()).c_str()));
-}
-
 // `row_of` returns a tuple of buffers, one for each field.
 MapFunction PythonMap(nb::handle row_of, std::vector<FieldSpec> fields, bool takes_row,
                       SharedKeeper keeper) {

@@ -16,9 +16,12 @@ using namespace std::string_view_literals;
 constexpr std::string_view kTables =
     "hand it over in Python, ringfeed.table(pyarrow.dataset.dataset(PATH, format=…)), or write its "
     "rows as JSON lines, which the format jsonl reads";
-constexpr std::string_view kArrowStream =
-    "hand it over in Python, ringfeed.table(pyarrow.ipc.open_stream(PATH)), or write its rows as "
-    "JSON lines, which the format jsonl reads";
+constexpr std::string_view kParquet =
+    "ringfeed.parquet reads it in Python; elsewhere write its rows as JSON lines, which the format "
+    "jsonl reads";
+constexpr std::string_view kArrow =
+    "ringfeed.arrow_ipc reads it in Python; elsewhere write its rows as JSON lines, which the "
+    "format jsonl reads";
 constexpr std::string_view kRows =
     "write its rows as JSON lines, which the format jsonl reads (pandas: "
     "to_json(orient=\"records\", lines=True))";
@@ -43,10 +46,10 @@ struct Mark {
   std::size_t at = 0;
 };
 constexpr Mark kMarks[] = {
-    {"PAR1"sv, {"Parquet", kTables}},
+    {"PAR1"sv, {"Parquet", kParquet}},
     {"PARE"sv, {"Parquet with an encrypted footer", kTables}},
-    {"ARROW1"sv, {"Arrow IPC (Feather)", kTables}},
-    {"\xff\xff\xff\xff"sv, {"an Arrow IPC stream", kArrowStream}},
+    {"ARROW1"sv, {"Arrow IPC (Feather)", kArrow}},
+    {"\xff\xff\xff\xff"sv, {"an Arrow IPC stream", kArrow}},
     {"FEA1"sv, {"Feather of version 1", kRows}},
     {"ORC"sv, {"ORC", kTables}},
     {"Obj\x01"sv, {"Avro", kRows}},
