@@ -315,7 +315,7 @@ class ExportedStream {
       if (ended_ && began_) return;
       if (const Status status = ended_ ? Export({}, {}, &column) : ExportHost(batch, &column);
           !status.ok()) {
-        return Fail(EINVAL, status.message());
+        return Fail(status.code() == StatusCode::kUnsupported ? ENOTSUP : EINVAL, status.message());
       }
       if (!began_) type_ = Owned(CopyOf(*column.schema));
       began_ = true;

@@ -2,6 +2,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <cerrno>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -97,12 +98,28 @@ class ArrowBatch {
     });
   }
 
+  // The batch is exported with its schema, so what cannot be is told here.
   nb::object Stream() const {
-    (void)Capsules();  // what cannot be exported is told here
-    return StreamCapsule([tensors = tensors_, is_first = true](Instance* batch) mutable {
-      if (is_first) *batch = std::move(tensors);
-      return std::exchange(is_first, false);
-    });
+    auto stream = std::make_unique<ArrowArrayStream>();
+    ExportArrowStream(
+        [tensors = tensors_, is_first = true](Instance* batch) mutable {
+          if (is_first) *batch = std::move(tensors);
+          return std::exchange(is_first, false);
+        },
+        stream.get());
+    Status status;
+    {
+      const GilReleased unlocked;  // bools are packed
+      ArrowSchema schema{};
+      if (const int code = stream->get_schema(stream.get(), &schema); code != 0) {
+        status = Status(code == ENOTSUP ? StatusCode::kUnsupported : StatusCode::kInvalidArgument,
+                        stream->get_last_error(stream.get()));
+      }
+      ReleaseIn(&schema);
+    }
+    nb::object capsule = CapsuleOf(std::move(stream), kStreamName);
+    Need(status);
+    return capsule;
   }
 
   // The consumer's work on the default stream is waited for, as with __cuda_array_interface__.
