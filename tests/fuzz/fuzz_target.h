@@ -34,6 +34,9 @@ FuzzTarget SnappyTarget(const char* framing);
 /// ringfeed::jpeg's: a byte for the channels, one for the part, and the image.
 FuzzTarget JpegTarget(const char* unused);
 
+/// An array of Arrow's and its schema, as a producer exports them: a byte says what is wrong with
+/// the array, one how much text the input has as the format.
+FuzzTarget ArrowTarget(const char* unused);
 /// A manifest; a byte says whether checksums are set right first.
 FuzzTarget ManifestTarget(const char* unused);
 /// A subset; likewise.

@@ -55,6 +55,7 @@ constexpr NamedFuzzTarget kTargets[] = {
     {"infer_jsonl", InferTarget, "jsonl"},
     {"infer_tar", InferTarget, "tar"},
     {"infer_csv", InferTarget, "csv"},
+    {"arrow", ArrowTarget, ""},
     {"manifest", ManifestTarget, ""},
     {"subset", SubsetTarget, ""},
     {"metrics_address", MetricsAddressTarget, ""},

@@ -408,12 +408,25 @@ def of_subsets():
         yield f"numbers_of_{width}", b"\1" + header + b"".join(number.to_bytes(width, "little") for number in numbers)
 
 
+def of_arrow():
+    """Arrays of each kind (kFormats of arrow_target.cc), whole and broken, of some formats as text."""
+    kinds, struct_of = 21, 17
+    for kind in range(kinds):
+        column = bytes([kind, 5, 1, kind % 3]) + bytes(range(40, 44)) * 2 + bytes([0, 1, 0, 0] * 12)
+        for broken in (0, 2 * (kind % 10)):
+            yield "arrow", f"kind{kind}-{broken}", bytes([broken, 0]) + column
+        yield "arrow", f"member{kind}", bytes([5, 0, struct_of, 4, 0, 0, 2]) + column * 2
+    for number, text in enumerate((b"d:5,2,64", b"w:9", b"+w:0", b"tsn:", b"+ud:0,1", b"d:1,2,3")):
+        yield "arrow", f"format{number}", bytes([0, len(text), 2, 0, 0, 0]) + text
+
+
 def seeds(data):
     """(target, name, bytes) of every seed."""
     for name, image in images():
         for how, variant in damaged(image).items():
             yield "jpeg", f"{name}-{how}", b"\0\x91" + variant
     yield from of_metrics()
+    yield from of_arrow()
     yield from of_remote()
     for name, file in of_subsets():
         for how, variant in damaged(file).items():
