@@ -216,6 +216,14 @@ def test_a_group_that_arrow_refuses_is_the_damage_of_its_rows(tmp_path: Path) ->
     assert len(rows_of(ringfeed.parquet(path, ["x"], nulls="default"))) == ROWS
 
 
+def test_a_store_that_fails_is_no_damage(tmp_path: Path) -> None:
+    write_parquet(made(1, 20), tmp_path / "a")
+    reader = ringfeed.parquet(tmp_path / "a", ["id"], skip_damaged=True)
+    (tmp_path / "a").unlink()
+    with pytest.raises(FileNotFoundError):
+        rows_of(reader)
+
+
 def test_a_file_without_a_footer_is_refused_or_one_damaged_row(tmp_path: Path) -> None:
     for write, opened in ((write_parquet, ringfeed.parquet), (write_arrow, ringfeed.arrow_ipc)):
         folder = tmp_path / write.__name__
