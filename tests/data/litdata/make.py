@@ -2,7 +2,6 @@
 StreamingDataset gives of them: for each column the digest of its values' bytes."""
 
 import hashlib
-import io
 import shutil
 import struct
 import sys
@@ -35,8 +34,9 @@ def mixed(i):
 
 
 def rows(i):
-    return {"id": i, "f": i / 7, "ok": i % 2 == 1, "s": f"row {i}" * (i % 3), "b": bytes(range(i % 5)),
-            "in": {"x": -i, "y": "é" * (i % 4)}, "l": [i] * (i % 3), "w": ["a"] * (i % 2)}
+    return {"id": i, "f": i / 7, "ok": i % 2 == 1, "s": f"row {i}" * (i % 3),
+            "b": bytes(range(i % 5)), "in": {"x": -i, "y": "é" * (i % 4)},
+            "l": [i] * (i % 3), "w": ["a"] * (i % 2)}
 
 
 def write(name, items, loader=None, **options):
