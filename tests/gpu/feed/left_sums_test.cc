@@ -438,7 +438,8 @@ class HastyFetches final : public ForwardingBackend {
 };
 
 #if defined(__SANITIZE_ADDRESS__)
-constexpr std::array kHasty{false};  // the batch's memory is free by then, and AddressSanitizer says so
+constexpr std::array kHasty{
+    false};  // the batch's memory is free by then, and AddressSanitizer says so
 #else
 constexpr std::array kHasty{false, true};
 #endif
