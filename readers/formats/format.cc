@@ -199,20 +199,13 @@ std::string LikelyFormats(std::string_view head, std::string_view like) {
 // Formats that a name or first bytes can tell, in the order in which they are tried.
 const std::vector<std::shared_ptr<const Format>>& Detectable() {
   static const std::vector<std::shared_ptr<const Format>> kFormats = {
-      TfRecordFormat(),
-      RecordIoFormat({}),
-      TarFormat({}),
-      NpyFormat({}),
-      TokensFormat({}),
-      MegatronFormat({}),
-      MdsFormat(),
-      LitDataFormat({}),
-      ArrayRecordFormat(),
-      OfRecordFormat(),
-      JsonLinesFormat(),
-      LinesFormat(),
-      CsvFormat({}),
-      CsvFormat({.delimiter = '\t'})};
+      TfRecordFormat(),    RecordIoFormat({}),
+      TarFormat({}),       NpyFormat({}),
+      TokensFormat({}),    MegatronFormat({}),
+      MdsFormat(),         LitDataFormat({}),
+      ArrayRecordFormat(), OfRecordFormat(),
+      JsonLinesFormat(),   LinesFormat(),
+      CsvFormat({}),       CsvFormat({.delimiter = '\t'})};
   return kFormats;
 }
 

@@ -1,4 +1,5 @@
-// Close, cancel, stop and deadline against every combination of blocked sides, each once for a ring. A watchdog ends the program if one of them hangs.
+// Close, cancel, stop and deadline against every combination of blocked sides, each once for a
+// ring. A watchdog ends the program if one of them hangs.
 
 #include <gtest/gtest.h>
 
