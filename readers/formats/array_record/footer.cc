@@ -12,7 +12,7 @@
 namespace ringfeed {
 namespace {
 
-constexpr std::uint64_t kBlock = RiegeliLayout::kBlockBytes;
+constexpr std::uint64_t kFileBlock = RiegeliLayout::kBlockBytes;
 // Of a footer, stored or decoded: some 100 million chunks.
 constexpr std::uint64_t kMostFooter = std::uint64_t{1} << 30;
 // Each record takes memory, and a footer may lie.
@@ -105,7 +105,7 @@ Status ArrayRecordFooter::Builder::ReadExactly(std::uint64_t offset, std::uint64
 
 Status ArrayRecordFooter::Builder::Build() {
   const std::uint64_t bytes = made_.file_bytes_;
-  if (bytes % kBlock != 0 || bytes < 2 * kBlock) {
+  if (bytes % kFileBlock != 0 || bytes < 2 * kFileBlock) {
     made_.hopeless_ = Status(StatusCode::kTruncated,
                              "an ArrayRecord file has at least two blocks of 64 KiB, all whole, "
                              "not " +
@@ -113,7 +113,7 @@ Status ArrayRecordFooter::Builder::Build() {
     return {};
   }
   std::vector<std::byte> postscript;
-  Status status = ReadExactly(bytes - kBlock, kPostscriptBytes, &postscript);
+  Status status = ReadExactly(bytes - kFileBlock, kPostscriptBytes, &postscript);
   std::string first_wrong;
   for (const std::uint64_t place : FootersIn(postscript)) {
     std::string wrong;
@@ -134,7 +134,7 @@ Status ArrayRecordFooter::Builder::Build() {
 }
 
 Status ArrayRecordFooter::Builder::BuildFrom(std::uint64_t place, std::string* wrong) {
-  const std::uint64_t end = made_.file_bytes_ - kBlock;
+  const std::uint64_t end = made_.file_bytes_ - kFileBlock;
   if (place < RiegeliLayout::kFirstChunk || place >= end) {
     *wrong = "the postscript has it at " + std::to_string(place);
     return {};
