@@ -51,8 +51,10 @@ void Feed(const std::shared_ptr<rf::EmulatedDevices>& gpus) {
   options.timeline = std::make_shared<rf::Timeline>();
   rf::DeviceFeed feed(Batches(), options);
   while (auto lease = feed.Next()) {
-    // Tensors that hold the lease together, for what goes on as tensors alone.
-    const auto shared = rf::SharedLease::Of(std::move(*lease));
+    // Tensors that hold the lease together, for what goes on as tensors alone. Who takes one waits
+    // for its copy, on a stream or here.
+    const auto shared = rf::SharedLease::Unwaited(std::move(*lease));
+    shared->WaitHost();
     const rf::Instance tensors = shared->Tensors();
     if (feed.Stats().devices[0].batches > 1) continue;
     std::cout << rf::PlaceName(tensors[0].place) << ": " << rf::DTypeName(tensors[0].dtype) << " "
