@@ -143,7 +143,10 @@ std::optional<DeviceFeedHandle::Ticket> DeviceFeedHandle::Next(
       .part = {lease.device(), lease.rows(), lease.valid_rows(), lease.slot(), lease.generation()},
       .start = taken->start};
   try {
-    ticket.lease = SharedLease::Of(std::move(lease), stream_);
+    // Of a GPU's memory all who take an array say on which stream they read it, or that on none.
+    const bool waits = stream_ || options_.backend->type() != DeviceType::kCuda;
+    ticket.lease = waits ? SharedLease::Of(std::move(lease), stream_)
+                         : SharedLease::Unwaited(std::move(lease));
   } catch (const Error& error) {
     // If only the stream was refused, because it is captured, say, the batch is still good.
     const bool is_lost = error.status().code() == StatusCode::kDeviceLost;
