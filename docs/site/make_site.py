@@ -40,6 +40,7 @@ GROUPS = {
         "docs/ENVIRONMENT.md": "Environment variables",
         "docs/JSON.md": "Reports for machines",
         "docs/GPUDIRECT.md": "GPUDirect",
+        "docs/SHARING_A_GPU.md": "Sharing a GPU",
         "docs/CONTAINERS.md": "Containers, Kubernetes",
         "docs/PROGRAMS.md": "Programs as text",
         "docs/GUARANTEES.md": "Guarantees",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import Any, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _core, counterparts
 from .arguments import at_least, counted, warn_caller
@@ -84,11 +84,14 @@ class DevicePlan:
         devices: a kind ("cuda", "cuda:0,1", "emu:2"), the numbers of GPUs, or "auto": GPUs if
             there are some, else emulated devices. A Loader then warns, and its stats() say why.
         slots: batches on each device at a time, at least 2, those that are held included.
-        distribution: "round_robin", or "split": every batch is cut into a part per device.
+        distribution: "round_robin"; "split": every batch is cut into a part per device;
+            "replicate": every batch goes whole to each device of a group, for devices that share
+            the work on it (tensor or context parallelism). It is read once and copied to each.
         last_step: if there are not enough batches for every device. "uneven": the first devices
             step once more; "drop": the step is left out; "pad": rows are repeated, and a last field
             "mask" (uint8 [rows]) is 1 for rows that count; "short": its rows are spread over all.
-        slot_bytes: of device memory for a slot; 0: learned from the batches that come.
+        slot_bytes: of device memory for a slot: all are made with the feed; 0: learned from the
+            batches that come. stats() say what an earlier run came to ("slot_bytes").
         fixed_slots: a batch that does not fit its slot fails the loop; else the slot grows. In a
             fixed slot, what is not ragged stands at the same address in every batch: a graph that
             was captured with a slot's batch can be replayed on the slot's later ones (`Part.slot`).
@@ -96,7 +99,8 @@ class DevicePlan:
         transforms: of fields, after the copy.
         stream: the handle of the stream that the loop's work is enqueued on, as DLPack numbers
             them: 1 is CUDA's default stream (which Torch and CuPy call 0), 2 the thread's own one;
-            None: batches come when their copy is done.
+            None: who takes an array waits for its copy: by DLPack the stream that is named (Torch
+            names its current one), else the host.
         patience: seconds that a batch is waited for if only the program itself can go on, since
             another device's batches are not taken; then DeadlineExceeded, and a later call may
             succeed.
@@ -111,6 +115,16 @@ class DevicePlan:
             an H200. They change the speed, never what comes.
         tuned_for: the kind of devices that slots and transfer were tuned for, as `ringfeed tune`
             writes it ("emu", "cuda: NVIDIA H200"): others are refused; "": any.
+        replicas: with "replicate", so many devices that follow each other are a group, and batch k
+            goes to group k modulo their number; 0: all are one.
+        waiting_batches: how many wait for a slot in host memory, at each device, 1 to 64: how far
+            reading is ahead of the slots. Each takes pinned memory.
+        high_priority: of the streams that copy and transform.
+        memory: two functions for the slots' memory, of another allocator than the device's own:
+            allocate(device, bytes, stream) gives an address, a multiple of 256, and free(device,
+            address, bytes, stream) takes it back after all work on it was seen done. `stream`, a
+            handle, is the first that uses it. The feed's threads call them. An exception fails the
+            loop. `ringfeed.torch.slot_memory()` are Torch's. None: the device's own.
     """
 
     devices: Union[str, Sequence[int]]
@@ -125,6 +139,12 @@ class DevicePlan:
     transfer: str = "auto"
     costs: Union[str, "os.PathLike[str]", Mapping[str, float], None] = None
     tuned_for: str = ""
+    replicas: int = 0
+    waiting_batches: int = 2
+    high_priority: bool = True
+    memory: Optional[tuple[Callable[[int, int, int], int], Callable[[int, int, int, int], Any]]] = (
+        None
+    )
 
     def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
         """The chain's batches on the devices.
@@ -175,6 +195,10 @@ class DevicePlan:
             transfer=self.transfer,
             costs=_costs_of(self.costs),
             tuned_for=self.tuned_for,
+            replicas=self.replicas,
+            waiting_batches=self.waiting_batches,
+            high_priority=self.high_priority,
+            memory=self.memory,
         )
 
     def handed_out(self, batches: int, last_is_short: bool, devices: int) -> int:
@@ -182,9 +206,10 @@ class DevicePlan:
         if self.distribution == "split":
             dropped = self.last_step == "drop" and last_is_short and batches > 1
             return (batches - dropped) * devices
+        copies = (self.replicas or devices) if self.distribution == "replicate" else 1
         if self.last_step == "uneven":
-            return batches
-        steps, rest = divmod(batches, devices)
+            return batches * copies
+        steps, rest = divmod(batches, devices // copies)
         return (steps + (rest > 0 and self.last_step != "drop")) * devices
 
     def _check(self) -> None:
@@ -202,8 +227,14 @@ class DevicePlan:
                 f"stream={self.stream} names none: 1 is CUDA's default stream (Torch and CuPy call "
                 "it 0), 2 the thread's own one"
             )
-        if self.slot_bytes < 0 or self.patience < 0:
-            raise ValueError("slot_bytes and patience are not negative")
+        if self.slot_bytes < 0 or self.patience < 0 or self.replicas < 0:
+            raise ValueError("slot_bytes, patience and replicas are not negative")
+        if not 1 <= self.waiting_batches <= 64:
+            raise ValueError(f"waiting_batches={self.waiting_batches}: from 1 to 64")
+        if self.memory is not None and not (
+            len(self.memory) == 2 and all(callable(function) for function in self.memory)
+        ):
+            raise TypeError("memory= are two functions, (allocate, free), or None")
 
 
 # A dataclass makes its own __init__; a slip in a name is told as other functions do.

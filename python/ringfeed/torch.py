@@ -120,6 +120,19 @@ def record_stream(batch: Any, stream: Any) -> None:
         record_stream(_array_of(batch), stream)
 
 
+def slot_memory() -> tuple[Callable[[int, int, int], int], Callable[[int, int, int, int], None]]:
+    """For `memory=` of a DevicePlan: slots in memory of Torch's caching allocator, which Torch
+    counts, and takes back from its cache if it lacks some. Torch and ringfeed number GPUs alike."""
+
+    def allocate(device: int, size: int, stream: int) -> int:
+        return int(torch.cuda.caching_allocator_alloc(size, device, stream))
+
+    def free(device: int, address: int, size: int, stream: int) -> None:
+        torch.cuda.caching_allocator_delete(address)
+
+    return allocate, free
+
+
 def _array_of(tensor: torch.Tensor) -> Array:
     base = tensor if tensor._base is None else tensor._base
     array = getattr(base, _ARRAY, None)

@@ -19,6 +19,7 @@
 #include "field_specs.h"
 #include "gil.h"
 #include "handover.h"
+#include "held_object.h"
 #include "instance_arrays.h"
 #include "module_parts.h"
 #include "ringfeed/devices/device_kinds.h"
@@ -69,8 +70,10 @@ Value Named(const std::pair<const char*, Value> (&values)[count], const std::str
 
 Distribution DistributionNamed(const std::string& name) {
   static constexpr std::pair<const char*, Distribution> kNames[] = {
-      {"round_robin", Distribution::kRoundRobin}, {"split", Distribution::kSplit}};
-  return Named(kNames, name, "a distribution is \"round_robin\" or \"split\"");
+      {"round_robin", Distribution::kRoundRobin},
+      {"split", Distribution::kSplit},
+      {"replicate", Distribution::kReplicate}};
+  return Named(kNames, name, "a distribution is \"round_robin\", \"split\" or \"replicate\"");
 }
 
 LastStep LastStepNamed(const std::string& name) {
@@ -106,6 +109,55 @@ CostsByName LoadCosts(const std::string& path) {
   return by_name;
 }
 
+/// Two functions of Python's, for the memory of slots. Called without Python's lock, from any
+/// thread.
+class PythonMemory {
+ public:
+  PythonMemory(nb::handle allocate, nb::handle free)
+      : allocate_(Hold(allocate)), free_(Hold(free)) {}
+
+  Status Allocate(int device, std::size_t bytes, DeviceStream stream, std::byte** data) const {
+    return Ask(StatusCode::kResourceExhausted, [&] {
+      const nb::object address = allocate_->Get()(device, bytes, Number(stream.handle));
+      *data = reinterpret_cast<std::byte*>(nb::cast<std::uintptr_t>(address));
+    });
+  }
+  Status Free(int device, const std::byte* data, std::size_t bytes, DeviceStream stream) const {
+    if (!Py_IsInitialized()) return {};  // it ends with the process
+    return Ask(StatusCode::kInternal,
+               [&] { free_->Get()(device, Number(data), bytes, Number(stream.handle)); });
+  }
+
+ private:
+  static std::uintptr_t Number(const void* handle) {
+    return reinterpret_cast<std::uintptr_t>(handle);
+  }
+  template <typename Call>
+  static Status Ask(StatusCode code, Call&& call) {
+    const GilHeld lock;
+    try {
+      InPython(call);
+      return {};
+    } catch (const std::exception& raised) {
+      return Status(code, raised.what());
+    }
+  }
+
+  const std::shared_ptr<HeldObject> allocate_;
+  const std::shared_ptr<HeldObject> free_;
+};
+
+SlotAllocator AllocatorOf(nb::handle functions) {
+  if (functions.is_none()) return {};
+  const auto memory = std::make_shared<PythonMemory>(functions[0], functions[1]);
+  return {[memory](int device, std::size_t bytes, DeviceStream stream, std::byte** data) {
+            return memory->Allocate(device, bytes, stream, data);
+          },
+          [memory](int device, std::byte* data, std::size_t bytes, DeviceStream stream) {
+            return memory->Free(device, data, bytes, stream);
+          }};
+}
+
 // Returns the reason for "auto".
 std::string OpenBackend(const std::string& kind, FeedOptions* options) {
   const GilReleased unlocked;  // a driver may be loaded
@@ -123,7 +175,9 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
               const std::string& last_step, std::size_t slot_bytes, bool fixed_slots,
               const std::vector<NormalizeTuple>& normalize, const std::vector<WidenTuple>& widen,
               const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
-              const std::string& transfer, const CostsByName& costs, const std::string& tuned_for) {
+              const std::string& transfer, const CostsByName& costs, const std::string& tuned_for,
+              std::size_t replicas, std::size_t waiting_batches, bool high_priority,
+              nb::object memory) {
   FeedOptions options;
   options.devices = devices;
   options.slots = slots;
@@ -136,6 +190,10 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.transfer = TransferPlanNamed(transfer);
   options.costs = CostsNamed(costs);
   options.tuned_devices = tuned_for;
+  options.replicas = replicas;
+  options.waiting_batches = waiting_batches;
+  options.priority = high_priority ? StreamPriority::kHigh : StreamPriority::kNormal;
+  options.slot_allocator = AllocatorOf(memory);
   std::string reason = OpenBackend(kind, &options);
   new (self) DeviceFeedHandle(input, std::move(options), std::move(reason),
                               {reinterpret_cast<void*>(stream)});
@@ -181,6 +239,7 @@ nb::dict StatsOf(const DeviceFeedHandle& handle) {
     entry["direct_bytes"] = device.direct_bytes;
     entry["unpinned_bytes"] = device.unpinned_bytes;
     entry["grown_slots"] = device.grown_slots;
+    entry["slot_bytes"] = device.slot_bytes;
     entry["wait_s"] = device.wait_s;
     entry["step_waits"] = StepWaitsDict(device.step_waits);
     devices.append(entry);
@@ -231,7 +290,9 @@ void BindDeviceFeed(nb::module_& module) {
            nb::arg("devices"), nb::arg("slots"), nb::arg("distribution"), nb::arg("last_step"),
            nb::arg("slot_bytes"), nb::arg("fixed_slots"), nb::arg("normalize"), nb::arg("widen"),
            nb::arg("pad"), nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"),
-           nb::arg("costs"), nb::arg("tuned_for"))
+           nb::arg("costs"), nb::arg("tuned_for"), nb::arg("replicas") = 0,
+           nb::arg("waiting_batches") = 2, nb::arg("high_priority") = true,
+           nb::arg("memory") = nb::none())
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))

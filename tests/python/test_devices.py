@@ -346,6 +346,8 @@ def last_step_batches(files: str, last_step: str, distribution: str) -> list[tup
         ("drop", "split", [(0, 240, 14, 14), (1, 254, 13, 13), (2, 267, 13, 13)]),
         ("pad", "split", [(0, 280, 14, 14), (1, 294, 13, 6), (2, 287, 13, 0)]),
         ("short", "split", [(0, 280, 7, 7), (1, 287, 7, 7), (2, 294, 6, 6)]),
+        ("uneven", "replicate", [(0, 280, 20, 20), (1, 280, 20, 20), (2, 280, 20, 20)]),
+        ("pad", "replicate", [(0, 280, 40, 20), (1, 280, 40, 20), (2, 280, 40, 20)]),
     ],
 )
 def test_the_last_step_is_as_it_was_asked_for(
@@ -353,6 +355,42 @@ def test_the_last_step_is_as_it_was_asked_for(
 ) -> None:
     seen = last_step_batches(write_rows(tmp_path), last_step, distribution)
     assert seen[-3:] == end
+
+
+def test_groups_of_devices_get_batches_in_turn(tmp_path: Path) -> None:
+    files = write_rows(tmp_path)
+    plan = DevicePlan("emu:4", distribution="replicate", replicas=2, waiting_batches=1)
+    with number_loader(files, batch=10, devices=plan) as loader:
+        assert len(loader) == 60
+        got = [(batch["x"].device, numbers(batch)[0]) for batch in loader]
+    assert got[:5] == [("EMU:0", 0), ("EMU:1", 0), ("EMU:2", 10), ("EMU:3", 10), ("EMU:0", 20)]
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="groups of 3"):
+        plan = DevicePlan("emu:4", distribution="replicate", replicas=3)
+        next(number_loader(files, devices=plan))
+
+
+def test_slots_are_in_the_memory_that_functions_give(tmp_path: Path) -> None:
+    asked: list[tuple[int, ...]] = []
+    freed: list[tuple[int, ...]] = []
+
+    def allocate(device: int, size: int, stream: int) -> int:
+        asked.append((device, size))
+        assert stream > 0
+        if len(asked) == 2:
+            raise MemoryError("the pool is empty")
+        return 4096 + 17
+
+    def free(device: int, address: int, size: int, stream: int) -> None:
+        freed.append((device, address, size))
+
+    plan = DevicePlan("emu:1", slot_bytes=8192, memory=(allocate, free))
+    with pytest.raises(ringfeed.Error, match="multiple of 256"):
+        next(number_loader(write_rows(tmp_path), devices=plan))
+    assert (asked, freed) == ([(0, 8192)], [(0, 4096 + 17, 8192)])
+    with pytest.raises(ringfeed.errors.ResourceExhausted, match="the pool is empty"):
+        next(number_loader(write_rows(tmp_path), devices=plan))
+    with pytest.raises(TypeError, match="two functions"):
+        number_loader(write_rows(tmp_path), devices=DevicePlan("emu:1", memory=(free,)))  # type: ignore[arg-type]
 
 
 def test_what_was_dropped_and_repeated_is_counted(tmp_path: Path) -> None:
@@ -867,7 +905,7 @@ def test_closing_ends_the_loops_of_all_devices(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("last_step", ["uneven", "drop", "pad", "short"])
-@pytest.mark.parametrize("distribution", ["round_robin", "split"])
+@pytest.mark.parametrize("distribution", ["round_robin", "split", "replicate"])
 @pytest.mark.parametrize("devices", [1, 2, 3])
 def test_the_length_is_what_the_loop_gets(
     tmp_path: Path, devices: int, distribution: str, last_step: str
