@@ -130,7 +130,7 @@ void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
   app->add_option("--format", plan->open.format, FormatText());
   app->add_option("--parse", plan->parse, ParseText());
   app->add_option("--batch", plan->batch,
-                  "rows of a batch; default: 64 with --parse, else 0: blocks of records");
+                  "rows of a batch; default: 64 with --parse, else 0: blocks");
   app->add_flag("--drop-remainder", plan->batching.drop_remainder,
                 "drop the rest of a pass that does not fill a batch");
   AddOrderOptions(app, plan);
