@@ -57,10 +57,10 @@ def group(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, int], None]:
 def test_a_rank_and_their_number_are_enough(tmp_path: Path, launched: Any, group: Any) -> None:
     files = write_rows(tmp_path, 1)
     launched(RANK=1, WORLD_SIZE=2)
-    assert ringfeed.find_rank() == (1, 2, -1, 0, "torchrun")
+    assert ringfeed.find_rank() == ringfeed.Rank(1, 2, -1, 0, "torchrun")
     assert numbers(next(number_loader(files, 10))) == [5, 6, 7, 8, 9]
     launched(RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_SIZE=2)  # DeepSpeed's
-    assert ringfeed.find_rank() == (1, 2, 1, 2, "torchrun")
+    assert ringfeed.find_rank() == ringfeed.Rank(1, 2, 1, 2, "torchrun")
     launched(LOCAL_RANK=1, WORLD_SIZE=2)
     with pytest.raises(ringfeed.errors.InvalidArgument, match="RANK is missing"):
         number_loader(files, 10)
@@ -73,11 +73,11 @@ def test_torchs_process_group_goes_before_the_environment(
     group(1, 2)
     assert number_loader(files, 10).rank[:2] == (1, 2)
     launched(LOCAL_RANK=1, WORLD_SIZE=2)  # refused where it is asked
-    assert ranks.own_rank() == (1, 2, -1, 0, "torch.distributed")
+    assert ranks.own_rank() == ringfeed.Rank(1, 2, -1, 0, "torch.distributed")
     launched(RANK=3, WORLD_SIZE=4, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2)
     assert ranks.own_rank().source == "torch.distributed"
     launched(RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2)
-    assert ranks.own_rank() == (1, 2, 1, 2, "torchrun")
+    assert ranks.own_rank() == ringfeed.Rank(1, 2, 1, 2, "torchrun")
 
 
 def test_a_loader_that_found_itself_alone_too_early_is_refused(
@@ -99,7 +99,7 @@ def test_ranks_of_a_parallel_group_get_the_same_data(tmp_path: Path, launched: A
     for rank in range(8):
         launched(RANK=rank, WORLD_SIZE=8, LOCAL_RANK=rank % 4, LOCAL_WORLD_SIZE=4)
         of_data = ringfeed.data_rank(tensor=2, pipeline=2)
-        assert of_data[1:] == (2, rank % 4, 4, "torchrun")
+        assert of_data[1:] == (2, rank % 4, 4, "torchrun", rank % 2 + rank // 4 * 2, 4)
         loader = number_loader(files, 10, shuffle="global", seed=3, rank=of_data)
         got.append([numbers(batch) for batch in loader])
     assert got[0] == got[1] == got[4] == got[5]
@@ -135,21 +135,21 @@ def test_jaxs_processes_go_before_the_environment(
     early = number_loader(files)
     assert early.rank == ringfeed.Rank()
     _play_jax(monkeypatch, 1, 2, begun=True)
-    assert ranks.own_rank() == (1, 2, -1, 0, "jax.distributed")
+    assert ranks.own_rank() == ringfeed.Rank(1, 2, -1, 0, "jax.distributed")
     assert numbers(next(number_loader(files, 10))) == [5, 6, 7, 8, 9]
     with pytest.raises(ringfeed.errors.InvalidArgument, match="before jax.distributed started"):
         iter(early)
     launched(RANK=1, WORLD_SIZE=2, LOCAL_RANK=1, LOCAL_WORLD_SIZE=2)
-    assert ranks.own_rank() == (1, 2, 1, 2, "torchrun")
+    assert ranks.own_rank() == ringfeed.Rank(1, 2, 1, 2, "torchrun")
     monkeypatch.setitem(sys.modules, "jax", types.ModuleType("jax"))  # it is being imported
     assert ranks.own_rank().source == "torchrun"
 
 
 def test_jaxs_variables_and_kubernetess_are_enough(tmp_path: Path, launched: Any) -> None:
     launched(JAX_PROCESS_ID=1, JAX_NUM_PROCESSES=2)
-    assert ringfeed.find_rank() == (1, 2, -1, 0, "JAX")
+    assert ringfeed.find_rank() == ringfeed.Rank(1, 2, -1, 0, "JAX")
     launched(JOB_COMPLETION_INDEX=1, WORLD_SIZE=2)
-    assert ringfeed.find_rank() == (1, 2, -1, 0, "Kubernetes")
+    assert ringfeed.find_rank() == ringfeed.Rank(1, 2, -1, 0, "Kubernetes")
     launched(JOB_COMPLETION_INDEX=0)
     with pytest.raises(ringfeed.errors.InvalidArgument, match="WORLD_SIZE to the Job's completion"):
         number_loader(write_rows(tmp_path, 1))
@@ -161,7 +161,7 @@ import jax, ringfeed
 jax.distributed.initialize("127.0.0.1:" + sys.argv[1], 2, int(sys.argv[2]))
 parser = ringfeed.rows({"x": ("int64", ())})
 loader = ringfeed.Loader(sys.argv[3], format="rows:8", parse=parser, batch=10)
-assert loader.rank == (int(sys.argv[2]), 2, -1, 0, "jax.distributed"), loader.rank
+assert loader.rank == ringfeed.Rank(int(sys.argv[2]), 2, -1, 0, "jax.distributed"), loader.rank
 print([row for batch in loader for row in batch["x"].tolist()])
 """
 
