@@ -163,7 +163,7 @@ void CheckFeedOptions(const FeedOptions& options) {
            "; from 1 to 64 work");
   }
   if ((options.slot_allocator.allocate == nullptr) != (options.slot_allocator.free == nullptr)) {
-    Refuse("FeedOptions::slot_allocator has one of its functions: give both, or none");
+    Refuse("a SlotAllocator has one of its functions: give both, or none");
   }
   CheckTunedDevices(options);
   if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
