@@ -256,7 +256,6 @@ def batch(
     the units of `field`, as much work. Of which
     nothing is this rank's, or all of that is damaged, is a batch of no rows, so that all ranks make
     the same steps, or with empty_batches=False none. None: if there are several ranks."""
-    as_tuple = None if rank is None or steps is not None else (*rank[:4], *rank[4:])
     if empty_batches is None:
         empty_batches = rank is not None and rank.world_size > 1
     return _core.batch(
@@ -265,7 +264,7 @@ def batch(
         flag(drop_remainder, "drop_remainder"),
         flag(pad, "pad"),
         counted(slots, "slots"),
-        as_tuple,
+        None if steps is not None else rank,
         flag(split_by_files, "split_by_files"),
         flag(empty_batches, "empty_batches"),
         text(field, "field"),

@@ -59,7 +59,7 @@ class Steps:
         if self.rest not in ("short", "drop", "pad"):
             raise ValueError(f'rest is "short", "drop" or "pad", not {self.rest!r}')
         several = rank is not None and rank.world_size > 1
-        own = (*rank[:4], *rank[4:]) if rank is not None and several else None
+        own = rank if several else None
         balance = None
         if self.balance is not None:
             costs = Balance(*integers(self.balance, "balance"))
