@@ -153,11 +153,11 @@ class Audit {
     if (start.replicas == 1) return;
     std::string line;
     FormatJournalBatch(origin, &line);
-    const auto [noted, is_first] =
-        given_.try_emplace({start.launch, start.ranks, start.rank, origin.batch}, start.replica,
-                           std::hash<std::string>()(line));
-    const auto& [replica, hash] = noted->second;
-    if (is_first || replica == start.replica || hash == std::hash<std::string>()(line)) return;
+    const std::size_t hash = std::hash<std::string>()(line);
+    const auto [noted, is_first] = given_.try_emplace(
+        {start.launch, start.ranks, start.rank, origin.batch}, start.replica, hash);
+    const auto& [replica, first_hash] = noted->second;
+    if (is_first || replica == start.replica || hash == first_hash) return;
     ++report_.unlike_replicas;
     if (unlike_.size() >= kNamed) return;
     unlike_.push_back("unlike: replica " + std::to_string(start.replica) + " of rank " +
