@@ -181,9 +181,11 @@ def test_loading_a_state_waits_for_nothing(tmp_path: Path) -> None:
             released.wait(60)
         return True
 
+    released.set()
     loader = number_loader(files, filter=wait_at_70, slots=4)
     _taken(loader, 2)
     state = loader.state_dict()
+    released.clear()
     other = number_loader(files, filter=wait_at_70, slots=4)
     other.load_state_dict(state)  # returns, whatever a filter waits for
     assert (other.state_dict(), other.batch_number) == (state, 2)
