@@ -147,14 +147,34 @@ Status SizeOfFile(const std::string& name, std::uint64_t* bytes, std::uint64_t* 
   return {};
 }
 
+namespace {
+
+// Opens `source`, or the object or file of the result's name, and reads the first `most` bytes of
+// it. A failure to open becomes the result's status, one to read becomes `unread`.
+void OpenAndReadHead(Source* source, std::size_t most, ExaminedFile* result,
+                     std::vector<std::byte>* head, Status* unread) {
+  if (source == nullptr) {
+    result->status = SizeOfFile(result->name, &result->bytes, &result->inode);
+    if (!result->status.ok()) return;
+    result->status =
+        ReadHeadOfFile(result->name, most, &result->bytes, &result->inode, head, unread);
+    return;
+  }
+  result->status = BeginReading(source);
+  if (!result->status.ok()) return;
+  result->bytes = source->Size();
+  const auto read = [source](std::span<std::byte> to, std::size_t* got) {
+    return ReadSource(source, to, got);
+  };
+  *unread = ReadHead(read, most, head);
+}
+
+}  // namespace
+
 ExaminedFile ExamineFile(const std::string& name, Source* source, const std::string& asked,
                          std::uint64_t stripe_bytes) {
   ExaminedFile result;
   result.name = name;
-  std::vector<std::byte> head;
-  Status unread;
-  // The name of a format that names the columns (csv:header=HEX) is longer than a row of them.
-  const std::size_t most = std::max(kHeadBytes, asked.size());
   if (source == nullptr && IsRemote(name)) {
     std::shared_ptr<RemoteSource> object;
     result.status = RemoteSource::Make(name, ReadingOf({}), &object);
@@ -163,22 +183,11 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
     result.name = object->name();
     result.object = std::move(object);
   }
-  if (source != nullptr) {
-    result.status = BeginReading(source);
-    if (!result.status.ok()) return result;
-    result.bytes = source->Size();
-    const auto read = [source](std::span<std::byte> to, std::size_t* got) {
-      return ReadSource(source, to, got);
-    };
-    unread = ReadHead(read, most, &head);
-  } else {
-    result.status = SizeOfFile(result.name, &result.bytes, &result.inode);
-    if (result.status.ok()) {
-      result.status =
-          ReadHeadOfFile(result.name, most, &result.bytes, &result.inode, &head, &unread);
-    }
-    if (!result.status.ok()) return result;
-  }
+  std::vector<std::byte> head;
+  Status unread;
+  // The name of a format that names the columns (csv:header=HEX) is longer than a row of them.
+  OpenAndReadHead(source, std::max(kHeadBytes, asked.size()), &result, &head, &unread);
+  if (!result.status.ok()) return result;
   if (!unread.ok() && !IsToldWithoutHead(asked)) {
     result.status = unread.WithPlace({result.name, 0, -1});
     return result;
