@@ -32,8 +32,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kRaisePatience{20};
-
 std::uint64_t DigestOf(const std::byte* bytes, const RangeWork& work, std::uint64_t offset) {
   return XXH3_64bits_withSeed(bytes, work.bytes, offset);
 }
@@ -45,26 +43,22 @@ std::string RangeText(const RangeWork& work, std::uint64_t range) {
 
 // --- our engines ---------------------------------------------------------------------------------
 
-constexpr std::size_t kLeastRaiseBytes = 4096;
-constexpr std::size_t kMostRaiseBytes = 256 * 1024;
-
 class EngineTransport {
  public:
   EngineTransport(const RangeWork& work, std::shared_ptr<ReadEngine> engine)
       : work_(work),
         engine_(std::move(engine)),
-        memory_(kInFlight * std::max<std::size_t>(work.bytes, kMostRaiseBytes)),
+        memory_(std::size_t{kInFlight} * work.bytes),
         requests_(kInFlight) {
     OpenInputResult opened = OpenNamed(work.url, {});
     if (!opened.status.ok()) throw Error(opened.status);
     file_ = std::move(opened.file);
-    if (!SmokeRun()) Raise();
   }
 
   LoopResult Read(bool digest) {
     LoopResult result;
     const Timer timer(Timer::Of::kProcess);
-    result.digest = ReadRanges(work_, digest);
+    result.digest = ReadRanges(digest);
     timer.Stop(&result);
     result.records = work_.ranges;
     result.bytes = work_.ranges * work_.bytes;
@@ -72,50 +66,30 @@ class EngineTransport {
   }
 
  private:
-  // The rule goes on while each step makes the rate rise: the ranges of a step are larger.
-  void Raise() {
-    const Clock::time_point until = Clock::now() + kRaisePatience;
-    RangeWork step = work_;
-    step.ranges = 400;
-    double bytes = kLeastRaiseBytes;
-    std::size_t before = engine_->room();
-    while (before < kInFlight && Clock::now() < until) {
-      step.bytes = static_cast<std::uint32_t>(bytes);
-      step.different = std::max<std::uint64_t>(1, work_.different * work_.bytes / step.bytes);
-      ReadRanges(step, false);
-      if (engine_->room() > before) bytes *= 1.3;
-      if (bytes > kMostRaiseBytes) bytes = kLeastRaiseBytes;
-      before = engine_->room();
-    }
-    if (before < kInFlight) {
-      std::fprintf(stderr, "only %zu of %zu ranges in flight\n", before, kInFlight);
-    }
-  }
-
-  std::uint64_t ReadRanges(const RangeWork& work, bool digest) {
+  std::uint64_t ReadRanges(bool digest) {
     std::vector<ReadRequest*> waiting;
     std::uint64_t next = 0;
     const auto ask = [&](ReadRequest* request) {
-      if (next == work.ranges) return;
+      if (next == work_.ranges) return;
       request->file = file_.get();
-      request->offset = work.Offset(next++);
-      request->bytes = work.bytes;
+      request->offset = work_.Offset(next++);
+      request->bytes = work_.bytes;
       waiting.push_back(request);
     };
     for (std::size_t i = 0; i < kInFlight; ++i) {
-      requests_[i].buffer = memory_.data() + i * (memory_.size() / kInFlight);
+      requests_[i].buffer = memory_.data() + i * work_.bytes;
       ask(&requests_[i]);
     }
     std::uint64_t sum = 0;
     std::array<ReadRequest*, kInFlight> finished{};
-    for (std::uint64_t done = 0; done < work.ranges;) {
+    for (std::uint64_t done = 0; done < work_.ranges;) {
       const std::size_t taken = engine_->Submit(waiting);
       waiting.erase(waiting.begin(), waiting.begin() + static_cast<std::ptrdiff_t>(taken));
       const std::size_t count = engine_->Reap(finished, Clock::now() + std::chrono::seconds(1));
       for (ReadRequest* const request : std::span(finished).first(count)) {
         if (!request->status.ok()) throw Error(request->status);
-        if (request->got != work.bytes) Die("a range is too short");
-        if (digest) sum += DigestOf(request->buffer, work, request->offset);
+        if (request->got != work_.bytes) Die("a range is too short");
+        if (digest) sum += DigestOf(request->buffer, work_, request->offset);
         ask(request);
         ++done;
       }
@@ -269,7 +243,7 @@ RangeWork RangesOf(const std::string& file, std::uint64_t bytes, std::uint64_t r
 RangeReader EngineRanges(const RangeWork& work, HttpPath path) {
   static std::map<std::pair<std::uint16_t, HttpPath>, std::shared_ptr<ReadEngine>> engines;
   std::shared_ptr<ReadEngine>& engine = engines[{work.port, path}];
-  if (engine == nullptr) engine = MakeHttpEngine(path);
+  if (engine == nullptr) engine = MakeHttpEngine(path, InFlightRule(kInFlight));
   const auto transport = std::make_shared<EngineTransport>(work, engine);
   return [transport](bool digest) { return transport->Read(digest); };
 }

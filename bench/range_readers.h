@@ -33,9 +33,7 @@ RangeWork RangesOf(const std::string& file, std::uint64_t bytes, std::uint64_t r
 /// Reads all ranges once. With `digest` it sums the hashes of their bytes.
 using RangeReader = std::function<LoopResult(bool digest)>;
 
-/// By one of our engines, which all works of a server share. Its rule is brought to kInFlight
-/// ranges first, by ranges that grow, so that the rate does; if that fails, it says how many there
-/// are.
+/// By one of our engines, which all works of a server share.
 RangeReader EngineRanges(const RangeWork& work, HttpPath path);
 /// The floor: plain HTTP by epoll and readv on kInFlight connections, without a look at the heads.
 /// Bad answers end the program.

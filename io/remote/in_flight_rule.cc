@@ -19,6 +19,7 @@ constexpr std::chrono::milliseconds kShortestWindow{20};
 
 void InFlightRule::OnEnd(Clock::time_point now, Clock::duration first_byte, std::uint64_t bytes,
                          std::size_t in_flight) {
+  if (is_fixed_) return;
   if (window_begin_ == Clock::time_point()) window_begin_ = now - first_byte;
   round_trip_ = round_trip_ == Clock::duration() ? first_byte : (7 * round_trip_ + first_byte) / 8;
   least_round_trip_ = std::min(least_round_trip_, first_byte);
@@ -75,6 +76,7 @@ void InFlightRule::Decide(double rate, double bytes_each) {
 }
 
 void InFlightRule::OnThrottled(Clock::time_point now) {
+  if (is_fixed_) return;
   // The answers to what was sent together are one word.
   if (rests_ == kRests &&
       now - window_begin_ < std::max<Clock::duration>(kShortestWindow, round_trip_)) {

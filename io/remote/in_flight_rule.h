@@ -21,6 +21,10 @@ class InFlightRule {
   static constexpr std::size_t kStep = 4;
   static constexpr std::size_t kMost = 64;
 
+  InFlightRule() = default;
+  /// For comparisons: always so many.
+  explicit InFlightRule(std::size_t fixed) : limit_(fixed), is_fixed_(true) {}
+
   std::size_t limit() const { return limit_; }
   /// A range ended that was in flight from `begun` to `now`, of so many bytes; `in_flight` of them
   /// were, with it, and `first_byte` is how long its first byte took.
@@ -36,6 +40,7 @@ class InFlightRule {
   bool IsWorthIt(double rate) const;
 
   std::size_t limit_ = kFirst;
+  bool is_fixed_ = false;
   Clock::time_point window_begin_{};
   std::uint64_t window_bytes_ = 0;
   std::size_t window_ends_ = 0;

@@ -38,7 +38,8 @@ std::unique_ptr<Attempt>& PlaceOf(const Attempt* attempt) {
 
 class RemoteEngine final : public ReadEngine {
  public:
-  explicit RemoteEngine(HttpPath path) : path_(path), multi_(MakeMulti()), direct_(multi_.get()) {}
+  RemoteEngine(HttpPath path, const InFlightRule& rule)
+      : path_(path), multi_(MakeMulti()), direct_(multi_.get()), rule_(rule) {}
   ~RemoteEngine() override {
     for (auto& read : reads_) {
       for (auto& attempt : read->attempts) Drop(&attempt);
@@ -424,8 +425,8 @@ std::size_t RemoteEngine::Reap(std::span<ReadRequest*> finished, Clock::time_poi
 
 }  // namespace
 
-std::unique_ptr<ReadEngine> MakeHttpEngine(HttpPath path) {
-  return std::make_unique<RemoteEngine>(path);
+std::unique_ptr<ReadEngine> MakeHttpEngine(HttpPath path, const InFlightRule& rule) {
+  return std::make_unique<RemoteEngine>(path, rule);
 }
 
 std::unique_ptr<ReadEngine> MakeRemoteEngine() { return MakeCachedEngine(MakeHttpEngine()); }

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "io/read_engine.h"
+#include "io/remote/in_flight_rule.h"
 
 namespace ringfeed {
 
@@ -27,8 +28,10 @@ enum class HttpPath {
 /// asked for, brings none: the first is kDamaged. An answer with all of the object (a server
 /// without ranges) is read up to the end of the range.
 ///
-/// Throws Error (kResourceExhausted) if libcurl has no memory.
-std::unique_ptr<ReadEngine> MakeHttpEngine(HttpPath path = HttpPath::kDirect);
+/// `rule` decides how many ranges are in flight. Throws Error (kResourceExhausted) if libcurl has
+/// no memory.
+std::unique_ptr<ReadEngine> MakeHttpEngine(HttpPath path = HttpPath::kDirect,
+                                           const InFlightRule& rule = {});
 /// The same through the cache of the objects that have one (cached_engine.h).
 std::unique_ptr<ReadEngine> MakeRemoteEngine();
 
