@@ -31,8 +31,6 @@ bool ShouldEnd() {
   return should_end && should_end();
 }
 
-Status Ended() { return Status(StatusCode::kCancelled, "reading was stopped meanwhile"); }
-
 // libcurl calls it about once a second, while it waits, too.
 int Progress(void*, curl_off_t, curl_off_t, curl_off_t, curl_off_t) { return ShouldEnd() ? 1 : 0; }
 
@@ -73,7 +71,7 @@ Status Call(const HttpRequest& request, HttpResponse* response) {
   const CURLcode code = curl_easy_perform(handle->get());
   *response = handle->head();
   response->body = std::move(body.bytes);
-  Status status = code == CURLE_ABORTED_BY_CALLBACK ? Ended() : handle->Failure(code);
+  Status status = code == CURLE_ABORTED_BY_CALLBACK ? CallsEnded() : handle->Failure(code);
   if (body.is_cut) {
     status = request.enough_bytes != 0
                  ? Status()
@@ -95,6 +93,8 @@ const HttpCall& BlockingHttp() {
   static const HttpCall call = Call;
   return call;
 }
+
+Status CallsEnded() { return Status(StatusCode::kCancelled, "reading was stopped meanwhile"); }
 
 bool RetryRule::Again(std::string_view retry_after, Clock::time_point now,
                       Clock::time_point* when) {
@@ -177,7 +177,7 @@ Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
     if (!rule.Again(retry_after, RetryRule::Clock::now(), &when)) {
       return PatienceEnded(rule, failure);
     }
-    if (!PauseUntil(when)) return Ended();
+    if (!PauseUntil(when)) return CallsEnded();
   }
 }
 

@@ -47,6 +47,8 @@ std::int64_t IdleSeconds(std::int64_t patience_ms);
 bool IsPassing(int status);
 /// Whether a failure to get an answer may pass: not a name or a certificate that is wrong.
 bool MayPass(const Status& failure);
+/// What a CallsEnd of the thread ended.
+Status CallsEnded();
 /// The failure after the patience ended: kResourceExhausted, since it says nothing about the data.
 Status PatienceEnded(const RetryRule& rule, const Status& last);
 

@@ -113,6 +113,14 @@ std::unique_ptr<CachedPiece> PieceCache::Find(const CachedObject& object, std::u
   return piece;
 }
 
+bool PieceCache::HasAll(const CachedObject& object) const {
+  if (!IsCacheable(object)) return false;
+  for (std::uint64_t number = 0; PieceBytes(object.bytes, number) > 0; ++number) {
+    if (!folder_->HasPiece(PieceFileName(object, number))) return false;
+  }
+  return true;
+}
+
 std::unique_ptr<PieceWriter> PieceCache::Begin(const CachedObject& object, std::uint64_t number) {
   PieceFolder::Reservation reservation;
   std::string file = PieceFileName(object, number);

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 #include <xxhash.h>
+#if defined(RINGFEED_HAS_XXH_DISPATCH)
+#include <xxh_x86dispatch.h>  // XXH3_64bits by the processor's widest registers
+#endif
 
 #include <algorithm>
 #include <array>

@@ -300,6 +300,10 @@ int PieceFolder::OpenPiece(const std::string& name, bool use) const {
   return descriptor;
 }
 
+bool PieceFolder::HasPiece(const std::string& name) const {
+  return faccessat(folder_.get(), name.c_str(), R_OK, 0) == 0;
+}
+
 bool PieceFolder::IsSafe(int descriptor, std::uint64_t* bytes) const {
   struct stat facts {};
   if (fstat(descriptor, &facts) != 0) return false;

@@ -74,6 +74,8 @@ class PieceFolder {
 
   /// Opens a piece for reading and notes its use if `use`. -1 sets errno.
   int OpenPiece(const std::string& name, bool use) const;
+  /// Whether there is a file of that name.
+  bool HasPiece(const std::string& name) const;
   /// Whether it is a file that only this user, or root, could have written; and its size.
   bool IsSafe(int descriptor, std::uint64_t* bytes) const;
   /// Removes that file, unless another one has its name by now.

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <utility>
 
+#include "base/calls_end.h"
 #include "base/per_process.h"
 #include "io/read_engine.h"
 #include "io/remote/content_range.h"
@@ -50,11 +51,15 @@ class BorrowedEngine {
   BorrowedEngine() : engine_(IdleEngines().Take()) {
     if (engine_ == nullptr) engine_ = MakeRemoteEngine();
   }
-  ~BorrowedEngine() { IdleEngines().Give(std::move(engine_)); }
+  ~BorrowedEngine() {
+    if (engine_ != nullptr) IdleEngines().Give(std::move(engine_));
+  }
   BorrowedEngine(const BorrowedEngine&) = delete;
   BorrowedEngine& operator=(const BorrowedEngine&) = delete;
 
   ReadEngine* operator->() const { return engine_.get(); }
+  /// Ends what it reads: it is not used again.
+  void Drop() { engine_.reset(); }
 
  private:
   std::unique_ptr<ReadEngine> engine_;
@@ -63,10 +68,13 @@ class BorrowedEngine {
 /// An object as an input of an engine.
 class RemoteInput : public InputFile {
  public:
-  explicit RemoteInput(std::shared_ptr<const RemoteSource> source) : source_(std::move(source)) {
+  /// `in_cache`: all of it is there, so that it is read as a file in the page cache is.
+  explicit RemoteInput(std::shared_ptr<const RemoteSource> source, bool in_cache = false)
+      : source_(std::move(source)) {
     name_ = source_->name();
     size_ = source_->Size();
-    choice_ = {name_, IoPath::kHttp, false, false, "an object of a store"};
+    choice_ = {name_, IoPath::kHttp, false, in_cache,
+               in_cache ? "an object of a store, in the cache" : "an object of a store"};
   }
   const RemoteSource* remote() const override { return source_.get(); }
   Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
@@ -92,12 +100,17 @@ class SequentialRemoteInput final : public RemoteInput {
   SequentialRanges ranges_;
 };
 
-template <typename Input>
-OpenInputResult OpenAs(const std::shared_ptr<Source>& source) {
+bool IsInCache(const RemoteSource& source) {
+  return source.cached_object() != nullptr && source.cache()->HasAll(*source.cached_object());
+}
+
+OpenInputResult OpenAs(const std::shared_ptr<Source>& source, bool in_sequence) {
   auto remote = std::dynamic_pointer_cast<RemoteSource>(source);
   if (remote == nullptr) return OpenInput(source);
   if (Status status = remote->Begin(); !status.ok()) return {status, nullptr};
-  return {{}, std::make_unique<Input>(std::move(remote))};
+  if (in_sequence) return {{}, std::make_unique<SequentialRemoteInput>(std::move(remote))};
+  const bool in_cache = IsInCache(*remote);
+  return {{}, std::make_unique<RemoteInput>(std::move(remote), in_cache)};
 }
 
 /// The state that the answer to a request for the first kFrontBytes tells.
@@ -120,16 +133,25 @@ Status StateOf(const HttpResponse& response, ObjectState* state) {
                                           std::to_string(response.body.size()));
 }
 
-// Reads all parts in the caller's thread, several at a time.
+// Reads all parts in the caller's thread, several at a time. A CallsEnd of the thread ends it:
+// those that are not read by then are kCancelled.
 void ReadAll(std::vector<ReadRequest>* parts) {
+  const CallsEnd::Asked should_end = CallsEnd::OfThread();
   BorrowedEngine engine;
   std::vector<ReadRequest*> waiting;
   for (ReadRequest& part : *parts) waiting.push_back(&part);
-  std::span<ReadRequest* const> left(waiting);
+  const std::vector<ReadRequest*> all = waiting;
+  std::span<ReadRequest* const> left(all);
   std::array<ReadRequest*, 16> finished{};
   while (!left.empty() || engine->in_flight() > 0) {
     left = left.subspan(engine->Submit(left));
-    engine->Reap(finished, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+    const std::size_t count =
+        engine->Reap(finished, std::chrono::steady_clock::now() + std::chrono::seconds(1));
+    for (ReadRequest* const part : std::span(finished).first(count)) std::erase(waiting, part);
+    if (!should_end || engine->in_flight() == 0 || !should_end()) continue;
+    engine.Drop();
+    for (ReadRequest* const part : waiting) part->status = CallsEnded();
+    return;
   }
 }
 
@@ -403,12 +425,10 @@ Status ExpandAddress(const std::string& pattern,
   return {};
 }
 
-OpenInputResult OpenSource(const std::shared_ptr<Source>& source) {
-  return OpenAs<RemoteInput>(source);
-}
+OpenInputResult OpenSource(const std::shared_ptr<Source>& source) { return OpenAs(source, false); }
 
 OpenInputResult OpenSequentialSource(const std::shared_ptr<Source>& source) {
-  return OpenAs<SequentialRemoteInput>(source);
+  return OpenAs(source, true);
 }
 
 std::shared_ptr<const RemoteReading> ReadingOf(const IoOptions& options) {

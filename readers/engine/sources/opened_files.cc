@@ -251,7 +251,8 @@ void LaneFiles::Take(std::shared_ptr<InputFile> input, LaneFile* file) const {
   file->direct = file->fixed && !file->mapping.empty() &&
                  Covers(file->mapping, *file->fixed, file->data->index->records());
   const IoChoice& choice = file->input->choice();
-  if (choice.resident || choice.path == IoPath::kMmap) return;
+  const bool of_store = file->input->remote() != nullptr;  // its cache is its engine's
+  if ((choice.resident && !of_store) || choice.path == IoPath::kMmap) return;
   Status why_not;
   file->engine = context_->io->EngineFor(*file->input, &why_not);
   if (file->engine != nullptr) return;
