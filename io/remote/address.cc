@@ -214,4 +214,9 @@ std::string ShownAddress(std::string_view text) {
   return std::string(text.substr(0, start)) + std::string(rest);
 }
 
+std::string FolderOfAddress(const std::string& text) {
+  const std::string shown = text.substr(0, text.find_first_of("?#"));
+  return shown.substr(0, shown.rfind('/') + 1);
+}
+
 }  // namespace ringfeed

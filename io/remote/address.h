@@ -36,4 +36,7 @@ Status ParseAddress(const std::string& text, RemoteAddress* address);
 /// An address without what may be a secret, its query, for messages and reports.
 std::string ShownAddress(std::string_view text);
 
+/// The part of an address up to its last '/', without its query.
+std::string FolderOfAddress(const std::string& text);
+
 }  // namespace ringfeed

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "base/calls_end.h"
@@ -389,6 +390,25 @@ Status RemoteSource::ReadRange(std::uint64_t offset, std::span<std::byte> buffer
     if (!part.status.ok()) return part.status;
   }
   return {};
+}
+
+Status ReadObject(const RemoteSource& object, std::uint64_t most_bytes, std::string* bytes) {
+  Status status = object.Begin();
+  if (!status.ok()) return status;
+  const std::uint64_t size = object.Size();
+  if (size > most_bytes) {
+    return Status(StatusCode::kUnsupported,
+                  "it has more than " + std::to_string(most_bytes) + " bytes",
+                  {object.name(), -1, -1});
+  }
+  bytes->resize(static_cast<std::size_t>(size));
+  std::size_t got = 0;
+  status = object.ReadRange(0, std::as_writable_bytes(std::span(*bytes)), &got);
+  if (status.ok() && got < size) {
+    status = Status(StatusCode::kTruncated, "it ends before its size",
+                    {object.name(), static_cast<std::int64_t>(got), -1});
+  }
+  return status;
 }
 
 bool AnyOfStore(std::span<const std::shared_ptr<Source>> sources) {

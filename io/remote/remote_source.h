@@ -78,6 +78,11 @@ class RemoteSource final : public Source {
   Status ReadRange(std::uint64_t offset, std::span<std::byte> buffer,
                    std::size_t* bytes_read) const;
 
+  /// The object of another address, which is read as this one is. Sends nothing.
+  Status Other(const std::string& address, std::shared_ptr<RemoteSource>* other) const {
+    return Make(address, reading_, other);
+  }
+
   ObjectStore* store() const { return store_.get(); }
   /// Copies what is at hand of the bytes from `offset` on: those that came at its opening. Returns
   /// how many.
@@ -118,6 +123,10 @@ class RemoteSource final : public Source {
   mutable CachedObject cached_object_;
   mutable bool is_cached_ = false;
 };
+
+/// All bytes of an object. kUnsupported if it has more than `most_bytes`, kTruncated if fewer came
+/// than it has. Blocks as RemoteSource::ReadRange.
+Status ReadObject(const RemoteSource& object, std::uint64_t most_bytes, std::string* bytes);
 
 /// Whether a source is an object of a store, not one of the program's.
 inline bool IsOfStore(const Source* source) {

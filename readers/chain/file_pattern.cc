@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -43,7 +44,9 @@ Status UseTables(std::vector<std::string>* names) {
   std::vector<std::string> files;
   for (std::string& name : *names) {
     std::vector<std::string> named;
-    const Status status = IsTableName(name) ? FindDataSet(name, &named) : Status();
+    Status status;
+    if (IsTableName(name))
+      status = IsRemote(name) ? ReadDataSet(name, &named) : FindDataSet(name, &named);
     if (!status.ok()) return status;
     const bool twice =
         std::ranges::any_of(named, [&](const auto& one) { return found.contains(one); });
@@ -54,6 +57,57 @@ Status UseTables(std::vector<std::string>* names) {
     }
   }
   *names = std::move(files);
+  return {};
+}
+
+// The same of objects.
+Status UseTables(const std::shared_ptr<const RemoteReading>& reading,
+                 std::vector<std::shared_ptr<RemoteSource>>* objects) {
+  std::vector<std::string> names;
+  std::map<std::string, std::shared_ptr<RemoteSource>> found;
+  for (const auto& object : *objects) {
+    names.push_back(object->address());
+    found.emplace(object->address(), object);
+  }
+  if (std::ranges::none_of(names, IsTableName)) return {};
+  Status status = UseTables(&names);
+  objects->clear();
+  for (const std::string& name : names) {
+    std::shared_ptr<RemoteSource>& object = found[name];
+    if (status.ok() && object == nullptr) status = RemoteSource::Make(name, reading, &object);
+    objects->push_back(object);
+  }
+  return status;
+}
+
+// Appends the objects that an address without braces stands for.
+Status AppendObjects(const std::string& address,
+                     const std::shared_ptr<const RemoteReading>& reading,
+                     std::vector<std::shared_ptr<RemoteSource>>* objects) {
+  std::vector<std::shared_ptr<RemoteSource>> found;
+  // Of a data set with a table in its folder nothing is listed.
+  std::vector<std::string> named;
+  if (address.ends_with('/') && !HasWildcard(address)) {
+    std::shared_ptr<RemoteSource> table;
+    Status status = RemoteSource::Make(address + "index.json", reading, &table);
+    if (status.ok()) status = table->Begin();
+    if (status.ok()) status = ReadDataSet(table->address(), &named);
+    // S3 forbids what is not there, to those who may not list the bucket.
+    if (!status.ok() && status.code() != StatusCode::kNotFound &&
+        status.code() != StatusCode::kPermissionDenied) {
+      return status;
+    }
+  }
+  Status status;
+  for (const std::string& name : named) {
+    found.emplace_back();
+    if (status.ok()) status = RemoteSource::Make(name, reading, &found.back());
+  }
+  if (named.empty()) status = ExpandAddress(address, reading, kMostPatternNames, &found);
+  if (status.ok() && named.empty()) status = UseTables(reading, &found);
+  if (!status.ok()) return status;
+  objects->insert(objects->end(), std::make_move_iterator(found.begin()),
+                  std::make_move_iterator(found.end()));
   return {};
 }
 
@@ -276,7 +330,7 @@ Status ExpandPattern(const std::string& pattern,
   if (!WriteOut(pattern, 0, &texts)) return TooMany(pattern);
   std::vector<std::shared_ptr<RemoteSource>> objects;
   for (const std::string& text : texts) {
-    const Status status = ExpandAddress(text, reading, kMostPatternNames, &objects);
+    const Status status = AppendObjects(text, reading, &objects);
     if (!status.ok()) return status;
   }
   for (std::shared_ptr<RemoteSource>& object : objects) {

@@ -27,7 +27,8 @@ inline constexpr std::size_t kMostPatternNames = 1'000'000;
 /// A name without any of these names itself, whether the file exists or not.
 ///
 /// kNotFound: nothing matches. kIoError, kPermissionDenied: a folder cannot be read.
-/// An address of a store's object or objects: see ExpandAddress (io/remote/remote_source.h).
+/// An address of a store's object or objects: see ExpandAddress (io/remote/remote_source.h); of a
+/// data set's table, or of its folder with a last "/": the objects that the table names.
 ///
 /// kInvalidArgument: more than kMostPatternNames. kUnsupported: an address of another scheme
 /// (RefuseAddress). Nothing is appended then.

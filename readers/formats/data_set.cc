@@ -41,7 +41,16 @@ Status FindDataSet(const std::string& file, std::vector<std::string>* files) {
   for (const DataSetTable& table : kDataSetTables) {
     const fs::path path = is_folder ? fs::path(file) / table.name : fs::path(file);
     if (path.filename() != table.name || !fs::is_regular_file(path, missing)) continue;
-    Status status = table.read(path.string(), files);
+    return ReadDataSet(path.string(), files);
+  }
+  return {};
+}
+
+Status ReadDataSet(const std::string& table, std::vector<std::string>* files) {
+  files->clear();
+  for (const DataSetTable& kind : kDataSetTables) {
+    if (!table.ends_with(kind.name)) continue;
+    Status status = kind.read(table, files);
     if (!status.ok() || !files->empty()) return status;
   }
   return {};

@@ -16,6 +16,9 @@ bool IsTableName(std::string_view file);
 /// elsewhere than below its folder. Blocks.
 Status FindDataSet(const std::string& file, std::vector<std::string>* files);
 
+/// The same of a table, of which `table` is the path or the address.
+Status ReadDataSet(const std::string& table, std::vector<std::string>* files);
+
 /// Compares a file with what the table of a data set beside it says of it: the number of its
 /// records (`records`), its bytes, its hashes. OK if it is not listed. kDamaged, with what differs.
 /// Hashes that are not known here are left out. Blocks.

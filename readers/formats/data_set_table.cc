@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "io/data_file.h"
+#include "io/remote/remote_source.h"
 
 namespace ringfeed {
 
@@ -20,6 +22,11 @@ Status BadTable(const std::string& table, StatusCode code, const std::string& wh
 
 Status ReadDataSetTable(const std::string& table, std::string* text) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
+  if (IsRemote(table)) {
+    std::shared_ptr<RemoteSource> object;
+    Status status = RemoteSource::Make(table, ReadingOf({}), &object);
+    return status.ok() ? ReadObject(*object, kMostBytes, text) : status;
+  }
   int descriptor = -1;
   struct stat facts {};
   Status status = OpenDataFile(table, &descriptor, &facts);
@@ -35,6 +42,11 @@ Status ReadDataSetTable(const std::string& table, std::string* text) {
   }
   close(descriptor);
   return status;
+}
+
+std::string NameBeside(const std::string& table, const fs::path& name) {
+  if (IsRemote(table)) return FolderOfAddress(table) + name.string();
+  return (fs::path(table).parent_path() / name).string();
 }
 
 bool LeadsBelow(const fs::path& name) {

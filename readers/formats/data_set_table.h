@@ -18,10 +18,12 @@ struct ListedFile {
   std::vector<std::pair<std::string, std::string>> hashes{};  ///< HashFile's name, and in hex
 };
 
-/// Reads the table of a data set of many files. Blocks.
+/// Reads the table of a data set of many files, a path or an address. Blocks.
 Status ReadDataSetTable(const std::string& table, std::string* text);
 /// A failure of that table.
 Status BadTable(const std::string& table, StatusCode code, const std::string& why);
+/// The path or address of a file that the table names.
+std::string NameBeside(const std::string& table, const std::filesystem::path& name);
 /// Whether a name in a table leads to a file below its folder.
 bool LeadsBelow(const std::filesystem::path& name);
 

@@ -105,9 +105,22 @@ Status RefuseMistake(std::string_view asked, const FormatResult& found, std::str
   return Status(StatusCode::kInvalidArgument, std::move(mistaken.words));
 }
 
-Status NoPairs() {
-  return Status(StatusCode::kUnsupported,
-                "a format of two files is read from a folder: copy both of them to one");
+// The data of a format of two files, beside the one that told the format. `source` is that one.
+Status ExamineDataSource(const Source* source, const std::string& named, ExaminedFile* file) {
+  const auto* const remote = dynamic_cast<const RemoteSource*>(source);
+  // One with a query (a secret for one object) has no other beside it.
+  if (remote == nullptr || remote->address() != remote->name()) {
+    return Status(StatusCode::kUnsupported,
+                  "a format of two files is read from a folder: copy both of them to one");
+  }
+  if (file->name == named) return {};
+  std::shared_ptr<RemoteSource> object;
+  Status status = remote->Other(file->name, &object);
+  if (status.ok()) status = object->Begin();
+  if (!status.ok()) return status;
+  file->bytes = object->Size();
+  file->object = std::move(object);
+  return {};
 }
 
 // In a format of two files, the named one told the format.
@@ -194,8 +207,9 @@ ExaminedFile ExamineFile(const std::string& name, Source* source, const std::str
   }
   FormatResult format = ChooseFileFormat(asked, result.name, head);
   if (format.status.ok() && !format.data_file.empty()) {
-    result.name = std::move(format.data_file);
-    format.status = source == nullptr ? ExamineDataFile(&result) : NoPairs();
+    const std::string named = std::exchange(result.name, std::move(format.data_file));
+    format.status =
+        source == nullptr ? ExamineDataFile(&result) : ExamineDataSource(source, named, &result);
     if (format.status.ok() && format.source != nullptr) {
       result.bytes = format.source->Size();
       result.inode = 0;

@@ -32,8 +32,8 @@ struct ExaminedFile {
   Compression compression = Compression::kNone;
   std::string name;  ///< of the file to open: of a format of two files, the one with the data
   std::uint64_t inode = 0;  ///< 0 of a source
-  /// Read in place of the file: the object of a name that is an address, if no source was given, or
-  /// what the format makes of its files.
+  /// Read in place of the file, or of the source that was given: the object of a name that is an
+  /// address, if none was; of a format of two files the one with the data; what the format makes.
   std::shared_ptr<Source> object;
 };
 

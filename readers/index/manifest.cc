@@ -31,11 +31,6 @@ std::string ShownName(const std::string& path) {
   return IsAddress(path) ? path.substr(0, path.find('?')) : path;
 }
 
-std::string FolderOfAddress(const std::string& address) {
-  const std::string shown = address.substr(0, address.find_first_of("?#"));
-  return shown.substr(0, shown.rfind('/') + 1);
-}
-
 /// Whether a manifest at `path` may have this name in it.
 bool IsPossible(const std::string& path, const std::string& name) {
   if (name.empty() || name.find('\0') != std::string::npos) return false;

@@ -40,7 +40,7 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   ExaminedFile examined = ExamineListed(options.index.manifest, number, name, source.get(),
                                         options.format, options.stripe_bytes);
   file.name = std::move(examined.name);
-  file.source = source != nullptr ? source : examined.object;
+  file.source = examined.object != nullptr ? examined.object : source;
   file.bytes = examined.bytes;
   file.format = std::move(examined.format);
   file.status = std::move(examined.status);

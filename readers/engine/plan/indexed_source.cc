@@ -680,7 +680,7 @@ FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::s
                                                 options.format, options.stripe_bytes);
     status = examined.status;
     if (status.ok()) {
-      IndexedFile file{examined.name, store != nullptr ? store : examined.object, examined.bytes,
+      IndexedFile file{examined.name, examined.object != nullptr ? examined.object : store, examined.bytes,
                        examined.format, examined.compression};
       file.manifest = source.manifest;
       file.entry = number;

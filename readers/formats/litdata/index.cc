@@ -8,9 +8,9 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
-#include <tuple>
 #include <utility>
 
+#include "io/remote/remote_source.h"
 #include "readers/formats/data_set_table.h"
 #include "readers/formats/litdata/litdata.h"
 
@@ -185,7 +185,7 @@ Status IndexReader::Read(LitDataIndex* index) {
 /// The index that was read last: chunks of one data set come one after the other.
 class LastIndex {
  public:
-  using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::uint64_t>;
+  using Key = std::pair<std::string, std::string>;  ///< its name, and its state
 
   std::shared_ptr<const LitDataIndex> Get(const Key& key) {
     const std::lock_guard lock(mutex_);
@@ -202,6 +202,27 @@ class LastIndex {
   Key key_;
   std::shared_ptr<const LitDataIndex> index_;
 };
+
+// What differs if the table is written anew; empty if there is none.
+Status StateOfTable(const std::string& table, std::string* state) {
+  if (IsRemote(table)) {
+    std::shared_ptr<RemoteSource> object;
+    Status status = RemoteSource::Make(table, ReadingOf({}), &object);
+    if (status.ok()) status = object->Begin();
+    // S3 forbids what is not there, to those who may not list the bucket.
+    const bool is_missing =
+        status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPermissionDenied;
+    if (status.ok()) *state = object->Version();
+    return is_missing ? Status() : status;
+  }
+  struct stat facts {};
+  if (stat(table.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
+  for (const auto number : {facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, facts.st_size,
+                            static_cast<off_t>(facts.st_ino)}) {
+    *state += std::to_string(number) + ".";
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -224,12 +245,11 @@ Status ReadLitDataIndex(const std::string& table, std::shared_ptr<const LitDataI
 
 Status FindLitDataIndex(const std::string& chunk, std::shared_ptr<const LitDataIndex>* index) {
   static LastIndex last;
-  const std::string table = (fs::path(chunk).parent_path() / "index.json").string();
-  struct stat facts {};
+  const std::string table = NameBeside(chunk, "index.json");
+  LastIndex::Key key(table, "");
   index->reset();
-  if (stat(table.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
-  const LastIndex::Key key(table, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, facts.st_size,
-                           facts.st_ino);
+  if (Status status = StateOfTable(table, &key.second); !status.ok()) return status;
+  if (key.second.empty()) return {};
   *index = last.Get(key);
   if (*index != nullptr) return {};
   Status status = ReadLitDataIndex(table, index);
@@ -240,7 +260,7 @@ Status FindLitDataIndex(const std::string& chunk, std::shared_ptr<const LitDataI
 // Of old data sets it says fewer bytes than there are, and of tokens it counts items, not blocks.
 Status FindListedChunk(const std::string& table, const std::string& name, ListedFile* listed) {
   std::shared_ptr<const LitDataIndex> index;
-  Status status = FindLitDataIndex((fs::path(table).parent_path() / name).string(), &index);
+  Status status = FindLitDataIndex(NameBeside(table, name), &index);
   if (!status.ok() || index == nullptr || index->tokens) return status;
   const LitDataIndex::Chunk* const chunk = index->Find(name);
   if (chunk != nullptr) listed->records = chunk->items;
@@ -251,12 +271,11 @@ Status ReadLitDataTable(const std::string& table, std::vector<std::string>* file
   std::shared_ptr<const LitDataIndex> index;
   Status status = ReadLitDataIndex(table, &index);
   if (!status.ok() || index == nullptr) return status;
-  const fs::path folder = fs::path(table).parent_path();
   for (const LitDataIndex::Chunk& chunk : index->chunks) {
-    const fs::path decompressed = folder / DecompressedName(chunk.name);
-    std::error_code missing;
+    std::string decompressed = NameBeside(table, DecompressedName(chunk.name));
+    std::error_code missing;  // as in a store
     const bool is_there = fs::exists(decompressed, missing);
-    files->push_back((is_there ? decompressed : folder / chunk.name).string());
+    files->push_back(is_there ? std::move(decompressed) : NameBeside(table, chunk.name));
   }
   return {};
 }

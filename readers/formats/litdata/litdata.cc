@@ -10,6 +10,7 @@
 
 #include "base/little_endian.h"
 #include "io/data_file.h"
+#include "io/remote/remote_source.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/litdata/chunk.h"
 #include "readers/formats/litdata/index.h"
@@ -211,6 +212,21 @@ CompanionResult LitData::FindCompanion(const std::string& file) const {
     found.format = std::make_shared<const LitDataTokens>(tokens_, known);
     return found;
   }
+  found.data_file = file;
+  if (IsRemote(file)) {
+    std::shared_ptr<RemoteSource> object;
+    found.status = RemoteSource::Make(file, ReadingOf({}), &object);
+    if (found.status.ok()) found.status = object->Begin();
+    if (!found.status.ok()) return found;
+    const auto read = [&](std::uint64_t offset, std::span<std::byte> to) {
+      std::size_t got = 0;
+      Status status = object->ReadRange(offset, to, &got);
+      return status.ok() && got < to.size() ? Status(StatusCode::kTruncated, "the object ends")
+                                            : status;
+    };
+    found.status = MakeLitDataFormat(read, object->Size(), std::move(known), &found.format);
+    return found;
+  }
   int descriptor = -1;
   struct stat facts {};
   found.status = OpenDataFile(file, &descriptor, &facts);
@@ -224,7 +240,6 @@ CompanionResult LitData::FindCompanion(const std::string& file) const {
   found.status = MakeLitDataFormat(read, static_cast<std::uint64_t>(facts.st_size),
                                    std::move(known), &found.format);
   close(descriptor);
-  found.data_file = file;
   return found;
 }
 

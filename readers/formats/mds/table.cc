@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The file of a shard: the one that was decompressed, if it is there.
+// The file of a shard: the one that was decompressed, if it is there, which no store has.
 Status AppendShard(const nlohmann::json& shard, const std::string& table,
                    std::vector<std::string>* files) {
   const auto text = [](const nlohmann::json& object, const char* name) {
@@ -29,7 +29,6 @@ Status AppendShard(const nlohmann::json& shard, const std::string& table,
                     "has a shard " + number + " of the format \"" + format +
                         "\": only \"mds\" is read; write it with MDSWriter");
   }
-  const fs::path folder = fs::path(table).parent_path();
   std::string file;
   for (const char* const data : {"raw_data", "zip_data"}) {
     if (!shard.contains(data) || shard[data].is_null()) continue;
@@ -40,7 +39,7 @@ Status AppendShard(const nlohmann::json& shard, const std::string& table,
           "names no file below its folder as shard " + number + ": \"" + name.string() + "\"");
     }
     std::error_code missing;
-    if (file.empty() || !fs::exists(file, missing)) file = (folder / name).string();
+    if (file.empty() || !fs::exists(file, missing)) file = NameBeside(table, name);
   }
   if (file.empty()) return BadTable(table, StatusCode::kDamaged, "has no file for shard " + number);
   files->push_back(std::move(file));

@@ -25,9 +25,11 @@ namespace ringfeed {
 class MegatronIndex {
  public:
   static constexpr std::size_t kHeaderBytes = 34;
+  /// Of an index in a store: of 300 million sequences.
+  static constexpr std::uint64_t kMostObjectBytes = std::uint64_t{8} << 30;
 
   /// Fails if the file is no such index, or too short for what its header counts.
-  /// The file is mapped.
+  /// A file is mapped. An object of a store, an address, is read into memory.
   static Status Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index);
   /// The same of bytes that `owner` keeps; `file` is for messages.
   static Status Read(const std::string& file, std::span<const std::byte> bytes,

@@ -16,6 +16,7 @@
 #include "base/scoped_descriptor.h"
 #include "base/user_call.h"
 #include "io/data_file.h"
+#include "io/remote/address.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/stepped_framer.h"
 #include "ringfeed/source.h"
@@ -322,6 +323,12 @@ CompanionResult WindowsOfMegatron::FindCompanion(const std::string& file) const 
   int descriptor = -1;
   struct stat facts {};
   Status& status = found.status;
+  if (IsRemote(file)) {
+    status = Status(StatusCode::kUnsupported,
+                    "windows are read from two files on a disk: copy both of them to one; from a "
+                    "store \"megatron\" gives the sequences");
+    return found;
+  }
   status = LoadMegatronPair(file, &index, &found.data_file);
   if (status.ok()) status = OpenDataFile(found.data_file, &descriptor, &facts);
   if (!status.ok()) return found;
