@@ -24,6 +24,7 @@ ROWS = {"A": ["2core_epyc_zen5_clean", "2core_epyc_zen5_clean_again"],
 AGAIN = {"B": "2core_xeon_amx_command"}
 PEERS = {"A": "2core_epyc_zen5_clean_peers", "B": "2core_xeon_amx_peers", "C": "2core_epyc_peers",
          "D": "2core_vm_peers", "E": "2core_epyc_jpegs"}
+REMOTE = "2core_epyc_remote"
 CURVES = "2core_epyc_zen5_clean_threads"
 GPU = "h200_16core_gpu"
 VERDICTS = {True: "reached", False: "**missed**", None: ""}
@@ -118,6 +119,12 @@ class Figures:
                     *both_sides(row), spread(row["ratio"]), goal(reach),
                     VERDICTS[meets(row, reach)]]
 
+    def remote_rows(self):
+        for name, row in self.rows(REMOTE).items():
+            reach = self.goals[name]
+            yield name.removeprefix("remote."), [*both_sides(row), spread(row["ratio"]), goal(reach),
+                                                 VERDICTS[meets(row, reach)]]
+
     def curve_rows(self):
         points = {}
         for point in self.of(CURVES)["curves"]:
@@ -142,7 +149,8 @@ class Figures:
     def tables(self):
         """By the first word of a table's head: its rows' cells, and how many cells stand before them."""
         return {"row": (dict(self.loop_rows()), 2), "peer": (dict(self.peer_rows()), 3),
-                "work": (dict(self.curve_rows()), 1), "figure": (dict(self.gpu_rows()), 2)}
+                "work": (dict(self.curve_rows()), 1), "figure": (dict(self.gpu_rows()), 2),
+                "remote": (dict(self.remote_rows()), 2)}
 
 
 def written(text, tables):
