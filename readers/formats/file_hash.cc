@@ -106,7 +106,7 @@ Hasher MakeHasher(std::string_view name) {
 }  // namespace
 
 Status HashFile(const std::string& file, std::string_view name, std::string* hex) {
-  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  constexpr std::size_t kHashedBytes = std::size_t{1} << 20;
   hex->clear();
   const Hasher hasher = MakeHasher(name);
   if (hasher.add == nullptr) return {};
@@ -114,9 +114,9 @@ Status HashFile(const std::string& file, std::string_view name, std::string* hex
   struct stat facts {};
   Status status = OpenDataFile(file, &descriptor, &facts);
   if (!status.ok()) return status;
-  std::vector<std::byte> piece(kPieceBytes);
-  std::size_t got = kPieceBytes;
-  for (std::uint64_t at = 0; status.ok() && got == kPieceBytes; at += got) {
+  std::vector<std::byte> piece(kHashedBytes);
+  std::size_t got = kHashedBytes;
+  for (std::uint64_t at = 0; status.ok() && got == kHashedBytes; at += got) {
     status = ReadWhole(descriptor, at, piece, &got);
     hasher.add(std::span(piece).first(got));
   }
