@@ -111,6 +111,7 @@ OpenInputResult OpenAs(const std::shared_ptr<Source>& source, bool in_sequence) 
   if (Status status = remote->Begin(); !status.ok()) return {status, nullptr};
   if (in_sequence) return {{}, std::make_unique<SequentialRemoteInput>(std::move(remote))};
   const bool in_cache = IsInCache(*remote);
+  if (in_cache) remote->DropFront();
   return {{}, std::make_unique<RemoteInput>(std::move(remote), in_cache)};
 }
 
