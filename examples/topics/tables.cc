@@ -54,11 +54,10 @@ class Words final : public rf::TableSource {
   }
 };
 
-rf::Reader Batches(const std::shared_ptr<rf::TableCounts>& counts) {
+rf::Reader Batches() {
   rf::TableOptions options;
   options.columns = {"id", "name"};
   options.nulls = rf::NullOptions{rf::OnNull::kDefault, 0};
-  options.counts = counts;
   rf::Reader rows = rf::OpenTable(std::make_shared<Words>(), options);
   // The groups permuted, their rows shuffled in a window.
   rows = rf::Shuffle(rows, {.window = 6, .seed = 7, .mode = rf::ShuffleMode::kStripes});
@@ -66,8 +65,7 @@ rf::Reader Batches(const std::shared_ptr<rf::TableCounts>& counts) {
 }
 
 int main() try {
-  const auto counts = std::make_shared<rf::TableCounts>();
-  rf::Reader batches = Batches(counts);
+  rf::Reader batches = Batches();
   std::cout << "fields:";
   for (const rf::FieldSpec& field : batches.fields()) std::cout << " " << field.name;
   rf::Instance batch;
@@ -76,10 +74,11 @@ int main() try {
   while (batches.TryReadNext(&batch) == rf::ReadResult::kRecord) {
     if (++read == 1) position = batches.Position();
   }
-  std::cout << ", " << counts->taken_rows << " rows in " << read << " batches, "
-            << counts->opened_groups << " groups opened\n";
+  const rf::TableStats cost = batches.Stats().tables;
+  std::cout << ", " << cost.taken_rows << " rows in " << read << " batches, " << cost.opened_groups
+            << " groups opened, " << cost.decoded_rows << " rows decoded\n";
 
-  rf::Reader again = Batches(nullptr);
+  rf::Reader again = Batches();
   again.Restore(position);
   std::int64_t rows = 0;
   while (again.TryReadNext(&batch) == rf::ReadResult::kRecord) rows += batch.Rows();

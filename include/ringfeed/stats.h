@@ -48,6 +48,14 @@ struct RemoteStats {
 
 /// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
 /// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
+/// What the rows of tables cost (OpenTable).
+struct TableStats {
+  std::uint64_t opened_groups = 0;  ///< how often a group was opened and decoded
+  std::uint64_t decoded_rows = 0;   ///< the rows of these
+  /// Rows that were taken out of them. decoded_rows is as many if each row was decoded once.
+  std::uint64_t taken_rows = 0;
+};
+
 struct PipelineStats {
   std::uint64_t records = 0;              ///< planned for delivery
   std::uint64_t payload_bytes = 0;        ///< of these, and of those that a shuffle holds
@@ -95,6 +103,7 @@ struct PipelineStats {
   /// Rows that Truncate or Pack shortened; not counted for Truncate in front of Map.
   std::uint64_t truncated_records = 0;
   RemoteStats remote;
+  TableStats tables;
   std::uint64_t given_up_reads = 0;  ///< of a Source, that took longer than read_timeout_ms
   // Of Map with row_timeout_ms.
   std::uint64_t given_up_rows = 0;    ///< that took longer

@@ -99,6 +99,11 @@ nb::dict StatsDict(const PipelineStats& stats) {
   remote["by_library"] = stats.remote.by_library;
   remote["cached_bytes"] = stats.remote.cached_bytes;
   dict["remote"] = remote;
+  nb::dict tables;
+  tables["opened_groups"] = stats.tables.opened_groups;
+  tables["decoded_rows"] = stats.tables.decoded_rows;
+  tables["taken_rows"] = stats.tables.taken_rows;
+  dict["tables"] = tables;
   dict["given_up_reads"] = stats.given_up_reads;
   dict["given_up_rows"] = stats.given_up_rows;
   dict["slowest_rows"] = ListOf(stats.slowest_rows);

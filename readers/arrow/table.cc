@@ -96,8 +96,7 @@ class TableParser final : public Parser, public GroupedRows {
       Status status = LocateRow(rows[row], locations + row * fields_.size(), own);
       if (!status.ok()) failures->push_back({row, std::move(status)});
     }
-    TableCounts* const counts = groups_->counts();
-    if (counts != nullptr) counts->taken_rows.fetch_add(rows.size(), std::memory_order_relaxed);
+    groups_->NoteTaken(rows.size());
   }
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
     struct Held {
@@ -117,6 +116,7 @@ class TableParser final : public Parser, public GroupedRows {
     own->columns.Finish();
   }
   void CheckSingleRows() const override { groups_->CheckSingleRows(); }
+  void AddTo(PipelineStats* stats) const override { groups_->AddTo(&stats->tables); }
 
  private:
   struct Unit {

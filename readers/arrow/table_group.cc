@@ -122,7 +122,7 @@ Status OpenGroups::Get(std::uint64_t number, std::shared_ptr<const TableGroup>* 
   return {};
 }
 
-Status OpenGroups::Open(std::uint64_t number, std::shared_ptr<const TableGroup>* group) const {
+Status OpenGroups::Open(std::uint64_t number, std::shared_ptr<const TableGroup>* group) {
   Owned<ArrowArrayStream> stream;
   Status status = CallUser(
       "the table " + table_->name(), [&] { table_->Open(number, columns_, &*stream); },
@@ -131,12 +131,19 @@ Status OpenGroups::Open(std::uint64_t number, std::shared_ptr<const TableGroup>*
   if (status.ok()) {
     status = TableGroup::Read(&*stream, columns_, fields_, table_->rows(number), made.get());
   }
-  if (counts_ != nullptr) counts_->opened_groups.fetch_add(1, std::memory_order_relaxed);
+  opened_groups_.fetch_add(1, std::memory_order_relaxed);
   if (!status.ok()) {
     return Status(status.code(), "group " + std::to_string(number) + ": " + status.message());
   }
+  decoded_rows_.fetch_add(table_->rows(number), std::memory_order_relaxed);
   *group = std::move(made);
   return {};
+}
+
+void OpenGroups::AddTo(TableStats* stats) const {
+  stats->opened_groups += opened_groups_.load(std::memory_order_relaxed);
+  stats->decoded_rows += decoded_rows_.load(std::memory_order_relaxed);
+  stats->taken_rows += taken_rows_.load(std::memory_order_relaxed);
 }
 
 void OpenGroups::CheckSingleRows() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -13,6 +14,7 @@
 #include "base/owned.h"
 #include "readers/arrow/array_column.h"
 #include "readers/arrow/column_type.h"
+#include "ringfeed/stats.h"
 #include "ringfeed/status.h"
 #include "ringfeed/tables/arrow_structures.h"
 #include "ringfeed/tables/table_source.h"
@@ -55,12 +57,13 @@ class OpenGroups {
       : table_(std::move(table)),
         columns_(options.columns),
         kept_groups_(options.kept_groups),
-        counts_(options.counts),
         fields_(std::move(fields)) {}
 
   /// Blocks while it is opened. What fails is tried again by the next call.
   Status Get(std::uint64_t number, std::shared_ptr<const TableGroup>* group);
-  TableCounts* counts() const { return counts_.get(); }
+  /// So many rows were taken out of groups.
+  void NoteTaken(std::size_t rows) { taken_rows_.fetch_add(rows, std::memory_order_relaxed); }
+  void AddTo(TableStats* stats) const;
   /// Refuses an order that takes each row of another group, unless all groups are kept.
   void CheckSingleRows() const;
 
@@ -71,17 +74,19 @@ class OpenGroups {
     std::weak_ptr<const TableGroup> group;
   };
 
-  Status Open(std::uint64_t number, std::shared_ptr<const TableGroup>* group) const;
+  Status Open(std::uint64_t number, std::shared_ptr<const TableGroup>* group);
   void Keep(const std::shared_ptr<const TableGroup>& group);
 
   const std::shared_ptr<TableSource> table_;
   const std::vector<std::string> columns_;
   const std::size_t kept_groups_;
-  const std::shared_ptr<TableCounts> counts_;
   const std::vector<FieldSpec> fields_;
   std::mutex mutex_;  ///< guards the following
   std::map<std::uint64_t, std::shared_ptr<Entry>> entries_;
   std::deque<std::shared_ptr<const TableGroup>> kept_;  ///< the one that was used last is the first
+  std::atomic<std::uint64_t> opened_groups_{0};
+  std::atomic<std::uint64_t> decoded_rows_{0};
+  std::atomic<std::uint64_t> taken_rows_{0};
 };
 
 }  // namespace ringfeed

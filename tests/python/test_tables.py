@@ -98,6 +98,14 @@ def test_row_groups_of_parquet_are_read_in_every_order(dataset: Any) -> None:
         assert sorted(found, key=lambda row: int(row["id"])) == expected(ROWS)
 
 
+def test_stats_tell_how_often_rows_were_decoded(dataset: Any) -> None:
+    rows = ringfeed.shuffle(ringfeed.table(dataset), "stripes", 20, seed=5)
+    with ringfeed.Loader.from_reader(ringfeed.batch(rows, 16)) as loader:
+        assert sum(len(batch["id"]) for batch in loader) == 100
+        cost = loader.stats()["tables"]
+    assert cost == {"opened_groups": 13, "decoded_rows": 100, "taken_rows": 100}
+
+
 def test_a_global_order_of_groups_is_refused_with_the_ways_out(dataset: Any) -> None:
     with pytest.raises(ringfeed.errors.InvalidArgument, match='"stripes" and a window.* all 13'):
         next(ringfeed.batch(ringfeed.shuffle(ringfeed.table(dataset), "global"), 8))

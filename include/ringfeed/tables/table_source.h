@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -70,12 +69,6 @@ struct NullOptions {
   double value = 0;
 };
 
-/// What the rows of a table cost. Any thread may read it at any time.
-struct TableCounts {
-  std::atomic<std::uint64_t> opened_groups = 0;  ///< how often a group was opened and decoded
-  std::atomic<std::uint64_t> taken_rows = 0;     ///< rows that were taken out of groups
-};
-
 /// How a table is read.
 struct TableOptions {
   /// The columns that become fields, by name, or by path in structs ("image.bytes"). Empty: all,
@@ -86,7 +79,6 @@ struct TableOptions {
   /// Groups that are kept after their use, for the rows that a later read of the same group takes.
   /// Those that rows of a shuffle are still taken from are kept besides.
   std::size_t kept_groups = 4;
-  std::shared_ptr<TableCounts> counts{};  ///< gets what was opened and taken; null: nothing
   /// Order and speed. `format` is not used. A table in memory is read with a `cycle` of 1, and
   /// its stripe_bytes count 16 bytes a row; of others a group is one
   /// stripe, or one for each 2^20 of its rows.
@@ -110,7 +102,7 @@ struct TableOptions {
 /// ShuffleMode::kStripes with a window is the order for tables: groups permuted, rows shuffled
 /// within the window. kGlobal would open a group for nearly every row, so it is refused, unless the
 /// table is in memory or all its groups are kept. Random RecordsAt do open one for each row that is
-/// in no kept one (TableCounts tells). A predicate of Filter gets 16 bytes, the numbers of group
+/// in no kept one (TableStats tells). A predicate of Filter gets 16 bytes, the numbers of group
 /// and row.
 ///
 /// What a producer gives is checked before use: lengths, offsets, types, dictionary indices, views.

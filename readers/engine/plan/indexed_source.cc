@@ -680,8 +680,8 @@ FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::s
                                                 options.format, options.stripe_bytes);
     status = examined.status;
     if (status.ok()) {
-      IndexedFile file{examined.name, examined.object != nullptr ? examined.object : store, examined.bytes,
-                       examined.format, examined.compression};
+      IndexedFile file{examined.name, examined.object != nullptr ? examined.object : store,
+                       examined.bytes, examined.format, examined.compression};
       file.manifest = source.manifest;
       file.entry = number;
       status = IdentifyFile(file, &known);

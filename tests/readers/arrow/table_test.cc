@@ -216,13 +216,14 @@ TEST(TableTest, RanksShareEachBatch) {
 TEST(TableTest, AGroupIsDecodedOnceForAllItsRows) {
   const auto table = std::make_shared<MadeTable>(kGroups);
   TableOptions options;
-  options.counts = std::make_shared<TableCounts>();
   options.kept_groups = 1;
-  (void)Rest(Shuffled(table, {.window = 64, .seed = 1, .mode = ShuffleMode::kStripes}, {.size = 8},
-                      options),
-             *table);
-  EXPECT_EQ(options.counts->opened_groups.load(), 5U);  // none for the one without rows
-  EXPECT_EQ(options.counts->taken_rows.load(), static_cast<std::uint64_t>(table->all_rows()));
+  const Reader reader = Shuffled(table, {.window = 64, .seed = 1, .mode = ShuffleMode::kStripes},
+                                 {.size = 8}, options);
+  (void)Rest(reader, *table);
+  const TableStats cost = reader.Stats().tables;
+  EXPECT_EQ(cost.opened_groups, 5U);  // none for the one without rows
+  EXPECT_EQ(cost.taken_rows, static_cast<std::uint64_t>(table->all_rows()));
+  EXPECT_EQ(cost.decoded_rows, cost.taken_rows);
 }
 
 TEST(TableTest, RowsHaveNumbers) {
