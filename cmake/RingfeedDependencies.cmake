@@ -14,8 +14,11 @@ check_cxx_source_compiles("#include <xxh_x86dispatch.h>
   int main() { return static_cast<int>(XXH3_64bits_dispatch(nullptr, 0)); }" RINGFEED_HAS_XXH_DISPATCH)
 unset(CMAKE_REQUIRED_LIBRARIES)
 pkg_check_modules(libzstd REQUIRED IMPORTED_TARGET libzstd)
-# Chunks of ArrayRecord that brotli compressed; without it they are refused by name.
+# Kinds of compression that are read alone. Without its library one is refused by name.
 pkg_check_modules(libbrotlidec IMPORTED_TARGET libbrotlidec)
+pkg_check_modules(liblzma IMPORTED_TARGET liblzma)
+pkg_check_modules(liblz4 IMPORTED_TARGET liblz4)
+find_package(BZip2 QUIET)
 pkg_check_modules(snappy REQUIRED IMPORTED_TARGET snappy)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 find_package(FastFloat REQUIRED CONFIG)

@@ -291,9 +291,8 @@ std::uint64_t Format::Stripes(std::uint64_t file_bytes, std::uint64_t stripe_byt
 }
 
 std::size_t HeadBytesOf(std::span<const std::byte> head) {
-  constexpr std::size_t kMostZstdBlock = 128 * 1024;
   if (StartsAsMdsShard(head)) return std::max(kHeadBytes, MdsHeadBytes(head));
-  return DetectCompression(head) == Compression::kZstd ? kMostZstdBlock + kHeadBytes : kHeadBytes;
+  return FirstBlockBytes(DetectCompression(head), head) + kHeadBytes;
 }
 
 std::vector<std::byte> HeadOfContent(Compression compression, std::span<const std::byte> head,
@@ -321,7 +320,8 @@ std::string KnownFormats() {
     known += (known.empty() ? "" : ", ") + std::string(family.name);
   }
   return known +
-         "; some take more (rows:BYTES), most +gzip, +zlib or +zstd: " + std::string(kFormatsPage);
+         "; some take more (rows:BYTES), most +gzip, +zlib, +zstd, +bzip2, +xz, +lz4 or +brotli: " +
+         std::string(kFormatsPage);
 }
 
 FormatResult FindFormat(std::string_view name) {
@@ -435,6 +435,12 @@ RecordWriterResult OpenRecordWriter(const std::string& path, const std::string& 
                                     const OutputRules& rules) {
   FormatResult found = FindFormat(format);
   if (!found.status.ok()) return {std::move(found.status), nullptr};
+  if (found.compression != Compression::kNone && !IsWritten(found.compression)) {
+    return {Status(StatusCode::kUnsupported,
+                   "format \"" + format + "\": " + CompressionName(found.compression) +
+                       " is read, not written: take +gzip, +zlib or +zstd"),
+            nullptr};
+  }
   if (found.compression != Compression::kNone && !found.format->writes_in_order()) {
     return {Status(StatusCode::kUnsupported,
                    "format \"" + format +

@@ -37,7 +37,7 @@ constexpr std::string_view kRecords =
 constexpr std::string_view kUnpack =
     "unpack it: the .npy files of an .npz are read as they are, other files as what they hold";
 constexpr std::string_view kDecompress =
-    "decompress it (xz -d, bunzip2, lz4 -d), or compress with gzip or zstd instead";
+    "decompress it (snzip -d), or compress with gzip or zstd instead";
 
 /// The first bytes of a kind of file, from its own documents, and where they stand.
 struct Mark {
@@ -81,9 +81,6 @@ constexpr Mark kMarks[] = {
     {"fLaC"sv, {"FLAC", {}, Stranger::Kind::kWhole}},
     {"OggS"sv, {"Ogg", {}, Stranger::Kind::kWhole}},
     {"ID3"sv, {"MP3", {}, Stranger::Kind::kWhole}},
-    {"\xfd\x37zXZ"sv, {"xz", kDecompress, Stranger::Kind::kCompression}},
-    {"BZh"sv, {"bzip2", kDecompress, Stranger::Kind::kCompression}},
-    {"\x04\x22\x4d\x18"sv, {"lz4", kDecompress, Stranger::Kind::kCompression}},
     {"\xff\x06\x00\x00sNaPpY"sv, {"a snappy stream", kDecompress, Stranger::Kind::kCompression}},
     {"snappy\0"sv, {"a snappy stream", kDecompress, Stranger::Kind::kCompression}},
 };
@@ -93,9 +90,6 @@ constexpr Stranger kTorchZip = {"PyTorch's .pt", kTorch};
 constexpr Stranger kNpz = {"NumPy's .npz", kUnpack};
 
 constexpr Mark kEndings[] = {
-    {".br"sv,
-     {"brotli", "decompress it (brotli -d), or compress with gzip or zstd instead",
-      Stranger::Kind::kCompression}},
     {".snappy"sv,
      {"a raw block of snappy",
       "decompress it (Python: cramjam.snappy.decompress_raw), or compress with gzip or zstd "

@@ -34,6 +34,7 @@ TEST_F(MdsFilesTest, AFolderItsTableAndItsShardsAreOneDataSet) {
   EXPECT_EQ(RecordsOf({folder + "/index.json"}), records);
   EXPECT_EQ(RecordsOf({folder + "/*"}), records);
   EXPECT_EQ(RecordsOf({Copied("mds/columns_zstd")}), records);
+  EXPECT_EQ(RecordsOf({Copied("mds/columns_br")}), records);
 }
 
 TEST_F(MdsFilesTest, EveryOrderGivesEachSampleOnceOnThreeRanksAlsoRestored) {

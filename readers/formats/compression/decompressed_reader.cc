@@ -150,8 +150,9 @@ bool DecompressedReader::FindNextMember(std::string* loss) {
 }
 
 std::size_t DecompressedReader::SwallowedMember(std::size_t begin, std::size_t bytes) {
-  // libzstd fails at the start of a block. A member inside the damaged one may end there too.
-  if (compression_ == Compression::kZstd) return 0;
+  // Others fail at the start or the end of a block. A member inside the damaged one may end there
+  // too.
+  if (compression_ != Compression::kGzip && compression_ != Compression::kZlib) return 0;
   const std::span<const std::byte> region = From(begin).first(bytes);
   std::size_t decompressed = 0;
   for (std::size_t at = 1; at < bytes && decompressed < kSearchedBytes; ++at) {

@@ -287,6 +287,30 @@ bool StartsAsZstd(std::span<const std::byte> head) {
   return skippable && At(head, 2) == 0x4d && At(head, 3) == 0x18;
 }
 
+bool StartsWith(std::span<const std::byte> head, std::span<const unsigned char> magic) {
+  head = head.first(std::min(head.size(), magic.size()));
+  return std::ranges::equal(head, std::as_bytes(magic.first(head.size())));
+}
+
+// A level, then a block or the end of an empty stream; as far as there are bytes.
+bool StartsAsBzip2(std::span<const std::byte> head) {
+  constexpr unsigned char kBlock[] = {0x31, 0x41, 0x59, 0x26, 0x53, 0x59};
+  constexpr unsigned char kEnd[] = {0x17, 0x72, 0x45, 0x38, 0x50, 0x90};
+  if (At(head, 0) != 'B' || At(head, 1) != 'Z' || At(head, 2) != 'h') return false;
+  const bool has_level = At(head, 3) >= '1' && At(head, 3) <= '9';
+  return has_level && (StartsWith(head.subspan(4), kBlock) || StartsWith(head.subspan(4), kEnd));
+}
+
+bool StartsAsXz(std::span<const std::byte> head) {
+  constexpr unsigned char kMagic[] = {0xfd, '7', 'z', 'X', 'Z', 0};
+  return StartsWith(head, kMagic);
+}
+
+bool StartsAsLz4(std::span<const std::byte> head) {
+  constexpr unsigned char kMagic[] = {0x04, 0x22, 0x4d, 0x18};
+  return StartsWith(head, kMagic);
+}
+
 bool StartsAsZlib(std::span<const std::byte> head) {
   // RFC 1950: method 8, a window of at most 32 KiB, a multiple of 31.
   const unsigned method_and_window = At(head, 0);
@@ -301,11 +325,13 @@ bool MayBeginCompressed(std::span<const std::byte> head) {
   const bool skippable = first >> 4 == 5;
   if (head.size() == 1) {
     const bool zlib = (first & 0x0f) == 8 && first >> 4 < 8;
-    return zlib || skippable || first == 0x1f || first == 0x28;
+    return zlib || skippable || first == 0x1f || first == 0x28 || first == 'B' || first == 0xfd ||
+           first == 0x04;
   }
   const unsigned second = At(head, 1);
   return StartsAsZlib(head) || (skippable && second == 0x2a) || (first == 0x1f && second == 0x8b) ||
-         (first == 0x28 && second == 0xb5);
+         (first == 0x28 && second == 0xb5) || (first == 'B' && second == 'Z') || StartsAsXz(head) ||
+         StartsAsLz4(head);
 }
 
 // If so many bytes inflate without a fault, that is not chance. Fewer bytes are a stream of zlib if
@@ -376,7 +402,9 @@ struct Ending {
 };
 constexpr Ending kEndings[] = {{Compression::kGzip, ".gz"},   {Compression::kGzip, ".gzip"},
                                {Compression::kZlib, ".zlib"}, {Compression::kZlib, ".zz"},
-                               {Compression::kZstd, ".zst"},  {Compression::kZstd, ".zstd"}};
+                               {Compression::kZstd, ".zst"},  {Compression::kZstd, ".zstd"},
+                               {Compression::kBzip2, ".bz2"}, {Compression::kXz, ".xz"},
+                               {Compression::kLz4, ".lz4"},   {Compression::kBrotli, ".br"}};
 
 }  // namespace
 
@@ -388,6 +416,14 @@ const char* CompressionName(Compression compression) {
       return "zlib";
     case Compression::kZstd:
       return "zstd";
+    case Compression::kBzip2:
+      return "bzip2";
+    case Compression::kXz:
+      return "xz";
+    case Compression::kLz4:
+      return "lz4";
+    case Compression::kBrotli:
+      return "brotli";
     case Compression::kNone:
       break;
   }
@@ -410,9 +446,15 @@ std::string_view CompressedEnding(Compression compression) {
   return {};
 }
 
+bool IsWritten(Compression compression) {
+  return compression == Compression::kGzip || compression == Compression::kZlib ||
+         compression == Compression::kZstd;
+}
+
 Compression TakeCompression(std::string_view* format_name) {
   for (const Compression compression :
-       {Compression::kGzip, Compression::kZlib, Compression::kZstd}) {
+       {Compression::kGzip, Compression::kZlib, Compression::kZstd, Compression::kBzip2,
+        Compression::kXz, Compression::kLz4, Compression::kBrotli}) {
     const std::string ending = std::string("+") + CompressionName(compression);
     if (!format_name->ends_with(ending)) continue;
     format_name->remove_suffix(ending.size());
@@ -429,17 +471,46 @@ bool StartsMember(Compression compression, std::span<const std::byte> head) {
       return StartsAsZlib(head);
     case Compression::kZstd:
       return StartsAsZstd(head);
+    case Compression::kBzip2:
+      return StartsAsBzip2(head);
+    case Compression::kXz:
+      return StartsAsXz(head);
+    case Compression::kLz4:
+      return StartsAsLz4(head);
+    case Compression::kBrotli:
     case Compression::kNone:
       break;
   }
   return false;
 }
 
+std::size_t FirstBlockBytes(Compression compression, std::span<const std::byte> head) {
+  constexpr std::size_t kMostZstdBlock = 128 * 1024;
+  constexpr std::size_t kBzip2Level = 100'000;
+  constexpr std::size_t kHeaders = 1024;
+  if (compression == Compression::kZstd) return kMostZstdBlock;
+  // What does not compress gets a hundredth longer (bzip2's manual).
+  if (compression == Compression::kBzip2) {
+    return (At(head, 3) - '0') * (kBzip2Level + kBzip2Level / 100) + kHeaders;
+  }
+  // Blocks of up to 64 KiB, 256 KiB, 1 MiB or 4 MiB, by three bits of the second byte after the
+  // magic number.
+  if (compression == Compression::kLz4 && head.size() > 5) {
+    const unsigned kind = std::clamp(At(head, 5) >> 4 & 7, 4U, 7U);
+    return (std::size_t{1} << (2 * kind + 8)) + kHeaders;
+  }
+  return 0;
+}
+
 Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name) {
   const Compression named = TakeCompressedEnding(&file_name);
+  if (named == Compression::kBrotli) return named;  // nothing else tells
   if (head.size() < kMagicBytes) return MayBeText(head) ? Compression::kNone : named;
   if (StartsAsGzip(head)) return Compression::kGzip;
-  if (StartsAsZstd(head)) return Compression::kZstd;
+  for (const Compression compression :
+       {Compression::kZstd, Compression::kBzip2, Compression::kXz, Compression::kLz4}) {
+    if (StartsMember(compression, head)) return compression;
+  }
   if (IsZlib(head) || (named != Compression::kNone && StartsAsZlib(head)))
     return Compression::kZlib;
   return MayBeText(head) ? Compression::kNone : named;
@@ -447,14 +518,18 @@ Compression DetectCompression(std::span<const std::byte> head, std::string_view 
 
 bool MayBeCompressed(std::span<const std::byte> head) {
   if (head.size() < kMagicBytes) return MayBeginCompressed(head);
-  if (StartsAsGzip(head) || StartsAsZstd(head)) return true;
+  if (StartsAsGzip(head) || StartsAsZstd(head) || StartsAsBzip2(head) || StartsAsXz(head) ||
+      StartsAsLz4(head)) {
+    return true;
+  }
   return StartsAsZlib(head) && Inflate(head) != Decompressor::Result::kDamaged;
 }
 
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression) {
   if (compression == Compression::kGzip) return MakeGzipDecompressor();
   if (compression == Compression::kZlib) return std::make_unique<ZlibDecompressor>();
-  return std::make_unique<ZstdDecompressor>();
+  if (compression == Compression::kZstd) return std::make_unique<ZstdDecompressor>();
+  return MakeLibraryDecompressor(compression);
 }
 
 }  // namespace ringfeed

@@ -14,38 +14,49 @@ namespace ringfeed {
 /// How a whole file is compressed.
 enum class Compression : std::uint8_t {
   kNone,
-  kGzip,  ///< RFC 1952, any number of members
-  kZlib,  ///< RFC 1950, any number of streams
-  kZstd,  ///< RFC 8878, any number of frames
+  kGzip,    ///< RFC 1952, any number of members
+  kZlib,    ///< RFC 1950, any number of streams
+  kZstd,    ///< RFC 8878, any number of frames
+  kBzip2,   ///< any number of streams; read, not written, as all that follow
+  kXz,      ///< any number of streams (tukaani.org/xz/xz-file-format.txt)
+  kLz4,     ///< any number of frames (lz4_Frame_format.md of lz4)
+  kBrotli,  ///< RFC 7932; only its name or the format's tells
 };
 
-/// "gzip", "zlib", "zstd", "nothing".
+/// "gzip", "zlib", "zstd", "bzip2", "xz", "lz4", "brotli", "nothing".
 const char* CompressionName(Compression compression);
 
 /// How a file of that name would be compressed, by its ending (".gz", ".gzip", ".zlib", ".zz",
-/// ".zst", ".zstd"), which is taken off the name.
+/// ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br"), which is taken off the name.
 Compression TakeCompressedEnding(std::string_view* file_name);
 /// The ending that is written, ".gz"; empty for kNone.
 std::string_view CompressedEnding(Compression compression);
+/// Whether files are also written so.
+bool IsWritten(Compression compression);
 
 /// How a format's name says that its files are compressed ("tfrecord+gzip"); removes it from the
 /// name.
 Compression TakeCompression(std::string_view* format_name);
 
 /// How a file is compressed, by its first bytes: 4 KiB of them, or the whole file. The magic
-/// numbers of gzip and zstd are enough by themselves. The two bytes of zlib count if a stream ends
-/// in the head, if its writer flushed something there, if 4 KiB decompress, or if the name has an
-/// ending of compressed files. If the name has one and the bytes are neither a stream nor text, the
-/// name counts: then the stream is damaged.
+/// numbers of gzip, zstd, bzip2, xz and lz4 are enough by themselves. The two bytes of zlib count
+/// if a stream ends in the head, if its writer flushed something there, if 4 KiB decompress, or if
+/// the name has an ending of compressed files. If the name has one and the bytes are neither a
+/// stream nor text, the name counts: then the stream is damaged.
 Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name = {});
 /// Whether a file or stream with these first bytes is compressed, or may prove so as more come.
 bool MayBeCompressed(std::span<const std::byte> head);
 
-/// Whether at least four bytes begin as a member of that kind: with the magic number of gzip or
-/// zstd, or two bytes that may be zlib's.
+/// How many bytes of a file that is compressed so give its first decompressed byte at the least:
+/// those of a block, of which some kinds give nothing before they have it whole. `head` has at
+/// least its first 16 bytes.
+std::size_t FirstBlockBytes(Compression compression, std::span<const std::byte> head);
+
+/// Whether at least four bytes begin as a member of that kind: with its magic number, or two bytes
+/// that may be zlib's. Never for brotli, which has none.
 bool StartsMember(Compression compression, std::span<const std::byte> head);
 
-/// Decompresses one member after another (a member of gzip, a stream of zlib, a frame of zstd),
+/// Decompresses one member after another (a member of gzip, a stream of zlib, a frame of zstd, …),
 /// piece by piece, and checks their checksums. One thread at a time.
 class Decompressor {
  public:
@@ -87,5 +98,8 @@ class Decompressor {
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression);
 /// That of gzip, by ISA-L.
 std::unique_ptr<Decompressor> MakeGzipDecompressor();
+/// Those of bzip2, xz, lz4 and brotli. If the build lacks the library, its first call fails with
+/// kUnsupported.
+std::unique_ptr<Decompressor> MakeLibraryDecompressor(Compression compression);
 
 }  // namespace ringfeed
