@@ -26,8 +26,8 @@ std::string Genuine(const std::string& name) {
                              std::size_t{1} << 20, &failure));
 }
 
-// By number, damage skipped: an empty text for what is lost.
-std::vector<std::string> ByNumber(const Format& format, const std::string& file) {
+// Each record by its own number, damage skipped: an empty text for what is lost.
+std::vector<std::string> EachByNumber(const Format& format, const std::string& file) {
   const FramerOptions options{"file", file.size(), OnDamage::kSkip};
   const OwnIndexResult own = format.OwnIndex(options, {});
   EXPECT_TRUE(own.status.ok() && own.index != nullptr);
@@ -49,15 +49,6 @@ std::vector<std::string> ByNumber(const Format& format, const std::string& file)
     EXPECT_TRUE(framer->Frame(input, unit.records, &output).ok());
     const RecordSpan record = output.records.at(number - unit.first_record);
     records.push_back(record.damaged() ? "" : Bytes(record.bytes()));
-  }
-  return records;
-}
-
-std::vector<std::string> InOrder(const Framed& framed) {
-  std::vector<std::string> records;
-  std::size_t delivered = 0;
-  for (const bool damaged : framed.damaged) {
-    records.push_back(damaged ? "" : framed.records[delivered++]);
   }
   return records;
 }
@@ -86,7 +77,7 @@ TEST(ArrayRecordTest, FilesOfTheRealWriterAreReadAsTheirDigestsSay) {
       ASSERT_TRUE(framed.status.ok()) << name << framed.status.ToString();
       EXPECT_FALSE(framed.stuck) << name;
       EXPECT_EQ(DigestOf(framed.records), digest) << name;
-      EXPECT_EQ(ByNumber(*format, file), framed.records) << name;
+      EXPECT_EQ(EachByNumber(*format, file), framed.records) << name;
     }
   }
 }
@@ -180,7 +171,7 @@ TEST(ArrayRecordTest, ScribblesLeadNowhere) {
     const auto format = FormatOfFile(*ArrayRecordFormat(), file);
     const Framed framed = FrameAll(*format, file, OnDamage::kSkip);
     ExpectOrderly(framed);
-    EXPECT_EQ(ByNumber(*format, file), InOrder(framed)) << round;
+    EXPECT_EQ(EachByNumber(*format, file), InOrder(framed)) << round;
     delivered += framed.records.size();
   }
   EXPECT_GT(delivered, 0U);
