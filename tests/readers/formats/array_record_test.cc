@@ -129,7 +129,7 @@ TEST(ArrayRecordTest, AChunkAboveTheLimitIsLostWithItsRecords) {
   const auto intact = FrameAll(*format, file, OnDamage::kFail).records;
   const Framed framed = FrameAll(*format, file, OnDamage::kSkip, {}, 250);
   ExpectOrderly(framed);
-  const auto records = InOrder(framed);
+  const auto records = RecordsInOrder(framed);
   ASSERT_EQ(records.size(), intact.size());
   for (std::size_t begin = 0; begin < intact.size(); begin += 7) {
     std::size_t bytes = 0;
@@ -171,7 +171,7 @@ TEST(ArrayRecordTest, ScribblesLeadNowhere) {
     const auto format = FormatOfFile(*ArrayRecordFormat(), file);
     const Framed framed = FrameAll(*format, file, OnDamage::kSkip);
     ExpectOrderly(framed);
-    EXPECT_EQ(EachByNumber(*format, file), InOrder(framed)) << round;
+    EXPECT_EQ(EachByNumber(*format, file), RecordsInOrder(framed)) << round;
     delivered += framed.records.size();
   }
   EXPECT_GT(delivered, 0U);

@@ -47,7 +47,7 @@ std::vector<std::string> ByNumber(const Format& format, const std::string& file)
   return records;
 }
 
-std::vector<std::string> InOrder(const Framed& framed) {
+std::vector<std::string> RecordsInOrder(const Framed& framed) {
   std::vector<std::string> records;
   std::size_t delivered = 0;
   for (const bool damaged : framed.damaged) {

@@ -18,7 +18,7 @@ std::vector<std::string> First(const std::vector<std::string>& all, std::size_t 
 /// for what is lost.
 std::vector<std::string> ByNumber(const Format& format, const std::string& file);
 /// The same of what was framed in the file's order.
-std::vector<std::string> InOrder(const Framed& framed);
+std::vector<std::string> RecordsInOrder(const Framed& framed);
 std::size_t CountLost(const std::vector<std::string>& records);
 
 /// Files with bytes at random places set to random values: the same series in every run.

@@ -59,7 +59,7 @@ void ExpectHonest(const Chunk& chunk, const std::string& damaged,
                   const std::vector<std::string>& intact) {
   const Framed framed = chunk.Skipped(damaged);
   ExpectOrderly(framed);
-  const auto records = InOrder(framed);
+  const auto records = RecordsInOrder(framed);
   EXPECT_EQ(ByNumber(*chunk.FormatOf(damaged), damaged), records);
   const bool lost = framed.records.size() < intact.size();
   EXPECT_TRUE(!lost || !framed.damage.empty());
@@ -97,7 +97,7 @@ TEST(LitDataTest, AFlippedBitOfAPlainHeadCostsAtMostThreeItems) {
       std::string damaged = chunk.bytes;
       damaged[at] = static_cast<char>(damaged[at] ^ 1 << bit);
       const Framed framed = chunk.Skipped(damaged);
-      const auto records = InOrder(framed);
+      const auto records = RecordsInOrder(framed);
       ASSERT_EQ(records.size(), intact.size()) << at;
       ASSERT_LE(CountLost(records), at < 8 ? 0U : 3U) << at << " bit " << bit;
       for (std::size_t i = 0; i < records.size(); ++i) {
@@ -118,7 +118,7 @@ TEST(LitDataTest, AFlippedBitOfFramesCostsTheirItemsAtMost) {
     ExpectHonest(chunk, damaged, intact);
     // Behind the counts, where the tables and frames stand.
     if (at >= 24) {
-      const auto records = InOrder(chunk.Skipped(damaged));
+      const auto records = RecordsInOrder(chunk.Skipped(damaged));
       ASSERT_EQ(records.size(), intact.size()) << at;
       ASSERT_LE(CountLost(records), 8U) << at;  // two frames that share an offset
     }
@@ -190,7 +190,8 @@ TEST(LitDataTest, ScribblesLeadNowhere) {
       const std::string damaged = scribbler.Scribbled(chunk.bytes, 1 + round % 9);
       const Framed framed = chunk.Skipped(damaged);
       ExpectOrderly(framed);
-      EXPECT_EQ(ByNumber(*chunk.FormatOf(damaged), damaged), InOrder(framed)) << set << round;
+      EXPECT_EQ(ByNumber(*chunk.FormatOf(damaged), damaged), RecordsInOrder(framed))
+          << set << round;
     }
   }
 }

@@ -65,7 +65,7 @@ TEST(MdsTest, AFlippedBitOfTheHeadCostsAtMostThreeSamples) {
       damaged[at] = static_cast<char>(damaged[at] ^ 1 << bit);
       const Framed framed = FrameAll(*FormatOf(damaged), damaged, OnDamage::kSkip);
       ExpectOrderly(framed);
-      const auto records = InOrder(framed);
+      const auto records = RecordsInOrder(framed);
       ASSERT_EQ(records.size(), intact.size()) << at;
       const std::size_t most = at < 8 || at >= table_end ? 0 : 3;
       ASSERT_LE(CountLost(records), most) << at << " bit " << bit;
@@ -99,7 +99,7 @@ TEST(MdsTest, ACutShardKeepsWhatIsWhole) {
     EXPECT_FALSE(framed.damage.empty()) << cut;
     EXPECT_EQ(FrameAll(*MdsFormat(), left, OnDamage::kFail).status.code(), StatusCode::kTruncated)
         << cut;
-    ASSERT_EQ(ByNumber(*FormatOf(left), left), InOrder(framed)) << cut;
+    ASSERT_EQ(ByNumber(*FormatOf(left), left), RecordsInOrder(framed)) << cut;
     // As a stream, whose size nobody knows.
     const Framed stream =
         FrameAll(*MdsFormat(), left, OnDamage::kSkip, {.ends = {40, 800}, .known_size = false});
@@ -125,7 +125,7 @@ TEST(MdsTest, SizesThatDoNotFillTheSampleCostIt) {
   EXPECT_EQ(framed.records, Without(intact, 5));
   EXPECT_EQ(framed.damage.at(0).begin, OffsetIn(shard, 5));
   EXPECT_EQ(framed.damage.at(0).end, OffsetIn(shard, 6));
-  EXPECT_EQ(ByNumber(*FormatOf(shard), shard), InOrder(framed));
+  EXPECT_EQ(ByNumber(*FormatOf(shard), shard), RecordsInOrder(framed));
 }
 
 TEST(MdsTest, ASampleAboveTheLimitIsLost) {
@@ -143,7 +143,7 @@ TEST(MdsTest, ScribblesLeadNowhere) {
     const std::string damaged = scribbler.Scribbled(Shard(2), 1 + round % 9);
     const Framed framed = FrameAll(*FormatOf(damaged), damaged, OnDamage::kSkip);
     ExpectOrderly(framed);
-    EXPECT_EQ(ByNumber(*FormatOf(damaged), damaged), InOrder(framed)) << round;
+    EXPECT_EQ(ByNumber(*FormatOf(damaged), damaged), RecordsInOrder(framed)) << round;
   }
 }
 
