@@ -737,7 +737,10 @@ class TestThreads:
             0.1, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)
         )
 
+        waits = threading.Event()  # a decorator may read before it is asked
+
         def live():
+            waits.wait()
             interrupt_me.start()
             data.wait()
             yield 0
@@ -745,6 +748,7 @@ class TestThreads:
         iterator = decorate(live)()
         try:
             with pytest.raises(KeyboardInterrupt):
+                waits.set()
                 next(iterator)
         finally:
             interrupt_me.join()
