@@ -57,7 +57,8 @@ TEST(RegistryTest, AnUnknownFormatIsRefusedWithTheNearest) {
             "format \"tfrecrod\" is unknown; did you mean tfrecord?\n"
             "there are: tfrecord, recordio, ofrecord, rows, tar, npy, tokens, megatron, mds, "
             "litdata, arrayrecord, lines, jsonl, "
-            "csv, tsv, raw; some take more (rows:BYTES), most +gzip, +zlib or +zstd: "
+            "csv, tsv, raw; some take more (rows:BYTES), most +gzip, +zlib, +zstd, "
+            "+bzip2, +xz, +lz4 or +brotli: "
             "docs/FORMATS.md");
   EXPECT_EQ(FindFormat("parquet").status.message().find("mean"), std::string::npos);
 }
@@ -107,9 +108,9 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
            first;
   };
   const std::vector<Case> cases = {
-      {"PAR1\x15\x04", {"Parquet", "ringfeed.table(pyarrow.dataset", "jsonl"}},
-      {"ARROW1\0\0"s, {"Arrow IPC (Feather)", "ringfeed.table("}},
-      {"\xff\xff\xff\xff\x70\0\0\0"s, {"Arrow IPC stream", "pyarrow.ipc.open_stream"}},
+      {"PAR1\x15\x04", {"Parquet", "ringfeed.parquet", "jsonl"}},
+      {"ARROW1\0\0"s, {"Arrow IPC (Feather)", "ringfeed.arrow_ipc"}},
+      {"\xff\xff\xff\xff\x70\0\0\0"s, {"Arrow IPC stream", "ringfeed.arrow_ipc"}},
       {"ORC\x0a", {"ORC", "ringfeed.table("}},
       {zip("a.txt"), {"zip", "unpack"}},
       {zip("model/data.pkl"), {"PyTorch's .pt", "torch.load", ".npy"}},
