@@ -1,8 +1,9 @@
-"""Grain over ArrayRecord, globally shuffled by index: the same samples in Grain's own format."""
+"""Grain over ArrayRecord, in order or globally shuffled by index: the same samples in Grain's own
+format."""
 
 import json
 import pathlib
-from functools import partial
+from itertools import chain, count, islice
 from typing import Any, Dict, Iterator, List
 
 import grain
@@ -10,33 +11,51 @@ import numpy as np
 from array_record.python.array_record_module import ArrayRecordWriter
 
 from contestant import Resume
-from data_sets import SAMPLE_BYTES, SAMPLES, Work, made
+from data_sets import SAMPLE_BYTES, SAMPLES, Work, made, records
+
+# Of a file.
+FILE_ROWS = 1_792
 
 
-def array_records(files: List[str]) -> List[str]:
-    """The same samples as ArrayRecord, one to a chunk, for access by number. Made if they are
+def array_records(work: Work, data: pathlib.Path) -> List[str]:
+    """The rows of a work as ArrayRecord, one to a chunk, for access by number. Made if they are
     missing."""
-    def write(path: pathlib.Path, own: pathlib.Path) -> None:
-        writer = ArrayRecordWriter(str(own), "group_size:1,uncompressed")
-        for row in np.memmap(path, dtype=np.uint8, mode="r").reshape(-1, SAMPLE_BYTES):
-            writer.write(row.tobytes())
-        writer.close()
+    def write(folder: pathlib.Path) -> None:
+        folder.mkdir(parents=True)
+        rows = records(work, data)
+        for file in count():
+            first = list(islice(rows, 1))
+            if not first:
+                return
+            path = folder / f"part-{file:05}.array_record"
+            writer = ArrayRecordWriter(str(path), "group_size:1,uncompressed")
+            for row in chain(first, islice(rows, FILE_ROWS - 1)):
+                writer.write(b"".join(
+                    value if isinstance(value, bytes) else value.to_bytes(8, "little")
+                    for value in row.values()))
+            writer.close()
 
-    return [str(made(path.parent / f"grain-{path.stem}.array_record", partial(write, path)))
-            for path in map(pathlib.Path, files)]
+    return sorted(map(str, made(data / f"{work.name}-grain", write).glob("part-*")))
 
 
-def _as_row(record: bytes) -> Dict[str, np.ndarray]:
+def _as_image(record: bytes) -> Dict[str, np.ndarray]:
+    return {"image": np.frombuffer(record, dtype=np.uint8, count=SAMPLE_BYTES),
+            "label": np.frombuffer(record, dtype="<i8", offset=SAMPLE_BYTES)}
+
+
+def _as_sample(record: bytes) -> Dict[str, np.ndarray]:
     return {"value": np.frombuffer(record, dtype=np.uint8)}
 
 
 def dataset(work: Work, data: pathlib.Path, once: bool) -> Any:
     """The batches of a work as a data set of Grain, read by threads of this process."""
-    source = grain.sources.ArrayRecordDataSource(array_records(work.files(data)))
-    samples = grain.MapDataset.source(source).shuffle(seed=7)
+    source = grain.sources.ArrayRecordDataSource(array_records(work, data))
+    samples = grain.MapDataset.source(source)
+    if work.name == "samples":
+        samples = samples.shuffle(seed=7)
     if not once:
         samples = samples.repeat()
-    batches = samples.map(_as_row).batch(work.batch)
+    batches = samples.map(_as_image if work.name == "images" else _as_sample).batch(work.batch)
     # Few samples read ahead cost the least CPU time and the least time to the first batch.
     reading = grain.ReadOptions(num_threads=1, prefetch_buffer_size=2)
     return batches.to_iter_dataset(reading)
@@ -60,5 +79,5 @@ def go_on(data: pathlib.Path, path: pathlib.Path) -> Iterator[Dict[str, np.ndarr
     return batches
 
 
-STREAMS = {"samples": stream}
+STREAMS = {"images": stream, "samples": stream}
 RESUME = Resume(start, go_on)

@@ -1,11 +1,14 @@
 """ringfeed.Loader: batches of the engine as tensors of Torch, or of NumPy if Torch is not there.
 
-The environment variable RINGFEED_THREADS says how many threads read (0: one a core)."""
+The environment variable RINGFEED_THREADS says how many threads read (0: one a core). RINGFEED_FILES
+names a function of a peer's module, "mosaicml_shards.shards": the files are that peer's, as they
+are."""
 
+import importlib
 import json
 import os
 import pathlib
-from typing import Any, Dict, Iterator
+from typing import Any, Dict, Iterator, List
 
 import ringfeed
 
@@ -34,18 +37,50 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "tiny": {"parse": ringfeed.rows({"value": ("uint8", [160])}), "format": "rows:160"},
 }
 
+# Of ArrayRecord the records tell no fields; the other peers' files do.
+ARRAY_RECORD: Dict[str, Any] = {
+    "images": ringfeed.rows(IMAGE_FIELDS),
+    "samples": OPTIONS["samples"]["parse"],
+}
+# Imported at once: a peer that is not installed is left out.
+PEER, _, FILES = os.environ.get("RINGFEED_FILES", "").partition(".")
+PEER_MODULE = importlib.import_module(PEER) if PEER else None
+
+
+def files(work: Work, data: pathlib.Path) -> List[str]:
+    """The files of a work: its own, or those that the peer made."""
+    if PEER_MODULE is None:
+        return work.files(data)
+    found = getattr(PEER_MODULE, FILES)(work, data)
+    return found if isinstance(found, list) else [str(found)]
+
+
+def options_of(work: Work) -> Dict[str, Any]:
+    """What a Loader of a work is to be told."""
+    own = OPTIONS[work.name]
+    if PEER_MODULE is None:
+        return own
+    parse = ARRAY_RECORD[work.name] if PEER == "grain_records" else "auto"
+    return {"parse": parse, **({"shuffle": own["shuffle"]} if "shuffle" in own else {})}
+
 
 def loader(work: Work, data: pathlib.Path, once: bool, **more: Any) -> ringfeed.Loader:
     """The Loader of a work: of one pass, or without end."""
     threads = int(os.environ.get("RINGFEED_THREADS", "0"))
     options = {"batch": work.batch, "passes": 1 if once else 0, "threads": threads,
-               **OPTIONS[work.name], **more}
-    return ringfeed.Loader(work.files(data), **options)
+               **options_of(work), **more}
+    return ringfeed.Loader(files(work, data), **options)
 
 
 def tensors(batches: ringfeed.Loader) -> Iterator[Dict[str, Any]]:
-    """The same memory as tensors of Torch or arrays of NumPy."""
-    return map(of_batch, batches)
+    """The same memory as tensors of Torch or arrays of NumPy. LitData's files do not say that all
+    rows are as long."""
+    return map(_in_rows if PEER == "litdata_chunks" else of_batch, batches)
+
+
+def _in_rows(batch: Any) -> Dict[str, Any]:
+    return {name: value[0].reshape(-1, SAMPLE_BYTES) if isinstance(value, tuple) else value
+            for name, value in of_batch(batch).items()}
 
 
 def stream(work: Work, data: pathlib.Path, once: bool) -> Iterator[Dict[str, Any]]:

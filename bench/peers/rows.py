@@ -23,6 +23,13 @@ class Contestant:
 
 CONTESTANTS = {
     "ringfeed": Contestant("ringfeed_loader", {"RINGFEED_THREADS": "1"}, plain=True),
+    # The same loader on the files that the peers made for themselves.
+    "ringfeed_on_mds": Contestant("ringfeed_loader", {"RINGFEED_THREADS": "1", "RINGFEED_FILES":
+                                                      "mosaicml_shards.shards"}),
+    "ringfeed_on_litdata": Contestant("ringfeed_loader", {"RINGFEED_THREADS": "1", "RINGFEED_FILES":
+                                                          "litdata_chunks.chunks"}),
+    "ringfeed_on_array_record": Contestant("ringfeed_loader", {
+        "RINGFEED_THREADS": "1", "RINGFEED_FILES": "grain_records.array_records"}),
     "ringfeed_feed": Contestant("ringfeed_feed", {"RINGFEED_THREADS": "1"}, plain=True),
     "push": Contestant("ringfeed_push", plain=True),
     "push_one_thread": Contestant("ringfeed_push", {"PUSH_THREADS": "1"}, plain=True),
@@ -80,6 +87,10 @@ def _rows(work: str, figure: str, **theirs: Optional[str]) -> List[Row]:
 # Beside both data sets of 110,000 bytes, without anything to reach.
 _OTHERS = dict.fromkeys(["litdata", "litdata_2_workers", "mosaicml", "mosaicml_2_workers",
                          "webdataset", "webdataset_2_workers", "spdl", "spdl_2_threads"])
+# Who reads a peer's own files beside that peer, and what is to be reached.
+_ON_THEIRS = (("ringfeed_on_mds", "mosaicml", "ratio >= 4"),
+              ("ringfeed_on_litdata", "litdata", "ratio >= 1.5"),
+              ("ringfeed_on_array_record", "grain", "ratio >= 4"))
 ROWS = (
     *_rows("images", "bytes", ringfeed_feed="ratio >= 0.95", dali="ratio >= 3",
            tf_data="ratio >= 4", **_OTHERS),
@@ -87,6 +98,8 @@ ROWS = (
            dali="ratio >= 50"),
     *_rows("samples", "bytes", ringfeed_feed=None, torch="ratio >= 1.3",
            torch_2_workers="ratio >= 8", grain=None, tf_data=None, numpy="ratio >= 1.2", **_OTHERS),
+    *(Row(work, ours, theirs, "bytes", reach) for ours, theirs, reach in _ON_THEIRS
+      for work in ("images", "samples")),
     Row("push", "push", "numpy", "bytes", "ratio >= 0.9"),
     Row("push", "push_one_thread", "numpy", "bytes", "ratio >= 0.8"),
     Row("push", "push_shared", "numpy", "bytes"),
