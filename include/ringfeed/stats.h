@@ -46,8 +46,6 @@ struct RemoteStats {
   std::uint64_t cached_bytes = 0;  ///< read from OpenOptions::cache
 };
 
-/// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
-/// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
 /// What the rows of tables cost (OpenTable).
 struct TableStats {
   std::uint64_t opened_groups = 0;  ///< how often a group was opened and decoded
@@ -56,6 +54,8 @@ struct TableStats {
   std::uint64_t taken_rows = 0;
 };
 
+/// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
+/// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
 struct PipelineStats {
   std::uint64_t records = 0;              ///< planned for delivery
   std::uint64_t payload_bytes = 0;        ///< of these, and of those that a shuffle holds
