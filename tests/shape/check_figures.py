@@ -23,7 +23,7 @@ ROWS = {"A": ["2core_epyc_zen5_clean", "2core_epyc_zen5_clean_again"],
 #: Of these rows another program disturbed B's first hour; they were measured again.
 AGAIN = {"B": "2core_xeon_amx_command"}
 PEERS = {"A": "2core_epyc_zen5_clean_peers", "B": "2core_xeon_amx_peers", "C": "2core_epyc_peers",
-         "D": "2core_vm_peers", "E": "2core_epyc_jpegs"}
+         "D": "2core_vm_peers", "E": "2core_epyc_jpegs", "F": "2core_epyc_own_formats"}
 REMOTE = "2core_epyc_remote"
 CURVES = "2core_epyc_zen5_clean_threads"
 GPU = "h200_16core_gpu"
