@@ -49,11 +49,19 @@ TEST_F(LitDataFilesTest, ColumnsAreFieldsWithTheValuesOfTheRealReaderInAllLayout
       EXPECT_EQ(DigestOf(values[name]), digest) << set << " " << name;
     }
     for (const FeatureSpec& field : inferred.fields) {
-      if (field.name == "m") EXPECT_EQ(field.shape, (Shape{-1, 2}));
-      if (field.name == "c") EXPECT_EQ(field.shape, Shape());
-      if (field.name == "n") EXPECT_EQ(field.dtype, DType::kUInt8);  // not alike: as encoded
+      if (field.name == "m") {
+        EXPECT_EQ(field.shape, (Shape{-1, 2}));
+      }
+      if (field.name == "c") {
+        EXPECT_EQ(field.shape, Shape());
+      }
+      if (field.name == "n") {  // not alike: as encoded
+        EXPECT_EQ(field.dtype, DType::kUInt8);
+      }
     }
-    if (set == "arrow") EXPECT_EQ(values["w"].at(1), "[\"a\"]");
+    if (set == "arrow") {
+      EXPECT_EQ(values["w"].at(1), "[\"a\"]");
+    }
   }
 }
 

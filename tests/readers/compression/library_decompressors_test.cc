@@ -269,8 +269,8 @@ INSTANTIATE_TEST_SUITE_P(All, LibraryDecompressorTest,
                                          Kind{Compression::kXz, ".xz", true, ByXz},
                                          Kind{Compression::kLz4, ".lz4", true, ByLz4},
                                          Kind{Compression::kBrotli, ".br", false, ByBrotli}),
-                         [](const auto& info) {
-                           return std::string(CompressionName(info.param.compression));
+                         [](const auto& tested) {
+                           return std::string(CompressionName(tested.param.compression));
                          });
 
 }  // namespace
