@@ -393,21 +393,34 @@ Status RemoteSource::ReadRange(std::uint64_t offset, std::span<std::byte> buffer
   return {};
 }
 
-Status ReadObject(const RemoteSource& object, std::uint64_t most_bytes, std::string* bytes) {
-  Status status = object.Begin();
+Status FindObject(const std::string& address, const std::shared_ptr<const RemoteReading>& reading,
+                  std::shared_ptr<RemoteSource>* object) {
+  Status status = RemoteSource::Make(address, reading, object);
+  if (status.ok()) status = (*object)->Begin();
+  if (status.ok()) return status;
+  object->reset();
+  const bool is_missing =
+      status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPermissionDenied;
+  return is_missing ? Status() : status;
+}
+
+Status ReadObject(const std::string& address, std::uint64_t most_bytes, std::string* bytes) {
+  std::shared_ptr<RemoteSource> object;
+  Status status = RemoteSource::Make(address, ReadingOf({}), &object);
+  if (status.ok()) status = object->Begin();
   if (!status.ok()) return status;
-  const std::uint64_t size = object.Size();
+  const std::uint64_t size = object->Size();
   if (size > most_bytes) {
     return Status(StatusCode::kUnsupported,
                   "it has more than " + std::to_string(most_bytes) + " bytes",
-                  {object.name(), -1, -1});
+                  {object->name(), -1, -1});
   }
   bytes->resize(static_cast<std::size_t>(size));
   std::size_t got = 0;
-  status = object.ReadRange(0, std::as_writable_bytes(std::span(*bytes)), &got);
+  status = object->ReadRange(0, std::as_writable_bytes(std::span(*bytes)), &got);
   if (status.ok() && got < size) {
     status = Status(StatusCode::kTruncated, "it ends before its size",
-                    {object.name(), static_cast<std::int64_t>(got), -1});
+                    {object->name(), static_cast<std::int64_t>(got), -1});
   }
   return status;
 }

@@ -124,9 +124,14 @@ class RemoteSource final : public Source {
   mutable bool is_cached_ = false;
 };
 
-/// All bytes of an object. kUnsupported if it has more than `most_bytes`, kTruncated if fewer came
-/// than it has. Blocks as RemoteSource::ReadRange.
-Status ReadObject(const RemoteSource& object, std::uint64_t most_bytes, std::string* bytes);
+/// Sets *object to the one of an address, whose state is known then; to null if there is none, or
+/// if it may not be seen: S3 forbids what is not there, to those who may not list the bucket.
+/// Blocks as RemoteSource::Begin.
+Status FindObject(const std::string& address, const std::shared_ptr<const RemoteReading>& reading,
+                  std::shared_ptr<RemoteSource>* object);
+/// All bytes of the object of an address, read by itself. kUnsupported if it has more than
+/// `most_bytes`, kTruncated if fewer came than it has. Blocks as RemoteSource::ReadRange.
+Status ReadObject(const std::string& address, std::uint64_t most_bytes, std::string* bytes);
 
 /// Whether a source is an object of a store, not one of the program's.
 inline bool IsOfStore(const Source* source) {

@@ -89,22 +89,19 @@ Status AppendObjects(const std::string& address,
   std::vector<std::string> named;
   if (address.ends_with('/') && !HasWildcard(address)) {
     std::shared_ptr<RemoteSource> table;
-    Status status = RemoteSource::Make(address + "index.json", reading, &table);
-    if (status.ok()) status = table->Begin();
-    if (status.ok()) status = ReadDataSet(table->address(), &named);
-    // S3 forbids what is not there, to those who may not list the bucket.
-    if (!status.ok() && status.code() != StatusCode::kNotFound &&
-        status.code() != StatusCode::kPermissionDenied) {
-      return status;
-    }
+    Status status = FindObject(address + "index.json", reading, &table);
+    if (table != nullptr) status = ReadDataSet(table->address(), &named);
+    if (!status.ok()) return status;
   }
   Status status;
+  if (named.empty()) {
+    status = ExpandAddress(address, reading, kMostPatternNames, &found);
+    if (status.ok()) status = UseTables(reading, &found);
+  }
   for (const std::string& name : named) {
     found.emplace_back();
     if (status.ok()) status = RemoteSource::Make(name, reading, &found.back());
   }
-  if (named.empty()) status = ExpandAddress(address, reading, kMostPatternNames, &found);
-  if (status.ok() && named.empty()) status = UseTables(reading, &found);
   if (!status.ok()) return status;
   objects->insert(objects->end(), std::make_move_iterator(found.begin()),
                   std::make_move_iterator(found.end()));

@@ -16,11 +16,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A format's table: its name, what gives its files, none if it is not that format's, and what it
-/// says of one of them, nothing if it does not list it.
+/// A format's table: its name, what its text gives as files, none if it is not that format's, and
+/// what it says of one of them, nothing if it does not list it.
 struct DataSetTable {
   std::string_view name;
-  Status (*read)(const std::string& table, std::vector<std::string>* files);
+  Status (*read)(const std::string& table, const std::string& text,
+                 std::vector<std::string>* files);
   Status (*find)(const std::string& table, const std::string& name, ListedFile* listed);
 };
 constexpr DataSetTable kDataSetTables[] = {{"index.json", ReadMdsTable, FindListedShard},
@@ -48,12 +49,13 @@ Status FindDataSet(const std::string& file, std::vector<std::string>* files) {
 
 Status ReadDataSet(const std::string& table, std::vector<std::string>* files) {
   files->clear();
+  std::string text;
+  Status status = ReadDataSetTable(table, &text);
   for (const DataSetTable& kind : kDataSetTables) {
-    if (!table.ends_with(kind.name)) continue;
-    Status status = kind.read(table, files);
     if (!status.ok() || !files->empty()) return status;
+    if (table.ends_with(kind.name)) status = kind.read(table, text, files);
   }
-  return {};
+  return status;
 }
 
 Status CheckListed(const std::string& file, std::uint64_t records) {

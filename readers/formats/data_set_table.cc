@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 
 #include "io/data_file.h"
@@ -22,11 +21,7 @@ Status BadTable(const std::string& table, StatusCode code, const std::string& wh
 
 Status ReadDataSetTable(const std::string& table, std::string* text) {
   constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30;
-  if (IsRemote(table)) {
-    std::shared_ptr<RemoteSource> object;
-    Status status = RemoteSource::Make(table, ReadingOf({}), &object);
-    return status.ok() ? ReadObject(*object, kMostBytes, text) : status;
-  }
+  if (IsRemote(table)) return ReadObject(table, kMostBytes, text);
   int descriptor = -1;
   struct stat facts {};
   Status status = OpenDataFile(table, &descriptor, &facts);

@@ -311,6 +311,15 @@ bool StartsAsLz4(std::span<const std::byte> head) {
   return StartsWith(head, kMagic);
 }
 
+// By a magic number, of at least four bytes.
+Compression ByMagic(std::span<const std::byte> head) {
+  if (StartsAsGzip(head)) return Compression::kGzip;
+  if (StartsAsZstd(head)) return Compression::kZstd;
+  if (StartsAsBzip2(head)) return Compression::kBzip2;
+  if (StartsAsXz(head)) return Compression::kXz;
+  return StartsAsLz4(head) ? Compression::kLz4 : Compression::kNone;
+}
+
 bool StartsAsZlib(std::span<const std::byte> head) {
   // RFC 1950: method 8, a window of at most 32 KiB, a multiple of 31.
   const unsigned method_and_window = At(head, 0);
@@ -506,11 +515,7 @@ Compression DetectCompression(std::span<const std::byte> head, std::string_view 
   const Compression named = TakeCompressedEnding(&file_name);
   if (named == Compression::kBrotli) return named;  // nothing else tells
   if (head.size() < kMagicBytes) return MayBeText(head) ? Compression::kNone : named;
-  if (StartsAsGzip(head)) return Compression::kGzip;
-  for (const Compression compression :
-       {Compression::kZstd, Compression::kBzip2, Compression::kXz, Compression::kLz4}) {
-    if (StartsMember(compression, head)) return compression;
-  }
+  if (const Compression told = ByMagic(head); told != Compression::kNone) return told;
   if (IsZlib(head) || (named != Compression::kNone && StartsAsZlib(head)))
     return Compression::kZlib;
   return MayBeText(head) ? Compression::kNone : named;
@@ -518,10 +523,7 @@ Compression DetectCompression(std::span<const std::byte> head, std::string_view 
 
 bool MayBeCompressed(std::span<const std::byte> head) {
   if (head.size() < kMagicBytes) return MayBeginCompressed(head);
-  if (StartsAsGzip(head) || StartsAsZstd(head) || StartsAsBzip2(head) || StartsAsXz(head) ||
-      StartsAsLz4(head)) {
-    return true;
-  }
+  if (ByMagic(head) != Compression::kNone) return true;
   return StartsAsZlib(head) && Inflate(head) != Decompressor::Result::kDamaged;
 }
 

@@ -207,13 +207,9 @@ class LastIndex {
 Status StateOfTable(const std::string& table, std::string* state) {
   if (IsRemote(table)) {
     std::shared_ptr<RemoteSource> object;
-    Status status = RemoteSource::Make(table, ReadingOf({}), &object);
-    if (status.ok()) status = object->Begin();
-    // S3 forbids what is not there, to those who may not list the bucket.
-    const bool is_missing =
-        status.code() == StatusCode::kNotFound || status.code() == StatusCode::kPermissionDenied;
-    if (status.ok()) *state = object->Version();
-    return is_missing ? Status() : status;
+    Status status = FindObject(table, ReadingOf({}), &object);
+    if (object != nullptr) *state = object->Version();
+    return status;
   }
   struct stat facts {};
   if (stat(table.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {};
@@ -226,11 +222,9 @@ Status StateOfTable(const std::string& table, std::string* state) {
 
 }  // namespace
 
-Status ReadLitDataIndex(const std::string& table, std::shared_ptr<const LitDataIndex>* index) {
+Status ReadLitDataIndex(const std::string& table, const std::string& text,
+                        std::shared_ptr<const LitDataIndex>* index) {
   index->reset();
-  std::string text;
-  Status status = ReadDataSetTable(table, &text);
-  if (!status.ok()) return status;
   const Json json = Json::parse(text, nullptr, false);
   // As its writer begins it. Other files of that name may be lines of JSON.
   if (json.is_discarded() && text.starts_with("{\"chunks\"")) {
@@ -238,7 +232,7 @@ Status ReadLitDataIndex(const std::string& table, std::shared_ptr<const LitDataI
   }
   if (!MemberOf(json, "chunks").is_array() || !MemberOf(json, "config").is_object()) return {};
   auto read = std::make_shared<LitDataIndex>();
-  status = IndexReader(table, json).Read(read.get());
+  Status status = IndexReader(table, json).Read(read.get());
   if (status.ok()) *index = std::move(read);
   return status;
 }
@@ -252,7 +246,9 @@ Status FindLitDataIndex(const std::string& chunk, std::shared_ptr<const LitDataI
   if (key.second.empty()) return {};
   *index = last.Get(key);
   if (*index != nullptr) return {};
-  Status status = ReadLitDataIndex(table, index);
+  std::string text;
+  Status status = ReadDataSetTable(table, &text);
+  if (status.ok()) status = ReadLitDataIndex(table, text, index);
   if (status.ok() && *index != nullptr) last.Set(key, *index);
   return status;
 }
@@ -267,9 +263,10 @@ Status FindListedChunk(const std::string& table, const std::string& name, Listed
   return {};
 }
 
-Status ReadLitDataTable(const std::string& table, std::vector<std::string>* files) {
+Status ReadLitDataTable(const std::string& table, const std::string& text,
+                        std::vector<std::string>* files) {
   std::shared_ptr<const LitDataIndex> index;
-  Status status = ReadLitDataIndex(table, &index);
+  Status status = ReadLitDataIndex(table, text, &index);
   if (!status.ok() || index == nullptr) return status;
   for (const LitDataIndex::Chunk& chunk : index->chunks) {
     std::string decompressed = NameBeside(table, DecompressedName(chunk.name));

@@ -41,9 +41,10 @@ struct LitDataIndex {
   std::unordered_map<std::string, std::size_t> places{};  ///< of chunks, by name
 };
 
-/// Reads that file; *index is null if it is no index of LitData. kUnsupported, with the name of
-/// what is not read, if it says that its chunks hold that. Blocks.
-Status ReadLitDataIndex(const std::string& table, std::shared_ptr<const LitDataIndex>* index);
+/// Of that file's text; *index is null if it is no index of LitData. kUnsupported, with the name of
+/// what is not read, if it says that its chunks hold that. `table` is for messages.
+Status ReadLitDataIndex(const std::string& table, const std::string& text,
+                        std::shared_ptr<const LitDataIndex>* index);
 
 /// The same of the index beside a chunk; null if there is none. The last one that was read is kept.
 /// Blocks. Thread safe.

@@ -17,9 +17,10 @@ std::shared_ptr<const Format> LitDataFormat(const TokensOptions& tokens);
 /// "", "block=2048,tail=drop": what follows "litdata:".
 Status ParseLitDataOptions(std::string_view text, TokensOptions* tokens);
 
-/// Sets *files to the chunks that an "index.json" names, in its order; to none if it is no index of
-/// LitData. See FindDataSet.
-Status ReadLitDataTable(const std::string& table, std::vector<std::string>* files);
+/// Sets *files to the chunks that an "index.json" of that text names, in its order; to none if it
+/// is no index of LitData. See FindDataSet.
+Status ReadLitDataTable(const std::string& table, const std::string& text,
+                        std::vector<std::string>* files);
 
 /// Sets *listed to what such an index says of the chunk of that name; to nothing if it does not
 /// list it.

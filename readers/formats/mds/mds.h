@@ -13,9 +13,10 @@ namespace ringfeed {
 /// it stands there.
 std::shared_ptr<const Format> MdsFormat();
 
-/// Sets *files to the shards that an "index.json" names, in its order; to none if it is no index of
-/// MDS. See FindDataSet.
-Status ReadMdsTable(const std::string& table, std::vector<std::string>* files);
+/// Sets *files to the shards that an "index.json" of that text names, in its order; to none if it
+/// is no index of MDS. See FindDataSet.
+Status ReadMdsTable(const std::string& table, const std::string& text,
+                    std::vector<std::string>* files);
 
 /// Sets *listed to what such an index says of the shard of that name; to nothing if it does not
 /// list it.

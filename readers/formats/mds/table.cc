@@ -47,10 +47,7 @@ Status AppendShard(const nlohmann::json& shard, const std::string& table,
 }
 
 // Sets *json to an index of MDS; to null if it is none.
-Status ReadMdsIndex(const std::string& table, nlohmann::json* json) {
-  std::string text;
-  Status status = ReadDataSetTable(table, &text);
-  if (!status.ok()) return status;
+Status ReadMdsIndex(const std::string& table, const std::string& text, nlohmann::json* json) {
   *json = nlohmann::json::parse(text, nullptr, false);
   // As its writer begins it. Other files of that name may be lines of JSON.
   if (json->is_discarded() && text.starts_with("{\"shards\"")) {
@@ -64,9 +61,10 @@ Status ReadMdsIndex(const std::string& table, nlohmann::json* json) {
 
 }  // namespace
 
-Status ReadMdsTable(const std::string& table, std::vector<std::string>* files) {
+Status ReadMdsTable(const std::string& table, const std::string& text,
+                    std::vector<std::string>* files) {
   nlohmann::json json;
-  Status status = ReadMdsIndex(table, &json);
+  Status status = ReadMdsIndex(table, text, &json);
   if (!status.ok() || json.is_null()) return status;
   std::vector<std::string> found;
   for (const auto& shard : json["shards"]) {
@@ -79,8 +77,10 @@ Status ReadMdsTable(const std::string& table, std::vector<std::string>* files) {
 }
 
 Status FindListedShard(const std::string& table, const std::string& name, ListedFile* listed) {
+  std::string text;
   nlohmann::json json;
-  Status status = ReadMdsIndex(table, &json);
+  Status status = ReadDataSetTable(table, &text);
+  if (status.ok()) status = ReadMdsIndex(table, text, &json);
   if (!status.ok() || json.is_null()) return status;
   for (const auto& shard : json["shards"]) {
     for (const char* const data : {"raw_data", "zip_data"}) {

@@ -70,10 +70,8 @@ Status MegatronIndex::ReadHeader(const std::string& file) {
 
 Status MegatronIndex::Load(const std::string& file, std::shared_ptr<const MegatronIndex>* index) {
   if (IsRemote(file)) {
-    std::shared_ptr<RemoteSource> object;
     const auto bytes = std::make_shared<std::string>();
-    Status status = RemoteSource::Make(file, ReadingOf({}), &object);
-    if (status.ok()) status = ReadObject(*object, kMostObjectBytes, bytes.get());
+    Status status = ReadObject(file, kMostObjectBytes, bytes.get());
     return status.ok() ? Read(file, std::as_bytes(std::span(*bytes)), bytes, index) : status;
   }
   const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
