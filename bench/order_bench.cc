@@ -274,7 +274,7 @@ std::vector<Work> Works(int /*threads*/) {
                              {{{"order.global_rows_cold", kMillionsPerCpuS}}, Pages},
                              {{{"order.global_cold_fio", kGbPerS}}, Samples},
                              {{{"order.blocks_warm", kGbPerCpuS}}, WarmShuffle}};
-  for (auto* more : {&GatherWorks, &IndexWorks}) {
+  for (auto* more : {&GatherWorks, &IndexWorks, &PlannedWorks}) {
     for (const Work& work : more()) works.push_back(work);
   }
   return works;

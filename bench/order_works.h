@@ -10,5 +10,7 @@ namespace ringfeed::bench {
 std::vector<Work> GatherWorks();
 /// Indexes beside a plain read of their files; positions, and going on from them.
 std::vector<Work> IndexWorks();
+/// Batches that are planned from lengths.
+std::vector<Work> PlannedWorks();
 
 }  // namespace ringfeed::bench
