@@ -4,6 +4,7 @@ import bisect
 from collections import Counter
 from fractions import Fraction
 
+import planned
 import reference
 from data_files import FIXED
 
@@ -13,7 +14,8 @@ SEEDS = (0, 7, 2 ** 40 + 3)
 class Source:
     """A set of files and the shuffles that stand on it."""
 
-    def __init__(self, rng, library, kind, mixed, ranks):
+    def __init__(self, rng, library, kind, mixed, whole):
+        """`whole`: the list of files is not split."""
         self.format, self.damage, pool = self._pool(rng, library)
         if rng.random() < 0.3:
             self.files = rng.choices(pool, k=rng.randint(1, 5))
@@ -25,7 +27,7 @@ class Source:
         self.stripe = rng.choice([4096, 8192, 65536, 1048576])
         self.epoch = rng.choice([0, 0, 1, 5])
         self.index = "as_needed"
-        self.order = self._order(rng, mixed or ranks > 1)
+        self.order = self._order(rng, whole)
         self.chain = self._shuffles(rng, kind, mixed)
         self.weight = rng.choice(["1", "2", "0.5", "0.25", "3", "0.125", "7"])
         self.passes = rng.choice([1, 1, 2, 3])
@@ -104,7 +106,12 @@ def random_shuffle(rng):
 
 def add_step(stage, words, first_epoch, sizes=None):
     """`sizes` are the records' lengths by their numbers."""
-    kind, amount = words[0], int(words[1])
+    kind = words[0]
+    if kind == "planned":
+        rules = planned.rules_of(words, first_epoch)
+        return planned.Plan(stage, rules, sizes.get if rules.kind != "batch" or rules.amount
+                            else lambda record: 1).steps
+    amount = int(words[1])
     if kind == "multipass":
         return reference.join_passes(stage, amount)
     if kind == "window":
@@ -139,7 +146,8 @@ class Configuration:
         self.replays = False
         self.batch = self._random_batch(rng)
         self.ranks = self.other_ranks(rng) if kind == "any" else 1
-        self.sources = [Source(rng, library, kind, self.mixed, self.ranks)
+        whole = self.mixed or self.ranks > 1 or self.planned
+        self.sources = [Source(rng, library, kind, self.mixed, whole)
                         for _ in range(rng.choice([1, 2, 2, 3, 5]) if self.mixed else 1)]
         if self.mixed and len(self.sources) > 1 and rng.random() < 0.3:
             self.sources[-1].passes = 0
@@ -159,6 +167,8 @@ class Configuration:
         if drawn < 0.8:
             rest = rng.choice(["drop", "keep", "pad"] if self.kind == "any" else ["drop", "keep"])
             return f"batch:{size}:{rest}"
+        if self.kind == "any" and drawn >= 0.9:
+            return self._random_plan(rng)
         segment, rest = rng.choice([1, 7, 200, 3000, 100000]), rng.choice(["drop", "keep"])
         kind = rng.choice(["group", "bucket", "tokens", "bytes", "pack"] if self.kind == "any"
                           else ["group"])
@@ -168,6 +178,29 @@ class Configuration:
             return f"pack:{rng.choice([8, 100, 1000])}:{rng.choice([1, 4, 32])}:{segment}:{rest}"
         groups = rng.choice([1, 2, 5, 40]) if kind == "group" else rng.choice([16, 100, 1000])
         return f"{kind}:{size}:{segment}:{groups}:{rest}"
+
+    def _random_plan(self, rng):
+        """Of packed rows, token batches (one a step), buckets and rows."""
+        kind = rng.choice(["pack", "pack", "tokens", "bucket", "batch"])
+        step = 1 if kind == "tokens" else rng.choice([1, 2, 5, 8, 12])
+        segment = rng.choice([1, 7, 64, 1000, 65535])
+        amount, fit, multiple, most = 0, "first", 1, 0
+        if kind == "pack":
+            fit = rng.choice(["first", "best"])
+            amount, multiple = rng.choice([8, 100, 1000]), rng.choice([1, 1, 16])
+            most = rng.choice([0, 3]) if fit == "best" else 0
+        if kind == "tokens":
+            fit = rng.choice(["first", "best", "padded"])
+            amount, most = rng.choice([100, 4000, 60000]), rng.choice([1, 7, 64, 1000])
+        if kind == "bucket":
+            segment, amount = step * rng.choice([1, 7, 64, 1000]), rng.choice([16, 100, 1000])
+        cost = rng.choice(["none", "1,0", "0,1", "100,1"])
+        if kind == "batch":
+            segment, amount = 0, int(cost != "none")
+        alike = rng.choice([1, 3, 16]) if cost != "none" else 1
+        rests = ["short", "drop", "pad"] + ([] if self.mixed else ["repeat"])
+        return (f"planned:{kind}:{step}:{segment}:{amount}:{fit}:{multiple}:{most}:"
+                f"{rng.choice(rests)}:{cost}:{alike}:{rng.choice(SEEDS)}")
 
     def _random_steps(self, rng):
         ordered = bool(self.sources[0].chain) and not self.mixed
@@ -184,7 +217,7 @@ class Configuration:
                 parse = f"rows:{sizes.pop()}"
         if self.batch is not None:
             steps.insert(rng.randint(0, len(steps)), parse)
-            self.filtered = self.kind == "any" and rng.random() < 0.2
+            self.filtered = self.kind == "any" and not self.planned and rng.random() < 0.2
             steps += [f"filter:{rng.choice([1, 2, 3, 100])}"] if self.filtered else []
             steps.append(self.batch)
             steps += [f"multipass:{rng.randint(1, 3)}" for _ in range(rng.choice([0, 0, 1]))]
@@ -197,8 +230,12 @@ class Configuration:
         return any(source.damage == "skip" for source in self.sources)
 
     @property
+    def planned(self):
+        return bool(self.batch) and self.batch.startswith("planned")
+
+    @property
     def size(self):
-        return int(self.batch.split(":")[1]) if self.batch else 0
+        return int(self.batch.split(":")[2 if self.planned else 1]) if self.batch else 0
 
     @property
     def pads(self):
@@ -206,16 +243,17 @@ class Configuration:
 
     @property
     def drops(self):
-        return bool(self.batch) and self.batch.endswith(":drop")
+        return bool(self.batch) and (self.batch.endswith(":drop") or ":drop:" in self.batch)
 
     def other_ranks(self, rng):
-        if not self.batch or not self.batch.startswith("batch") or self.replays:
+        if not self.batch or not self.batch.startswith(("batch", "planned")) or self.replays:
             return 1
         return rng.choice([ranks for ranks in (1, 2, 3, 4, 5, 6, 7, 12) if ranks <= self.size])
 
     def may_replay(self):
         """Whether it can do without an index."""
-        return (not self.mixed and self.ranks == 1 and self.sources[0].kept is None and
+        return (not self.mixed and not self.planned and self.ranks == 1 and
+                self.sources[0].kept is None and
                 not any(step.startswith(("global", "blocks")) for step in self.sources[0].chain))
 
     def line(self, rank=0, ranks=1, **words):
@@ -250,6 +288,9 @@ class Configuration:
         for words in steps:
             stage = add_step(stage, words, self.epoch, self.sizes)
         stage = reference.remembered(stage)
+        if self.planned:
+            rules = planned.rules_of(self.batch.split(":"), self.epoch)
+            return lambda rank, ranks: planned.planned_deliveries(stage, rules, rank, ranks)
         return lambda rank, ranks: reference.deliveries(stage, rank, ranks, self.pads)
 
     def plain_mixture(self):
@@ -265,7 +306,7 @@ class Configuration:
     def content_mixture(self):
         """Whether batches of what was mixed depend on what is in the records, and nothing in front of
         them holds rows back: then the mark of a position says where a batch starts."""
-        if not self.mixed or not self.batch or self.plain_mixture():
+        if not self.mixed or not self.batch or self.planned or self.plain_mixture():
             return False
         before_batch = self.steps[:self.steps.index(self.batch)]
         return all(step.startswith(("parse", "rows", "filter")) for step in before_batch)
@@ -316,7 +357,7 @@ class Configuration:
         if self.drops or self.filtered or any(source.passes == 0 or source.most for source in self.sources
                              if self.mixed):
             return None
-        if self.batch and self.batch.startswith("pack"):
+        if self.batch and self.batch.startswith(("pack", "planned:pack", "planned:tokens")):
             return None
         total = Counter()
         for source in self.sources:

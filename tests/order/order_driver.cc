@@ -15,9 +15,13 @@
 //   bucket:N:SEGMENT:BOUND:drop|keep, of up to BOUND bytes, twice and four times as many
 //   tokens:N:ROWS, bytes:N:ROWS, of at most ROWS rows
 //   pack:LENGTH:N:SEGMENT:drop|keep
+//   planned:pack|tokens|bucket|batch:N:SEGMENT:AMOUNT:first|best|padded:MULTIPLE:MOST:
+//     short|drop|pad|repeat:LINEAR,SQUARE|none:ALIKE:SEED, of steps of N; AMOUNT is the length of a
+//     packed row, the tokens of a batch, or the first bound
 // SEED none: the list of files is not permuted.
 //
-// The answer: each delivery as "NUMBER:ID ID … ", a padded row as 0, a packed one as "ID+ID+",
+// The answer: each delivery as "NUMBER:ID ID … ", a row whose mask is 0 as 0, a packed one as
+// "ID+ID+",
 // deliveries joined by "|"; then a tab, "ok" (the end), "stopped" or the failure; then a tab and
 // the position as hex digits, or "!" and why there is none.
 
@@ -152,6 +156,59 @@ Reader AddSequences(Reader reader, const std::vector<std::string>& words) {
   return TokenBatch(std::move(reader), options);
 }
 
+StepOptions StepsOf(const std::vector<std::string>& words, const Rank& rank) {
+  static const std::map<std::string, Rest> kRests = {{"short", Rest::kShort},
+                                                     {"drop", Rest::kDrop},
+                                                     {"pad", Rest::kPad},
+                                                     {"repeat", Rest::kRepeat}};
+  StepOptions steps;
+  steps.rank = rank;
+  steps.rest = kRests.at(words.at(8));
+  steps.seed = std::stoull(words.at(11));
+  if (words.at(9) == "none") return steps;
+  const std::vector<std::string> cost = Split(words.at(9), ',');
+  steps.balance =
+      Balance{std::stoull(cost.at(0)), std::stoull(cost.at(1)), std::stoull(words.at(10))};
+  return steps;
+}
+
+Reader AddPlanned(Reader reader, const std::vector<std::string>& words, const Rank& rank) {
+  const StepOptions steps = StepsOf(words, rank);
+  const std::string& kind = words.at(1);
+  const std::size_t size = std::stoull(words.at(2));
+  const std::size_t segment = std::stoull(words.at(3));
+  const std::size_t amount = std::stoull(words.at(4));
+  const bool best = words.at(5) != "first";
+  const std::size_t most = std::stoull(words.at(7));
+  if (kind == "pack") {
+    PackOptions options{.field = kField, .length = amount, .rows = size, .segment = segment};
+    options.fit = best ? PackFit::kBest : PackFit::kFirst;
+    options.multiple = std::stoull(words.at(6));
+    options.most_records = most;
+    options.steps = steps;
+    return Pack(std::move(reader), options);
+  }
+  if (kind == "tokens") {
+    TokenBatchOptions options{.field = kField, .tokens = amount, .most_rows = most};
+    options.shares = size;
+    options.segment = segment;
+    options.best_fit = best;
+    options.padded = words.at(5) == "padded";
+    options.steps = steps;
+    return TokenBatch(std::move(reader), options);
+  }
+  if (kind == "bucket") {
+    BucketBatchOptions options{.size = size, .field = kField, .segment = segment};
+    options.bounds = {amount, 2 * amount, 4 * amount};
+    options.steps = steps;
+    return BucketBatch(std::move(reader), options);
+  }
+  BatchOptions options{.size = size};
+  options.steps = steps;
+  if (amount != 0) options.field = kField;
+  return Batch(std::move(reader), options);
+}
+
 Reader AddShuffle(Reader reader, const std::vector<std::string>& words) {
   static const std::map<std::string, ShuffleMode> kModes = {{"window", ShuffleMode::kWindow},
                                                             {"block", ShuffleMode::kBlock},
@@ -168,6 +225,7 @@ Reader AddStep(Reader reader, const std::string& step, const Rank& rank) {
   const std::vector<std::string> words = Split(step, ':');
   if (words[0] == "parse") return Parse(std::move(reader), RawParser());
   if (words[0] == "group") return AddGroups(std::move(reader), words);
+  if (words[0] == "planned") return AddPlanned(std::move(reader), words, rank);
   if (words[0] == "rows") {
     return Parse(std::move(reader),
                  RowsParser({{"row", DType::kUInt8, {std::stoll(words.at(1))}}}));
@@ -286,7 +344,12 @@ void PrintPacked(const Instance& instance, std::uint64_t number) {
   const auto length = static_cast<std::size_t>(instance[0].shape[1]);
   const std::span<const std::int32_t> segments = instance[1].Values<std::int32_t>();
   const std::span<const std::int32_t> positions = instance[2].Values<std::int32_t>();
+  const Tensor* const mask = instance.Find("mask");
   for (std::size_t row = 0; row < rows; ++row) {
+    if (mask != nullptr && mask->data[row] == std::byte{0}) {
+      std::cout << "0 ";
+      continue;
+    }
     for (std::size_t begin = row * length; begin < (row + 1) * length;) {
       std::size_t end = begin;
       while (end < (row + 1) * length && segments[end] == segments[begin]) {
@@ -303,7 +366,8 @@ void PrintPacked(const Instance& instance, std::uint64_t number) {
   std::cout << '|';
 }
 
-void PrintDelivery(const Instance& instance, std::uint64_t number, bool batched) {
+/// `repeats`: rows whose mask is 0 may be those of records.
+void PrintDelivery(const Instance& instance, std::uint64_t number, bool batched, bool repeats) {
   std::cout << number << ':';
   const Tensor& tensor = instance.front();
   const std::byte* const mask = instance.size() > 1 ? instance.back().data : nullptr;
@@ -319,7 +383,7 @@ void PrintDelivery(const Instance& instance, std::uint64_t number, bool batched)
       std::cout << IdOf(tensor.data + begin, end - begin) << ' ';
       continue;
     }
-    for (std::size_t i = begin; i < end; ++i) {
+    for (std::size_t i = begin; i < end && !repeats; ++i) {
       if (tensor.data[i] != std::byte{0}) throw std::runtime_error("a padded row is not zero");
     }
     std::cout << "0 ";
@@ -329,7 +393,7 @@ void PrintDelivery(const Instance& instance, std::uint64_t number, bool batched)
 
 bool Batched(const Words& words) {
   const std::string& chain = words.at("chain");
-  for (const char* const step : {"batch:", "group:", "bucket:", "tokens:", "bytes:"}) {
+  for (const char* const step : {"batch:", "group:", "bucket:", "tokens:", "bytes:", "planned:"}) {
     if (chain.find(step) != std::string::npos) return true;
   }
   return false;
@@ -356,6 +420,7 @@ std::string Deliver(const Words& words, Reader* reader) {
   const std::uint64_t stop = NumberAt(words, "stop", ~std::uint64_t{0});
   const bool batched = Batched(words);
   const bool packed = words.at("chain").find("pack:") != std::string::npos;
+  const bool repeats = words.at("chain").find(":repeat:") != std::string::npos;
   Instance instance;
   BatchOrigin origin;
   for (std::uint64_t deliveries = 0; deliveries < stop; ++deliveries) {
@@ -366,7 +431,7 @@ std::string Deliver(const Words& words, Reader* reader) {
     if (packed) {
       PrintPacked(instance, origin.batch);
     } else {
-      PrintDelivery(instance, origin.batch, batched);
+      PrintDelivery(instance, origin.batch, batched, repeats);
     }
   }
   return "stopped";

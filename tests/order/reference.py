@@ -78,13 +78,14 @@ class KeyedPermutation:
     256 places at least; rounds turn the row by a hash of the column, and the other way round. What
     comes out as none of the numbers goes through again."""
 
-    def __init__(self, size, seed, epoch, purpose):
+    def __init__(self, size, seed, epoch, purpose, base=0):
+        """The keys are draws from number `base` on."""
         self.size = size
         places = max(size, 255)
         self.rows = isqrt(places) + 1
         self.columns = places // self.rows + 1
-        self.keys = [draw(seed, epoch, purpose, 2 * i) << 32 | draw(seed, epoch, purpose, 2 * i + 1)
-                     for i in range(6)]
+        draws = [draw(seed, epoch, purpose, base + i) for i in range(12)]
+        self.keys = [draws[2 * i] << 32 | draws[2 * i + 1] for i in range(6)]
 
     def rounds(self, value):
         """(row, column) behind each round."""
@@ -399,7 +400,7 @@ def weighed_batches(stage, limit, most_rows, weight_of):
 
 def packed_batches(stage, length, rows, segment, length_of, drop=False):
     """First fit: a record goes behind the others of the first row of its segment that has room. A
-    row is the tuple of its records."""
+    row is the tuple of its records. Batches run over the ends of segments."""
     def cut(number):
         result, places = [], stage(number)
         for base in range(0, len(places), segment):
@@ -414,11 +415,10 @@ def packed_batches(stage, length, rows, segment, length_of, drop=False):
                     room.append(length)
                 packed[at].append(record)
                 room[at] -= units
-            batches_of_it = [packed[i:i + rows] for i in range(0, len(packed), rows)]
-            if drop and batches_of_it and len(batches_of_it[-1]) < rows:
-                batches_of_it.pop()
-            result += [Batch([tuple(row) for row in each], rows) for each in batches_of_it]
-        return result
+            result += [tuple(row) for row in packed]
+        if drop:
+            del result[len(result) - len(result) % rows:]
+        return [Batch(result[i:i + rows], rows) for i in range(0, len(result), rows)]
     return cut
 
 
