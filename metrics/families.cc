@@ -111,6 +111,12 @@ void AddChainCounters(const PipelineStats& stats, const Subject& chain) {
             stats.reopened_streams);
   chain.Add("ringfeed_chain_grown_batches_total", "Batches that outgrew their slot",
             stats.grown_batches);
+  chain.Add("ringfeed_chain_step_units_total", "Units of the records of planned steps",
+            stats.planned.units);
+  chain.Add("ringfeed_chain_padding_units_total", "Empty places of the packed rows of these steps",
+            stats.planned.padding_units);
+  chain.Add("ringfeed_chain_empty_records_total",
+            "Records without a unit, which planned batches leave out", stats.planned.empty_records);
   chain.Add("ringfeed_chain_late_wakes_total",
             "Wakes that came late: not 0 is a defect of ringfeed", stats.late_wakes);
   const std::pair<const char*, std::uint64_t> fates[] = {{"read", stats.files_read},
@@ -144,6 +150,9 @@ void AddChainGauges(const ChainCounts& counts, const Subject& chain) {
   AddStepWaits(counts.stats.step_waits, "ringfeed_chain_step_wait_seconds", chain);
   chain.Add("ringfeed_chain_first_batch_seconds", "From the last start to its first batch",
             counts.stats.first_batch_s);
+  chain.Add("ringfeed_chain_step_imbalance",
+            "The largest load of a rank over the mean of all ranks, on average over planned steps",
+            counts.stats.planned.imbalance);
   const RunCounts& run = counts.run;
   chain.Add("ringfeed_chain_threads", "Threads that read and write", run.threads);
   chain.Add("ringfeed_chain_lanes", "Inputs that take turns; the first 64 are shown",

@@ -62,6 +62,9 @@ enum class Rest : std::uint8_t {
   /// A step that is filled up with empty shares. Every batch then has all its rows, on every rank
   /// as many, and a last field "mask" (uint8, one per row): 0 for rows without a record, else 1.
   kPad,
+  /// As kPad, but filled up with the first shares of the pass, again: no row is empty, and those
+  /// that came before have 0 in "mask". A journal does not note them. Not of a mixture.
+  kRepeat,
 };
 
 /// Splits a step so that all ranks have as much work. A record of u units costs linear * u + square

@@ -96,7 +96,7 @@ struct PackOptions {
   /// planned 65,535.
   std::size_t segment = 0;
   double pad_value = 0;         ///< as PadOptions::value, in the empty places
-  bool drop_remainder = false;  ///< drop a segment's last batch if it is short
+  bool drop_remainder = false;  ///< drop a pass's last batch if it is short
   std::size_t slots = 0;        ///< as of BatchOptions
   PackFit fit = PackFit::kFirst;
   std::size_t multiple = 1;      ///< planned: a record takes the next multiple of so many units
@@ -106,8 +106,8 @@ struct PackOptions {
 /// Records packed into rows of `length` units, first fit: each goes to the end of the first row of
 /// its segment that has room for it, or, planned, by best fit. Of a longer record the first
 /// `length` units are taken (PipelineStats::truncated_records); one without units is left out. At
-/// the end of a segment its rows leave in the order in which they were begun, and its last batch is
-/// short; planned batches run on over it. Of a field x the batch has these:
+/// the end of a segment its rows leave in the order in which they were begun. Batches run over the
+/// ends of segments: only a pass's last one may be short. Of a field x the batch has these:
 /// - `x`: [rows, length, …]
 /// - `x_segments`: int32 [rows, length]: 1, 2, … for the records of a row, 0 if it is empty
 /// - `x_positions`: int32 [rows, length]: a unit's number in its record

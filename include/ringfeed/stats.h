@@ -54,6 +54,23 @@ struct TableStats {
   std::uint64_t taken_rows = 0;
 };
 
+/// What planned batches (StepOptions) are made of: of the steps whose last batch this rank handed
+/// out, on all ranks together, as they are planned.
+struct PlannedStats {
+  std::uint64_t steps = 0;
+  std::uint64_t units = 0;          ///< of their records, without what fills them up
+  std::uint64_t padding_units = 0;  ///< of packed rows: places without a unit of a record
+  /// The largest load of a rank over the mean of all ranks, by the costs of Balance (units, without
+  /// one): on average over the steps, and of the worst. 1.25: the others wait for a fifth of the
+  /// step, if a step takes as long as its load says. 0: no step yet.
+  double imbalance = 0;
+  double worst_imbalance = 0;
+  /// Records without a unit, which Pack and TokenBatch leave out, so far as is planned; in
+  /// PipelineStats::dropped_records are those of the rests that Rest::kDrop leaves out.
+  std::uint64_t empty_records = 0;
+  double plan_s = 0;  ///< time that the order by number took, of all batches
+};
+
 /// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all
 /// starts (ReInit, Restore, SeekTo); times and stages are of the time since the last start.
 struct PipelineStats {
@@ -104,6 +121,7 @@ struct PipelineStats {
   std::uint64_t truncated_records = 0;
   RemoteStats remote;
   TableStats tables;
+  PlannedStats planned;
   std::uint64_t given_up_reads = 0;  ///< of a Source, that took longer than read_timeout_ms
   // Of Map with row_timeout_ms.
   std::uint64_t given_up_rows = 0;    ///< that took longer

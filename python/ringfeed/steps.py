@@ -39,7 +39,8 @@ class Steps:
     Attributes:
         rest: of a pass's shares (packed rows, token batches, rows of buckets) that fill no step:
             "short", a smaller step; "drop", none; "pad", a step that is filled up: every batch has
-            all its rows, and a last field "mask" that is 0 for those without a record.
+            all its rows, and a last field "mask" that is 0 for those without a record; "repeat", a
+            step that is filled up with the first shares of the epoch again, whose "mask" is 0.
         balance: a Balance, or its numbers: all ranks get as much work. None: shares that follow
             each other.
         rank_weights: how many shares each rank gets, in proportion; (): as many.
@@ -56,8 +57,8 @@ class Steps:
 
     def as_tuple(self, rank: Optional[Rank]) -> tuple[Any, ...]:
         """What the kernel takes, for this rank."""
-        if self.rest not in ("short", "drop", "pad"):
-            raise ValueError(f'rest is "short", "drop" or "pad", not {self.rest!r}')
+        if self.rest not in ("short", "drop", "pad", "repeat"):
+            raise ValueError(f'rest is "short", "drop", "pad" or "repeat", not {self.rest!r}')
         several = rank is not None and rank.world_size > 1
         own = rank if several else None
         balance = None

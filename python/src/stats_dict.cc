@@ -104,6 +104,15 @@ nb::dict StatsDict(const PipelineStats& stats) {
   tables["decoded_rows"] = stats.tables.decoded_rows;
   tables["taken_rows"] = stats.tables.taken_rows;
   dict["tables"] = tables;
+  nb::dict planned;
+  planned["steps"] = stats.planned.steps;
+  planned["units"] = stats.planned.units;
+  planned["padding_units"] = stats.planned.padding_units;
+  planned["imbalance"] = stats.planned.imbalance;
+  planned["worst_imbalance"] = stats.planned.worst_imbalance;
+  planned["empty_records"] = stats.planned.empty_records;
+  planned["plan_s"] = stats.planned.plan_s;
+  dict["planned"] = planned;
   dict["given_up_reads"] = stats.given_up_reads;
   dict["given_up_rows"] = stats.given_up_rows;
   dict["slowest_rows"] = ListOf(stats.slowest_rows);

@@ -34,7 +34,10 @@ inline std::optional<StepOptions> StepsOf(const std::optional<StepsTuple>& given
     const auto& [linear, square, alike] = *balance;
     steps.balance = Balance{linear, square, alike};
   }
-  steps.rest = rest == "drop" ? Rest::kDrop : rest == "pad" ? Rest::kPad : Rest::kShort;
+  steps.rest = rest == "drop"     ? Rest::kDrop
+               : rest == "pad"    ? Rest::kPad
+               : rest == "repeat" ? Rest::kRepeat
+                                  : Rest::kShort;
   steps.seed = seed;
   steps.lengths = lengths;
   return steps;

@@ -11,6 +11,8 @@ namespace {
 /// A loop that waits for less than this is slower than the data.
 constexpr double kLittle = 0.05;
 constexpr double kHalf = 0.5;
+/// Ranks whose loads differ by less are as good as even.
+constexpr double kUneven = 1.05;
 
 struct Cause {
   double seconds = 0;  ///< of all threads together
@@ -102,11 +104,19 @@ LoopTime TimeOf(const PipelineStats& stats) {
   return more_came ? LoopTime{whole.all_s - first_s, whole.waited_s - first_s} : whole;
 }
 
-Cause OfConsumer(const LoopTime& loop) {
+/// What planned batches could do for a loop that waits for its costliest rank.
+std::string BalanceAdvice(const PlannedStats& planned) {
+  if (planned.imbalance <= kUneven) return ", so nothing here would make it faster.";
+  return ". By its lengths the costliest rank of a step has " + Percent(planned.imbalance - 1, 1) +
+         " more to do than the mean of all ranks: Balance, or Balance::alike with more steps, "
+         "would "
+         "make that less.";
+}
+
+Cause OfConsumer(const LoopTime& loop, const PipelineStats& stats) {
   return {0, "consumer: the loop that takes the batches is the slow end",
           "The loop that takes the batches is the slow end: it waited for data " +
-              Percent(loop.waited_s, loop.all_s) +
-              " of the time, so nothing here would make it faster."};
+              Percent(loop.waited_s, loop.all_s) + " of the time" + BalanceAdvice(stats.planned)};
 }
 
 Cause OfMedium(const StageStats& read, const ChainFacts& facts, const PipelineStats& stats) {
@@ -146,7 +156,7 @@ void ExplainSpeed(const ChainFacts& facts, PipelineStats* stats) {
     stats->bottleneck = cause.what;
     stats->advice = cause.advice;
   };
-  if (loop.all_s > 0 && loop.waited_s < kLittle * loop.all_s) return say(OfConsumer(loop));
+  if (loop.all_s > 0 && loop.waited_s < kLittle * loop.all_s) return say(OfConsumer(loop, *stats));
   std::vector<Cause> causes;
   double slots_s = 0;
   for (const StageStats& stage : stats->stages) {
@@ -163,7 +173,7 @@ void ExplainSpeed(const ChainFacts& facts, PipelineStats* stats) {
   if (worst == causes.end() || worst->seconds <= 0) return;
   // Batches that are not taken fill the slots: the loop is slow if it seldom waits.
   const bool of_slots = worst->seconds <= slots_s;
-  if (of_slots && loop.waited_s < kHalf * loop.all_s) return say(OfConsumer(loop));
+  if (of_slots && loop.waited_s < kHalf * loop.all_s) return say(OfConsumer(loop, *stats));
   if (worst->seconds < kLittle * loop.waited_s) return say(Unexplained());
   say(*worst);
 }

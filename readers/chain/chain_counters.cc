@@ -51,6 +51,29 @@ ChainFacts FactsOf(const ExecutionPlan& plan, const Run& run) {
 
 }  // namespace
 
+void StepCounters::Note(const StepFacts& step) {
+  steps_.fetch_add(1, std::memory_order_relaxed);
+  units_.fetch_add(step.units, std::memory_order_relaxed);
+  padding_units_.fetch_add(step.padding_units, std::memory_order_relaxed);
+  const auto parts = static_cast<std::uint64_t>(step.imbalance / kPart + 0.5);
+  imbalance_.fetch_add(parts, std::memory_order_relaxed);
+  std::uint64_t worst = worst_imbalance_.load(std::memory_order_relaxed);
+  while (worst < parts &&
+         !worst_imbalance_.compare_exchange_weak(worst, parts, std::memory_order_relaxed)) {
+  }
+}
+
+void StepCounters::Fill(PlannedStats* stats) const {
+  stats->steps = steps_.load(std::memory_order_relaxed);
+  stats->units = units_.load(std::memory_order_relaxed);
+  stats->padding_units = padding_units_.load(std::memory_order_relaxed);
+  if (stats->steps == 0) return;
+  stats->imbalance = kPart * static_cast<double>(imbalance_.load(std::memory_order_relaxed)) /
+                     static_cast<double>(stats->steps);
+  stats->worst_imbalance =
+      kPart * static_cast<double>(worst_imbalance_.load(std::memory_order_relaxed));
+}
+
 std::int64_t ChainCounters::NowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
              std::chrono::steady_clock::now().time_since_epoch())
@@ -77,6 +100,7 @@ void ChainCounters::FillDelivered(PipelineStats* stats) const {
   stats->batches = batches_.load(std::memory_order_relaxed);
   stats->batch_payload_bytes = batch_bytes_.load(std::memory_order_relaxed);
   stats->step_waits = step_waits_.Sum();
+  steps_.Fill(&stats->planned);
   const std::int64_t start = start_ns_.load(std::memory_order_relaxed);
   const std::int64_t first = first_ns_.load(std::memory_order_relaxed);
   if (first > start) stats->first_batch_s = 1e-9 * static_cast<double>(first - start);

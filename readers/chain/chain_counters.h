@@ -5,13 +5,33 @@
 #include <vector>
 
 #include "readers/chain/live_chains.h"
+#include "readers/engine/batches/batch_buffer.h"
 #include "readers/engine/blocks/ledger.h"
 #include "readers/engine/plan/execution_plan.h"
 #include "readers/engine/run.h"
+#include "readers/order/plan_clock.h"
 #include "readers/step_waits.h"
 #include "ringfeed/stats.h"
 
 namespace ringfeed {
+
+/// Counts the steps of planned batches. Any thread.
+class StepCounters {
+ public:
+  /// A batch that ends a step was delivered.
+  void Note(const StepFacts& step);
+  void Fill(PlannedStats* stats) const;
+
+ private:
+  /// The unit of the sums of imbalances.
+  static constexpr double kPart = 1e-6;
+
+  std::atomic<std::uint64_t> steps_{0};
+  std::atomic<std::uint64_t> units_{0};
+  std::atomic<std::uint64_t> padding_units_{0};
+  std::atomic<std::uint64_t> imbalance_{0};        ///< of all steps, in parts
+  std::atomic<std::uint64_t> worst_imbalance_{0};  ///< in parts
+};
 
 /// Counts what the reads of a chain deliver and wait for, and reports it together with what its
 /// runs and its ledger count. The Note functions may be called by any thread at any time.
@@ -26,6 +46,11 @@ class ChainCounters {
     batches_.fetch_add(1, std::memory_order_relaxed);
     batch_bytes_.fetch_add(bytes, std::memory_order_relaxed);
     step_waits_.EndStep();
+  }
+  /// The same of a batch, with its step.
+  void NoteDelivered(const BatchBuffer& batch) {
+    NoteDelivered(batch.payload_bytes.load(std::memory_order_relaxed));
+    if (batch.span.step.records > 0 && !batch.span.inside_step) steps_.Note(batch.span.step);
   }
   void NoteWait(std::int64_t ns) {
     wait_ns_.fetch_add(ns, std::memory_order_relaxed);
@@ -66,6 +91,7 @@ class ChainCounters {
   std::atomic<std::uint64_t> batch_bytes_{0};
   std::atomic<std::int64_t> wait_ns_{0};  ///< consumers' waiting
   StepWaitCounts step_waits_;
+  StepCounters steps_;
   std::atomic<std::int64_t> start_ns_{0};  ///< clock at the start of the run
   std::atomic<std::int64_t> first_ns_{0};  ///< clock at its first delivery; 0: not yet
   std::atomic<std::int64_t> end_ns_{0};    ///< clock when its end was seen; 0: not yet

@@ -211,6 +211,11 @@ PlanPosition ChainOrder::MarkOfMixture(const RunStart& start, std::uint64_t batc
   return Index()->PlaceBehind(start, batch - std::min(batch, start.batch));
 }
 
+void ChainOrder::LeaveOut(std::uint64_t batches, PlanPosition* mark) const {
+  std::uint64_t& left_out = plan_.marks_rows() ? mark->done : mark->outputs;
+  left_out = SumOrMost(left_out, batches);
+}
+
 ChainPosition ChainOrder::Further(ChainPosition place, const RunStart& start,
                                   std::uint64_t batches) {
   const std::uint64_t before = place.batch;
@@ -230,7 +235,7 @@ ChainPosition ChainOrder::Further(ChainPosition place, const RunStart& start,
     if (mixed) place.mix = Index()->MixBehind(from, reached.mark, from.step + reached.steps);
     if (reached.steps < steps) place.batch = (from.step + reached.steps) * pieces;
   } else if (plan_.looks_into_records()) {
-    if (place.mark) place.mark->outputs = SumOrMost(place.mark->outputs, batches);
+    if (place.mark) LeaveOut(batches, &*place.mark);
   } else if (plan_.source.mix != nullptr) {
     place.mark = MarkOfMixture(start, place.batch);
     place.mix = Index()->MixBehind(start, *place.mark, place.batch);
@@ -252,11 +257,15 @@ Beginning ChainOrder::BeginningAt(ChainPosition position) {
   RunStart& start = beginning.start;
   start.by_index = indexed != nullptr;
   if (indexed == nullptr) {
-    start.mark.outputs = position.batch;
+    LeaveOut(position.batch, &start.mark);
   } else if (plan_.shares) {
     BeginAtStep(*indexed, &position, &start);
   } else if (plan_.looks_into_records()) {
-    start.mark = position.mark.value_or(PlanPosition{0, 0, position.batch});
+    if (position.mark) {
+      start.mark = *position.mark;
+    } else {
+      LeaveOut(position.batch, &start.mark);
+    }
   } else if (plan_.source.mix != nullptr && position.mark) {
     start.mark = *position.mark;
   } else {
@@ -266,7 +275,12 @@ Beginning ChainOrder::BeginningAt(ChainPosition position) {
   start.source_pass = position.source_pass;
   start.other_policy =
       position.batch > 0 && !position.on_damage.empty() && position.on_damage != PolicyName();
-  if (!plan_.shares) start.leave_out = start.mark.outputs;
+  if (!position.mark) position.mark = start.mark;
+  if (plan_.marks_rows()) {
+    start.leave_out = std::exchange(start.mark.done, 0);
+  } else if (!plan_.shares) {
+    start.leave_out = start.mark.outputs;
+  }
   start.batch = position.batch - std::min(position.batch, start.leave_out);
   beginning.how = (start.by_index ? "by index" : "by reading up to there (" + why + ")") +
                   ": pass " + std::to_string(start.mark.pass) + ", place " +
@@ -276,7 +290,6 @@ Beginning ChainOrder::BeginningAt(ChainPosition position) {
                      (plan_.batched ? " batches" : " rows") + " out";
   }
   beginning.delivered = std::move(position);
-  if (!beginning.delivered.mark) beginning.delivered.mark = start.mark;
   return beginning;
 }
 

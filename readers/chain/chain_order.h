@@ -68,6 +68,8 @@ class ChainOrder {
   DataFingerprint FingerprintAsInput();
   /// The same number of batches, or that of the end if the index tells that there are fewer.
   std::uint64_t BatchOrEnd(IndexedSource* indexed, std::uint64_t batch) const;
+  /// The mark leaves out so many batches more.
+  void LeaveOut(std::uint64_t batches, PlanPosition* mark) const;
   PlanPosition MarkOfMixture(const RunStart& start, std::uint64_t batch);
   const char* PolicyName() const {
     return plan_.source.options.on_damage == OnDamage::kSkip ? "skip" : "fail";

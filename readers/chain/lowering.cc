@@ -225,9 +225,18 @@ class Lowering {
     batch.size /= files.ranks;
     batch.rank = {};
   }
-  static ShareRules::Rest RuleOf(Rest rest) {
-    if (rest == Rest::kShort) return ShareRules::Rest::kShort;
-    return rest == Rest::kDrop ? ShareRules::Rest::kDrop : ShareRules::Rest::kPad;
+  static std::string TextOf(Rest rest) {
+    switch (rest) {
+      case Rest::kShort:
+        return "";
+      case Rest::kDrop:
+        return ", rest dropped";
+      case Rest::kPad:
+        return ", rest filled up";
+      case Rest::kRepeat:
+        return ", rest repeated";
+    }
+    return "";
   }
   // The last step of the chain, whose batches are planned. `text` says what makes its shares.
   void PlanShares(const std::string& who, ShareRules rules, const std::optional<StepOptions>& given,
@@ -248,12 +257,16 @@ class Lowering {
              "files already");
     }
     SharedSteps shared;
-    const Rest rest = drops ? Rest::kDrop : steps.rest;
-    rules.rest = RuleOf(rest);
+    rules.rest = drops ? Rest::kDrop : steps.rest;
+    if (rules.rest == Rest::kRepeat && plan_->source.mix != nullptr) {
+      Refuse(who +
+             " over a mixture repeats no shares (Rest::kRepeat): a set may have begun another "
+             "pass; fill the rest up (Rest::kPad)");
+    }
     rules.first_epoch = plan_->source.options.first_epoch;
     text += ", in segments of " + std::to_string(rules.segment) + ", steps of " +
             std::to_string(rules.step);
-    if (rest != Rest::kShort) text += rest == Rest::kDrop ? ", rest dropped" : ", rest filled up";
+    text += TextOf(rules.rest);
     if (steps.balance) {
       rules.cost = {steps.balance->linear, steps.balance->square};
       rules.alike = steps.balance->alike;
@@ -275,7 +288,7 @@ class Lowering {
     shared.measure = MeasureLengths;
     if (!field.empty()) SetLengths(who, steps, &shared);
     plan_->batch.rank = steps.rank;
-    plan_->batch.pad = rest == Rest::kPad;
+    plan_->batch.pad = rules.fills_up();
     plan_->batch.drop_remainder = false;
     // A short step has as many batches as the others: their numbers tell the step.
     if (shared.in_pieces() && rules.step > 1) plan_->batch.empty_batches = true;

@@ -362,7 +362,7 @@ ReadResult ReaderSession::ReadBatch(const ReadLimits& limits, Rest rest, Supplie
     if (leaves_sums) {
       batch->unsettled = MakeUnsettled(run, slot, owner);
     } else {
-      counters_.NoteDelivered(slot->payload_bytes.load(std::memory_order_relaxed));
+      counters_.NoteDelivered(*slot);
     }
     read->of = run;
     read->delivery.batch = slot;

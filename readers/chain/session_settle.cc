@@ -55,7 +55,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     }
     settled.origin = OriginOf(session_->plan_, of_, *slot_, passed);
     session_->NoteDelivered(of_.start, settled.origin);
-    session_->counters_.NoteDelivered(slot_->payload_bytes.load(std::memory_order_relaxed));
+    session_->counters_.NoteDelivered(*slot_);
     if (settled.kind == SettledBatch::Kind::kOther) {
       settled.tensors = of_.run->MakeInstance(*slot_, owner_);
       settled.tensors.set_names(session_->names_);

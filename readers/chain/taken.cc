@@ -38,8 +38,8 @@ BatchOrigin OriginOf(const ExecutionPlan& plan, const StartedRun& of, const Batc
   BatchOrigin origin = OriginIn(batch.pass, plan, of, batch.row_numbers);
   origin.batch = of.start->batch + batch.span.number;
   origin.mark = OriginMarkOf(batch.span);
-  origin.step_units = batch.span.step_units;
-  origin.step_records = batch.span.step_records;
+  origin.step_units = batch.span.step.units;
+  origin.step_records = batch.span.step.records;
   std::vector<std::uint64_t> damaged(passed_damage.begin(), passed_damage.end());
   damaged.insert(damaged.end(), batch.damaged_numbers.begin(), batch.damaged_numbers.end());
   origin.damaged = RangesOf(of, damaged);

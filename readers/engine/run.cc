@@ -128,6 +128,11 @@ Ledger::RunTotals Run::Totals() const {
   totals.late_wakes = late_wakes();
   for (const auto& worker : parts_.threads)
     totals.read_bytes += worker->clocks().read_bytes.count();
+  if (parts_.chunks != nullptr) {
+    const ChunkPlan::Counts counts = parts_.chunks->counts();
+    totals.left_out = counts.left_out;
+    totals.order_ns = counts.busy_ns;
+  }
   if (parts_.batch_sink != nullptr) totals.grown_batches = parts_.batch_sink->pool().grown();
   return totals;
 }
@@ -154,6 +159,9 @@ void Run::FillStats(PipelineStats* stats) const {
   stats->read_bytes += totals.read_bytes;
   stats->grown_batches += totals.grown_batches;
   stats->late_wakes += totals.late_wakes;
+  stats->dropped_records += totals.left_out.dropped;
+  stats->planned.empty_records += totals.left_out.empty;
+  stats->planned.plan_s += 1e-9 * static_cast<double>(totals.order_ns);
   StageStats read{"read", 0, 0, "the medium"};
   StageStats decompress{"decompress", 0, 0, ""};
   StageStats frame{"frame", 0, 0, ""};

@@ -73,6 +73,8 @@ class RecordIndex {
   virtual Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const = 0;
   /// The records' layout if all are of one size: then nothing needs to be looked up.
   virtual std::optional<FixedUnits> fixed() const { return std::nullopt; }
+  /// Whether each unit is the bytes of one record, and nothing else.
+  virtual bool units_are_payload() const { return false; }
   /// The damage found when the index was made, sorted, with warnings. If a file is damaged all
   /// over, not all of it.
   virtual std::span<const IndexDamage> damage() const { return {}; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <chrono>
 #include <utility>
 
 namespace ringfeed {
@@ -46,13 +47,25 @@ std::uint64_t ChunkPlan::TakeRowsOf(std::uint64_t pass) {
   return found == rows_of_.end() ? 0 : rows_of_.extract(found).mapped();
 }
 
+ChunkPlan::Counts ChunkPlan::counts() const {
+  return {{empty_records_.load(std::memory_order_relaxed),
+           dropped_records_.load(std::memory_order_relaxed)},
+          busy_ns_.load(std::memory_order_relaxed)};
+}
+
 void ChunkPlan::Make() {
   Chunk chunk;
   if (!spare_.empty()) {
     chunk.rows = std::move(spare_.back());
     spare_.pop_back();
   }
+  const auto begin = std::chrono::steady_clock::now();
   maker_->Make(&chunk);
+  const std::chrono::nanoseconds spent = std::chrono::steady_clock::now() - begin;
+  busy_ns_.fetch_add(static_cast<std::uint64_t>(spent.count()), std::memory_order_relaxed);
+  const LeftOutRecords left_out = maker_->left_out();
+  empty_records_.store(left_out.empty, std::memory_order_relaxed);
+  dropped_records_.store(left_out.dropped, std::memory_order_relaxed);
   pass_ = chunk.pass;
   switch (chunk.kind) {
     case Chunk::Kind::kRows:

@@ -8,6 +8,7 @@
 
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -56,6 +57,8 @@ class ChunkMaker {
   /// The next rows, the end of a pass, or kEnd. The chunk's vectors come in empty. Nothing is asked
   /// for after kEnd or a failure.
   virtual void Make(Chunk* chunk) = 0;
+  /// Of shares, so far.
+  virtual LeftOutRecords left_out() const { return {}; }
 };
 
 /// How many rows a chunk should have if a record takes so many bytes on average: enough that reads
@@ -78,12 +81,18 @@ class ChunkPlan {
   /// How many rows a pass that is over has, by arithmetic. Of a pass that began in its middle:
   /// those from there on. Once for each pass.
   std::uint64_t TakeRowsOf(std::uint64_t pass);
+  /// Of planned batches, so far, on all ranks together; and the time of all planning.
+  struct Counts {
+    LeftOutRecords left_out;
+    std::uint64_t busy_ns = 0;
+  };
+  Counts counts() const;  ///< any thread; waits for nothing
 
  private:
   /// Makes the next chunk, or the end of a pass or of all.
   void Make();
 
-  std::mutex mutex_;  ///< guards what follows
+  std::mutex mutex_;  ///< guards what follows, but for the counts
   const std::unique_ptr<ChunkMaker> maker_;
   std::vector<std::deque<Chunk>> queues_;  ///< of the lanes
   std::vector<std::vector<RowNumber>> spare_;
@@ -92,6 +101,9 @@ class ChunkPlan {
   bool ended_ = false;
   std::uint64_t pass_ = 0;  ///< of the chunk that was made last
   std::size_t turn_ = 0;    ///< lane that gets the next chunk
+  std::atomic<std::uint64_t> empty_records_{0};
+  std::atomic<std::uint64_t> dropped_records_{0};
+  std::atomic<std::uint64_t> busy_ns_{0};
 };
 
 }  // namespace ringfeed

@@ -7,20 +7,32 @@ namespace ringfeed {
 
 /// A chain goes on from here as if it had never stopped: it starts at place `place` of pass `pass`
 /// of its order, with nothing held back, and leaves out its first `outputs` batches. If shares make
-/// its batches (ShareRules), `outputs` are shares, and after these it leaves out `done` steps.
+/// its batches (ShareRules), or packed rows that run over segments, `outputs` are these, and after
+/// them it leaves out `done` steps.
 struct PlanPosition {
   std::uint64_t pass = 0;
   std::uint64_t place = 0;
   std::uint64_t outputs = 0;
-  std::uint64_t done = 0;  ///< not 0 only if shares are exchanged among several steps
+  /// Of a place that was read, not 0 only if shares are exchanged among several steps.
+  std::uint64_t done = 0;
   friend bool operator==(const PlanPosition&, const PlanPosition&) = default;
 };
 
 /// What is planned of a step, of all ranks together.
 struct StepFacts {
-  PlanPosition end;           ///< after it
-  std::uint64_t units = 0;    ///< of its records, without what fills them up
-  std::uint64_t records = 0;  ///< each as often as it comes
+  PlanPosition end;                 ///< after it
+  std::uint64_t units = 0;          ///< of its records, without what fills them up
+  std::uint64_t records = 0;        ///< without repeated ones
+  std::uint64_t padding_units = 0;  ///< of its packed rows: places without a record's unit
+  /// The largest load of a rank over the mean of all ranks, by the rules' cost and the ranks'
+  /// weights; 0 if the step costs nothing.
+  double imbalance = 0;
+};
+
+/// Records of which planned batches made nothing, on all ranks together.
+struct LeftOutRecords {
+  std::uint64_t empty = 0;    ///< without a unit
+  std::uint64_t dropped = 0;  ///< with the rest of a pass
 };
 
 /// The place of a delivery in the order.
@@ -43,8 +55,7 @@ struct OrderSpan {
   /// It is a piece of a step, and not the last one: `end` is before the step, and `uncounted`
   /// counts its pieces, since a position between them would hold for this number of ranks alone.
   bool inside_step = false;
-  std::uint64_t step_units = 0;    ///< as StepFacts; 0 without steps
-  std::uint64_t step_records = 0;  ///< the same
+  StepFacts step;  ///< that it is of; zeros without steps
 };
 
 /// The place of the plan. A place is a row, or a damaged record in a row's stead. If no stage's

@@ -124,4 +124,20 @@ std::vector<std::vector<std::uint32_t>> SplitShares(std::span<const std::uint64_
   return split.weights.empty() ? InRounds(costs, split.ranks) : ByWeights(costs, split);
 }
 
+double ImbalanceOf(std::span<const std::vector<std::uint32_t>> parts,
+                   std::span<const std::uint64_t> costs, const RankSplit& split) {
+  double most = 0;
+  double all = 0;
+  double weights = 0;
+  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+    double load = 0;
+    for (const std::uint32_t share : parts[rank]) load += static_cast<double>(costs[share]);
+    const double weight = split.weights.empty() ? 1 : split.weights[rank];
+    most = std::max(most, load / weight);
+    all += load;
+    weights += weight;
+  }
+  return all > 0 ? most * weights / all : 0;
+}
+
 }  // namespace ringfeed

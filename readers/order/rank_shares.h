@@ -28,4 +28,9 @@ struct RankSplit {
 std::vector<std::vector<std::uint32_t>> SplitShares(std::span<const std::uint64_t> costs,
                                                     const RankSplit& split);
 
+/// The largest load of a rank over the mean of all, each divided by the rank's weight: 1 if all
+/// ranks have as much work. 0 if there is none. `parts` are what SplitShares made.
+double ImbalanceOf(std::span<const std::vector<std::uint32_t>> parts,
+                   std::span<const std::uint64_t> costs, const RankSplit& split);
+
 }  // namespace ringfeed

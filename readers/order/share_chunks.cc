@@ -63,16 +63,22 @@ void ShareChunks::FindPart() {
     AddFacts(share);
     costs.push_back(share.segment == nullptr ? 0 : share.segment->CostOf(share.number));
   }
-  part_ = std::move(SplitShares(costs, options_.split)[options_.rank]);
+  std::vector<std::vector<std::uint32_t>> parts = SplitShares(costs, options_.split);
+  facts_.imbalance = ImbalanceOf(parts, costs, options_.split);
+  part_ = std::move(parts[options_.rank]);
   next_share_ = next_place_ = 0;
   begins_step_ = true;
 }
 
 void ShareChunks::AddFacts(const PlannedShare& share) {
-  if (share.segment == nullptr) return;
-  const std::span<const std::uint32_t> places = share.segment->PlacesOf(share.number);
-  facts_.records += places.size();
-  for (const std::uint32_t place : places) facts_.units += share.segment->OwnUnitsAt(place);
+  std::uint64_t units = 0;
+  if (share.segment != nullptr && !share.repeated) {
+    const std::span<const std::uint32_t> places = share.segment->PlacesOf(share.number);
+    facts_.records += places.size();
+    for (const std::uint32_t place : places) units += share.segment->OwnUnitsAt(place);
+  }
+  facts_.units += units;
+  if (options_.row_units != 0) facts_.padding_units += options_.row_units - units;
 }
 
 void ShareChunks::TakeRows(Chunk* chunk) {

@@ -23,10 +23,12 @@ class ShareChunks final : public ChunkMaker {
     std::uint64_t passes = 1;      ///< number of the last one + 1; 0: without end
     std::uint64_t rank = 0;
     RankSplit split{};
-    std::uint64_t fill_to = 0;  ///< empty shares are added to a step that has fewer
+    std::uint64_t fill_to = 0;    ///< empty shares are added to a step that has fewer
+    std::uint32_t row_units = 0;  ///< of a packed row; 0: shares are no packed rows
   };
   ShareChunks(std::unique_ptr<SharePlan> plan, const Options& options);
   void Make(Chunk* chunk) override;
+  LeftOutRecords left_out() const override { return plan_->left_out(); }
 
  private:
   /// Plans the next step, and finds this rank's part of it. False at the end of all, or if that

@@ -73,8 +73,13 @@ void SegmentPlanner::CountUnits() {
   if (fills_up) made_->own_units_.resize(made_->units_.size());
   for (std::uint32_t place = 0; place < made_->units_.size(); ++place) {
     std::uint32_t& units = made_->units_[place];
-    if (units == LengthTable::kHole) units = 0;
-    if (!counts_items || units == 0) continue;
+    const bool is_hole = units == LengthTable::kHole;
+    if (is_hole) units = 0;
+    if (!counts_items) continue;
+    if (units == 0) {
+      if (!is_hole) ++made_->empty_records_;
+      continue;
+    }
     if (fills_up) made_->own_units_[place] = std::min(units, most);
     units = UpToMultiple(units, rules_.multiple, most);
     longest_ = std::max(longest_, units);
@@ -272,7 +277,10 @@ Status SharePlan::TakeShares() {
     for (; at.outputs < end; ++at.outputs) {
       block_.shares.push_back({segment.get(), static_cast<std::uint32_t>(at.outputs), false});
     }
-    if (at.outputs >= segment->shares()) at = {at.pass, at.place + rules_.segment};
+    if (at.outputs >= segment->shares()) {
+      at = {at.pass, at.place + rules_.segment};
+      left_out_.empty += segment->empty_records();
+    }
     block_.segments.push_back(std::move(segment));
   }
   if (is_pass_over()) at = {at.pass + 1};
@@ -325,7 +333,10 @@ Status SharePlan::FinishRest(std::uint64_t rest) {
     case ShareRules::Rest::kShort:
       return {};
     case ShareRules::Rest::kDrop:
-      block_.shares.resize(block_.shares.size() - rest);
+      for (; rest > 0; --rest, block_.shares.pop_back()) {
+        const PlannedShare& share = block_.shares.back();
+        left_out_.dropped += share.segment->PlacesOf(share.number).size();
+      }
       return {};
     case ShareRules::Rest::kPad:
       block_.shares.resize(block_.shares.size() + missing);

@@ -20,6 +20,7 @@
 #include "readers/order/packing.h"
 #include "readers/order/plan_clock.h"
 #include "readers/order/row_cursor.h"
+#include "ringfeed/ranks.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -34,7 +35,7 @@ struct ShareCost {
 /// What makes the shares of a segment, and the steps of these.
 struct ShareRules {
   enum class Kind : std::uint8_t { kRows, kPacked, kTokens, kBuckets };
-  enum class Rest : std::uint8_t { kShort, kDrop, kPad, kRepeat };
+  using Rest = ringfeed::Rest;
 
   /// Places of a segment, if nobody says another number: their numbers take 16 bits.
   static constexpr std::uint64_t kUsualSegment = 65535;
@@ -59,6 +60,8 @@ struct ShareRules {
   std::uint64_t alike = 1;  ///< among so many steps shares are exchanged, so that they cost alike
 
   bool draws() const { return best_fit || alike > 1; }
+  /// Whether each step has all its shares.
+  bool fills_up() const { return rest == Rest::kPad || rest == Rest::kRepeat; }
 };
 
 /// The shares of one segment.
@@ -78,6 +81,8 @@ class SegmentShares {
     return own_units_.empty() ? units_[place] : own_units_[place];
   }
   std::uint64_t CostOf(std::size_t share) const { return costs_[share]; }
+  /// How many of its records have no unit, and are in no share for that.
+  std::uint64_t empty_records() const { return empty_records_; }
 
  private:
   friend class SegmentPlanner;
@@ -87,6 +92,7 @@ class SegmentShares {
   std::vector<std::uint32_t> members_;    ///< share after share
   std::vector<std::uint32_t> ends_;       ///< of the shares, in members_
   std::vector<std::uint64_t> costs_;      ///< of the shares
+  std::uint64_t empty_records_ = 0;
 };
 
 /// Makes the shares of segments. It keeps its memory between them.
@@ -157,6 +163,8 @@ class SharePlan {
   /// The next step; *ended if there is none. Fails if the order or the lengths do, and if a pass
   /// without end has not one step.
   Status Next(PlannedStep* step, bool* ended);
+  /// So far.
+  const LeftOutRecords& left_out() const { return left_out_; }
 
  private:
   /// The shares of `alike` steps, of fewer at the end of a pass.
@@ -195,6 +203,7 @@ class SharePlan {
   bool is_collected_ = false;            ///< block_ is the block at at_
   Block block_;
   std::uint64_t done_ = 0;  ///< its steps that were given, or that a position leaves out
+  LeftOutRecords left_out_;
 };
 
 }  // namespace ringfeed

@@ -67,6 +67,8 @@ struct FieldLengths {
   /// parser can tell, since a function of the user's makes the field.
   std::string key;
   std::shared_ptr<const Parser> parser;  ///< gives that field first; null with an empty key
+  /// Not 0: a record has a unit for each so many of its bytes, and no rest.
+  std::size_t unit_bytes = 0;
 };
 
 /// The failure of a row whose bytes changed after they were located: someone wrote to a mapped

@@ -516,9 +516,10 @@ class ChainBuilder {
     if (split.balance) {
       steps.balance = Balance{rules.cost.linear, rules.cost.square, rules.alike};
     }
-    steps.rest = c_.Is(Option::kRest, "drop")  ? Rest::kDrop
-                 : c_.Is(Option::kRest, "pad") ? Rest::kPad
-                                               : Rest::kShort;
+    steps.rest = c_.Is(Option::kRest, "drop")     ? Rest::kDrop
+                 : c_.Is(Option::kRest, "pad")    ? Rest::kPad
+                 : c_.Is(Option::kRest, "repeat") ? Rest::kRepeat
+                                                  : Rest::kShort;
     steps.seed = rules.seed;
     return steps;
   }

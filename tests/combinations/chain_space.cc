@@ -51,7 +51,7 @@ const std::vector<OptionSpec>& ChainSpace() {
         "padded", "buckets", "rows"}},
       // Of planned ones the shares of a step.
       {Option::kSize, "size", {"6", "1", "60", "600", "60000", "2", "5", "8", "12"}},
-      {Option::kRest, "rest", {"keep", "drop", "pad"}},
+      {Option::kRest, "rest", {"keep", "drop", "pad", "repeat"}},
       // All: as many as a step has shares.
       {Option::kRanks, "ranks", {"1", "2", "3", "5", "all"}},
       // Whether each rank has files of its own, and whether batches without rows are handed out:
@@ -552,6 +552,15 @@ std::vector<Rule> RulesOfPlans() {
       // What the library refuses.
       {{O::kFilter, O::kGather},
        [](const Configuration& c) { return IsPlanned(c) && !c.Is(O::kFilter, "1"); }},
+      {{O::kRest, O::kGather},
+       [](const Configuration& c) { return c.Is(O::kRest, "repeat") && !IsPlanned(c); }},
+      {{O::kRest, O::kSource},
+       [](const Configuration& c) { return c.Is(O::kRest, "repeat") && c.Is(O::kSource, "mix"); }},
+      // What is damaged in a repeated share is met twice.
+      {{O::kRest, O::kDamage},
+       [](const Configuration& c) {
+         return c.Is(O::kRest, "repeat") && !c.Is(O::kDamage, "none");
+       }},
       {{O::kSource, O::kGather},
        [](const Configuration& c) { return IsPlanned(c) && !FromFiles(c); }},
       {{O::kOrder, O::kGather},

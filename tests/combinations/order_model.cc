@@ -389,21 +389,18 @@ BatchStage ModelPacked(Stage stage, std::uint64_t length, std::uint64_t rows, st
   return Remembered<std::vector<Places>>([=, stage = std::move(stage)](std::uint64_t pass) {
     const Places all = stage(pass);
     std::vector<Places> batches;
+    std::uint64_t open = rows;  // packed rows of the last batch
     for (std::size_t base = 0; base < all.size(); base += segment) {
       const std::size_t end = std::min<std::size_t>(base + segment, all.size());
-      const auto packed = PackSegment(all, base, end, length, length_of);
-      for (std::size_t first = 0; first < packed.size(); first += rows) {
-        const std::size_t last = std::min<std::size_t>(first + rows, packed.size());
-        if (last - first < rows && DropsRest(rest, all.size(), base, segment)) break;
-        Places batch;
-        for (std::size_t row = first; row < last; ++row) {
-          const Places& records = packed[row].records;
-          batch.insert(batch.end(), records.begin(), records.end());
-          batch.push_back(kEndOfPacked);
-        }
-        batches.push_back(std::move(batch));
+      for (const PackedRow& row : PackSegment(all, base, end, length, length_of)) {
+        if (open == rows) batches.emplace_back();
+        open = open == rows ? 1 : open + 1;
+        Places& batch = batches.back();
+        batch.insert(batch.end(), row.records.begin(), row.records.end());
+        batch.push_back(kEndOfPacked);
       }
     }
+    if (open < rows && rest == ModelRest::kDrop) batches.pop_back();
     return batches;
   });
 }

@@ -61,9 +61,10 @@ ShareRules RulesOf(const Configuration& configuration, const ChainData& data) {
     rules.length = static_cast<std::uint32_t>(PackLength(c, data));
     rules.multiple = c.Is(Option::kLength, "multiple") ? 16 : 1;
   }
-  rules.rest = c.Is(Option::kRest, "drop")  ? ShareRules::Rest::kDrop
-               : c.Is(Option::kRest, "pad") ? ShareRules::Rest::kPad
-                                            : ShareRules::Rest::kShort;
+  rules.rest = c.Is(Option::kRest, "drop")     ? ShareRules::Rest::kDrop
+               : c.Is(Option::kRest, "pad")    ? ShareRules::Rest::kPad
+               : c.Is(Option::kRest, "repeat") ? ShareRules::Rest::kRepeat
+                                               : ShareRules::Rest::kShort;
   if (c.Is(Option::kBalance, "square")) rules.cost = {3, 1};
   rules.alike = c.Number(Option::kAlike);
   return rules;
@@ -79,7 +80,7 @@ RankSplit SplitOf(const Configuration& configuration, std::uint64_t ranks) {
 }
 
 bool LeavesRankOut(const Configuration& configuration, std::uint64_t ranks) {
-  if (!configuration.Is(Option::kRest, "pad")) return false;
+  if (!configuration.IsAnyOf(Option::kRest, "pad repeat")) return false;
   const std::uint64_t size = configuration.Number(Option::kSize);
   const std::uint64_t whole = (size + ranks - 1) / ranks * ranks;
   const auto counts = SlowCounts(static_cast<std::size_t>(whole), SplitOf(configuration, ranks));
@@ -100,7 +101,7 @@ PlannedPart::PlannedPart(const Configuration& configuration, const ChainData& da
       rank_(rank),
       is_lost_(std::move(is_lost)),
       skips_(configuration.Is(Option::kPolicy, "skip")),
-      pads_(configuration.Is(Option::kRest, "pad")) {}
+      pads_(configuration.IsAnyOf(Option::kRest, "pad repeat")) {}
 
 void PlannedPart::Add(SlowStep step) {
   // All ranks get as many shares, if need be empty ones.
@@ -109,6 +110,10 @@ void PlannedPart::Add(SlowStep step) {
   SlowStep part;
   const auto parts = SlowSplit(step, split_);
   for (const std::size_t share : parts[rank_]) part.push_back(step[share]);
+  // Its mask says that it does not count.
+  for (SlowShare& share : part) {
+    if (share.repeated) share.records.clear();
+  }
   if (!PlansTokens(c_)) return Deliver(part);
   for (SlowShare& share : part) Deliver({std::move(share)});
 }

@@ -75,7 +75,8 @@ class Decoder {
         rows_.push_back(bytes.empty() ? kPadding : RecordOf(c_, data_, bytes, wrong_));
       });
     }
-    if (c_.Is(Option::kRest, "pad")) Mask(instance.back());
+    if (c_.Is(Option::kRest, "repeat")) ForgetMasked(instance.back());
+    if (c_.IsAnyOf(Option::kRest, "pad repeat")) Mask(instance.back());
     return std::move(rows_);
   }
 
@@ -116,6 +117,19 @@ class Decoder {
     for (std::size_t row = 0; row < rows_.size(); ++row) {
       if (mask.data[row] == std::byte{0}) rows_[row] = kPadding;
     }
+  }
+
+  /// Packed rows of repeated shares count as rows without a record.
+  void ForgetMasked(const Tensor& mask) {
+    if (!c_.IsAnyOf(Option::kGather, "first best")) return;
+    Places kept;
+    std::size_t row = 0;
+    for (const std::int64_t each : rows_) {
+      const bool counts = row >= mask.bytes || mask.data[row] != std::byte{0};
+      if (counts || each == kEndOfPacked) kept.push_back(each);
+      row += each == kEndOfPacked ? 1 : 0;
+    }
+    rows_ = std::move(kept);
   }
 
   /// Packed rows without a record are not there.

@@ -109,7 +109,8 @@ struct PlanUnderTest {
             clock, [](const Block& block, std::uint32_t row) { return NumberOf(block, row) % 11; },
             25, rows);
       case Kind::kPack:
-        return std::make_unique<PackStage>(clock, kLength, segment);
+        return std::make_unique<PackStage>(clock, kLength, segment, rows,
+                                           clock->BeforeBatch().outputs);
       default:
         return nullptr;
     }
@@ -122,6 +123,8 @@ class ContentMarksTest : public testing::Test {
   std::vector<Got> Run(const PlanUnderTest& plan, const std::vector<Pass>& passes,
                        const PlanPosition& mark) {
     PlanClock clock(mark.pass, mark.place);
+    const bool packs = plan.kind == PlanUnderTest::Kind::kPack;
+    if (packs) clock.AtStep(mark);
     PlanRows rows(random_());
     PlanParts parts(arena_);
     std::vector<std::unique_ptr<PlanStage>> stages;
@@ -132,7 +135,7 @@ class ContentMarksTest : public testing::Test {
     options.rows = plan.rows;
     options.drop_remainder = plan.drop;
     options.memory_bytes = std::size_t{4} << 20;
-    options.skip = mark.outputs;
+    options.skip = packs ? 0 : mark.outputs;
     options.on_damage = plan.on_damage;
     options.note_rows = true;
     options.clock = &clock;
@@ -140,7 +143,7 @@ class ContentMarksTest : public testing::Test {
     SinkConsumer consumer(&parts, sink.get(), plan.parser.get());
     stages.push_back(std::move(sink));
     for (std::size_t i = 0; i + 1 < stages.size(); ++i) stages[i]->set_next(stages[i + 1].get());
-    rows.set_parser(plan.parser.get(), plan.kind == PlanUnderTest::Kind::kPack);
+    rows.set_parser(plan.parser.get(), packs);
     std::uint64_t place = mark.place;
     for (std::uint64_t pass = mark.pass; pass < passes.size(); ++pass) {
       const std::span<const PlanRow> left = std::span(passes[pass]).subspan(place);

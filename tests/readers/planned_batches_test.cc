@@ -57,6 +57,15 @@ struct Config {
 
 class PlannedBatchesTest : public PipelineTest {
  protected:
+  static void WriteRecords(const std::string& file, const std::string& format,
+                           const std::vector<std::string>& records) {
+    auto [status, writer] = OpenRecordWriter(file, format);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    for (const std::string& record : records) {
+      ASSERT_TRUE(writer->Write(std::as_bytes(std::span(record))).ok());
+    }
+    ASSERT_TRUE(writer->Close().ok());
+  }
   /// Files of records of these sizes, all together.
   void MakeRecords(std::size_t files, std::size_t records, std::uint64_t seed, std::size_t most) {
     for (const std::string& file : files_) std::filesystem::remove(file);
@@ -71,14 +80,17 @@ class PlannedBatchesTest : public PipelineTest {
     first_id_ = records_made() - units_.size();
   }
 
-  static Reader ChainOn(Reader reader, const Config& config, std::size_t rank, std::size_t ranks) {
+  static Reader ChainOn(Reader reader, const Config& config, std::size_t rank, std::size_t ranks,
+                        bool is_planned = true) {
     if (config.global) {
       reader = Shuffle(std::move(reader), {.seed = 7, .mode = ShuffleMode::kGlobal});
     }
     if (config.joined) reader = MultiPass(std::move(reader), config.passes);
     reader = Parse(std::move(reader), RawParser());
     if (config.truncate > 0) reader = Truncate(std::move(reader), "bytes", config.truncate);
-    reader = Batches(std::move(reader), config, StepsOf(config, rank, ranks));
+    std::optional<StepOptions> steps;
+    if (is_planned) steps = StepsOf(config, rank, ranks);
+    reader = Batches(std::move(reader), config, steps);
     if (!config.joined && config.passes > 1) {
       reader = MultiPass(std::move(reader), config.passes);
     }
@@ -101,14 +113,13 @@ class PlannedBatchesTest : public PipelineTest {
       steps.balance =
           Balance{config.rules.cost.linear, config.rules.cost.square, config.rules.alike};
     }
-    steps.rest = config.rules.rest == ShareRules::Rest::kDrop  ? Rest::kDrop
-                 : config.rules.rest == ShareRules::Rest::kPad ? Rest::kPad
-                                                               : Rest::kShort;
+    steps.rest = config.rules.rest;
     steps.seed = config.rules.seed;
     return steps;
   }
 
-  static Reader Batches(Reader input, const Config& config, const StepOptions& steps) {
+  static Reader Batches(Reader input, const Config& config,
+                        const std::optional<StepOptions>& steps) {
     const ShareRules& rules = config.rules;
     switch (rules.kind) {
       case ShareRules::Kind::kPacked: {
@@ -121,6 +132,7 @@ class PlannedBatchesTest : public PipelineTest {
         options.multiple = rules.multiple;
         options.most_records = rules.most_records;
         options.pad_value = 7;
+        options.drop_remainder = !steps && rules.rest == Rest::kDrop;
         options.steps = steps;
         return Pack(std::move(input), options);
       }
@@ -195,7 +207,7 @@ class PlannedBatchesTest : public PipelineTest {
       step.end = planned.end;
       for (const PlannedShare& share : planned.shares) {
         Ids ids;
-        if (share.segment != nullptr) {
+        if (share.segment != nullptr && !share.repeated) {
           for (const std::uint32_t place : share.segment->PlacesOf(share.number)) {
             ids.push_back(first_id_ + share.segment->RowAt(place));
           }
@@ -211,7 +223,7 @@ class PlannedBatchesTest : public PipelineTest {
   static std::vector<std::vector<Shares>> PartOf(const Config& config, std::vector<Step> steps,
                                                  std::size_t rank, std::size_t ranks) {
     const bool tokens = config.rules.kind == ShareRules::Kind::kTokens;
-    const bool pads = config.rules.rest == ShareRules::Rest::kPad;
+    const bool pads = config.rules.fills_up();
     std::vector<std::vector<Shares>> parts;
     for (Step& step : steps) {
       const std::size_t whole = (config.rules.step + ranks - 1) / ranks * ranks;
@@ -230,10 +242,11 @@ class PlannedBatchesTest : public PipelineTest {
     }
     return parts;
   }
-  /// The shares of a delivered batch; a row that a padded batch lacks is an empty share.
+  /// The shares of a delivered batch; a row that a padded batch lacks, or repeats, is an empty
+  /// share.
   static Shares SharesOf(const Config& config, const Instance& batch) {
     Shares shares;
-    const bool pads = config.rules.rest == ShareRules::Rest::kPad;
+    const bool pads = config.rules.fills_up();
     const Tensor* const mask = pads ? batch.Find("mask") : nullptr;
     const Tensor& bytes = *batch.Find("bytes");
     if (config.rules.kind == ShareRules::Kind::kPacked) {
@@ -259,6 +272,7 @@ class PlannedBatchesTest : public PipelineTest {
           ids.resize(static_cast<std::size_t>(segments[at]), kNoRecord);
           std::memcpy(&ids.back(), bytes.data + at, sizeof(std::uint64_t));
         }
+        if (config.rules.rest == Rest::kRepeat && mask->data[row] == std::byte{0}) ids.clear();
         EXPECT_TRUE(mask == nullptr || (mask->data[row] != std::byte{0}) == !ids.empty());
         shares.push_back(std::move(ids));
       }
@@ -287,6 +301,7 @@ class PlannedBatchesTest : public PipelineTest {
     std::vector<std::uint64_t> units;    ///< BatchOrigin::step_units
     ReadResult end = ReadResult::kRecord;
     Status status;
+    PipelineStats stats;
   };
   static Taken Take(const Config& config, Reader reader, std::size_t ranks, std::size_t most) {
     Taken taken;
@@ -313,7 +328,52 @@ class PlannedBatchesTest : public PipelineTest {
       taken.positions.push_back(reader.Position());
     }
     taken.status = reader.status();
+    taken.stats = reader.Stats();
     return taken;
+  }
+
+  /// What a rank reports must be what the plan has.
+  void ExpectStats(const Config& config, const std::vector<Step>& steps, std::size_t ranks,
+                   const PipelineStats& stats) const {
+    const bool packed = config.rules.kind == ShareRules::Kind::kPacked;
+    const bool fills = config.rules.fills_up() || config.rules.kind == ShareRules::Kind::kTokens;
+    PlannedStats wanted;
+    double sum = 0;
+    std::uint64_t records = 0;
+    for (const Step& step : steps) {
+      std::vector<std::uint64_t> costs = step.costs;
+      if (config.rules.kind == ShareRules::Kind::kRows && !config.balance) {
+        for (std::uint64_t& cost : costs) cost = std::min<std::uint64_t>(cost, 1);
+      }
+      if (fills) costs.resize((config.rules.step + ranks - 1) / ranks * ranks);
+      std::uint64_t units = 0;
+      for (const Ids& ids : step.shares) {
+        for (const std::uint64_t id : ids) units += UnitsOf(config, id);
+        records += ids.size();
+      }
+      double most = 0;
+      double all = 0;
+      for (const auto& part : SplitShares(costs, {ranks, config.balance, {}})) {
+        double load = 0;
+        for (const std::uint32_t share : part) load += static_cast<double>(costs[share]);
+        most = std::max(most, load);
+        all += load;
+      }
+      const double imbalance = all > 0 ? most * static_cast<double>(ranks) / all : 0;
+      ++wanted.steps;
+      wanted.units += units;
+      if (packed) wanted.padding_units += costs.size() * config.rules.length - units;
+      sum += imbalance;
+      wanted.worst_imbalance = std::max(wanted.worst_imbalance, imbalance);
+    }
+    EXPECT_EQ(stats.planned.steps, wanted.steps);
+    EXPECT_EQ(stats.planned.units, wanted.units);
+    EXPECT_EQ(stats.planned.padding_units, wanted.padding_units);
+    EXPECT_NEAR(stats.planned.worst_imbalance, wanted.worst_imbalance, 2e-6);
+    EXPECT_NEAR(stats.planned.imbalance * static_cast<double>(steps.size()), sum,
+                2e-6 * static_cast<double>(1 + steps.size()));
+    EXPECT_EQ(stats.planned.empty_records, 0u);
+    EXPECT_EQ(stats.dropped_records, units_.size() * config.passes - records);
   }
 
   /// Batches without a row are not shown to a single rank.
@@ -365,7 +425,7 @@ class PlannedBatchesTest : public PipelineTest {
       rules.length = static_cast<std::uint32_t>(8 + draws() % 60);
       if (draws() % 3 == 0) rules.multiple = 8;
       if (rules.best_fit && draws() % 3 == 0) {
-        rules.most_records = static_cast<std::uint32_t>(1 + draws() % 3);
+        rules.most_records = static_cast<std::uint32_t>(1 + draws() % 4);
       }
     } else if (rules.kind == ShareRules::Kind::kTokens) {
       rules.tokens = 20 + draws() % 100;
@@ -384,7 +444,7 @@ class PlannedBatchesTest : public PipelineTest {
       rules.cost = {draws() % 3, 1};
       rules.alike = draws() % 2 == 0 ? 1 : 1 + draws() % 4;
     }
-    rules.rest = static_cast<ShareRules::Rest>(draws() % 3);
+    rules.rest = static_cast<ShareRules::Rest>(draws() % 4);
     config.passes = 1 + draws() % 3;
     config.joined = draws() % 3 == 0;
     config.global = draws() % 2 == 0;
@@ -428,6 +488,7 @@ TEST_F(PlannedBatchesTest, EachRankGetsItsPartOfEachStep) {
       ASSERT_EQ(taken.steps, wanted) << "rank " << rank;
       if (rank == 0) positions = taken.positions;
       ASSERT_EQ(taken.positions, positions) << "rank " << rank;
+      ExpectStats(config, steps, ranks, taken.stats);
       const Reader plan = Chain(config, rank, ranks);
       for (int i = 0; i < 3 && !wanted.empty(); ++i) {
         const std::size_t step = draws() % wanted.size();
@@ -444,6 +505,40 @@ TEST_F(PlannedBatchesTest, EachRankGetsItsPartOfEachStep) {
         }
         ASSERT_EQ(taken.units[i], units);
       }
+    }
+  }
+}
+
+TEST_F(PlannedBatchesTest, PackedRowsAreTheSameWithoutAPlan) {
+  for (std::uint64_t seed = From(0); seed < From(0) + Trials(); ++seed) {
+    Random draws(seed);
+    MakeRecords(1 + draws() % 3, draws() % 150, seed, 8 + draws() % 60);
+    Config config = BestFitOf(1 + draws() % 6, 1 + draws() % 40);
+    config.rules.best_fit = false;
+    config.rules.rest = draws() % 2 == 0 ? Rest::kShort : Rest::kDrop;
+    config.passes = 1 + draws() % 3;
+    config.joined = draws() % 2 == 0;
+    config.global = draws() % 2 == 0;
+    SCOPED_TRACE(TextOf(config) + " seed " + std::to_string(seed));
+    const Taken planned = Take(config, Chain(config, 0, 1), 1, ~std::size_t{0});
+    const auto unplanned = [&] {
+      return ChainOn(OpenFiles(files_, Options()), config, 0, 1, /*is_planned=*/false);
+    };
+    const Taken taken = Take(config, unplanned(), 1, ~std::size_t{0});
+    ASSERT_EQ(taken.end, ReadResult::kEnd) << taken.status.ToString();
+    ASSERT_EQ(taken.steps, planned.steps);
+    // From each position the rest comes.
+    for (int i = 0; i < 3 && !taken.steps.empty(); ++i) {
+      const std::size_t at = draws() % taken.positions.size();
+      Reader rest = unplanned();
+      rest.Restore(taken.positions[at]);
+      const std::size_t skipped = draws() % 3;
+      rest.SkipBatches(skipped);
+      const std::size_t begin = std::min(taken.steps.size(), at + skipped);
+      ASSERT_EQ(
+          Take(config, rest, 1, ~std::size_t{0}).steps,
+          std::vector(taken.steps.begin() + static_cast<std::ptrdiff_t>(begin), taken.steps.end()))
+          << at << " " << skipped;
     }
   }
 }
@@ -584,7 +679,7 @@ TEST_F(PlannedBatchesTest, DamageThatIsFoundAfterPlanningMovesNoOtherRecord) {
       };
       auto wanted = PartOf(config, steps, rank, ranks);
       const bool packed = config.rules.kind == ShareRules::Kind::kPacked;
-      const bool pads = config.rules.rest == ShareRules::Rest::kPad;
+      const bool pads = config.rules.fills_up();
       const bool tokens = config.rules.kind == ShareRules::Kind::kTokens;
       for (std::vector<Shares>& step : wanted) {
         for (Shares& batch : step) {
@@ -970,6 +1065,81 @@ TEST_F(PlannedBatchesTest, RanksJoinToOneProcessInEveryOrder) {
   }
 }
 
+TEST_F(PlannedBatchesTest, ARestThatRepeatsHasTheFirstRowsAgainMasked) {
+  MakeRecords(2, 10, 23, 40);
+  BatchOptions batch{.size = 4};
+  batch.steps = StepOptions{.rank = {0, 1}, .rest = Rest::kRepeat};
+  OpenOptions options = Options();
+  options.note_records = true;
+  Reader reader = Batch(Parse(OpenFiles(files_, options), RawParser()), batch);
+  std::vector<std::string> rows;
+  std::string mask;
+  std::uint64_t noted = 0;
+  Instance instance;
+  BatchOrigin origin;
+  while (reader.TryReadNext(&instance, {.origin = &origin}) == ReadResult::kRecord) {
+    const Tensor& bytes = *instance.Find("bytes");
+    const auto offsets = bytes.lod.at(0);
+    ASSERT_EQ(offsets.size(), 5u);
+    for (std::size_t row = 0; row < 4; ++row) {
+      rows.emplace_back(reinterpret_cast<const char*>(bytes.data) + offsets[row],
+                        offsets[row + 1] - offsets[row]);
+      mask += instance.Find("mask")->data[row] == std::byte{0} ? '0' : '1';
+    }
+    for (const RecordRange& range : origin.records) noted += range.count;
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  EXPECT_EQ(mask, "111111111100");
+  ASSERT_EQ(rows.size(), 12u);
+  EXPECT_EQ(rows[10], rows[0]);
+  EXPECT_EQ(rows[11], rows[1]);
+  EXPECT_EQ(noted, 10u);
+  EXPECT_EQ(origin.step_records, 2u);
+}
+
+TEST_F(PlannedBatchesTest, LengthsThatTheIndexTellsAreComputed) {
+  MakeRecords(1, 90, 31, 40);
+  std::vector<std::string> records;
+  for (std::size_t i = 0; i < units_.size(); ++i) {
+    const std::vector<std::byte> record = RecordPayload(first_id_ + i, units_[i]);
+    records.emplace_back(reinterpret_cast<const char*>(record.data()), record.size());
+  }
+  OpenOptions options = Options();
+  options.format = "megatron:u1";
+  options.index_folder = directory_.path() + "/computed";
+  std::filesystem::create_directory(options.index_folder);
+  const std::string file = directory_.path() + "/same.idx";
+  WriteRecords(file, options.format, records);
+  Config config = BestFitOf(4, 50);
+  const Taken wanted = Take(config, Chain(config, 0, 1), 1, ~std::size_t{0});
+  options.format = "megatron";
+  const auto open = [&] {
+    return ChainOn(OpenFiles({directory_.path() + "/same.bin"}, options), config, 0, 1);
+  };
+  const Taken taken = Take(config, open(), 1, ~std::size_t{0});
+  ASSERT_EQ(taken.end, ReadResult::kEnd) << taken.status.ToString();
+  EXPECT_EQ(taken.steps, wanted.steps);
+  EXPECT_NE(taken.stats.order.find("lengths: 1 computed"), std::string::npos) << taken.stats.order;
+  EXPECT_NE(wanted.stats.order.find("lengths: 1 "), std::string::npos) << wanted.stats.order;
+  EXPECT_TRUE(std::filesystem::is_empty(options.index_folder));
+}
+
+TEST_F(PlannedBatchesTest, RecordsWithoutAUnitAreCounted) {
+  std::vector<std::string> records;
+  for (std::size_t i = 0; i < 100; ++i) records.emplace_back(i % 5 == 0 ? 0 : 8 + i % 9, 'x');
+  const std::string file = directory_.path() + "/empty.tfrecord";
+  WriteRecords(file, "tfrecord", records);
+  Reader reader = ChainOn(OpenFiles({file}, Options()), BestFitOf(2, 30), 0, 1);
+  Instance batch;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+  }
+  EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+  const PipelineStats stats = reader.Stats();
+  EXPECT_EQ(stats.planned.empty_records, 20u);
+  EXPECT_EQ(stats.records, 80u);
+  EXPECT_EQ(stats.dropped_records, 0u);
+}
+
 TEST_F(PlannedBatchesTest, ABatchKnowsItsRecords) {
   MakeRecords(2, 120, 23, 40);
   Config config = BestFitOf(5, 50);
@@ -1066,6 +1236,13 @@ TEST_F(PlannedBatchesTest, ChainsThatCannotBePlannedAreRefusedWithTheRemedy) {
   pack.rows = 1 << 20;
   expect([&] { return Pack(raw(), pack); }, "more than 2^24 packed rows");
   pack.rows = 4;
+  pack.steps->balance = {};
+  pack.steps->rest = Rest::kRepeat;
+  expect(
+      [&] {
+        return Pack(Parse(Mix({{OpenFiles(files_, Options()), 1}}), RawParser()), pack);
+      },
+      "repeats no shares");
   TokenBatchOptions tokens{.field = "bytes", .tokens = 64};
   tokens.steps = StepOptions{.rank = {0, 2}};
   expect([&] { return TokenBatch(raw(), tokens); }, "needs `shares`");

@@ -865,7 +865,10 @@ TEST_F(PositionTest, WeightsChangeAtTheEndOfASegmentAndNotWithinIt) {
   const Weighted filtered = [&](double weight) {
     return Batch(Filter(mix(weight), IsOfThree), {.size = 4});
   };
-  for (const Weighted& chain : {packed, buckets, groups, filtered}) {
+  // 120 records in segments of 20: the ends of passes and of segments are places for it. Packed
+  // rows of a batch may be of two segments.
+  const std::pair<Weighted, int> chains[] = {{packed, 2}, {buckets, 6}, {groups, 6}, {filtered, 6}};
+  for (const auto& [chain, least] : chains) {
     RecordCounts once;
     Reader whole = chain(1);
     CountRecords(&whole, ~std::size_t{0}, &once);
@@ -890,8 +893,7 @@ TEST_F(PositionTest, WeightsChangeAtTheEndOfASegmentAndNotWithinIt) {
       CountRecords(&rest, ~std::size_t{0}, &counts);
       EXPECT_EQ(counts, once) << "restored behind batch " << at;
     }
-    // 120 records in segments of 20: the ends of passes and of segments are places for it.
-    EXPECT_GE(changed, 6);
+    EXPECT_GE(changed, least);
   }
 }
 

@@ -91,6 +91,7 @@ class TestLengths final : public LengthTable {
 struct SlowShare {
   std::vector<std::int64_t> records{};
   std::uint64_t cost = 0;
+  bool repeated = false;  ///< it came before in its pass
 };
 using SlowStep = std::vector<SlowShare>;
 
@@ -131,6 +132,7 @@ class SlowSteps {
     if (rules_.rest == ShareRules::Rest::kRepeat) {
       for (std::size_t i = 0; steps.back().size() < rules_.step; ++i) {
         steps.back().push_back(shares[i % shares.size()]);
+        steps.back().back().repeated = true;
       }
     }
     return steps;

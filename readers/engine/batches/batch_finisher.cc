@@ -30,7 +30,10 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
   if (!slot->status.ok()) slot->rows = 0;
   SettlePending(slot);
   JoinExtents(slot);
-  if (rules_.pad && slot->status.ok()) FillMissing(*slot);
+  if (rules_.pad && slot->status.ok()) {
+    FillMissing(*slot);
+    MaskRepeated(slot);
+  }
   if (rules_.refusals != nullptr && rules_.refusals->open()) CutRefused(slot);
   SettleFailures(slot);
   if (rules_.note_rows) {
@@ -328,7 +331,7 @@ void BatchFinisher::FillMissing(const BatchBuffer& slot) const {
   std::byte* const base = extent.run.data;
   std::byte* const mask = base + extent.layout.mask();
   std::fill_n(mask, slot.rows, std::byte{1});
-  for (const MissingRows& rows : slot.missing) {
+  for (const MaskedRows& rows : slot.missing) {
     std::fill_n(mask + rows.first, rows.count, std::byte{0});
     for (std::size_t f = 0; f < fields_; ++f) {
       const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
@@ -340,6 +343,16 @@ void BatchFinisher::FillMissing(const BatchBuffer& slot) const {
       for (std::uint32_t i = 0; i < rows.count; ++i) {
         parser_->WriteMissing(f, PlaceOf(base, column, rows.first + i));
       }
+    }
+  }
+}
+
+void BatchFinisher::MaskRepeated(BatchBuffer* slot) const {
+  const BatchBuffer::Extent& extent = *slot->extents.back();
+  for (const MaskedRows& rows : slot->repeated) {
+    for (std::uint32_t row = rows.first; row < rows.first + rows.count; ++row) {
+      extent.run.data[extent.layout.mask() + row] = std::byte{0};
+      ForgetNumbers(slot, row);
     }
   }
 }

@@ -83,6 +83,8 @@ class BatchFinisher {
   void NoteDamaged(const RowFailure& failure, std::uint64_t number, BatchBuffer* slot) const;
   /// Of a padded batch: sets the mask, and fills the rows that are missing (WriteMissing).
   void FillMissing(const BatchBuffer& slot) const;
+  /// Of a padded batch: rows of repeated shares count as rows without a record.
+  void MaskRepeated(BatchBuffer* slot) const;
   /// Of a padded batch: a row that failed becomes one that is missing.
   void BlankRow(BatchBuffer* slot, std::size_t row) const;
   /// It holds no record any more.

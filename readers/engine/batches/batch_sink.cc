@@ -198,6 +198,17 @@ void BatchSink::AddMissing(PlannedBatch& batch, std::size_t begin, std::size_t e
   batch.missing.push_back({RowOf(batch, begin), static_cast<std::uint32_t>(end - begin)});
 }
 
+void BatchSink::NoteRepeated(PlannedBatch& batch, std::span<const RowRef> rows) const {
+  std::uint32_t row = RowOf(batch, batch.places);
+  for (const RowRef& ref : rows) {
+    const std::vector<PlannedRow>& planned = ref.block->planned;
+    if (!planned.empty() && (planned[ref.row].marks & PlannedRow::kRepeated) != 0) {
+      batch.repeated.push_back({row, 1});
+    }
+    ++row;
+  }
+}
+
 void BatchSink::Tally(const PlannedBatch& batch, bool written, std::uint64_t rows) {
   (written ? tally_.delivered : batch.skipped ? tally_.left_out : tally_.of_others) += rows;
 }
@@ -288,6 +299,7 @@ void BatchSink::AddRefs(std::span<const RowRef> rows) {
     NoteRecords(batch, part.places, BytesOf(taken));
     rows = rows.subspan(part.places);
     if (part.written) {
+      if (options_.pad) NoteRepeated(batch, taken);
       batch.refs.insert(batch.refs.end(), taken.begin(), taken.end());
       batch.rows += part.places;
     } else {
@@ -360,6 +372,7 @@ void BatchSink::OnPacked(std::span<const RowRef> rows) {
   NoteRecords(batch, rows.size(), BytesOf(rows));
   if (written) {
     EndPackedRows(batch, RowOf(batch, batch.places));
+    if (options_.pad) NoteRepeated(batch, rows.first(1));
     batch.refs.insert(batch.refs.end(), rows.begin(), rows.end());
     batch.row_ends.push_back(static_cast<std::uint32_t>(batch.refs.size()));
     ++batch.rows;
@@ -378,8 +391,7 @@ void BatchSink::Close(PlannedBatch& batch) {
   batch.span.before = cuts_.counted;
   batch.span.end = batch.dropped ? clock_->BeforeBatch() : clock_->AfterBatch();
   batch.span.pieces = cuts_.count;
-  batch.span.step_units = clock_->step().units;
-  batch.span.step_records = clock_->step().records;
+  batch.span.step = clock_->step();
   batch.span.inside_step = clock_->inside_step() && !cuts_.is_failing;
   if (cuts_.is_failing || batch.span.inside_step) {
     batch.span.end = cuts_.counted;
@@ -449,6 +461,7 @@ bool BatchSink::Continue() {
     slot->damaged_places = std::move(batch.damaged_places);
     slot->before = batch.before;
     slot->missing.swap(batch.missing);
+    slot->repeated.swap(batch.repeated);
     slot->records = batch.records;
     slot->record_bytes = batch.record_bytes;
     slot->units = batch.units;

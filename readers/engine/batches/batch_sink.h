@@ -121,7 +121,8 @@ class BatchSink final : public PlanSink {
     std::vector<WriteTask*> tasks;        ///< waiting for a slot
     std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
     std::vector<std::uint32_t> row_ends;  ///< of packed rows: their ends in refs
-    std::vector<MissingRows> missing;
+    std::vector<MaskedRows> missing;
+    std::vector<MaskedRows> repeated;
     BatchBuffer* slot = nullptr;
   };
 
@@ -172,6 +173,8 @@ class BatchSink final : public PlanSink {
   std::uint32_t RowOf(const PlannedBatch& batch, std::size_t place) const;
   /// Places [begin, end) of the batch's slice get no row.
   void AddMissing(PlannedBatch& batch, std::size_t begin, std::size_t end) const;
+  /// Of a padded batch: the next rows are of these records, of which some may be repeated.
+  void NoteRepeated(PlannedBatch& batch, std::span<const RowRef> rows) const;
   /// Counts rows that come to the batch.
   void Tally(const PlannedBatch& batch, bool written, std::uint64_t rows);
   void CountPlaces(std::uint32_t places);

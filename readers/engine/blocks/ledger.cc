@@ -24,6 +24,9 @@ void Ledger::Add(const RunTotals& totals) {
   ended_.read_bytes += totals.read_bytes;
   ended_.grown_batches += totals.grown_batches;
   ended_.late_wakes += totals.late_wakes;
+  ended_.left_out.empty += totals.left_out.empty;
+  ended_.left_out.dropped += totals.left_out.dropped;
+  ended_.order_ns += totals.order_ns;
 }
 
 void Ledger::NoteFile(const std::string& name, FileFate fate) {
@@ -139,6 +142,9 @@ void Ledger::FillNumbersLocked(PipelineStats* stats) const {
   stats->read_bytes = ended_.read_bytes;
   stats->grown_batches = ended_.grown_batches;
   stats->late_wakes = ended_.late_wakes;
+  stats->dropped_records += ended_.left_out.dropped;
+  stats->planned.empty_records = ended_.left_out.empty;
+  stats->planned.plan_s = 1e-9 * static_cast<double>(ended_.order_ns);
   stats->files_read = files_read_;
   stats->files_refused = files_refused_;
   stats->files_missing = files_missing_;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "readers/engine/blocks/row_tally.h"
+#include "readers/order/plan_clock.h"
 #include "ringfeed/io_options.h"
 #include "ringfeed/record.h"
 #include "ringfeed/stats.h"
@@ -39,6 +40,8 @@ class Ledger {
     std::uint64_t read_bytes = 0;
     std::uint64_t grown_batches = 0;
     std::uint64_t late_wakes = 0;
+    LeftOutRecords left_out{};   ///< of planned batches
+    std::uint64_t order_ns = 0;  ///< the time that chunks of the order took to make
   };
   /// What happened to a file.
   enum class FileFate : std::uint8_t { kRead = 1, kRefused = 2, kMissing = 4 };

@@ -11,14 +11,14 @@ namespace ringfeed {
 
 std::uint64_t SharedSteps::SharesOfRank() const {
   if (split.weights.empty()) return (rules.step + split.ranks - 1) / split.ranks;
-  if (rules.rest != ShareRules::Rest::kPad) return rules.step;
+  if (!rules.fills_up()) return rules.step;
   // How many a rank gets does not depend on the costs.
   const std::vector<std::uint64_t> costs(static_cast<std::size_t>(FillTo()));
   return SplitShares(costs, split)[static_cast<std::size_t>(rank)].size();
 }
 
 std::uint64_t SharedSteps::FillTo() const {
-  if (rules.rest != ShareRules::Rest::kPad && !in_pieces()) return 0;
+  if (!rules.fills_up() && !in_pieces()) return 0;
   return (rules.step + split.ranks - 1) / split.ranks * split.ranks;
 }
 

@@ -178,6 +178,8 @@ struct ExecutionPlan {
   std::uint64_t LookBack() const;
   /// Whether joined passes of the mixture differ in length by its weights.
   bool JoinsByWeights() const;
+  /// ContentStep::marks_rows of the last step.
+  bool marks_rows() const { return !content.empty() && content.back().marks_rows; }
   /// Whether batches depend on what is in the records: then their number alone is no place.
   bool looks_into_records() const { return !content.empty(); }
   /// Whether the order cannot be had as files are read.

@@ -240,9 +240,18 @@ void IndexedSource::CountHoles(const FileLengths::Columns& columns) {
 void IndexedSource::OpenLengths(const std::stop_token& stop) {
   const SharedSteps& steps = *plan_.shares;
   FileLengths::Columns columns;
+  OpenedColumns all;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
-    const FileLengths::Columns opened = OpenColumns(*sets_[i], SourceOf(i), steps, stop);
-    columns.insert(columns.end(), opened.begin(), opened.end());
+    const OpenedColumns opened = OpenColumns(*sets_[i], SourceOf(i), steps, stop);
+    columns.insert(columns.end(), opened.columns.begin(), opened.columns.end());
+    all.computed += opened.computed;
+    all.kept += opened.kept;
+    all.made += opened.made;
+  }
+  for (const auto& [files, how] : {std::pair(all.computed, " computed"),
+                                   std::pair(all.kept, " kept"), std::pair(all.made, " made")}) {
+    if (files == 0) continue;
+    lengths_how_ += (lengths_how_.empty() ? "; lengths: " : ", ") + std::to_string(files) + how;
   }
   lengths_ = std::make_shared<const FileLengths>(*table_, columns, steps.changes);
   CountHoles(columns);
@@ -297,6 +306,7 @@ std::unique_ptr<ChunkMaker> IndexedSource::NewChunks(const RunStart& start, std:
     options.rank = plan_.shares->rank;
     options.split = plan_.shares->split;
     options.fill_to = plan_.shares->FillTo();
+    options.row_units = plan_.shares->rules.length;
     return std::make_unique<ShareChunks>(NewSharePlan(start, plan_.shares->rules), options);
   }
   PlaceChunks::Options options;
@@ -381,7 +391,7 @@ std::string IndexedSource::Describe() const {
   for (const auto& [origin, files] : origins) {
     text += (text.empty() ? "" : ", ") + std::to_string(files) + " " + origin;
   }
-  return text + remark;
+  return text + lengths_how_ + remark;
 }
 
 const SourceNode& IndexedSource::SourceOf(std::size_t set) const {

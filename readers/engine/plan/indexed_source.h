@@ -170,6 +170,7 @@ class IndexedSource {
   std::uint64_t passes_ = 1;  ///< after all stages
   bool even_ = true;          ///< passes have as many places, while the weights are the same
   std::shared_ptr<const FileLengths> lengths_;
+  std::string lengths_how_;           ///< how they were come by, for Describe
   std::vector<std::uint64_t> holes_;  ///< of lengths_, by file of table_
   DataFingerprint fingerprint_;
 

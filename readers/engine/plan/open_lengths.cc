@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -25,6 +26,8 @@ constexpr std::uint64_t kMostBytesOfRanks = std::uint64_t{1} << 30;
 /// Files that one thread measures in one go.
 constexpr std::uint64_t kTogetherBytes = std::uint64_t{64} << 20;
 constexpr std::size_t kTogetherFiles = 256;
+/// Records whose places are asked for in one go.
+constexpr std::uint64_t kTogetherRecords = 8192;
 constexpr std::size_t kMostThreads = 16;
 
 class ColumnOpener {
@@ -38,25 +41,32 @@ class ColumnOpener {
         index_(RecordSet::OptionsOf(source.options).index),
         columns_(set.files()) {}
 
-  FileLengths::Columns Open() {
+  OpenedColumns Open() {
     const std::size_t first =
         static_cast<std::size_t>(steps_.rank * set_.files() / steps_.split.ranks);
     const auto file_at = [&](std::size_t i) { return (first + i) % set_.files(); };
-    std::vector<std::uint8_t> is_missing(set_.files());
+    std::vector<Origin> origins(set_.files(), Origin::kNone);
     const Manifest* const manifest = source_.manifest.get();
     const bool is_far = manifest != nullptr && IsRemote(manifest->path());
     ForEachInParallel(set_.files(), is_far ? kMostThreads : 1, [&](std::size_t i) {
-      is_missing[i] = RecordsOf(file_at(i)) > 0 && !Load(file_at(i));
+      const std::size_t file = file_at(i);
+      if (RecordsOf(file) == 0) return;
+      origins[i] = Compute(file) ? Origin::kComputed : Load(file) ? Origin::kKept : Origin::kMade;
     });
     std::vector<std::size_t> missing;
     for (std::size_t i = 0; i < set_.files(); ++i) {
-      if (is_missing[i] != 0) missing.push_back(file_at(i));
+      if (origins[i] == Origin::kMade) missing.push_back(file_at(i));
     }
     if (!missing.empty()) Measure(missing);
-    return std::move(columns_);
+    const auto count = [&](Origin one) {
+      return static_cast<std::size_t>(std::ranges::count(origins, one));
+    };
+    return {std::move(columns_), count(Origin::kComputed), count(Origin::kKept), missing.size()};
   }
 
  private:
+  enum class Origin : std::uint8_t { kNone, kComputed, kKept, kMade };
+
   std::uint64_t RecordsOf(std::size_t file) const {
     return set_.FirstRow(file + 1) - set_.FirstRow(file);
   }
@@ -71,6 +81,43 @@ class ColumnOpener {
     FileIdentity identity;
     identity.bytes = set_.file(file).bytes;
     return identity;
+  }
+
+  /// By the index alone, if a record's bytes tell its units.
+  bool Compute(std::size_t file) {
+    const RecordIndex& index = *set_.file(file).index;
+    const std::uint64_t unit_bytes = steps_.units.unit_bytes;
+    if (unit_bytes == 0 || !index.units_are_payload()) return false;
+    std::vector<std::uint32_t> units;
+    units.reserve(static_cast<std::size_t>(index.records()));
+    std::vector<std::uint64_t> numbers;
+    std::vector<RecordUnit> found;
+    while (units.size() < index.records()) {
+      const std::uint64_t first = units.size();
+      numbers.resize(std::min(kTogetherRecords, index.records() - first));
+      std::iota(numbers.begin(), numbers.end(), first);
+      found.assign(numbers.size(), {});
+      const Status status = index.Find(numbers, found);
+      if (!status.ok()) throw Error(status);
+      for (const RecordUnit& unit : found) units.push_back(UnitsOf(unit, unit_bytes));
+    }
+    const Status status = LengthColumn::Open(Encode(file, units), &columns_[file]);
+    if (!status.ok()) throw Error(status);
+    return true;
+  }
+  /// LengthTable::kHole of a record that the parser will refuse.
+  std::uint32_t UnitsOf(const RecordUnit& unit, std::uint64_t unit_bytes) const {
+    const std::uint64_t units = unit.bytes / unit_bytes;
+    const bool fits =
+        !unit.lost && unit.bytes % unit_bytes == 0 &&
+        unit.bytes <= std::min<std::uint64_t>(source_.options.max_record_bytes, LengthTable::kHole);
+    return fits ? static_cast<std::uint32_t>(units) : LengthTable::kHole;
+  }
+  StoredIndex Encode(std::size_t file, std::span<const std::uint32_t> units) const {
+    StoredIndex stored;
+    stored.memory =
+        EncodeLengths(units, steps_.units.key, IdentityOf(file), source_.options.max_record_bytes);
+    return stored;
   }
 
   /// Throws Error if those of the manifest are damaged.
@@ -135,9 +182,7 @@ class ColumnOpener {
   }
 
   void Take(std::size_t file, std::span<const std::uint32_t> units) {
-    StoredIndex stored;
-    stored.memory =
-        EncodeLengths(units, steps_.units.key, IdentityOf(file), source_.options.max_record_bytes);
+    StoredIndex stored = Encode(file, units);
     // One that is not kept is measured again by the next program.
     std::string path;
     if (IsKept(file)) {
@@ -166,8 +211,8 @@ class ColumnOpener {
 
 }  // namespace
 
-FileLengths::Columns OpenColumns(const RecordSet& set, const SourceNode& source,
-                                 const SharedSteps& steps, const std::stop_token& stop) {
+OpenedColumns OpenColumns(const RecordSet& set, const SourceNode& source, const SharedSteps& steps,
+                          const std::stop_token& stop) {
   return ColumnOpener(set, source, steps, stop).Open();
 }
 

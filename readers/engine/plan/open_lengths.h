@@ -14,13 +14,21 @@
 
 namespace ringfeed {
 
-/// The length columns of a set's files, in their order; null of a file without rows. Measures those
-/// that are not kept, several files at a time, and keeps them if they can be kept. Several ranks
-/// begin at different files, and look whether another one kept a file meanwhile. Blocks. Throws
-/// Error if a file cannot be measured, if several ranks would have to read much (the message has
-/// the command that does it once), and with kCancelled if `stop` is requested.
-FileLengths::Columns OpenColumns(const RecordSet& set, const SourceNode& source,
-                                 const SharedSteps& steps, const std::stop_token& stop);
+struct OpenedColumns {
+  FileLengths::Columns columns;  ///< in the files' order; null of a file without rows
+  // How many were come by so:
+  std::size_t computed = 0;
+  std::size_t kept = 0;
+  std::size_t made = 0;
+};
+/// The length columns of a set's files. If the index
+/// tells the lengths (Megatron's, rows of one size), they are computed. Measures others that are
+/// not kept, several files at a time, and keeps them if they can be kept. Several ranks begin at
+/// different files, and look whether another one kept a file meanwhile. Blocks. Throws Error if a
+/// file cannot be measured, if several ranks would have to read much (the message has the command
+/// that does it once), and with kCancelled if `stop` is requested.
+OpenedColumns OpenColumns(const RecordSet& set, const SourceNode& source, const SharedSteps& steps,
+                          const std::stop_token& stop);
 
 /// Throws Error if a record that is read was damaged when it was measured: it is planned nowhere,
 /// so that it has no turn at which to fail. `holes`: so many of each file.

@@ -385,7 +385,7 @@ PlanStages::PlanStages(const ExecutionPlan& plan, const PlanPosition& start)
     stages_.push_back(MakeOrderStage(stage, plan.source.options.first_epoch));
   }
   AddFailureStage(plan);
-  if (plan.shares) clock_.AtStep(start);
+  if (plan.shares || plan.marks_rows()) clock_.AtStep(start);
   for (const ContentStep& step : plan.content) stages_.push_back(step.make(&clock_));
 }
 

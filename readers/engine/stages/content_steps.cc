@@ -104,7 +104,7 @@ void GroupRows(const GroupFunction& group_of, Block* block) {
 
 SegmentStage::SegmentStage(PlanClock* clock, std::uint64_t segment)
     : clock_(clock), segment_(segment), places_(clock) {
-  StartAnew(places_.next());
+  clock->AtSegment(places_.pass(), places_.next());
 }
 
 void SegmentStage::OnRows(Block* block, std::uint32_t begin, std::uint32_t end) {
@@ -128,14 +128,14 @@ void SegmentStage::TakeRow(RowRef ref, std::uint64_t row) {
 
 void SegmentStage::StartAnew(std::uint64_t place) {
   rows_ = 0;
-  clock_->AtSegment(places_.pass(), place);
+  BeginSegment(places_.pass(), place);
 }
 
 void SegmentStage::OnPassEnd() {
   EndSegment(places_.next());
   places_.EndPass();
   StartAnew(0);
-  next_->OnPassEnd();
+  EndPass();
 }
 
 void SegmentStage::OnEnd(const Status& status) {
@@ -241,6 +241,17 @@ FieldLocation* PackFieldsOf(const RowRef& ref) {
 
 }  // namespace
 
+PackStage::PackStage(PlanClock* clock, std::uint32_t length, std::uint64_t segment,
+                     std::size_t batch_rows, std::uint64_t left_out)
+    : SegmentStage(clock, segment),
+      length_(length),
+      batch_rows_(batch_rows),
+      fit_(length),
+      segment_(clock->BeforeBatch()),
+      left_out_(left_out) {
+  clock->AtStep({segment_.pass, segment_.place, left_out});
+}
+
 void PackStage::Add(RowRef ref, std::uint64_t /*end*/, bool is_last) {
   const std::uint32_t units = ref.hole() ? 0 : PackFieldsOf(ref)->units;
   if (units == 0) {
@@ -255,26 +266,53 @@ void PackStage::Add(RowRef ref, std::uint64_t /*end*/, bool is_last) {
                    PackFieldsOf(ref));
   }
   if (is_last) return;
-  while (emitted_ < fit_.rows() && fit_.room(emitted_) == 0) Emit();
+  while (emitted_ < fit_.rows() && fit_.room(emitted_) == 0) {
+    Emit({segment_.pass, segment_.place, emitted_ + 1});
+  }
 }
 
-void PackStage::Emit() {
+void PackStage::Emit(const PlanPosition& end) {
   std::vector<RowRef>& rows = packed_[emitted_];
   FieldLocation* const last = PackFieldsOf(rows.back());
   PackedPlace place = PackedPlaceOf(last);
   place.rest = fit_.room(emitted_++);
   SetPackedPlace(place, last);
-  next_->OnPacked(rows);
+  if (left_out_ > 0) {
+    --left_out_;
+    for (const RowRef& ref : rows) next_->OnLost(ref.block, 1, ref.block->PayloadOf(ref.row));
+  } else if (++open_rows_ < batch_rows_) {
+    next_->OnPacked(rows);
+  } else {
+    EndBatchAt(end);
+    next_->OnPacked(rows);
+    clock_->AtStep(end);
+  }
   rows.clear();
 }
 
+void PackStage::EndBatchAt(const PlanPosition& end) {
+  clock_->BeginsStep({.end = end});
+  clock_->EndsStep();
+  open_rows_ = 0;
+}
+
 void PackStage::EndSegment(std::uint64_t place) {
-  while (emitted_ + 1 < fit_.rows()) Emit();
-  BeginLast(place);
-  if (emitted_ < fit_.rows()) Emit();
+  while (emitted_ + 1 < fit_.rows()) Emit({segment_.pass, segment_.place, emitted_ + 1});
+  if (emitted_ < fit_.rows()) Emit({segment_.pass, place});
   fit_.Clear();
   emitted_ = 0;
-  next_->OnCut();
+}
+
+void PackStage::BeginSegment(std::uint64_t pass, std::uint64_t place) {
+  segment_ = {pass, place};
+  left_out_ = 0;
+  if (open_rows_ == 0) clock_->AtStep(segment_);
+}
+
+void PackStage::EndPass() {
+  if (open_rows_ > 0) EndBatchAt(segment_);
+  next_->OnPassEnd();
+  clock_->AtStep(segment_);
 }
 
 namespace {
@@ -364,11 +402,12 @@ ContentStep TokenStep(const TokenBatchOptions& options, const Parser* parser) {
 ContentStep PackStep(const PackOptions& options) {
   ContentStep step;
   step.text = "packed into " + std::to_string(options.length) + " units of " + options.field +
-              " in segments of " + std::to_string(options.segment);
+              " in segments of " + std::to_string(options.segment) + ", which batches run over";
   step.segment = options.segment;
+  step.marks_rows = true;
   const auto length = static_cast<std::uint32_t>(options.length);
-  step.make = [length, segment = options.segment](PlanClock* clock) {
-    return std::make_unique<PackStage>(clock, length, segment);
+  step.make = [length, segment = options.segment, rows = options.rows](PlanClock* clock) {
+    return std::make_unique<PackStage>(clock, length, segment, rows, clock->BeforeBatch().outputs);
   };
   return step;
 }

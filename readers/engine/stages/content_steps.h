@@ -104,16 +104,23 @@ class SegmentStage : public PlanStage {
   virtual void Add(RowRef ref, std::uint64_t end, bool is_last) = 0;
   /// All that is held goes on: the segment ends in front of that place.
   virtual void EndSegment(std::uint64_t place) = 0;
+  /// The next segment begins at that place.
+  virtual void BeginSegment(std::uint64_t pass, std::uint64_t place) {
+    clock_->AtSegment(pass, place);
+  }
+  /// The pass is over, after EndSegment, and BeginSegment of the next pass.
+  virtual void EndPass() { next_->OnPassEnd(); }
   /// What is handed on next is the last of the segment, which ends in front of that place.
   void BeginLast(std::uint64_t place) { clock_->EndsSegmentAt(places_.pass(), place); }
   /// So many rows of the segment came in.
   std::uint64_t rows() const { return rows_; }
 
+  PlanClock* const clock_;
+
  private:
   void TakeRow(RowRef ref, std::uint64_t row);
   void StartAnew(std::uint64_t place);
 
-  PlanClock* const clock_;
   const std::uint64_t segment_;
   PlaceCounter places_;
   std::uint64_t rows_ = 0;
@@ -176,23 +183,34 @@ class TokenBatchStage final : public PlanStage {
 
 /// Packs the rows of a segment into rows of `length` units, first fit. Packed rows leave in the
 /// order in which they were begun: at once if all before them are full, else at the end of the
-/// segment. After that the next batch begins. Damaged rows and those without units are in no packed
-/// row. Puts the place of each row (PackedPlace) into its block's locations.
+/// segment. Batches run over the ends of segments, as planned ones do: marks count the packed rows
+/// of a segment. Damaged rows and those without units are in no packed row. Puts the place of each
+/// row (PackedPlace) into its block's locations.
 class PackStage final : public SegmentStage {
  public:
-  /// The parser of Pack located the rows, for rows of this length.
-  PackStage(PlanClock* clock, std::uint32_t length, std::uint64_t segment)
-      : SegmentStage(clock, segment), length_(length), fit_(length) {}
+  /// The parser of Pack located the rows, for rows of this length, of which so many are a batch.
+  /// `left_out`: packed rows of the first segment that are before the start.
+  PackStage(PlanClock* clock, std::uint32_t length, std::uint64_t segment, std::size_t batch_rows,
+            std::uint64_t left_out);
 
  private:
   void Add(RowRef ref, std::uint64_t end, bool is_last) override;
   void EndSegment(std::uint64_t place) override;
-  void Emit();
+  void BeginSegment(std::uint64_t pass, std::uint64_t place) override;
+  void EndPass() override;
+  /// Hands the next packed row on: after it the order is at that place.
+  void Emit(const PlanPosition& end);
+  /// The last row of a batch is handed on: after it the order is at that place.
+  void EndBatchAt(const PlanPosition& end);
 
   const std::uint32_t length_;
+  const std::size_t batch_rows_;
   FirstFit fit_;
   std::vector<std::vector<RowRef>> packed_;  ///< by their number in fit_; the others are kept empty
   std::size_t emitted_ = 0;
+  PlanPosition segment_;       ///< where it begins
+  std::uint64_t left_out_;     ///< packed rows of the segment that are before the start
+  std::size_t open_rows_ = 0;  ///< of the batch that is open
 };
 
 }  // namespace ringfeed

@@ -55,6 +55,8 @@ class PlanStage {
 struct ContentStep {
   std::string text;  ///< what it does, with all that the batches depend on, as positions hold it
   std::uint64_t segment = 0;  ///< it holds so many rows back; 0: none
+  /// PlanPosition::outputs count packed rows, not batches: those run over the ends of segments.
+  bool marks_rows = false;
   /// Before records are located: rows may be marked as filtered, and are then not parsed. From
   /// several threads at once; either may be empty.
   std::function<void(Block* block)> before_locate;

@@ -106,6 +106,10 @@ class FixedIndex final : public RecordIndex {
   Status FirstFrom(std::uint64_t offset, std::uint64_t* record) const override;
   /// None if the last record is shorter, if all are lost, or the framer has to look at each.
   std::optional<FixedUnits> fixed() const override;
+  bool units_are_payload() const override {
+    return !layout_.lost && !layout_.framed &&
+           layout_.units.stride_bytes == layout_.units.record_bytes;
+  }
   std::span<const IndexDamage> damage() const override { return layout_.damage; }
 
  private:

@@ -138,6 +138,7 @@ class MegatronRecords final : public RecordIndex {
     return WhyNotBelieved();
   }
 
+  bool units_are_payload() const override { return true; }
   std::span<const IndexDamage> damage() const override { return damage_.ranges; }
 
   // In a damaged index, whose begins may not ascend, finds some record around there.

@@ -135,9 +135,9 @@ class ArrayParser final : public Parser {
     return {at.data, at.bytes};
   }
   FieldLengths LengthsOf(std::size_t) const override {
-    if (takes_bytes_) return {parser_, RawParser()};
+    if (takes_bytes_) return {parser_, RawParser(), record_unit_bytes_};
     return {parser_ + ": " + FieldText({"", dtype_, fields_[0].shape, {}}),
-            TokensParser({dtype_, fields_[0].shape})};
+            TokensParser({dtype_, fields_[0].shape}), record_unit_bytes_};
   }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
