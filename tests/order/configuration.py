@@ -107,10 +107,6 @@ def random_shuffle(rng):
 def add_step(stage, words, first_epoch, sizes=None):
     """`sizes` are the records' lengths by their numbers."""
     kind = words[0]
-    if kind == "planned":
-        rules = planned.rules_of(words, first_epoch)
-        return planned.Plan(stage, rules, sizes.get if rules.kind != "batch" or rules.amount
-                            else lambda record: 1).steps
     amount = int(words[1])
     if kind == "multipass":
         return reference.join_passes(stage, amount)
@@ -286,7 +282,8 @@ class Configuration:
             only = reference.row_deliveries(stage)
             return lambda rank, ranks: only
         for words in steps:
-            stage = add_step(stage, words, self.epoch, self.sizes)
+            stage = (self._plan(stage, words).steps if words[0] == "planned"
+                     else add_step(stage, words, self.epoch, self.sizes))
         stage = reference.remembered(stage)
         if self.planned:
             rules = planned.rules_of(self.batch.split(":"), self.epoch)
@@ -311,6 +308,16 @@ class Configuration:
         before_batch = self.steps[:self.steps.index(self.batch)]
         return all(step.startswith(("parse", "rows", "filter")) for step in before_batch)
 
+    def planned_mixture(self):
+        """Whether planned batches are made of rows as they were mixed."""
+        steps = [step for step in self.steps if not step.startswith(("parse", "rows"))]
+        return self.mixed and self.planned and steps[0] == self.batch
+
+    def _plan(self, stage, words):
+        rules = planned.rules_of(words, self.epoch)
+        size_of = self.sizes.get if rules.kind != "batch" or rules.amount else lambda record: 1
+        return planned.Plan(stage, rules, size_of)
+
     def reweighted_at(self, number, place):
         """As `reweighted`, from that place of that pass on."""
         weights = [str(2 * i + 1) for i in range(len(self.sources))]
@@ -334,8 +341,13 @@ class Configuration:
 
     def scheduled(self, batches):
         """With those other weights as a schedule: all that follows, and the words that say so; None
-        if they are no others. Of a plain mixture."""
-        wanted, words = self.reweighted(batches)
+        if they are no others. Of a plain or a planned mixture."""
+        if self.planned:
+            stage, steps = self.rows()
+            place = self._plan(stage, steps[0]).place_from(batches, self.passes())
+            wanted, words = self.reweighted_at(*(place or (self.passes(), 0)))
+        else:
+            wanted, words = self.reweighted(batches)
         own, others = [source.weight for source in self.sources], list(words.values())
         same = len({Fraction(a) / Fraction(b) for a, b in zip(own, others)}) == 1
         if batches == 0 or same:

@@ -37,6 +37,17 @@ class Plan:
         self.rules = rules
         self.size_of = size_of
         self.passes = {}
+        self.begins = {}  # of a pass: the first place of each segment, and its first share's step
+
+    def place_from(self, step, passes):
+        """(pass, place) of the first segment that is dealt by the weights of that step or a later one;
+        None if no segment is."""
+        for number in range(passes):
+            self.steps(number)
+            for place, first in self.begins[number]:
+                if first >= step:
+                    return number, place
+        return None
 
     def steps(self, number):
         """Of that pass: lists of shares."""
@@ -60,7 +71,9 @@ class Plan:
 
     def _steps(self, number, before):
         rules, places, shares = self.rules, self.stage(number), []
+        self.begins[number] = []
         for base in range(0, len(places), rules.segment):
+            self.begins[number].append((base, before + len(shares) // rules.step))
             made = self._shares(places[base:base + rules.segment])
             if rules.fit != "first" and rules.kind in ("pack", "tokens") and made:
                 order = KeyedPermutation(len(made), rules.seed, rules.epoch + number, SHARE_ORDER,

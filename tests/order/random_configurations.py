@@ -153,6 +153,8 @@ class Check:
             self.with_other_weights(self.configuration.reweighted(following), position, following,
                                     other)
             self.with_a_schedule(following, other)
+        if self.configuration.planned_mixture():  # early, while sets have records left
+            self.with_a_schedule(rng.randint(0, min(following, 20)), other)
         if self.configuration.content_mixture():
             self.with_other_weights_of_content(position, following, other)
         self.same_on_all_ranks(following)
