@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <span>
@@ -1122,6 +1123,27 @@ TEST_F(PlannedBatchesTest, LengthsThatTheIndexTellsAreComputed) {
   EXPECT_NE(taken.stats.order.find("lengths: 1 computed"), std::string::npos) << taken.stats.order;
   EXPECT_NE(wanted.stats.order.find("lengths: 1 "), std::string::npos) << wanted.stats.order;
   EXPECT_TRUE(std::filesystem::is_empty(options.index_folder));
+}
+
+TEST_F(PlannedBatchesTest, AllRanksTogetherReadEachRecordOnce) {
+  MakeRecords(3, 400, 37, 12'000);
+  Config config = BestFitOf(8, 100);
+  config.rules.length = 12'000;
+  config.global = true;
+  const double units =
+      static_cast<double>(std::accumulate(units_.begin(), units_.end(), std::uint64_t{0}));
+  OpenOptions options = Options();
+  options.io.path = IoPath::kPread;  // of a mapped file nothing is read
+  for (const std::size_t ranks : {1, 3, 8}) {
+    double read = 0;
+    for (std::size_t rank = 0; rank < ranks; ++rank) {
+      const Taken taken = Take(config, Chain(config, rank, ranks, options), ranks, ~std::size_t{0});
+      ASSERT_EQ(taken.end, ReadResult::kEnd) << taken.status.ToString();
+      read += static_cast<double>(taken.stats.read_bytes);
+    }
+    EXPECT_LE(read, 1.02 * units) << ranks;
+    EXPECT_GE(read, units) << ranks;
+  }
 }
 
 TEST_F(PlannedBatchesTest, RecordsWithoutAUnitAreCounted) {
