@@ -72,22 +72,16 @@ class LoadMean {
     const double all =
         static_cast<double>(std::accumulate(costs.begin(), costs.end(), std::uint64_t{0}));
     if (all == 0) return;
-    std::uint64_t most = 0;
     std::vector<std::uint64_t> round_most;
     for (const auto& part : parts) {
-      std::uint64_t load = 0;
       round_most.resize(std::max(round_most.size(), part.size()));
       for (std::size_t i = 0; i < part.size(); ++i) {
-        load += costs[part[i]];
         round_most[i] = std::max(round_most[i], costs[part[i]]);
       }
-      most = std::max(most, load);
     }
-    const double mean = all / static_cast<double>(split_.ranks);
-    step_ += static_cast<double>(most) / mean;
-    micro_ += static_cast<double>(
-                  std::accumulate(round_most.begin(), round_most.end(), std::uint64_t{0})) /
-              mean;
+    step_ += ImbalanceOf(parts, costs, split_);
+    const auto waited = std::accumulate(round_most.begin(), round_most.end(), std::uint64_t{0});
+    micro_ += static_cast<double>(waited) * static_cast<double>(split_.ranks) / all;
     ++steps_;
   }
   Load Mean() const {
