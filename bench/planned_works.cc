@@ -108,12 +108,13 @@ Work PlanWork(const char* row, std::uint64_t records, double promised_ns) {
 }
 
 Reader Packed(const std::vector<std::string>& files, const OpenOptions& options,
-              const std::optional<StepOptions>& steps) {
+              const std::optional<StepOptions>& steps, PackFit fit = PackFit::kFirst) {
   const Reader records =
       Shuffle(OpenFiles(files, options), {.seed = kSeed, .mode = ShuffleMode::kGlobal});
   PackOptions packing{.field = "bytes", .length = kRowUnits, .rows = 64};
   packing.segment = ShareRules::kUsualSegment;
   packing.steps = steps;
+  packing.fit = fit;
   return Pack(Parse(records, RawParser()), packing);
 }
 
@@ -130,7 +131,8 @@ Pair RestorePacked() {
   });
   OpenOptions options;
   options.format = "rows:1024";
-  const auto chain = std::make_shared<Reader>(Packed({path.string()}, options, StepOptions{}));
+  const auto chain =
+      std::make_shared<Reader>(Packed({path.string()}, options, StepOptions{}, PackFit::kBest));
   chain->SeekTo(1'000);
   const std::string position = chain->Position();
   const auto restore = [file, chain, position] {
