@@ -18,6 +18,7 @@
 namespace ringfeed {
 
 class DirectConnection;
+class HostShare;
 struct Attempt;
 
 /// One request of the engine's caller.
@@ -60,7 +61,8 @@ struct Attempt {
   void Took(std::size_t bytes);
 
   RangeRead* read = nullptr;
-  std::uint32_t begin = 0;  ///< in the read's buffer: where its bytes go
+  HostShare* share = nullptr;  ///< that it counts in
+  std::uint32_t begin = 0;     ///< in the read's buffer: where its bytes go
   std::uint32_t got = 0;
   std::uint64_t skip = 0;  ///< bytes of a whole object in front of the range
   bool is_judged = false;  ///< the head was looked at

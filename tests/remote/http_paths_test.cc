@@ -14,10 +14,12 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "io/remote/direct_connection.h"
 #include "io/remote/direct_request.h"
+#include "io/remote/host_share.h"
 #include "io/remote/remote_engine.h"
 #include "io/remote/remote_source.h"
 #include "tests/remote/fault_proxy.h"
@@ -77,12 +79,12 @@ class HttpPathsTest : public testing::Test {
 
   /// Reads `count` random ranges of an address by one path and compares them.
   Outcome Read(const std::string& url, HttpPath path, std::size_t count,
-               std::uint32_t most_bytes = 300'000) {
+               std::uint32_t most_bytes = 300'000, const InFlightRule& rule = {}) const {
     IoOptions options;
     options.remote_patience_ms = 20'000;
     OpenInputResult opened = OpenNamed(url, options);
     EXPECT_TRUE(opened.status.ok()) << opened.status.ToString();
-    const std::unique_ptr<ReadEngine> engine = MakeHttpEngine(path);
+    const std::unique_ptr<ReadEngine> engine = MakeHttpEngine(path, rule);
     std::mt19937_64 random(11);
     std::vector<ReadRequest> requests(count);
     std::vector<std::vector<std::byte>> buffers(count);
@@ -252,6 +254,25 @@ TEST_F(HttpPathsTest, AnEngineIsDestroyedWhileItReads) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(i);
     EXPECT_EQ(engine->Reap({&finished, 1}, until), 0u);
   }
+}
+
+TEST_F(HttpPathsTest, AllEnginesOfAProcessKeepToTheCapOfAHost) {
+  constexpr std::size_t kEach = 64;
+  constexpr std::size_t kEngines = HostShare::kMostOfHost / kEach + 2;
+  const NginxServer server(directory_.path());
+  FaultProxy proxy(server.port(), {.round_trip_ms = 100});
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < kEngines; ++i) {
+      threads.emplace_back([&] {
+        const Outcome outcome =
+            Read(proxy.Url("data"), HttpPath::kDirect, 6 * kEach, 2'000, InFlightRule(kEach));
+        EXPECT_EQ(outcome.right, 6 * kEach);
+      });
+    }
+  }
+  EXPECT_LE(proxy.counts().most_answers, HostShare::kMostOfHost);
+  EXPECT_GT(proxy.counts().most_answers, HostShare::kMostOfHost / 2);
 }
 
 TEST_F(HttpPathsTest, ConnectionsGoToAllAddressesOfAName) {
