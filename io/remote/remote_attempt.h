@@ -26,7 +26,9 @@ struct RangeRead {
   using Clock = std::chrono::steady_clock;
 
   explicit RangeRead(ReadRequest* its_request)
-      : request(its_request), source(its_request->file->remote()), rule(source->patience_ms()) {}
+      : request(its_request),
+        source(its_request->file->remote()),
+        rule(source->patience_ms(), source->failures()) {}
 
   std::uint64_t offset() const { return request->offset + have; }
   std::uint64_t end() const { return request->offset + expected; }

@@ -283,9 +283,9 @@ void RemoteEngine::Finish(RangeRead* read, Status status) {
 
 void RemoteEngine::MeetFailure(RangeRead* read, const Status& failure,
                                std::string_view retry_after) {
-  if (!read->rule.Again(retry_after, Clock::now(), &read->again_at)) {
-    return Finish(read, PatienceEnded(read->rule, failure));
-  }
+  Status end =
+      read->rule.Meet(failure, read->source->name(), retry_after, Clock::now(), &read->again_at);
+  if (!end.ok()) return Finish(read, std::move(end));
   look_at_ = std::min(look_at_, read->again_at);
   ++stats_.retries;
   read->source->counters()->retries.fetch_add(1, std::memory_order_relaxed);
@@ -333,6 +333,7 @@ void RemoteEngine::OnEnded(Attempt* ended, const Status& failure) {
     const Clock::duration took = now - read->begun;
     mean_ = mean_ == Clock::duration() ? took : (15 * mean_ + took) / 16;
     rule_.OnEnd(now, first_byte, read->expected, in_flight());
+    read->rule.Succeed();
     return Finish(read, Status());
   }
   if (verdict.code() == StatusCode::kDamaged) return Finish(read, verdict);

@@ -6,8 +6,11 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
@@ -22,6 +25,7 @@
 #include "io/remote/host_share.h"
 #include "io/remote/remote_engine.h"
 #include "io/remote/remote_source.h"
+#include "ringfeed/log.h"
 #include "tests/remote/fault_proxy.h"
 #include "tests/remote/nginx_server.h"
 #include "tests/support/pattern_file.h"
@@ -273,6 +277,33 @@ TEST_F(HttpPathsTest, AllEnginesOfAProcessKeepToTheCapOfAHost) {
   }
   EXPECT_LE(proxy.counts().most_answers, HostShare::kMostOfHost);
   EXPECT_GT(proxy.counts().most_answers, HostShare::kMostOfHost / 2);
+}
+
+std::vector<std::string> told;
+
+TEST_F(HttpPathsTest, ThatAStoreIsWaitedForIsToldOnceWithoutSecrets) {
+  (void)unsetenv("RINGFEED_LOG");
+  const pid_t child = fork();  // it is told once in a process
+  if (child == 0) {
+    SetLog([](LogLevel /*level*/, const std::string& text) noexcept { told.push_back(text); });
+    IoOptions options;
+    options.remote_patience_ms = 1'500;
+    bool is_right = true;
+    for (const char* name : {"a", "b"}) {
+      const std::string url = std::string("http://nowhere.invalid/") + name + "?key=secret";
+      const Status status = OpenNamed(url, options).status;
+      is_right = is_right && status.code() == StatusCode::kResourceExhausted;
+    }
+    const std::string all = told.size() == 1 ? told[0] : "";
+    for (const char* words : {"http://nowhere.invalid/a ", "1500 ms (remote_patience_ms)"}) {
+      is_right = is_right && all.find(words) != std::string::npos;
+    }
+    if (!is_right) std::fprintf(stderr, "%zu: %s\n", told.size(), all.c_str());
+    _exit(is_right && all.find("secret") == std::string::npos ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(HttpPathsTest, ConnectionsGoToAllAddressesOfAName) {
