@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import tarfile
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, Iterator, List, Tuple, Union
+from typing import Any, Callable, Collection, Dict, Iterator, List, Tuple, Union
 
 SAMPLE_BYTES = 110_000
 FILES = 8
@@ -59,14 +59,20 @@ PUSH = Work("push", 1, 1 << 20, PUSHED_ARRAYS, PUSHED_ARRAYS, stride=16)
 # JPEGs of 500 by 375 pixels and about 110 KB with their numbers, in tar files: to pixels.
 JPEGS = Work("jpegs", 64, 0, 1_024, 128)
 
-WORKS = {work.name: work for work in (IMAGES, TABLE, SAMPLES, TINY, PUSH, JPEGS)}
+# The files of IMAGES as objects of a store, each pass by a process that has read nothing.
+STORE = Work("store", 64, SAMPLE_BYTES, 14_336, 512)
+
+WORKS = {work.name: work for work in (IMAGES, TABLE, SAMPLES, TINY, PUSH, JPEGS, STORE)}
+# The data sets of works that have none of their own name, or need another's.
+NEEDS = {"images": ["samples"], "resume": ["samples", "images"], "store": ["samples", "images"]}
 
 
-def make(command: str, data: pathlib.Path, smoke: bool) -> None:
+def make(command: str, data: pathlib.Path, smoke: bool, names: Collection[str]) -> None:
     """Makes what is missing of the data sets in the folder `data`, and reads every file once.
 
     Args:
         command: the path of `ringfeed`.
+        names: of the works whose data sets are made.
 
     Raises:
         subprocess.CalledProcessError: the command failed; it has said why on stderr.
@@ -81,7 +87,10 @@ def make(command: str, data: pathlib.Path, smoke: bool) -> None:
     }
     if not _has_pillow():
         del makers[JPEGS]  # whoever wants them says that they are not there
+    needed = {*names, *(needed for name in names for needed in NEEDS.get(name, []))}
     for work, maker in makers.items():
+        if work.name not in needed:
+            continue
         made(data / work.name, maker)
     for path in sorted(data.glob("*/*")):
         with open(path, "rb", buffering=0) as file:

@@ -66,10 +66,15 @@ def options_of(work: Work) -> Dict[str, Any]:
 
 def loader(work: Work, data: pathlib.Path, once: bool, **more: Any) -> ringfeed.Loader:
     """The Loader of a work: of one pass, or without end."""
+    return loader_of(files(work, data), work, once, **more)
+
+
+def loader_of(names: List[str], work: Work, once: bool, **more: Any) -> ringfeed.Loader:
+    """The same of files or objects with the work's rows."""
     threads = int(os.environ.get("RINGFEED_THREADS", "0"))
     options = {"batch": work.batch, "passes": 1 if once else 0, "threads": threads,
                **options_of(work), **more}
-    return ringfeed.Loader(files(work, data), **options)
+    return ringfeed.Loader(names, **options)
 
 
 def tensors(batches: ringfeed.Loader) -> Iterator[Dict[str, Any]]:

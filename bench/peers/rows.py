@@ -47,6 +47,20 @@ CONTESTANTS = {
     "mosaicml_2_workers": Contestant("mosaicml_shards", {"LOADER_WORKERS": "2"}),
     "webdataset": Contestant("webdataset_tars", {"LOADER_WORKERS": "0"}),
     "webdataset_2_workers": Contestant("webdataset_tars", {"LOADER_WORKERS": "2"}),
+    # From a store, one thread or process.
+    "store": Contestant("store_readers", {"STORE_READER": "ringfeed", "RINGFEED_THREADS": "1"}),
+    "store_on_mds": Contestant("store_readers", {"STORE_READER": "ringfeed", "RINGFEED_THREADS": "1",
+                                                 "RINGFEED_FILES": "mosaicml_shards.shards"}),
+    "store_on_litdata": Contestant("store_readers", {
+        "STORE_READER": "ringfeed", "RINGFEED_THREADS": "1",
+        "RINGFEED_FILES": "litdata_chunks.chunks"}),
+    "store_samples": Contestant("store_readers", {
+        "STORE_READER": "ringfeed", "RINGFEED_THREADS": "1", "STORE_WORK": "samples"}),
+    "boto3_ranges": Contestant("store_readers", {"STORE_READER": "boto3_ranges"}),
+    "boto3": Contestant("store_readers", {"STORE_READER": "boto3"}),
+    "s3torchconnector": Contestant("store_readers", {"STORE_READER": "s3torchconnector"}),
+    "mosaicml_download": Contestant("store_readers", {"STORE_READER": "mosaicml"}),
+    "litdata_download": Contestant("store_readers", {"STORE_READER": "litdata"}),
     # Threads of one process: none is the one that takes the batches.
     "spdl": Contestant("spdl_threads", {"LOADER_WORKERS": "1"}),
     "spdl_2_threads": Contestant("spdl_threads", {"LOADER_WORKERS": "2"}),
@@ -74,7 +88,7 @@ class Row:
     @property
     def name(self) -> str:
         """How --only and the results call it."""
-        own = self.ours.removeprefix("push" if self.work == "push" else "ringfeed")
+        own = self.ours.removeprefix(self.work).removeprefix("ringfeed")
         return f"peers.{self.work}_vs_{self.theirs}{own}"
 
 
@@ -104,6 +118,11 @@ ROWS = (
     Row("push", "push_one_thread", "numpy", "bytes", "ratio >= 0.8"),
     Row("push", "push_shared", "numpy", "bytes"),
     *_rows("jpegs", "images", dali="ratio >= 1", torchvision=None),
+    *(Row("store", ours, theirs, "bytes", reach) for ours, theirs, reach in (
+        ("store", "s3torchconnector", "ratio >= 1.5"), ("store", "boto3", "ratio >= 4"),
+        ("store_samples", "boto3_ranges", "ratio >= 4"),
+        ("store_on_mds", "mosaicml_download", "ratio >= 4"),
+        ("store_on_litdata", "litdata_download", "ratio >= 4"))),
     *_rows("tiny", "overhead", ringfeed_feed="ours <= 5"),
     *_rows("resume", "first_batch", grain="ours <= 30", dali="ours <= 30", tf_data="ours <= 30"),
 )

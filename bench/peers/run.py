@@ -14,6 +14,7 @@ Exit status: 0 every row was measured and verified, 1 one was not, 2 usage or se
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ from typing import Any, Dict, List, Optional, Tuple
 
 import data_sets
 from rows import CONTESTANTS, ROWS, Row, markdown, summarised
+from store_server import StoreServer
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.append(str(ROOT / "bench"))
@@ -108,8 +110,10 @@ class Run:
         failures: what went wrong, for people.
     """
 
-    def __init__(self, options: argparse.Namespace, environment: Environment) -> None:
+    def __init__(self, options: argparse.Namespace, environment: Environment,
+                 store: Optional[StoreServer]) -> None:
         self._options = options
+        self._store = store
         self._environment = environment
         self._states = pathlib.Path(tempfile.mkdtemp(prefix="positions-", dir=options.data))
         self.results: Dict[Entry, List[Dict[str, Any]]] = {}
@@ -164,6 +168,12 @@ class Run:
                    "--data", str(self._options.data), "--seconds", str(self._options.seconds),
                    "--pass-rows", str(rows), *extra]
         variables = {**os.environ, **self._environment.variables(), **contestant.environment}
+        if work == "store":
+            if self._store is None:
+                self.left_out[name] = StoreServer.missing()
+                return None
+            variables.update(self._store.variables())
+            command = self._store.command(command)
         try:
             done = subprocess.run(command, env=variables, check=False, capture_output=True,
                                   text=True, timeout=TIME_LIMIT_S)
@@ -250,15 +260,19 @@ def main() -> int:
     try:
         if options.install:
             environment.install()
-        data_sets.make(environment.command, options.data, options.smoke)
+        data_sets.make(environment.command, options.data, options.smoke,
+                       {row.work for row in rows})
     except (OSError, subprocess.CalledProcessError) as error:
         print(f"run.py: {error}", file=sys.stderr)
         return 2
-    described, run = machine(), Run(options, environment)
-    try:
+    described = machine()
+    with contextlib.ExitStack() as stack:
+        store = None
+        if any(row.work == "store" for row in rows) and not StoreServer.missing():
+            store = stack.enter_context(StoreServer(options.data.resolve()))
+        run = Run(options, environment, store)
+        stack.callback(run.close)
         _take_turns(run, rows, options.rounds)
-    finally:
-        run.close()
     summaries = _summaries(run, rows, options.rounds)
     print(markdown(summaries))
     for name, reason in run.left_out.items():

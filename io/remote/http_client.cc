@@ -10,7 +10,9 @@
 #include <utility>
 
 #include "base/calls_end.h"
+#include "base/log.h"
 #include "base/per_process.h"
+#include "io/remote/address.h"
 #include "io/remote/curl_handle.h"
 #include "io/remote/idle_list.h"
 
@@ -20,6 +22,9 @@ namespace {
 constexpr std::size_t kMostBodyBytes = std::size_t{64} << 20;
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{5000};
+/// Failures in a row, or their time, that are no news.
+constexpr int kTriesInSilence = 4;
+constexpr std::chrono::seconds kSilence{1};
 
 IdleList<CurlHandle>& IdleHandles() {
   static constinit PerProcess<IdleList<CurlHandle>> idle;
@@ -96,12 +101,17 @@ const HttpCall& BlockingHttp() {
 
 Status CallsEnded() { return Status(StatusCode::kCancelled, "reading was stopped meanwhile"); }
 
-bool RetryRule::Again(std::string_view retry_after, Clock::time_point now,
-                      Clock::time_point* when) {
+Status RetryRule::Meet(const Status& failure, std::string_view name, std::string_view retry_after,
+                       Clock::time_point now, Clock::time_point* when) {
   constexpr int kMostDoublings = 10;
   if (tries_++ == 0) first_failure_ = now;
   const Clock::time_point end = first_failure_ + patience_;
-  if (now >= end) return false;
+  const std::string patience = std::to_string(patience_.count()) + " ms (remote_patience_ms)";
+  if (now >= end) {
+    return Status(StatusCode::kResourceExhausted, "the store gave no answer that helps for " +
+                                                      patience +
+                                                      "; the last failure: " + failure.message());
+  }
   auto pause =
       Jittered(std::min(kLongestPause, kFirstPause * (1 << std::min(tries_ - 1, kMostDoublings))));
   std::int64_t seconds = 0;
@@ -112,7 +122,12 @@ bool RetryRule::Again(std::string_view retry_after, Clock::time_point now,
         std::max(pause, std::chrono::milliseconds(1000 * std::min<std::int64_t>(seconds, 3600)));
   }
   *when = std::min(now + pause, end);
-  return true;
+  if (tries_ >= kTriesInSilence || now - first_failure_ >= kSilence) {
+    Tell(LogLevel::kWarn, "a store is waited for",
+         std::string(name) + " cannot be read now (" + failure.message() +
+             "): it is asked for again, for up to " + patience);
+  }
+  return budget_ == nullptr ? Status() : budget_->OnFailure(tries_, patience_, now, failure);
 }
 
 std::int64_t IdleSeconds(std::int64_t patience_ms) {
@@ -135,18 +150,10 @@ bool MayPass(const Status& failure) {
   }
 }
 
-Status PatienceEnded(const RetryRule& rule, const Status& last) {
-  return Status(StatusCode::kResourceExhausted,
-                "the store gave no answer that helps for " +
-                    std::to_string(rule.patience().count()) +
-                    " ms (remote_patience_ms); the last failure: " + last.message());
-}
-
-Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
+Status SendPatiently(ObjectStore* store, RetryRule rule,
                      const std::function<Status(HttpRequest*)>& prepare,
                      const std::function<Status(const HttpResponse&)>& check,
                      HttpResponse* response) {
-  RetryRule rule(patience_ms);
   int lessons = 0;
   int odd_answers = 0;
   while (true) {
@@ -154,11 +161,12 @@ Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
     Status failure = prepare(&request);
     std::string retry_after;
     if (failure.ok()) {
-      request.idle_s = IdleSeconds(patience_ms);
+      request.idle_s = IdleSeconds(rule.patience().count());
       failure = BlockingHttp()(request, response);
       const bool is_good = response->status >= 200 && response->status < 300;
       if (failure.ok() && is_good) {
         failure = check(*response);
+        if (failure.ok()) rule.Succeed();
         if (failure.ok()) return {};
         const bool is_odd = failure.code() != StatusCode::kResourceExhausted;
         if (is_odd && ++odd_answers == kMostOddAnswers) {
@@ -174,9 +182,9 @@ Status SendPatiently(ObjectStore* store, std::int64_t patience_ms,
     }
     RetryRule::Clock::time_point when;
     if (!MayPass(failure)) return failure;
-    if (!rule.Again(retry_after, RetryRule::Clock::now(), &when)) {
-      return PatienceEnded(rule, failure);
-    }
+    failure =
+        rule.Meet(failure, ShownAddress(request.url), retry_after, RetryRule::Clock::now(), &when);
+    if (!failure.ok()) return failure;
     if (!PauseUntil(when)) return CallsEnded();
   }
 }

@@ -37,7 +37,7 @@ Status AskForHead(ObjectStore* store, const std::string& key, std::int64_t patie
     return store->Prepare(key, {}, request);
   };
   const auto check = [](const HttpResponse& /*response*/) { return Status(); };
-  return SendPatiently(store, patience_ms, prepare, check, head);
+  return SendPatiently(store, RetryRule(patience_ms), prepare, check, head);
 }
 
 Status LookFor(ObjectStore* store, const std::string& key, std::int64_t patience_ms,
@@ -155,7 +155,7 @@ Status ObjectWriter::Send(WriteStep step, std::string_view bytes) {
   const std::int64_t patience_ms =
       step == WriteStep::kAbort ? std::min(patience_ms_, kAbortPatienceMs) : patience_ms_;
   HttpResponse response;
-  status = SendPatiently(store_.get(), patience_ms, prepare, check, &response);
+  status = SendPatiently(store_.get(), RetryRule(patience_ms), prepare, check, &response);
   const bool is_last = step == WriteStep::kWhole || step == WriteStep::kComplete;
   if (status.ok() || !is_last) return status;
   // It may have been sent again, also by libcurl, after an answer that was lost was a good one:

@@ -18,6 +18,7 @@
 namespace ringfeed {
 
 class DirectConnection;
+class HostShare;
 struct Attempt;
 
 /// One request of the engine's caller.
@@ -25,7 +26,9 @@ struct RangeRead {
   using Clock = std::chrono::steady_clock;
 
   explicit RangeRead(ReadRequest* its_request)
-      : request(its_request), source(its_request->file->remote()), rule(source->patience_ms()) {}
+      : request(its_request),
+        source(its_request->file->remote()),
+        rule(source->patience_ms(), source->failures()) {}
 
   std::uint64_t offset() const { return request->offset + have; }
   std::uint64_t end() const { return request->offset + expected; }
@@ -60,7 +63,8 @@ struct Attempt {
   void Took(std::size_t bytes);
 
   RangeRead* read = nullptr;
-  std::uint32_t begin = 0;  ///< in the read's buffer: where its bytes go
+  HostShare* share = nullptr;  ///< that it counts in
+  std::uint32_t begin = 0;     ///< in the read's buffer: where its bytes go
   std::uint32_t got = 0;
   std::uint64_t skip = 0;  ///< bytes of a whole object in front of the range
   bool is_judged = false;  ///< the head was looked at

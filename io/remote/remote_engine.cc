@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,10 +15,12 @@
 #include "io/remote/cached_engine.h"
 #include "io/remote/curl_handle.h"
 #include "io/remote/direct_connections.h"
+#include "io/remote/host_share.h"
 #include "io/remote/http_client.h"
 #include "io/remote/in_flight_rule.h"
 #include "io/remote/remote_attempt.h"
 #include "io/remote/remote_source.h"
+#include "io/remote/urls.h"
 
 namespace ringfeed {
 namespace {
@@ -29,6 +32,8 @@ constexpr std::size_t kMostErrorBytes = 64 * 1024;
 /// A range is slow if it takes longer than this and so many times the mean.
 constexpr std::chrono::seconds kLeastSlow{2};
 constexpr int kSlowTimes = 4;
+/// Until it is looked again whether other engines left some of a host's requests.
+constexpr std::chrono::milliseconds kShareWait{5};
 
 /// Where its read keeps it.
 std::unique_ptr<Attempt>& PlaceOf(const Attempt* attempt) {
@@ -53,7 +58,10 @@ class RemoteEngine final : public ReadEngine {
     return std::to_string(rule_.limit()) + " ranges at a time";
   }
   std::size_t Submit(std::span<ReadRequest* const> requests) override;
-  std::size_t room() const override { return rule_.limit() - std::min(rule_.limit(), in_flight()); }
+  std::size_t room() const override {
+    const std::size_t limit = waits_for_share_ ? 0 : rule_.limit();
+    return limit - std::min(limit, in_flight());
+  }
   std::size_t Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) override;
   void Wake() override {
     // Release: pairs with the acquire in Reap, for what its caller is to see.
@@ -71,6 +79,8 @@ class RemoteEngine final : public ReadEngine {
 
   static OwnMulti MakeMulti();
   void Begin(RangeRead* read, bool hedge);
+  /// Null if the host has as many requests as it may have; then the read waits.
+  HostShare* TakeShare(const std::string& url);
   std::unique_ptr<Attempt> NewAttempt();
   /// Sends it by libcurl.
   void BeginByLibrary(const HttpRequest& request, long idle_s, bool fresh, Attempt* attempt);
@@ -86,8 +96,8 @@ class RemoteEngine final : public ReadEngine {
   /// `failure`: of the connection; OK if the answer is whole.
   void OnEnded(Attempt* attempt, const Status& failure);
   void OnAnswer(RangeRead* read, const HttpResponse& answer, bool others_run);
-  /// Begins what is to be sent again, and what is slow once more. Returns when to look next.
-  Clock::time_point LookAtTimes(Clock::time_point now);
+  /// Begins what is to be sent again, and what is slow once more.
+  void LookAtTimes(Clock::time_point now);
   bool IsSlow(const RangeRead& read, Clock::time_point now) const;
   /// Of a connection of our own that gave no byte for too long. Null: none. libcurl looks after
   /// its own.
@@ -103,8 +113,10 @@ class RemoteEngine final : public ReadEngine {
   std::deque<ReadRequest*> finished_;
   std::vector<std::unique_ptr<Attempt>> idle_;
   InFlightRule rule_;
-  Clock::duration mean_{};       ///< how long a range takes
-  Clock::time_point look_at_{};  ///< when something may be due
+  Clock::duration mean_{};                               ///< how long a range takes
+  Clock::time_point look_at_{};                          ///< when something may be due
+  std::map<std::string, HostShare, std::less<>> hosts_;  ///< of reads_
+  bool waits_for_share_ = false;                         ///< a read of reads_
   ReadEngineStats stats_;
   std::atomic<bool> woken_{false};
 };
@@ -158,8 +170,17 @@ void RemoteEngine::Begin(RangeRead* read, bool hedge) {
     }
     return MeetFailure(read, prepared, {});
   }
+  HostShare* const share = TakeShare(request.url);
+  if (share == nullptr) {
+    if (hedge) return;
+    waits_for_share_ = true;
+    read->again_at = Clock::time_point();  // at the next look
+    look_at_ = std::min(look_at_, Clock::now() + kShareWait);
+    return;
+  }
   std::unique_ptr<Attempt> attempt = NewAttempt();
   attempt->Restart(read);
+  attempt->share = share;
   // After a failure the next range could wait for the same slow connection, too.
   const bool fresh = hedge || read->rule.tries() > 0;
   const auto idle_s = static_cast<long>(IdleSeconds(read->source->patience_ms()));
@@ -173,6 +194,13 @@ void RemoteEngine::Begin(RangeRead* read, bool hedge) {
     read->source->counters()->hedges.fetch_add(1, std::memory_order_relaxed);
   }
   (read->attempts[0] == nullptr ? read->attempts[0] : read->attempts[1]) = std::move(attempt);
+}
+
+HostShare* RemoteEngine::TakeShare(const std::string& url) {
+  const std::string_view host = PartsOf(url).host;
+  auto found = hosts_.find(host);
+  if (found == hosts_.end()) found = hosts_.try_emplace(std::string(host), std::string(host)).first;
+  return found->second.Take() ? &found->second : nullptr;
 }
 
 std::unique_ptr<Attempt> RemoteEngine::NewAttempt() {
@@ -234,6 +262,8 @@ void RemoteEngine::Drop(std::unique_ptr<Attempt>* attempt) {
   } else {
     direct_.Drop(attempt->get());
   }
+  (*attempt)->share->Give();
+  if (waits_for_share_) look_at_ = Clock::time_point();
   idle_.push_back(std::move(*attempt));
 }
 
@@ -248,13 +278,14 @@ void RemoteEngine::Finish(RangeRead* read, Status status) {
   if (!status.ok()) ++stats_.failures;
   finished_.push_back(request);
   std::erase_if(reads_, [read](const auto& each) { return each.get() == read; });
+  if (reads_.empty()) hosts_.clear();  // others may have its share
 }
 
 void RemoteEngine::MeetFailure(RangeRead* read, const Status& failure,
                                std::string_view retry_after) {
-  if (!read->rule.Again(retry_after, Clock::now(), &read->again_at)) {
-    return Finish(read, PatienceEnded(read->rule, failure));
-  }
+  Status end =
+      read->rule.Meet(failure, read->source->name(), retry_after, Clock::now(), &read->again_at);
+  if (!end.ok()) return Finish(read, std::move(end));
   look_at_ = std::min(look_at_, read->again_at);
   ++stats_.retries;
   read->source->counters()->retries.fetch_add(1, std::memory_order_relaxed);
@@ -302,6 +333,7 @@ void RemoteEngine::OnEnded(Attempt* ended, const Status& failure) {
     const Clock::duration took = now - read->begun;
     mean_ = mean_ == Clock::duration() ? took : (15 * mean_ + took) / 16;
     rule_.OnEnd(now, first_byte, read->expected, in_flight());
+    read->rule.Succeed();
     return Finish(read, Status());
   }
   if (verdict.code() == StatusCode::kDamaged) return Finish(read, verdict);
@@ -367,29 +399,26 @@ bool RemoteEngine::IsSlow(const RangeRead& read, Clock::time_point now) const {
   return now - read.attempts[0]->begun > std::max<Clock::duration>(kLeastSlow, kSlowTimes * mean_);
 }
 
-Clock::time_point RemoteEngine::LookAtTimes(Clock::time_point now) {
-  Clock::time_point next = now + std::chrono::seconds(1);  // slow ranges are looked for
+void RemoteEngine::LookAtTimes(Clock::time_point now) {
+  look_at_ = now + std::chrono::seconds(1);  // slow ranges are looked for
+  waits_for_share_ = false;
   // Those that fail for good leave the list.
   for (std::size_t i = reads_.size(); i > 0; --i) {
     RangeRead* const read = reads_[i - 1].get();
     if (read->attempts[0] == nullptr && read->attempts[1] == nullptr) {
       if (read->again_at <= now) {
         Begin(read, false);
-        next = now;
       } else {
-        next = std::min(next, read->again_at);
+        look_at_ = std::min(look_at_, read->again_at);
       }
     } else if (Attempt* const silent = SilentAttempt(*read, now); silent != nullptr) {
       OnEnded(silent, Status(StatusCode::kDeadlineExceeded,
                              "no byte came for " +
                                  std::to_string(IdleSeconds(read->source->patience_ms())) + " s"));
-      next = now;
     } else if (IsSlow(*read, now)) {
       Begin(read, true);
-      next = now;
     }
   }
-  return next;
 }
 
 void RemoteEngine::Move(int wait_ms) {
@@ -407,7 +436,7 @@ void RemoteEngine::Move(int wait_ms) {
 std::size_t RemoteEngine::Reap(std::span<ReadRequest*> finished, Clock::time_point deadline) {
   while (in_flight() > 0) {
     const Clock::time_point now = Clock::now();
-    if (look_at_ <= now) look_at_ = LookAtTimes(now);
+    if (look_at_ <= now) LookAtTimes(now);
     const Clock::time_point until = finished_.empty() ? std::min(deadline, look_at_) : now;
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(until - now);
     ++stats_.enters;

@@ -205,7 +205,7 @@ class EndlessListing {
 };
 
 /// Those of the store's objects that a key with a last "/", or with a pattern, stands for; sorted.
-Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOptions& options,
+Status ListMatching(ObjectStore* store, const std::string& pattern, const RetryRule& rule,
                     std::size_t most, std::vector<ListedObject>* found) {
   const std::string prefix =
       pattern.substr(0, std::min(pattern.find_first_of("*?["), pattern.size()));
@@ -222,7 +222,7 @@ Status ListMatching(ObjectStore* store, const std::string& pattern, const IoOpti
       page = ListingPage();
       return store->ReadListing(answer, &page);
     };
-    Status status = SendPatiently(store, options.remote_patience_ms, prepare, check, &response);
+    Status status = SendPatiently(store, rule, prepare, check, &response);
     if (status.ok()) status = endless.Look(page);
     if (!status.ok()) return status;
     for (ListedObject& object : page.objects) {
@@ -306,7 +306,8 @@ Status RemoteSource::Ask() const {
     state_ = ObjectState();
     return StateOf(answer, &state_);
   };
-  Status status = SendPatiently(store_.get(), patience_ms(), prepare, check, &response);
+  Status status =
+      SendPatiently(store_.get(), RetryRule(patience_ms(), failures()), prepare, check, &response);
   if (response.status == 416) {  // an empty one has no first byte
     const auto range = ReadContentRange(response.Header("content-range"));
     if (range && range->size == 0) return {};
@@ -446,7 +447,8 @@ Status ExpandAddress(const std::string& pattern,
   std::shared_ptr<ObjectStore> store;
   status = OpenObjectStore(address, BlockingHttp(), &store);
   std::vector<ListedObject> found;
-  if (status.ok()) status = ListMatching(store.get(), address.key, reading->io, most, &found);
+  const RetryRule rule(reading->io.remote_patience_ms, &reading->failures);
+  if (status.ok()) status = ListMatching(store.get(), address.key, rule, most, &found);
   if (!status.ok()) return status.WithPlace({ShownAddress(pattern), -1, -1});
   const std::string before = address.text.substr(0, address.text.size() - address.key.size());
   for (ListedObject& object : found) {

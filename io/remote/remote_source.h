@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "io/input_file.h"
+#include "io/remote/failure_budget.h"
 #include "io/remote/object_store.h"
 #include "io/remote/piece_cache.h"
 #include "ringfeed/io_options.h"
@@ -42,6 +43,7 @@ struct RemoteReading {
   IoOptions io;
   std::shared_ptr<PieceCache> cache;  ///< null: none
   mutable RemoteCounters counters;
+  mutable FailureBudget failures;
 };
 
 /// An object of a store as a file: its size and its state by one request, bytes by ranges. Thread
@@ -92,6 +94,7 @@ class RemoteSource final : public Source {
   const ObjectState& state() const { return state_; }
   std::int64_t patience_ms() const { return reading_->io.remote_patience_ms; }
   RemoteCounters* counters() const { return &reading_->counters; }
+  FailureBudget* failures() const { return &reading_->failures; }
   /// Differs from that of every other object that this process made.
   std::uint64_t id() const { return id_; }
   PieceCache* cache() const { return reading_->cache.get(); }

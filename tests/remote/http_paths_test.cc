@@ -6,20 +6,26 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <random>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "io/remote/direct_connection.h"
 #include "io/remote/direct_request.h"
+#include "io/remote/host_share.h"
 #include "io/remote/remote_engine.h"
 #include "io/remote/remote_source.h"
+#include "ringfeed/log.h"
 #include "tests/remote/fault_proxy.h"
 #include "tests/remote/nginx_server.h"
 #include "tests/support/pattern_file.h"
@@ -77,12 +83,12 @@ class HttpPathsTest : public testing::Test {
 
   /// Reads `count` random ranges of an address by one path and compares them.
   Outcome Read(const std::string& url, HttpPath path, std::size_t count,
-               std::uint32_t most_bytes = 300'000) {
+               std::uint32_t most_bytes = 300'000, const InFlightRule& rule = {}) const {
     IoOptions options;
     options.remote_patience_ms = 20'000;
     OpenInputResult opened = OpenNamed(url, options);
     EXPECT_TRUE(opened.status.ok()) << opened.status.ToString();
-    const std::unique_ptr<ReadEngine> engine = MakeHttpEngine(path);
+    const std::unique_ptr<ReadEngine> engine = MakeHttpEngine(path, rule);
     std::mt19937_64 random(11);
     std::vector<ReadRequest> requests(count);
     std::vector<std::vector<std::byte>> buffers(count);
@@ -252,6 +258,52 @@ TEST_F(HttpPathsTest, AnEngineIsDestroyedWhileItReads) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(i);
     EXPECT_EQ(engine->Reap({&finished, 1}, until), 0u);
   }
+}
+
+TEST_F(HttpPathsTest, AllEnginesOfAProcessKeepToTheCapOfAHost) {
+  constexpr std::size_t kEach = 64;
+  constexpr std::size_t kEngines = HostShare::kMostOfHost / kEach + 2;
+  const NginxServer server(directory_.path());
+  FaultProxy proxy(server.port(), {.round_trip_ms = 100});
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < kEngines; ++i) {
+      threads.emplace_back([&] {
+        const Outcome outcome =
+            Read(proxy.Url("data"), HttpPath::kDirect, 6 * kEach, 2'000, InFlightRule(kEach));
+        EXPECT_EQ(outcome.right, 6 * kEach);
+      });
+    }
+  }
+  EXPECT_LE(proxy.counts().most_answers, HostShare::kMostOfHost);
+  EXPECT_GT(proxy.counts().most_answers, HostShare::kMostOfHost / 2);
+}
+
+std::vector<std::string> told;
+
+TEST_F(HttpPathsTest, ThatAStoreIsWaitedForIsToldOnceWithoutSecrets) {
+  (void)unsetenv("RINGFEED_LOG");
+  const pid_t child = fork();  // it is told once in a process
+  if (child == 0) {
+    SetLog([](LogLevel /*level*/, const std::string& text) noexcept { told.push_back(text); });
+    IoOptions options;
+    options.remote_patience_ms = 1'500;
+    bool is_right = true;
+    for (const char* name : {"a", "b"}) {
+      const std::string url = std::string("http://nowhere.invalid/") + name + "?key=secret";
+      const Status status = OpenNamed(url, options).status;
+      is_right = is_right && status.code() == StatusCode::kResourceExhausted;
+    }
+    const std::string all = told.size() == 1 ? told[0] : "";
+    for (const char* words : {"http://nowhere.invalid/a ", "1500 ms (remote_patience_ms)"}) {
+      is_right = is_right && all.find(words) != std::string::npos;
+    }
+    if (!is_right) std::fprintf(stderr, "%zu: %s\n", told.size(), all.c_str());
+    _exit(is_right && all.find("secret") == std::string::npos ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 TEST_F(HttpPathsTest, ConnectionsGoToAllAddressesOfAName) {

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "io/remote/failure_budget.h"
 #include "io/remote/remote_source.h"
 #include "readers/engine/files/file_schedule.h"
 #include "readers/formats/examined_file.h"
@@ -366,6 +367,36 @@ TEST_F(RemoteTest, AServerThatIsDownIsWaitedForThenAFailureNeverDamage) {
         << outcome.drained.status.ToString();
     EXPECT_EQ(outcome.stats.damaged_records, 0U);
   }
+}
+
+// Each range brings some bytes and fails: the patience of each begins anew for ever.
+TEST_F(RemoteTest, AServerThatFailsMostRequestsEndsTheRunThoughEachRangeGoesOn) {
+  const std::vector<std::string> files = MakeFiles(4, 200, 40'000, 60'000);
+  for (const OnDamage on_damage : {OnDamage::kFail, OnDamage::kSkip}) {
+    Between([](const ProxiedRequest& request) {
+      const bool is_first = request.range && request.range->first == 0;  // at the opening
+      return is_first ? ProxyFault{} : ProxyFault{.cut_body = 5'000};
+    });
+    OpenOptions options = RemoteOptions(500);
+    options.on_damage = on_damage;
+    const RemoteOutcome outcome = Read(Urls(files), options);
+    EXPECT_EQ(outcome.drained.end, ReadResult::kFailed);
+    const Status& status = outcome.drained.status;
+    EXPECT_EQ(status.code(), StatusCode::kResourceExhausted) << status.ToString();
+    for (const char* words : {"the store failed ", " requests within ", "the last failure: "}) {
+      EXPECT_NE(status.message().find(words), std::string::npos) << status.ToString();
+    }
+    EXPECT_EQ(outcome.stats.damaged_records, 0U);
+  }
+}
+
+TEST_F(RemoteTest, AServerThatFailsSomeRequestsIsReadToTheEnd) {
+  const std::vector<std::string> files = MakeFiles(4, 200, 4'000, 6'000);
+  const RemoteOutcome local = Read(files, RemoteOptions());
+  Between(ProxyOptions{.script = RandomFaults(9, 0.3, {{.cut_body = 100}}), .round_trip_ms = 20});
+  const Reader reader = MultiPass(OpenFiles(Urls(files), RemoteOptions(100)), 40);
+  EXPECT_EQ(Drain(reader).ids.size(), 40 * local.drained.ids.size()) << reader.status().ToString();
+  EXPECT_GT(reader.Stats().remote.retries, 2 * FailureBudget::kFree);
 }
 
 TEST_F(RemoteTest, AServerThatComesBackIsReadOn) {

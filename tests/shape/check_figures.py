@@ -25,6 +25,7 @@ AGAIN = {"B": "2core_xeon_amx_command"}
 PEERS = {"A": "2core_epyc_zen5_clean_peers", "B": "2core_xeon_amx_peers", "C": "2core_epyc_peers",
          "D": "2core_vm_peers", "E": "2core_epyc_jpegs", "F": "2core_epyc_own_formats"}
 REMOTE = "2core_epyc_remote"
+STORE_PEERS = "2core_epyc_store_peers"
 CURVES = "2core_epyc_zen5_clean_threads"
 GPU = "h200_16core_gpu"
 VERDICTS = {True: "reached", False: "**missed**", None: ""}
@@ -115,15 +116,18 @@ class Figures:
         for machine, file in PEERS.items():
             for name, row in self.rows(file).items():
                 reach = self.peer_goals[name]
-                yield f"{name.removeprefix('peers.')} {machine}", [
-                    *both_sides(row), spread(row["ratio"]), goal(reach),
-                    VERDICTS[meets(row, reach)]]
+                yield f"{name.removeprefix('peers.')} {machine}", self.cells(row, reach)
 
     def remote_rows(self):
         for name, row in self.rows(REMOTE).items():
             reach = self.goals[name]
-            yield name.removeprefix("remote."), [*both_sides(row), spread(row["ratio"]), goal(reach),
-                                                 VERDICTS[meets(row, reach)]]
+            yield name.removeprefix("remote."), self.cells(row, reach)
+        for name, row in self.rows(STORE_PEERS).items():
+            yield name.removeprefix("peers."), self.cells(row, self.peer_goals[name])
+
+    @staticmethod
+    def cells(row, reach):
+        return [*both_sides(row), spread(row["ratio"]), goal(reach), VERDICTS[meets(row, reach)]]
 
     def curve_rows(self):
         points = {}

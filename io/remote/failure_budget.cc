@@ -1,0 +1,28 @@
+#include "io/remote/failure_budget.h"
+
+#include <string>
+
+namespace ringfeed {
+
+Status FailureBudget::OnFailure(int tries, std::chrono::milliseconds patience,
+                                Clock::time_point now, const Status& last) {
+  const std::lock_guard lock(mutex_);
+  if (looked_ == Clock::time_point()) looked_ = now;
+  ++failures_;
+  if (tries <= kCounted) ++counted_;
+  if (now - looked_ < kPatiences * patience) return {};
+  const std::uint64_t successes = successes_.exchange(0, std::memory_order_relaxed);
+  const std::uint64_t failures = failures_;
+  const bool is_spent = counted_ > kFree && counted_ > successes;
+  looked_ = now;
+  failures_ = 0;
+  counted_ = 0;
+  if (!is_spent) return {};
+  return Status(StatusCode::kResourceExhausted,
+                "the store failed " + std::to_string(failures) + " of " +
+                    std::to_string(failures + successes) + " requests within " +
+                    std::to_string(kPatiences) +
+                    " times remote_patience_ms; the last failure: " + last.message());
+}
+
+}  // namespace ringfeed
