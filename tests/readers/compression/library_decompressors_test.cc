@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
 #include "ringfeed/ringfeed.h"
@@ -262,6 +263,33 @@ TEST_P(LibraryDecompressorTest, DamageOfOneStreamCostsNotTheNext) {
   const std::string second = Lines(300, 2);  // its first line may be the rest of a lost one
   EXPECT_TRUE(found.ends_with(second.substr(second.find('\n') + 1))) << found.size();
   EXPECT_FALSE(reader.Stats().damage.empty());
+}
+
+// Even if what is cut off may be any byte, so that the next stream's first one is taken for it.
+TEST_P(LibraryDecompressorTest, AStreamThatIsCutCostsNotTheNext) {
+  if (!GetParam().is_marked) GTEST_SKIP() << "its streams have no marks";
+  const std::string second = Compressed(Lines(300, 2));
+  for (std::size_t lines = 1; lines < 40; ++lines) {
+    const std::string first = Compressed(Lines(lines, 1));
+    std::string file = first.substr(0, first.size() - 1) + second;
+    std::span<const std::byte> rest = std::as_bytes(std::span(file));
+    DecompressedReader reader(GetParam().compression, [&](std::span<std::byte> to, std::size_t* n) {
+      *n = std::min(to.size(), rest.size());
+      std::copy_n(rest.begin(), *n, to.begin());
+      rest = rest.subspan(*n);
+      return Status();
+    });
+    std::string found;
+    std::string room(4096, '\0');
+    std::string loss;
+    for (bool goes_on = true; goes_on;) {
+      std::size_t got = 0;
+      const Status status = reader.Read(std::as_writable_bytes(std::span(room)), &got);
+      found.append(room, 0, got);
+      goes_on = got > 0 || (!status.ok() && reader.FindNextMember(&loss));
+    }
+    EXPECT_TRUE(found.ends_with(Lines(300, 2))) << lines;
+  }
 }
 
 TEST_P(LibraryDecompressorTest, ItIsNotWritten) {
