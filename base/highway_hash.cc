@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/cpu_features.h"
+#include "base/x86_vectors.h"
 
 namespace ringfeed {
 namespace {
@@ -74,38 +75,68 @@ struct HighwayState {
   Update(packet, state);
 }
 
-[[gnu::always_inline]] inline std::uint64_t Hash(std::span<const std::byte> data,
-                                                 const HighwayKey& key) {
-  Lanes keys;
-  std::memcpy(&keys, key.data(), sizeof keys);
-  HighwayState state{.v0 = kMul0 ^ keys, .v1 = kMul1 ^ (keys >> 32 | keys << 32)};
+// Takes all whole packets.
+void UpdateAll(std::span<const std::byte> packets, HighwayState* state) {
   Lanes packet;
-  for (; data.size() >= kPacketBytes; data = data.subspan(kPacketBytes)) {
-    std::memcpy(&packet, data.data(), sizeof packet);
-    Update(packet, &state);
+  for (; packets.size() >= kPacketBytes; packets = packets.subspan(kPacketBytes)) {
+    std::memcpy(&packet, packets.data(), sizeof packet);
+    Update(packet, state);
   }
-  if (!data.empty()) UpdateRest(data, &state);
-  for (int round = 0; round < 4; ++round) {
-    const Lanes turned = __builtin_shufflevector(state.v0, state.v0, 2, 3, 0, 1);
-    Update(turned >> 32 | turned << 32, &state);
-  }
-  return state.v0[0] + state.v1[0] + state.mul0[0] + state.mul1[0];
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) std::uint64_t HashAvx2(std::span<const std::byte> data,
-                                                       const HighwayKey& key) {
-  return Hash(data, key);
+// The same by intrinsics. Of vectors alone GCC makes products of 64 bits by 64, out of three of the
+// processor's: that takes three times as long.
+__attribute__((target("avx2"))) void UpdateAllAvx2(std::span<const std::byte> packets,
+                                                   HighwayState* state) {
+  const __m256i zip = _mm256_setr_epi8(3, 12, 2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7, 3, 12,
+                                       2, 5, 14, 1, 15, 0, 11, 4, 10, 13, 9, 6, 8, 7);
+  __m256i v0;
+  __m256i v1;
+  __m256i mul0;
+  __m256i mul1;
+  std::memcpy(&v0, &state->v0, sizeof v0);
+  std::memcpy(&v1, &state->v1, sizeof v1);
+  std::memcpy(&mul0, &state->mul0, sizeof mul0);
+  std::memcpy(&mul1, &state->mul1, sizeof mul1);
+  for (; packets.size() >= kPacketBytes; packets = packets.subspan(kPacketBytes)) {
+    const __m256i packet = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(packets.data()));
+    v1 = _mm256_add_epi64(v1, _mm256_add_epi64(mul0, packet));
+    mul0 = _mm256_xor_si256(mul0, _mm256_mul_epu32(v1, _mm256_srli_epi64(v0, 32)));
+    v0 = _mm256_add_epi64(v0, mul1);
+    mul1 = _mm256_xor_si256(mul1, _mm256_mul_epu32(v0, _mm256_srli_epi64(v1, 32)));
+    v0 = _mm256_add_epi64(v0, _mm256_shuffle_epi8(v1, zip));
+    v1 = _mm256_add_epi64(v1, _mm256_shuffle_epi8(v0, zip));
+  }
+  std::memcpy(&state->v0, &v0, sizeof v0);
+  std::memcpy(&state->v1, &v1, sizeof v1);
+  std::memcpy(&state->mul0, &mul0, sizeof mul0);
+  std::memcpy(&state->mul1, &mul1, sizeof mul1);
 }
 #endif
 
 }  // namespace
 
 std::uint64_t HighwayHash64(std::span<const std::byte> data, const HighwayKey& key) {
+  Lanes keys;
+  std::memcpy(&keys, key.data(), sizeof keys);
+  HighwayState state{.v0 = kMul0 ^ keys, .v1 = kMul1 ^ (keys >> 32 | keys << 32)};
 #if defined(__x86_64__)
-  if (Cpu().avx2) return HashAvx2(data, key);
+  if (Cpu().avx2) {
+    UpdateAllAvx2(data, &state);
+  } else {
+    UpdateAll(data, &state);
+  }
+#else
+  UpdateAll(data, &state);
 #endif
-  return Hash(data, key);
+  const std::span<const std::byte> rest = data.last(data.size() % kPacketBytes);
+  if (!rest.empty()) UpdateRest(rest, &state);
+  for (int round = 0; round < 4; ++round) {
+    const Lanes turned = __builtin_shufflevector(state.v0, state.v0, 2, 3, 0, 1);
+    Update(turned >> 32 | turned << 32, &state);
+  }
+  return state.v0[0] + state.v1[0] + state.mul0[0] + state.mul1[0];
 }
 
 }  // namespace ringfeed

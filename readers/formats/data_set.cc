@@ -17,15 +17,19 @@ namespace {
 namespace fs = std::filesystem;
 
 /// A format's table: its name, what its text gives as files, none if it is not that format's, and
-/// what it says of one of them, nothing if it does not list it.
+/// what it says of one of them, nothing if it does not list it. It is written, if it is, of files
+/// that are named in the folder.
 struct DataSetTable {
   std::string_view name;
   Status (*read)(const std::string& table, const std::string& text,
                  std::vector<std::string>* files);
   Status (*find)(const std::string& table, const std::string& name, ListedFile* listed);
+  std::string_view format{};
+  Status (*write)(const std::string& table, const std::vector<std::string>& files) = nullptr;
 };
-constexpr DataSetTable kDataSetTables[] = {{"index.json", ReadMdsTable, FindListedShard},
-                                           {"index.json", ReadLitDataTable, FindListedChunk}};
+constexpr DataSetTable kDataSetTables[] = {
+    {"index.json", ReadMdsTable, FindListedShard, "mds", WriteMdsTable},
+    {"index.json", ReadLitDataTable, FindListedChunk}};
 
 }  // namespace
 
@@ -56,6 +60,33 @@ Status ReadDataSet(const std::string& table, std::vector<std::string>* files) {
     if (table.ends_with(kind.name)) status = kind.read(table, text, files);
   }
   return status;
+}
+
+Status WriteDataSet(std::string_view format, std::span<const std::string> files) {
+  const auto* const kind =
+      std::find_if(std::begin(kDataSetTables), std::end(kDataSetTables),
+                   [&](const DataSetTable& table) { return table.format == format; });
+  if (kind == std::end(kDataSetTables) || files.empty()) return {};
+  std::vector<std::string> names;
+  for (const std::string& file : files) names.push_back(fs::path(file).filename().string());
+  const std::string table = (fs::path(files.front()).parent_path() / kind->name).string();
+  std::error_code missing;
+  if (fs::exists(table, missing)) {
+    std::vector<std::string> listed;
+    Status status = ReadDataSet(table, &listed);
+    if (!status.ok()) return status;
+    const auto is_other = [&](const std::string& file) {
+      const std::string name = fs::path(file).lexically_relative(fs::path(table).parent_path());
+      return std::find(names.begin(), names.end(), name) == names.end();
+    };
+    if (listed.empty() || std::any_of(listed.begin(), listed.end(), is_other)) {
+      return Status(StatusCode::kInvalidArgument,
+                    "it is the index of other files, and is left as it is: write to a folder of "
+                    "its own",
+                    {table, -1, -1});
+    }
+  }
+  return kind->write(table, names);
 }
 
 Status CheckListed(const std::string& file, std::uint64_t records) {

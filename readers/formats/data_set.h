@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,11 @@ Status FindDataSet(const std::string& file, std::vector<std::string>* files);
 
 /// The same of a table, of which `table` is the path or the address.
 Status ReadDataSet(const std::string& table, std::vector<std::string>* files);
+
+/// Writes the table of the data set that these files, in one folder and of the format of that name,
+/// make up. Does nothing if that format has none. Fails if there is a table that lists others.
+/// Blocks.
+Status WriteDataSet(std::string_view format, std::span<const std::string> files);
 
 /// Compares a file with what the table of a data set beside it says of it: the number of its
 /// records (`records`), its bytes, its hashes. OK if it is not listed. kDamaged, with what differs.

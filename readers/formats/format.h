@@ -291,8 +291,9 @@ class Format {
   /// Whether a writer only appends: then what it writes can be compressed.
   virtual bool writes_in_order() const { return true; }
   /// For a format whose files say at their end where their records are: sets *own to the format of
-  /// the file of so many bytes that `read` reads. Fails if it cannot be read, or is of a kind that
-  /// is not; a damaged end is for the framers to report. Blocks.
+  /// the file of so many bytes that `read` reads. (FindCompanion's format is asked if there is
+  /// one.) Fails if it cannot be read, or is of a kind that is not; a damaged end is for the
+  /// framers to report. Blocks.
   virtual Status ReadEnd(std::uint64_t /*file_bytes*/, const ReadPart& /*read*/,
                          std::shared_ptr<const Format>* /*own*/) const {
     return {};

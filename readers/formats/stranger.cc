@@ -90,11 +90,6 @@ constexpr Stranger kTorchZip = {"PyTorch's .pt", kTorch};
 constexpr Stranger kNpz = {"NumPy's .npz", kUnpack};
 
 constexpr Mark kEndings[] = {
-    {".snappy"sv,
-     {"a raw block of snappy",
-      "decompress it (Python: cramjam.snappy.decompress_raw), or compress with gzip or zstd "
-      "instead",
-      Stranger::Kind::kCompression}},
     {".lance"sv,
      {"Lance", "hand its folder over in Python: ringfeed.table(lance.dataset(PATH).to_table())"}}};
 

@@ -71,8 +71,17 @@ class Variants {
 
  private:
   Reader Open(const std::string& file) {
-    if (format_ != "megatron") return OpenSources({std::make_shared<TextSource>(file)}, options_);
+    const bool is_litdata = format_ == "litdata";
+    if (format_ != "megatron" && !is_litdata) {
+      return OpenSources({std::make_shared<TextSource>(file)}, options_);
+    }
     const std::size_t index_bytes = LoadLe<std::uint16_t>(BytesOf(file).data());
+    if (is_litdata) {
+      const std::string chunk = folder_ + "/chunk-0-0.bin";
+      std::ofstream(folder_ + "/index.json", std::ios::binary) << file.substr(2, index_bytes);
+      std::ofstream(chunk, std::ios::binary) << file.substr(2 + index_bytes);
+      return OpenFiles({chunk}, options_);
+    }
     const std::string index = folder_ + "/variant.idx";
     std::ofstream(index, std::ios::binary) << file.substr(2, index_bytes);
     std::ofstream(folder_ + "/variant.bin", std::ios::binary) << file.substr(2 + index_bytes);

@@ -14,12 +14,15 @@ ofrecord and an open quote of csv nothing is, but behind a message of ofrecord t
 length leads to. Of tar the header alone is covered: no sample is ever
 incomplete or false, and one beside a lost header may be lost with it. Megatron's data has no checksum; its
 index says the place of each sequence twice, of the last one once. Of mds the sizes in each sample alone are
-covered, and the head. Of arrayrecord a byte of the footer costs all, of a block's header or a postscript nothing.
+covered, and the head. Of arrayrecord a byte of the footer costs all, of a block's header or a postscript nothing. Of litdata the places of items alone are checked,
+not their bytes; a byte of an Arrow footer costs all.
 What is compressed as a whole gives a
 prefix of its records; compressed in several members, the records of the intact ones.
 """
 
+import bz2
 import json
+import lzma
 import pathlib
 import struct
 import subprocess
@@ -278,6 +281,45 @@ class Shard(Promise):
             yield "fail delivers no prefix of what skip does"
 
 
+class Chunk(Promise):
+    """LitData's, with an index that is intact: nothing is lost in silence, and a byte costs so many items at
+    most, or becomes the value of as many. What the intact chunk gives is held against its real reader
+    elsewhere."""
+
+    def __init__(self, index, file, costs, stride=1, mark=0):
+        super().__init__("litdata")
+        self.index, self.file, self.costs, self.stride = index, file, costs, stride
+        self.mark = mark  # bytes without which the file is of another kind
+        self.items = json.loads(index)["chunks"][0]["chunk_size"]
+        self.intact = None
+
+    def file_of(self, pieces):
+        return struct.pack("<H", len(self.index)) + self.index + b"".join(pieces)
+
+    def variants(self, step):
+        yield from damage.of_file(self.file, step * self.stride)
+
+    def wrong(self, pieces, seen):
+        got, ranges = seen["skip"]["records"], seen["skip"]["damage"]
+        if pieces == [self.file]:
+            self.intact = got
+            if len(got) != self.items or ranges:
+                yield f"the intact chunk gives {len(got)} items, not {self.items}"
+        true = [self.intact.index(record) for record in got if record in self.intact]
+        if true != sorted(true):
+            yield "skip delivers items out of order"
+        if len(got) < self.items and pieces[0] and not ranges:
+            yield "skip loses items in silence"
+        is_marked = pieces[0][: self.mark] == self.file[: self.mark]
+        changed = sum(a != b for a, b in zip(pieces[0], self.file)) + abs(len(pieces[0]) - len(self.file))
+        if is_marked and changed == 1 and self.items - len(set(true)) > self.costs:
+            yield f"a byte costs {self.items - len(set(true))} items"
+        if "code" in seen["skip"] or ("code" in seen["fail"]) != bool(ranges):
+            yield "fail ends without an error, or with one that is none"
+        if seen["fail"]["records"] != got[: len(seen["fail"]["records"])]:
+            yield "fail delivers no prefix of what skip does"
+
+
 class Compressed(Promise):
     """A prefix of the records, and an error unless all of the content came out."""
 
@@ -303,6 +345,32 @@ class Compressed(Promise):
             for policy, got in (("fail", fail["records"]), ("skip", skip["records"])):
                 if got != records[: len(got)]:
                     yield f"{policy} delivers no prefix of the records"
+
+
+class Packed(Promise):
+    """TFRecord compressed by what Python does not read, or not piece by piece. Its own checksums tell which records
+    are true: no others come, and an error unless all of them do. A damaged copy may repeat one, and a damaged
+    block of bzip2 may begin in its middle."""
+
+    def __init__(self, compression, file, content):
+        super().__init__("tfrecord", compression)
+        self.file, self.records = file, list(map(shown, tfrecords(content)))
+
+    def variants(self, step):
+        yield from damage.of_file(self.file, step)
+
+    def wrong(self, pieces, seen):
+        if pieces == [self.file]:
+            yield from compare("skip", seen["skip"], tfrecords(make.PACKED_CONTENT), False)
+        fail, skip = seen["fail"], seen["skip"]
+        if fail["records"] != self.records[: len(fail["records"])] and self.compression != "bzip2":
+            yield "fail delivers no prefix of the records"
+        if not all(record in self.records for record in [*fail["records"], *skip["records"]]):
+            yield "what is delivered is no record"
+        if pieces[0] and len(skip["records"]) < len(self.records) and not skip["damage"]:
+            yield "skip loses records in silence"
+        if "code" in skip or ("code" in fail) != bool(skip["damage"]):
+            yield "fail ends without an error, or with one that is none"
 
 
 class OfMembers(Promise):
@@ -373,8 +441,9 @@ class OfMembers(Promise):
         if not self.checked:
             return records == list(map(shown, out))
         had = list(map(shown, had))
-        # A damaged copy may repeat one.
-        return records == had[: len(records)] if policy == "fail" else all(record in had for record in records)
+        # A damaged copy may repeat one, and a damaged block of bzip2 begin in its middle.
+        in_order = policy == "fail" and self.compression != "bzip2"
+        return records == had[: len(records)] if in_order else all(record in had for record in records)
 
 
 class TarMembers(OfMembers):
@@ -408,15 +477,21 @@ class TarMembers(OfMembers):
             yield f"delivers {len(got)} samples, at least {len(wanted)} are expected"
 
 
+READERS = {"gzip": lambda: zlib.decompressobj(31), "zlib": zlib.decompressobj, "bzip2": bz2.BZ2Decompressor,
+           "xz": lambda: lzma.LZMADecompressor(lzma.FORMAT_XZ)}
+
+
 def inflated(data, compression):
-    """What zlib makes of it: (what comes, why no more does), where there is no reason at a member's end with
+    """What Python makes of it: (what comes, why no more does), where there is no reason at a member's end with
     nothing but padding behind it."""
-    reader = zlib.decompressobj(31 if compression == "gzip" else 15)
+    reader = READERS[compression]()
     out = b""
     for i in range(len(data)):
         try:
             out += reader.decompress(data[i : i + 1])
-        except zlib.error as problem:
+        except EOFError:
+            return out, "it ends too early" if data[i:].strip(b"\0") else None
+        except (zlib.error, OSError, lzma.LZMAError) as problem:
             return out, str(problem)
     whole = reader.eof and not reader.unused_data.strip(b"\0")
     return out, None if whole else "it ends too early or too late"
@@ -558,6 +633,17 @@ def promises():
         name = "tokens" if width == 2 else "tokens32"
         file = make.tokens(magic, version, 7, bytes(range(7 * width)))
         yield name, FromStart("tokens:block=3", lambda file: slow.tokens(file, 3), file)
+    for name, frames in (("litdata", 0), ("litdata_frames", 2)):
+        values = (b"first", b"", b"the third one", b"x", b"yy", b"last")
+        yield name, Chunk(litdata_index(len(values)), make.litdata(*values, frames=frames), 4 if frames else 3,
+                          mark=24 if frames else 0)
+    arrow = HERE.parent / "data" / "litdata" / "arrow"
+    index = json.loads((arrow / "index.json").read_bytes())
+    index["chunks"] = [{**index["chunks"][1], "filename": "chunk-0-0.bin"}]
+    yield "litdata_arrow", Chunk(json.dumps(index).encode(), (arrow / "chunk-0-1.bin").read_bytes(), 20, 3)
+    content = make.PACKED_CONTENT
+    for name, stream in {**make.PACKED, "bzip2": bz2.compress(content), "xz": lzma.compress(content)}.items():
+        yield f"tfrecord_{name}", Packed(name, stream, content)
     for name, compress in (("gzip", gzip), ("zlib", zlib.compress)):
         yield f"tfrecord_{name}", Compressed("tfrecord", name, tfrecords, b"".join(short * 3), compress)
         yield f"lines_{name}", Compressed("lines", name, one_of(slow.lines), text * 3, compress)
@@ -575,6 +661,9 @@ def members():
                ("recordio", slow.recordio, [make.fluid(some) for some in payloads], True, 0),
                ("lines", one_of(slow.lines), text, False, 1),
                ("csv", one_of(slow.csv), text, False, None))
+    for compression in ("bzip2", "xz"):
+        stored = [{"bzip2": bz2, "xz": lzma}[compression].compress(content) for content in formats[0][2]]
+        yield f"tfrecord_{compression}_members", OfMembers("tfrecord", compression, tfrecords, stored, True, 0)
     for compression, compress in (("gzip", gzip), ("zlib", zlib.compress)):
         for name, decode, contents, checked, loses in formats:
             stored = [compress(content, 0 if i == 1 else 9) for i, content in enumerate(contents)]
@@ -582,6 +671,13 @@ def members():
             yield f"{name}_{compression}_members", promise
         archives = [compress(sample + samples[i + 1]) for i, sample in enumerate(samples) if i % 2 == 0]
         yield f"tar_{compression}_members", TarMembers(compression, archives)
+
+
+def litdata_index(items):
+    leaf = {"type": None, "context": None, "children_spec": []}
+    spec = {"type": "builtins.dict", "context": json.dumps(["id", "b", "l"]), "children_spec": [leaf] * 3}
+    config = {"data_format": ["int", "bytes", "json"], "data_spec": json.dumps([1, spec])}
+    return json.dumps({"chunks": [{"filename": "chunk-0-0.bin", "chunk_size": items}], "config": config}).encode()
 
 
 def wrong_lengths(records):

@@ -1,11 +1,13 @@
 // Reads variants of one file as the library's framers read them, under both policies, and prints
-// what came of it: usage: read_variants FORMAT none|gzip|zlib < VARIANTS > LINES
+// what came of it: usage: read_variants FORMAT none|gzip|zlib|… < VARIANTS >
+// LINES
 //
 // VARIANTS are files one behind the other, each behind its length (u64, little-endian). A line of
 // JSON for each: {"fail": SEEN, "skip": SEEN}, where SEEN has "records" ([length, CRC-32] of each),
 // "damage" ([begin, end, reason] of each range), and, of an error, "code", "message", "offset" and
-// "record". A variant of megatron's two files is the length of the index (u16), the index and the
-// data. One process for all, without files or threads: thousands of variants take a second.
+// "record". A variant of two files (of megatron, of litdata) is the length of the index (u16), the
+// index and the data. One process for all, without files or threads: thousands of variants take a
+// second.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>
@@ -20,6 +22,7 @@
 #include "base/crc32.h"
 #include "base/little_endian.h"
 #include "readers/formats/compression/decompressed_reader.h"
+#include "readers/formats/litdata/chunk.h"
 #include "readers/formats/tokens/megatron.h"
 #include "tests/readers/formats/frame_all.h"
 
@@ -79,6 +82,28 @@ nlohmann::json ReadPair(std::string_view pair, OnDamage on_damage) {
   return Shown(FrameWith(NewMegatronFramer(options, std::move(index)).get(), data));
 }
 
+// A chunk of LitData as its index, which is not damaged, says what it holds.
+nlohmann::json ReadChunk(std::string_view pair, OnDamage on_damage) {
+  const std::size_t index_bytes = LoadLe<std::uint16_t>(BytesOf(pair).data());
+  KnownChunk known;
+  Framed framed;
+  framed.status =
+      ReadLitDataIndex("index.json", std::string(pair.substr(2, index_bytes)), &known.index);
+  if (!framed.status.ok()) return Shown(framed);
+  known.listed = &known.index->chunks.front();
+  const std::string file(pair.substr(2 + index_bytes));
+  const auto read = [&file](std::uint64_t offset, std::span<std::byte> to) {
+    if (offset > file.size() || to.size() > file.size() - offset) {
+      return Status(StatusCode::kInternal, "a place outside of the file is read");
+    }
+    std::copy_n(BytesOf(file).begin() + static_cast<std::ptrdiff_t>(offset), to.size(), to.begin());
+    return Status();
+  };
+  std::shared_ptr<const Format> format;
+  framed.status = MakeLitDataFormat(read, file.size(), known, &format);
+  return Shown(framed.status.ok() ? FrameAll(*format, file, on_damage) : framed);
+}
+
 void Append(const Framed& part, Framed* all) {
   all->records.insert(all->records.end(), part.records.begin(), part.records.end());
   all->damage.insert(all->damage.end(), part.damage.begin(), part.damage.end());
@@ -129,21 +154,22 @@ Framed ReadContent(const Format& format, Compression compression, std::string_vi
 nlohmann::json Read(const Format& format, Compression compression, const std::string& file,
                     OnDamage on_damage) {
   if (format.name() == "megatron") return ReadPair(file, on_damage);
+  if (format.name() == "litdata") return ReadChunk(file, on_damage);
   if (compression == Compression::kNone) {
     return Shown(FrameAll(*FormatOfFile(format, file), file, on_damage));
   }
   return Shown(ReadContent(format, compression, file, on_damage));
 }
 
-int Main(const std::string& name, std::string_view compressed) {
+int Main(const std::string& name, const std::string& compressed) {
   const FormatResult found = FindFormat(name);
   if (!found.status.ok()) {
     std::cerr << found.status.ToString() << '\n';
     return 2;
   }
-  const Compression compression = compressed == "gzip"   ? Compression::kGzip
-                                  : compressed == "zlib" ? Compression::kZlib
-                                                         : Compression::kNone;
+  const std::string ending = "+" + compressed;
+  std::string_view left = ending;
+  const Compression compression = TakeCompression(&left);
   const std::string all((std::istreambuf_iterator<char>(std::cin)), {});
   std::string_view rest = all;
   while (rest.size() >= 8) {
@@ -163,7 +189,7 @@ int Main(const std::string& name, std::string_view compressed) {
 
 int main(int argc, char** argv) {
   if (argc != 3) {
-    std::fprintf(stderr, "usage: read_variants FORMAT none|gzip|zlib < VARIANTS\n");
+    std::fprintf(stderr, "usage: read_variants FORMAT none|gzip|zlib|… < VARIANTS\n");
     return 2;
   }
   return ringfeed::Main(argv[1], argv[2]);

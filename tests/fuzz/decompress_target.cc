@@ -199,10 +199,9 @@ void SnappyInput(SnappyFraming framing, std::span<const std::byte> input) {
 }  // namespace
 
 FuzzTarget DecompressTarget(const char* compression) {
-  const std::string_view name = compression;
-  const Compression kind = name == "gzip"   ? Compression::kGzip
-                           : name == "zlib" ? Compression::kZlib
-                                            : Compression::kZstd;
+  const std::string ending = std::string("+") + compression;
+  std::string_view left = ending;
+  const Compression kind = TakeCompression(&left);
   // One for all inputs: to make one costs more than to run it, and Restart forgets.
   const std::shared_ptr<Decompressor> decompressor = MakeDecompressor(kind);
   return

@@ -6,8 +6,10 @@ make_corpus.py DATA CORPUS: DATA is tests/data, CORPUS the folder of the seeds. 
 was kept there (found-*) stays, and so do manifests (manifest/), which `ringfeed index` makes. Run it by hand, with Pillow, after a change here: the seeds are committed.
 """
 
+import bz2
 import gzip
 import io
+import lzma
 import pathlib
 import struct
 import sys
@@ -52,6 +54,26 @@ def tfrecord(*payloads):
         length = struct.pack("<Q", len(payload))
         file += length + masked(length) + payload + masked(payload)
     return file
+
+
+# Of real writers, which Python lacks: the zstd and lz4 commands with their checksums, brotli 1.2.0, cramjam.
+PACKED = {name: bytes.fromhex(text) for name, text in {
+    "zstd": (
+        "28b52ffd24f9750200c4030500eab2043e666972737455ff23e50029039807d8ea82a20d003c37b83474686520746869"
+        "7264206f6e65c7a36aa001000175de4178503daa61050006001b2b5000860f46030301590d000b6f2e7e48"),
+    "lz4": (
+        "04224d187440bd550000002205000100d2eab2043e666972737455ff23e51300b0000029039807d8ea82a20d0d00f10a"
+        "0000003c37b834746865207468697264206f6e65c7a36aa0011b00bf00000175de4178503daa6153008e5078503daa61"
+        "753fb85700000000479d3168"),
+    "brotli": (
+        "1bf800f82f8e77100f825815a151e831b7221e78cef677e18446f3e1017c3f3fb528f2300ea3c0028db25ba41ab8c903"
+        "3cc1245013ada0d11ce82309930331c46102f85dd4f2f8cf9e00b9a3fbef5340f95a2c6d70bfdb6e3b0580e0f050539d"
+        "a700"),
+    "snappy": (
+        "f901040500090130eab2043e666972737455ff23e5091328000029039807d8ea82a20d0d11543c37b834746865207468"
+        "697264206f6e65c7a36aa0010d1d200175de4178503daa61fe5300fe5300965300"),
+}.items()}
+PACKED_CONTENT = tfrecord(b"first", b"", b"the third one", b"x") * 3
 
 
 def framed(records):
@@ -325,6 +347,9 @@ def streams(data):
                  "grows": gzip.compress(bytes(30000), mtime=0)},
         "zlib": {"two": zlib.compress(text) + zlib.compress(b""), "flushed": pieces, "grows": zlib.compress(bytes(30000))},
         "zstd": {"lines": (data / "text/objects.jsonl.zst").read_bytes(), "blocks": zstd_blocks()},
+        "bzip2": {"two": bz2.compress(text) + bz2.compress(b""), "grows": bz2.compress(bytes(30000))},
+        "xz": {"two": lzma.compress(text) + lzma.compress(b""), "grows": lzma.compress(bytes(30000))},
+        **{name: {"records": stream, "two": stream * 2} for name, stream in PACKED.items() if name != "zstd"},
         "snappy_stream": {"both": snappy_stream(text[:50])},
         "snappy_official": {"both": snappy_official(text[:50])},
     }

@@ -35,6 +35,7 @@ TEST_F(MdsFilesTest, AFolderItsTableAndItsShardsAreOneDataSet) {
   EXPECT_EQ(RecordsOf({folder + "/*"}), records);
   EXPECT_EQ(RecordsOf({Copied("mds/columns_zstd")}), records);
   EXPECT_EQ(RecordsOf({Copied("mds/columns_br")}), records);
+  EXPECT_EQ(RecordsOf({Copied("mds/columns_snappy")}), records);
 }
 
 TEST_F(MdsFilesTest, EveryOrderGivesEachSampleOnceOnThreeRanksAlsoRestored) {

@@ -63,6 +63,28 @@ class ConvertTest(CommandTest):
         self.assertEqual(self.sha256(self.folder / "out" / "a.recordio.gz"),
                          sequence_sha256(PAYLOADS))
 
+    def test_shards_of_mds_and_their_index(self):
+        files = [self.write(f"{i}.tfrecord", PAYLOADS[i::2]) for i in range(2)]
+        folder = self.folder / "out"
+        self.convert(*files, f"{folder}/", "--to", "mds")
+        self.assertEqual(self.names(folder), ["0.mds", "1.mds", "index.json"])
+        shards = json.loads((folder / "index.json").read_text())["shards"]
+        self.assertEqual([(shard["raw_data"]["basename"], shard["samples"], shard["raw_data"]["bytes"])
+                          for shard in shards],
+                         [(f"{i}.mds", 15, (folder / f"{i}.mds").stat().st_size) for i in range(2)])
+        for i in range(2):
+            samples = [len(payload).to_bytes(4, "little") + payload for payload in PAYLOADS[i::2]]
+            self.assertEqual(self.sha256(folder / f"{i}.mds"), sequence_sha256(samples))
+        run_json("verify", folder)
+        # The shards of another conversion are another data set, whose index it would be.
+        self.convert(files[0], folder / "other.mds", status=2)
+        self.assertEqual(json.loads((folder / "index.json").read_text())["shards"], shards)
+        # What is up to date stays, and is in the index.
+        (folder / "index.json").unlink()
+        report = self.convert(*files, f"{folder}/", "--to", "mds")
+        self.assertEqual(self.outcomes(report), ["up to date"] * 2)
+        self.assertEqual(json.loads((folder / "index.json").read_text())["shards"], shards)
+
     def test_text_formats(self):
         path = self.write("a.tfrecord", LINES)
         there = self.folder / "b.txt"

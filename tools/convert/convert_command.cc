@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "readers/formats/data_set.h"
 #include "tools/command.h"
 #include "tools/convert/conversion.h"
 #include "tools/given_files.h"
@@ -72,6 +76,7 @@ class ConversionReport {
     if (!damage.empty()) exit_status_ = std::max<int>(exit_status_, kExitData);
     if (on_damage_ == OnDamage::kSkip) TellSkipped(damage, status);
     if (status.ok()) return;
+    is_complete_ = false;
     // After an interrupt, every output not yet done would say so.
     if (status.code() == StatusCode::kCancelled && std::exchange(cancelled_, true)) return;
     exit_status_ =
@@ -96,12 +101,15 @@ class ConversionReport {
                 RateText(static_cast<double>(payload_bytes_) / seconds).c_str());
   }
   int exit_status() const { return exit_status_; }
+  /// Whether every output is there.
+  bool is_complete() const { return is_complete_; }
 
  private:
   const OnDamage on_damage_;
   const bool json_;
   int exit_status_ = 0;
   bool cancelled_ = false;
+  bool is_complete_ = true;
   std::size_t written_ = 0;
   std::size_t up_to_date_ = 0;
   std::size_t failed_ = 0;
@@ -125,7 +133,8 @@ constexpr char kConvertHelp[] =
     "  ringfeed convert old/*.recordio new/ --to tfrecord\n"
     "  ringfeed convert a.tfrecord b.tfrecord all.recordio --to recordio:go,gzip\n"
     "  ringfeed convert big.tfrecord part.tfrecord --records-per-file 10000\n"
-    "  ringfeed convert old/*.recordio s3://bucket/new/ --to tfrecord";
+    "  ringfeed convert old/*.recordio s3://bucket/new/ --to tfrecord\n"
+    "  ringfeed convert big.tfrecord mds/shard.mds --records-per-file 10000   # and mds/index.json";
 
 class ConvertCommand : public Command {
  public:
@@ -155,6 +164,7 @@ class ConvertCommand : public Command {
     std::stop_source stop;
     const Interrupt interrupt([&] { stop.request_stop(); });
     ConversionReport report(options_.open.on_damage, json_);
+    std::vector<std::string> all = plan.outputs;
     const double start_s = NowSeconds();
     if (!part_.is_all()) {
       if (!plan.into_folder()) {
@@ -175,15 +185,30 @@ class ConvertCommand : public Command {
       return results[i].outputs.empty() ? Status() : results[i].outputs.front().status;
     };
     work.done = [&](std::size_t i) {
-      for (const Conversion& output : results[i].outputs) report.Note(output);
+      for (const Conversion& output : results[i].outputs) {
+        if (!plan.into_folder()) all.push_back(output.output);
+        report.Note(output);
+      }
       report.Note(results[i].rest.damage, results[i].rest.status);
     };
     ProcessFiles(work);
+    if (report.is_complete()) report.Note({}, WriteTable(plan, all));
     report.PrintTotal(NowSeconds() - start_s);
     return report.exit_status();
   }
 
  private:
+  /// Writes the index of a format that has one, when all its files are there: other parts of the
+  /// work (--part) may still be at it.
+  static Status WriteTable(const ConversionPlan& plan, const std::vector<std::string>& outputs) {
+    const std::string_view format = plan.options.to;
+    const bool all_there = std::ranges::all_of(outputs, [](const std::string& output) {
+      std::error_code missing;
+      return std::filesystem::exists(output, missing);
+    });
+    return all_there ? WriteDataSet(format.substr(0, format.find(':')), outputs) : Status();
+  }
+
   /// Of one input that goes into a folder, or of all inputs.
   struct Result {
     std::vector<Conversion> outputs;

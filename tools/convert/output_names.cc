@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // The endings of a format's files; the first one of a format is used for output.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings = {
+constexpr std::array<std::pair<std::string_view, std::string_view>, 16> kEndings = {
     {{"tfrecord", ".tfrecord"},
      {"tfrecord", ".tfrecords"},
      {"recordio", ".recordio"},
@@ -46,6 +46,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kEndings
      {"rows", ".rows"},
      {"raw", ".raw"},
      {"npy", ".npy"},
+     {"mds", ".mds"},
      {"megatron", ".idx"},
      {"tokens", ".bin"}}};
 constexpr std::string_view kPartial = kPartialFileMark;
@@ -158,7 +159,7 @@ std::string OutputFormat(const std::string& output, const std::string& asked) {
   if (!asked.empty()) throw Error(found.status);
   throw Refuse("the name " + output +
                " does not tell in which format to write; end it in .tfrecord, .recordio, "
-               ".ofrecord, .tar, .txt, .jsonl, .csv or .tsv, with .gz, .zlib or .zst "
+               ".ofrecord, .tar, .mds, .txt, .jsonl, .csv or .tsv, with .gz, .zlib or .zst "
                "after it or without, or name the format: --to");
 }
 

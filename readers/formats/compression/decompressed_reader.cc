@@ -131,7 +131,8 @@ bool DecompressedReader::FindNextMember(std::string* loss) {
   if (!damaged_) return false;
   const std::uint64_t noticed = OffsetOf(begin_);
   const std::uint64_t back = noticed - std::min<std::uint64_t>(noticed, kLookBackBytes);
-  const auto doubtful = static_cast<std::size_t>(noticed - std::max(back, member_offset_));
+  auto doubtful = static_cast<std::size_t>(noticed - std::max(back, member_offset_));
+  if (member_offset_ >= back && LacksFirstByte(begin_ - doubtful)) doubtful += 2;
   std::size_t at = begin_ - doubtful;
   if (const std::size_t ahead = SwallowedMember(at, doubtful); ahead > 0) {
     Resume(at + ahead, loss);
@@ -147,6 +148,13 @@ bool DecompressedReader::FindNextMember(std::string* loss) {
   }
   if (found) Resume(at, loss);
   return found || !damaged_;  // or the source failed
+}
+
+// bzip2 ends its streams inside of a byte. If that byte was cut off, it takes the next stream's
+// first one for it. A member that starts as it should is never looked at again: that would not end.
+bool DecompressedReader::LacksFirstByte(std::size_t member) const {
+  return compression_ == Compression::kBzip2 && had_member_ && member >= 2 &&
+         end_ - member >= kMagicBytes && !StartsMember(compression_, From(member));
 }
 
 std::size_t DecompressedReader::SwallowedMember(std::size_t begin, std::size_t bytes) {

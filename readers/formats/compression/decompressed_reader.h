@@ -47,6 +47,8 @@ class DecompressedReader {
   /// begin_. Returns false if nothing came: at the source's end, or if the source failed.
   bool ReadMore(std::size_t* keep);
   bool Refill();
+  /// Whether a member, at that index, may have begun a byte earlier.
+  bool LacksFirstByte(std::size_t member) const;
   /// Looks in `bytes` bytes from index `begin` on for members that together end exactly at the end
   /// of them. Returns how far into them the first one starts, at least 1; 0 if there are none. A
   /// member stored inside another one ends before the outer one's checksum.

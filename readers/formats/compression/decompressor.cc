@@ -311,6 +311,14 @@ bool StartsAsLz4(std::span<const std::byte> head) {
   return StartsWith(head, kMagic);
 }
 
+// Streams of blocks, which are not what a name that ends in ".snappy" usually stands for.
+bool IsFramedSnappy(std::span<const std::byte> head) {
+  constexpr unsigned char kOfficial[] = {0xff, 6, 0, 0, 's', 'N', 'a', 'P', 'p', 'Y'};
+  constexpr unsigned char kFluid[] = {'s', 'n', 'a', 'p', 'p', 'y', 0};
+  return (head.size() >= sizeof kOfficial && StartsWith(head, kOfficial)) ||
+         (head.size() >= sizeof kFluid && StartsWith(head, kFluid));
+}
+
 // By a magic number, of at least four bytes.
 Compression ByMagic(std::span<const std::byte> head) {
   if (StartsAsGzip(head)) return Compression::kGzip;
@@ -409,11 +417,11 @@ struct Ending {
   Compression compression;
   std::string_view text;  // of the endings of a compression the first one is written
 };
-constexpr Ending kEndings[] = {{Compression::kGzip, ".gz"},   {Compression::kGzip, ".gzip"},
-                               {Compression::kZlib, ".zlib"}, {Compression::kZlib, ".zz"},
-                               {Compression::kZstd, ".zst"},  {Compression::kZstd, ".zstd"},
-                               {Compression::kBzip2, ".bz2"}, {Compression::kXz, ".xz"},
-                               {Compression::kLz4, ".lz4"},   {Compression::kBrotli, ".br"}};
+constexpr Ending kEndings[] = {
+    {Compression::kGzip, ".gz"},   {Compression::kGzip, ".gzip"},    {Compression::kZlib, ".zlib"},
+    {Compression::kZlib, ".zz"},   {Compression::kZstd, ".zst"},     {Compression::kZstd, ".zstd"},
+    {Compression::kBzip2, ".bz2"}, {Compression::kXz, ".xz"},        {Compression::kLz4, ".lz4"},
+    {Compression::kBrotli, ".br"}, {Compression::kSnappy, ".snappy"}};
 
 }  // namespace
 
@@ -433,6 +441,8 @@ const char* CompressionName(Compression compression) {
       return "lz4";
     case Compression::kBrotli:
       return "brotli";
+    case Compression::kSnappy:
+      return "snappy";
     case Compression::kNone:
       break;
   }
@@ -463,7 +473,7 @@ bool IsWritten(Compression compression) {
 Compression TakeCompression(std::string_view* format_name) {
   for (const Compression compression :
        {Compression::kGzip, Compression::kZlib, Compression::kZstd, Compression::kBzip2,
-        Compression::kXz, Compression::kLz4, Compression::kBrotli}) {
+        Compression::kXz, Compression::kLz4, Compression::kBrotli, Compression::kSnappy}) {
     const std::string ending = std::string("+") + CompressionName(compression);
     if (!format_name->ends_with(ending)) continue;
     format_name->remove_suffix(ending.size());
@@ -487,6 +497,7 @@ bool StartsMember(Compression compression, std::span<const std::byte> head) {
     case Compression::kLz4:
       return StartsAsLz4(head);
     case Compression::kBrotli:
+    case Compression::kSnappy:
     case Compression::kNone:
       break;
   }
@@ -496,8 +507,11 @@ bool StartsMember(Compression compression, std::span<const std::byte> head) {
 std::size_t FirstBlockBytes(Compression compression, std::span<const std::byte> head) {
   constexpr std::size_t kMostZstdBlock = 128 * 1024;
   constexpr std::size_t kBzip2Level = 100'000;
+  constexpr std::size_t kSnappyPiece = 64 * 1024;
   constexpr std::size_t kHeaders = 1024;
   if (compression == Compression::kZstd) return kMostZstdBlock;
+  // Pieces of 64 KiB, a sixth longer if they do not compress.
+  if (compression == Compression::kSnappy) return kSnappyPiece + kSnappyPiece / 6 + kHeaders;
   // What does not compress gets a hundredth longer (bzip2's manual).
   if (compression == Compression::kBzip2) {
     return (At(head, 3) - '0') * (kBzip2Level + kBzip2Level / 100) + kHeaders;
@@ -513,7 +527,9 @@ std::size_t FirstBlockBytes(Compression compression, std::span<const std::byte> 
 
 Compression DetectCompression(std::span<const std::byte> head, std::string_view file_name) {
   const Compression named = TakeCompressedEnding(&file_name);
-  if (named == Compression::kBrotli) return named;  // nothing else tells
+  // Nothing else tells these.
+  if (named == Compression::kBrotli) return named;
+  if (named == Compression::kSnappy) return IsFramedSnappy(head) ? Compression::kNone : named;
   if (head.size() < kMagicBytes) return MayBeText(head) ? Compression::kNone : named;
   if (const Compression told = ByMagic(head); told != Compression::kNone) return told;
   if (IsZlib(head) || (named != Compression::kNone && StartsAsZlib(head)))

@@ -21,13 +21,14 @@ enum class Compression : std::uint8_t {
   kXz,      ///< any number of streams (tukaani.org/xz/xz-file-format.txt)
   kLz4,     ///< any number of frames (lz4_Frame_format.md of lz4)
   kBrotli,  ///< RFC 7932; only its name or the format's tells
+  kSnappy,  ///< raw blocks (format_description.txt of google/snappy); told as brotli is
 };
 
-/// "gzip", "zlib", "zstd", "bzip2", "xz", "lz4", "brotli", "nothing".
+/// "gzip", "zlib", "zstd", "bzip2", "xz", "lz4", "brotli", "snappy", "nothing".
 const char* CompressionName(Compression compression);
 
 /// How a file of that name would be compressed, by its ending (".gz", ".gzip", ".zlib", ".zz",
-/// ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br"), which is taken off the name.
+/// ".zst", ".zstd", ".bz2", ".xz", ".lz4", ".br", ".snappy"), which is taken off the name.
 Compression TakeCompressedEnding(std::string_view* file_name);
 /// The ending that is written, ".gz"; empty for kNone.
 std::string_view CompressedEnding(Compression compression);
@@ -53,7 +54,7 @@ bool MayBeCompressed(std::span<const std::byte> head);
 std::size_t FirstBlockBytes(Compression compression, std::span<const std::byte> head);
 
 /// Whether at least four bytes begin as a member of that kind: with its magic number, or two bytes
-/// that may be zlib's. Never for brotli, which has none.
+/// that may be zlib's. Never for brotli and snappy, which have none.
 bool StartsMember(Compression compression, std::span<const std::byte> head);
 
 /// Decompresses one member after another (a member of gzip, a stream of zlib, a frame of zstd, …),
@@ -98,8 +99,8 @@ class Decompressor {
 std::unique_ptr<Decompressor> MakeDecompressor(Compression compression);
 /// That of gzip, by ISA-L.
 std::unique_ptr<Decompressor> MakeGzipDecompressor();
-/// Those of bzip2, xz, lz4 and brotli. If the build lacks the library, its first call fails with
-/// kUnsupported.
+/// Those of bzip2, xz, lz4, brotli and snappy. If the build lacks the library, its first call fails
+/// with kUnsupported.
 std::unique_ptr<Decompressor> MakeLibraryDecompressor(Compression compression);
 
 }  // namespace ringfeed

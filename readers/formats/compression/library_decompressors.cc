@@ -1,5 +1,5 @@
-// Kinds of compression of which their own libraries do all the work: bzip2, xz, lz4's frames and
-// brotli. A build without a library refuses its kind by name.
+// Kinds of compression of which their own libraries do all the work: bzip2, xz, lz4's frames,
+// brotli and snappy. A build without a library refuses its kind by name.
 #if defined(RINGFEED_WITH_BROTLI)
 #include <brotli/decode.h>
 #endif
@@ -13,6 +13,8 @@
 #include <lzma.h>
 #endif
 
+#include <snappy.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +23,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/memory/memory_limit.h"
 #include "readers/formats/compression/decompressor.h"
@@ -248,6 +251,140 @@ class BrotliCodec {
 
 #endif
 
+/// Raw blocks of snappy, which have no checksum: the length of the content, as a varint, then
+/// elements, each a literal or a copy of what came before. All writers known cut the content into
+/// pieces of 64 KiB, and copy nothing from one into the next. So a piece with its own length in
+/// front is a block, too, and a file of any size is read in the memory of one piece.
+class SnappyCodec {
+ public:
+  SnappyCodec() { Restart(); }
+
+  Step Run(std::span<const std::byte>* input, std::span<std::byte>* output);
+  void Restart() {
+    stored_.clear();
+    piece_.clear();
+    given_ = element_left_ = made_ = 0;
+    left_ = 0;
+    is_told_ = false;
+  }
+
+ private:
+  static constexpr std::size_t kPieceBytes = 64 * 1024;
+  static constexpr std::size_t kMostLengthBytes = 5;
+
+  /// Takes one byte of the content's length.
+  Step TakeLength(std::byte next);
+  /// Takes bytes up to the end of an element, or as many as there are.
+  Step TakeElement(std::span<const std::byte>* input);
+  Step DecodePiece();
+  void BeginPiece();
+  std::size_t PieceBytes() const {
+    return static_cast<std::size_t>(std::min<std::uint64_t>(left_, kPieceBytes));
+  }
+
+  std::vector<std::byte> stored_;  ///< the content's length, then a piece with its own in front
+  std::vector<std::byte> piece_;   ///< decoded
+  std::size_t given_ = 0;          ///< bytes of it that were handed out
+  std::size_t element_ = 0;        ///< where the last element begins in stored_
+  std::size_t element_left_ = 0;   ///< bytes of a literal that are still to come
+  std::size_t made_ = 0;           ///< bytes that the elements so far give
+  std::uint64_t left_ = 0;         ///< of the content, from the piece on that is taken
+  bool is_told_ = false;           ///< the content's length is
+};
+
+Step SnappyCodec::Run(std::span<const std::byte>* input, std::span<std::byte>* output) {
+  while (true) {
+    const std::size_t some = std::min(output->size(), piece_.size() - given_);
+    std::copy_n(piece_.begin() + static_cast<std::ptrdiff_t>(given_), some, output->begin());
+    *output = output->subspan(some);
+    given_ += some;
+    if (given_ < piece_.size()) return {};
+    if (is_told_ && left_ == 0) return {Step::Kind::kMemberEnds};
+    if (input->empty()) return {};
+    Step step;
+    if (is_told_) {
+      step = TakeElement(input);
+    } else {
+      step = TakeLength(input->front());
+      *input = input->subspan(1);
+    }
+    if (step.kind == Step::Kind::kFailed) return step;
+  }
+}
+
+Step SnappyCodec::TakeLength(std::byte next) {
+  const auto bits = std::to_integer<std::uint64_t>(next);
+  left_ |= (bits & 0x7f) << 7 * stored_.size();
+  stored_.push_back(next);
+  is_told_ = bits < 0x80;
+  if (left_ >> 32 != 0 || (!is_told_ && stored_.size() == kMostLengthBytes)) {
+    return Failed("no block of snappy starts here");
+  }
+  if (is_told_) BeginPiece();
+  return {};
+}
+
+void SnappyCodec::BeginPiece() {
+  stored_.clear();
+  made_ = 0;
+  for (std::size_t rest = PieceBytes(); rest > 0; rest >>= 7) {
+    stored_.push_back(static_cast<std::byte>(rest | (rest > 0x7f ? 0x80 : 0)));
+  }
+  element_ = stored_.size();
+}
+
+Step SnappyCodec::TakeElement(std::span<const std::byte>* input) {
+  // The bytes behind a tag, by its kind; of long literals they are the length.
+  constexpr std::size_t kCopyBytes[] = {0, 1, 2, 4};
+  constexpr std::size_t kShortLiteral = 60;
+  const auto take = [&](std::size_t bytes) {
+    stored_.insert(stored_.end(), input->begin(),
+                   input->begin() + static_cast<std::ptrdiff_t>(bytes));
+    *input = input->subspan(bytes);
+  };
+  if (element_left_ == 0) {
+    take(1);
+    const auto tag = std::to_integer<std::size_t>(stored_[element_]);
+    const std::size_t kind = tag & 3;
+    const std::size_t number = tag >> 2;
+    const bool is_long = kind == 0 && number >= kShortLiteral;
+    const std::size_t behind = is_long ? number + 1 - kShortLiteral : kCopyBytes[kind];
+    if (stored_.size() - element_ <= behind) return {};
+    std::size_t bytes = kind == 1 ? (number & 7) + 4 : number + 1;
+    if (is_long) {
+      bytes = 1;
+      for (std::size_t i = 0; i < behind; ++i) {
+        bytes += std::to_integer<std::size_t>(stored_[element_ + 1 + i]) << 8 * i;
+      }
+    }
+    made_ += bytes;
+    if (made_ > PieceBytes()) {
+      return Failed(made_ > left_ ? "it gives more bytes than it says"
+                                  : "it is not made of pieces of 64 KiB");
+    }
+    if (kind == 0) element_left_ = bytes;
+  }
+  const std::size_t some = std::min(element_left_, input->size());
+  take(some);
+  element_left_ -= some;
+  if (element_left_ > 0) return {};
+  element_ = stored_.size();
+  return made_ == PieceBytes() ? DecodePiece() : Step();
+}
+
+Step SnappyCodec::DecodePiece() {
+  piece_.resize(made_);
+  given_ = 0;
+  if (!snappy::RawUncompress(reinterpret_cast<const char*>(stored_.data()), stored_.size(),
+                             reinterpret_cast<char*>(piece_.data()))) {
+    piece_.clear();
+    return Failed("it copies bytes from before the piece of 64 KiB that it stands in");
+  }
+  left_ -= made_;
+  BeginPiece();
+  return {};
+}
+
 /// Of a kind whose library this build lacks.
 class MissingDecompressor final : public Decompressor {
  public:
@@ -285,6 +422,8 @@ std::unique_ptr<Decompressor> MakeLibraryDecompressor(Compression compression) {
 #else
       return std::make_unique<MissingDecompressor>("liblz4");
 #endif
+    case Compression::kSnappy:
+      return std::make_unique<LibraryDecompressor<SnappyCodec>>();
     default:
 #if defined(RINGFEED_WITH_BROTLI)
       return std::make_unique<LibraryDecompressor<BrotliCodec>>();

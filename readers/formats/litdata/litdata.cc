@@ -1,16 +1,11 @@
 #include "readers/formats/litdata/litdata.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <utility>
 
 #include "base/little_endian.h"
-#include "io/data_file.h"
-#include "io/remote/remote_source.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/litdata/chunk.h"
 #include "readers/formats/litdata/index.h"
@@ -106,6 +101,8 @@ class LitData final : public Format {
   OwnIndexResult OwnIndex(const FramerOptions& options,
                           std::span<const std::byte> head) const override;
   CompanionResult FindCompanion(const std::string& file) const override;
+  Status ReadEnd(std::uint64_t file_bytes, const ReadPart& read,
+                 std::shared_ptr<const Format>* own) const override;
 
  private:
   const TokensOptions tokens_;
@@ -213,34 +210,20 @@ CompanionResult LitData::FindCompanion(const std::string& file) const {
     return found;
   }
   found.data_file = file;
-  if (IsRemote(file)) {
-    std::shared_ptr<RemoteSource> object;
-    found.status = RemoteSource::Make(file, ReadingOf({}), &object);
-    if (found.status.ok()) found.status = object->Begin();
-    if (!found.status.ok()) return found;
-    const auto read = [&](std::uint64_t offset, std::span<std::byte> to) {
-      std::size_t got = 0;
-      Status status = object->ReadRange(offset, to, &got);
-      return status.ok() && got < to.size() ? Status(StatusCode::kTruncated, "the object ends")
-                                            : status;
-    };
-    found.status = MakeLitDataFormat(read, object->Size(), std::move(known), &found.format);
-    return found;
-  }
-  int descriptor = -1;
-  struct stat facts {};
-  found.status = OpenDataFile(file, &descriptor, &facts);
-  if (!found.status.ok()) return found;
-  const auto read = [&](std::uint64_t offset, std::span<std::byte> to) {
-    std::size_t got = 0;
-    Status status = ReadWhole(descriptor, offset, to, &got);
-    if (status.ok() && got < to.size()) status = Status(StatusCode::kTruncated, "the file shrank");
-    return status;
-  };
-  found.status = MakeLitDataFormat(read, static_cast<std::uint64_t>(facts.st_size),
-                                   std::move(known), &found.format);
-  close(descriptor);
+  found.format = std::make_shared<const LitData>(tokens_, std::move(known), nullptr);
   return found;
+}
+
+Status LitData::ReadEnd(std::uint64_t file_bytes, const ReadPart& read,
+                        std::shared_ptr<const Format>* own) const {
+  if (known_.index == nullptr) return {};
+  const auto read_all = [&](std::uint64_t offset, std::span<std::byte> to) {
+    std::size_t got = 0;
+    Status status = read(offset, to, &got);
+    return status.ok() && got < to.size() ? Status(StatusCode::kTruncated, "the file shrank")
+                                          : status;
+  };
+  return MakeLitDataFormat(read_all, file_bytes, known_, own);
 }
 
 }  // namespace

@@ -30,6 +30,11 @@ class Mds final : public Format {
                           std::span<const std::byte> head) const override {
     return SampleIndex(options, head, ReadMdsHead);
   }
+  RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
+    return NewMdsShardWriter(std::move(file));
+  }
+  // The offsets of all samples stand in front.
+  bool writes_in_order() const override { return false; }
   // The units' framer knows the columns then.
   std::shared_ptr<const Format> OfFile(Compression compression,
                                        std::span<const std::byte> head) const override {

@@ -22,4 +22,11 @@ Status ReadMdsTable(const std::string& table, const std::string& text,
 /// list it.
 Status FindListedShard(const std::string& table, const std::string& name, ListedFile* listed);
 
+/// A writer of a shard whose samples have one column, the bytes "data": a record each.
+RecordWriterResult NewMdsShardWriter(std::unique_ptr<OutputFile> file);
+
+/// Writes the index, "index.json", of shards that such writers made, by their names in its folder.
+/// Blocks.
+Status WriteMdsTable(const std::string& table, const std::vector<std::string>& shards);
+
 }  // namespace ringfeed

@@ -1,5 +1,6 @@
-// Streams that the writers of bzip2, xz, lz4 and brotli made.
+// Streams that the writers of bzip2, xz, lz4, brotli and snappy made.
 #include <gtest/gtest.h>
+#include <snappy.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "readers/formats/compression/decompressed_reader.h"
 #include "readers/formats/compression/decompressor.h"
 #include "readers/formats/format.h"
 #include "ringfeed/ringfeed.h"
@@ -40,6 +42,7 @@ struct Kind {
   Compression compression;
   const char* ending;
   bool is_checked;  ///< by checksums: a flipped bit is found
+  bool is_marked;   ///< by a magic number
   std::function<std::string(const std::string&)> compress;
 };
 
@@ -102,6 +105,12 @@ std::string ByBrotli([[maybe_unused]] const std::string& content) {
 #else
   return {};
 #endif
+}
+
+std::string BySnappy(const std::string& content) {
+  std::string out;
+  snappy::Compress(content.data(), content.size(), &out);
+  return out;
 }
 
 class LibraryDecompressorTest : public testing::TestWithParam<Kind> {
@@ -198,7 +207,7 @@ TEST_P(LibraryDecompressorTest, ItIsToldByItsFirstBytesOrItsName) {
     const auto head =
         std::as_bytes(std::span(file)).first(std::min<std::size_t>(file.size(), 4096));
     EXPECT_EQ(DetectCompression(head, name), kind) << count;
-    if (kind == Compression::kBrotli) continue;
+    if (!GetParam().is_marked) continue;
     EXPECT_EQ(DetectCompression(head), kind) << count;
     for (std::size_t bytes = 1; bytes < 10; ++bytes) {
       EXPECT_TRUE(MayBeCompressed(head.first(bytes))) << bytes;
@@ -231,7 +240,7 @@ TEST_P(LibraryDecompressorTest, AFileOfLinesIsReadAsOne) {
 
 // What follows the damaged stream is read, if a stream can be found.
 TEST_P(LibraryDecompressorTest, DamageOfOneStreamCostsNotTheNext) {
-  if (GetParam().compression == Compression::kBrotli) GTEST_SKIP() << "its streams have no marks";
+  if (!GetParam().is_marked) GTEST_SKIP() << "its streams have no marks";
   const TempDir folder;
   const std::string first = Compressed(Lines(300, 1));
   std::string damaged = first + Compressed(Lines(300, 2));
@@ -256,6 +265,33 @@ TEST_P(LibraryDecompressorTest, DamageOfOneStreamCostsNotTheNext) {
   EXPECT_FALSE(reader.Stats().damage.empty());
 }
 
+// Even if what is cut off may be any byte, so that the next stream's first one is taken for it.
+TEST_P(LibraryDecompressorTest, AStreamThatIsCutCostsNotTheNext) {
+  if (!GetParam().is_marked) GTEST_SKIP() << "its streams have no marks";
+  const std::string second = Compressed(Lines(300, 2));
+  for (std::size_t lines = 1; lines < 40; ++lines) {
+    const std::string first = Compressed(Lines(lines, 1));
+    std::string file = first.substr(0, first.size() - 1) + second;
+    std::span<const std::byte> rest = std::as_bytes(std::span(file));
+    DecompressedReader reader(GetParam().compression, [&](std::span<std::byte> to, std::size_t* n) {
+      *n = std::min(to.size(), rest.size());
+      std::copy_n(rest.begin(), *n, to.begin());
+      rest = rest.subspan(*n);
+      return Status();
+    });
+    std::string found;
+    std::string room(4096, '\0');
+    std::string loss;
+    for (bool goes_on = true; goes_on;) {
+      std::size_t got = 0;
+      const Status status = reader.Read(std::as_writable_bytes(std::span(room)), &got);
+      found.append(room, 0, got);
+      goes_on = got > 0 || (!status.ok() && reader.FindNextMember(&loss));
+    }
+    EXPECT_TRUE(found.ends_with(Lines(300, 2))) << lines;
+  }
+}
+
 TEST_P(LibraryDecompressorTest, ItIsNotWritten) {
   const TempDir folder;
   const std::string format = std::string("lines+") + CompressionName(GetParam().compression);
@@ -264,14 +300,37 @@ TEST_P(LibraryDecompressorTest, ItIsNotWritten) {
   EXPECT_NE(writer.status.message().find("+zstd"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, LibraryDecompressorTest,
-                         testing::Values(Kind{Compression::kBzip2, ".bz2", true, ByBzip2},
-                                         Kind{Compression::kXz, ".xz", true, ByXz},
-                                         Kind{Compression::kLz4, ".lz4", true, ByLz4},
-                                         Kind{Compression::kBrotli, ".br", false, ByBrotli}),
-                         [](const auto& tested) {
-                           return std::string(CompressionName(tested.param.compression));
-                         });
+TEST(SnappyTest, ABlockThatGivesOtherBytesThanItSaysIsDamaged) {
+  for (const std::string& file : {
+           std::string("\xff\xff\xff\xff\xff\x01", 6),  // a length of more than 32 bits
+           std::string("\x02\x08xyz", 5),               // a literal of three bytes for two
+           std::string("\x05\0x\x01\x02", 5),           // a copy from in front of the first byte
+       }) {
+    const auto decompressor = MakeDecompressor(Compression::kSnappy);
+    std::span<const std::byte> input = std::as_bytes(std::span(file));
+    std::string room(4096, '\0');
+    std::span<std::byte> output = std::as_writable_bytes(std::span(room));
+    EXPECT_EQ(decompressor->Decompress(&input, &output), Result::kDamaged);
+    EXPECT_EQ(output.size(), room.size());
+  }
+}
+
+// Of snzip and others, which call their files so, too.
+TEST(SnappyTest, AStreamOfBlocksIsNoRawBlock) {
+  const std::string stream("\xff\x06\0\0sNaPpY", 10);
+  const FormatResult found = ChooseFormat("", "a.txt.snappy", std::as_bytes(std::span(stream)));
+  EXPECT_NE(found.status.message().find("a snappy stream"), std::string::npos)
+      << found.status.ToString();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, LibraryDecompressorTest,
+    testing::Values(Kind{Compression::kBzip2, ".bz2", true, true, ByBzip2},
+                    Kind{Compression::kXz, ".xz", true, true, ByXz},
+                    Kind{Compression::kLz4, ".lz4", true, true, ByLz4},
+                    Kind{Compression::kBrotli, ".br", false, false, ByBrotli},
+                    Kind{Compression::kSnappy, ".snappy", false, false, BySnappy}),
+    [](const auto& tested) { return std::string(CompressionName(tested.param.compression)); });
 
 }  // namespace
 }  // namespace ringfeed
