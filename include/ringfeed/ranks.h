@@ -62,8 +62,9 @@ enum class Rest : std::uint8_t {
   /// A step that is filled up with empty shares. Every batch then has all its rows, on every rank
   /// as many, and a last field "mask" (uint8, one per row): 0 for rows without a record, else 1.
   kPad,
-  /// As kPad, but filled up with the first shares of the pass, again: no row is empty, and those
-  /// that came before have 0 in "mask". A journal does not note them. Not of a mixture.
+  /// As kPad, but filled up with the first shares of the pass, again: they have 0 in "mask", and a
+  /// journal does not note them. They are read, counted as records, and met if damaged, once more.
+  /// (Ranks that do not divide a step's shares still get an empty one.) Not of a mixture.
   kRepeat,
 };
 
@@ -87,10 +88,11 @@ struct Balance {
 ///
 /// If a decorator is given StepOptions, also those of one rank, or an option that says so, its
 /// batches are planned from the records' lengths, before any record is read. The lengths are kept
-/// beside the indexes of the files. Missing ones are made when the chain is opened, which reads the
-/// files once; several ranks that would read 1 GiB or more are told the command that makes them
-/// (ringfeed index --lengths). Takes files with an index, shuffled or mixed, Parse, Map, Truncate
-/// and Pad; no Filter.
+/// beside the indexes of the files. Missing ones are made when the chain is opened, from the index
+/// if that tells them (Megatron's, rows of one size); else it reads the files once, and several
+/// ranks that would read 1 GiB or more are told the command that makes them (ringfeed index
+/// --lengths). Takes files with an index, shuffled or mixed, Parse, Map, Truncate and Pad; no
+/// Filter.
 struct StepOptions {
   Rank rank{};  ///< this process; FindRank() asks the launcher, DataRank groups ranks
   /// How many shares each rank gets, in proportion: one number for each, from 1. Empty: all as

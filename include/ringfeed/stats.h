@@ -59,16 +59,16 @@ struct TableStats {
 struct PlannedStats {
   std::uint64_t steps = 0;
   std::uint64_t units = 0;          ///< of their records, without what fills them up
-  std::uint64_t padding_units = 0;  ///< of packed rows: places without a unit of a record
+  std::uint64_t padding_units = 0;  ///< of packed rows, empty ones too: places without a unit
   /// The largest load of a rank over the mean of all ranks, by the costs of Balance (units, without
   /// one): on average over the steps, and of the worst. 1.25: the others wait for a fifth of the
   /// step, if a step takes as long as its load says. 0: no step yet.
   double imbalance = 0;
   double worst_imbalance = 0;
-  /// Records without a unit, which Pack and TokenBatch leave out, so far as is planned; in
-  /// PipelineStats::dropped_records are those of the rests that Rest::kDrop leaves out.
-  std::uint64_t empty_records = 0;
-  double plan_s = 0;  ///< time that the order by number took, of all batches
+  // So far as is planned, of all ranks:
+  std::uint64_t empty_records = 0;    ///< without a unit: Pack and TokenBatch leave them out
+  std::uint64_t dropped_records = 0;  ///< of the rests that Rest::kDrop leaves out
+  double plan_s = 0;                  ///< time that the order by number took, of all batches
 };
 
 /// A pipeline's report. All counts are of what was delivered or met so far, over all passes and all

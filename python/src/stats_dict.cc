@@ -111,6 +111,7 @@ nb::dict StatsDict(const PipelineStats& stats) {
   planned["imbalance"] = stats.planned.imbalance;
   planned["worst_imbalance"] = stats.planned.worst_imbalance;
   planned["empty_records"] = stats.planned.empty_records;
+  planned["dropped_records"] = stats.planned.dropped_records;
   planned["plan_s"] = stats.planned.plan_s;
   dict["planned"] = planned;
   dict["given_up_reads"] = stats.given_up_reads;

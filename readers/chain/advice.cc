@@ -108,8 +108,7 @@ LoopTime TimeOf(const PipelineStats& stats) {
 std::string BalanceAdvice(const PlannedStats& planned) {
   if (planned.imbalance <= kUneven) return ", so nothing here would make it faster.";
   return ". By its lengths the costliest rank of a step has " + Percent(planned.imbalance - 1, 1) +
-         " more to do than the mean of all ranks: Balance, or Balance::alike with more steps, "
-         "would "
+         " more to do than the mean of all ranks: Balance, or more steps of Balance::alike, would "
          "make that less.";
 }
 

@@ -50,7 +50,8 @@ class ChainCounters {
   /// The same of a batch, with its step.
   void NoteDelivered(const BatchBuffer& batch) {
     NoteDelivered(batch.payload_bytes.load(std::memory_order_relaxed));
-    if (batch.span.step.records > 0 && !batch.span.inside_step) steps_.Note(batch.span.step);
+    // One that a failure cut short comes again.
+    if (batch.span.step.records > 0 && batch.span.uncounted == 0) steps_.Note(batch.span.step);
   }
   void NoteWait(std::int64_t ns) {
     wait_ns_.fetch_add(ns, std::memory_order_relaxed);

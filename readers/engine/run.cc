@@ -159,7 +159,7 @@ void Run::FillStats(PipelineStats* stats) const {
   stats->read_bytes += totals.read_bytes;
   stats->grown_batches += totals.grown_batches;
   stats->late_wakes += totals.late_wakes;
-  stats->dropped_records += totals.left_out.dropped;
+  stats->planned.dropped_records += totals.left_out.dropped;
   stats->planned.empty_records += totals.left_out.empty;
   stats->planned.plan_s += 1e-9 * static_cast<double>(totals.order_ns);
   StageStats read{"read", 0, 0, "the medium"};

@@ -13,7 +13,8 @@ struct PlanPosition {
   std::uint64_t pass = 0;
   std::uint64_t place = 0;
   std::uint64_t outputs = 0;
-  /// Of a place that was read, not 0 only if shares are exchanged among several steps.
+  /// Steps that are left out after `outputs`. In a position: not 0 only if shares are exchanged
+  /// among several steps. (Of packed rows without a plan a run has it as RunStart::leave_out.)
   std::uint64_t done = 0;
   friend bool operator==(const PlanPosition&, const PlanPosition&) = default;
 };

@@ -72,12 +72,12 @@ void ShareChunks::FindPart() {
 
 void ShareChunks::AddFacts(const PlannedShare& share) {
   std::uint64_t units = 0;
-  if (share.segment != nullptr && !share.repeated) {
+  if (share.segment != nullptr) {
     const std::span<const std::uint32_t> places = share.segment->PlacesOf(share.number);
-    facts_.records += places.size();
     for (const std::uint32_t place : places) units += share.segment->OwnUnitsAt(place);
+    if (!share.repeated) facts_.records += places.size();
+    if (!share.repeated) facts_.units += units;
   }
-  facts_.units += units;
   if (options_.row_units != 0) facts_.padding_units += options_.row_units - units;
 }
 

@@ -897,6 +897,45 @@ TEST_F(PositionTest, WeightsChangeAtTheEndOfASegmentAndNotWithinIt) {
   }
 }
 
+TEST_F(PositionTest, PackedPassesWithoutEndGoOnFromEachBatch) {
+  // Full rows leave early; the others and those that are dropped wait for the end of a pass.
+  const std::vector<std::size_t> files[] = {
+      {10, 10, 10, 10}, {10, 10, 10, 10, 10}, {10, 10, 10, 10, 9, 8}, {9, 10, 9, 10, 8}, {10}};
+  for (const std::vector<std::size_t>& sizes : files) {
+    const std::string file = MakeFile(sizes);
+    for (const bool drops : {false, true}) {
+      if (drops && sizes.size() < 2) continue;
+      const auto chain = [&] {
+        const Reader rows = Parse(OpenFiles({file}, SmallStripes()), RawParser());
+        const PackOptions packing{
+            .field = "bytes", .length = 10, .rows = 2, .segment = 64, .drop_remainder = drops};
+        return MultiPass(Pack(rows, packing), 0);
+      };
+      const auto bytes_of = [](const Instance& batch) {
+        return std::string(reinterpret_cast<const char*>(batch[0].data), batch[0].bytes);
+      };
+      Reader whole = chain();
+      Instance batch;
+      std::vector<std::string> positions;
+      std::vector<std::string> batches;
+      for (int i = 0; i < 12; ++i) {
+        positions.push_back(whole.Position());
+        ASSERT_EQ(whole.TryReadNext(&batch), ReadResult::kRecord);
+        batches.push_back(bytes_of(batch));
+      }
+      for (std::size_t at = 0; at + 3 < positions.size(); ++at) {
+        Reader rest = chain();
+        rest.Restore(positions[at]);
+        for (std::size_t i = 0; i < 3; ++i) {
+          ASSERT_EQ(rest.TryReadNext(&batch), ReadResult::kRecord)
+              << at << ": " << rest.status().ToString();
+          ASSERT_EQ(bytes_of(batch), batches[at + i]) << at << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_F(PositionTest, APositionBehindADecoratorKnowsWhatThatReads) {
   const std::vector<std::string> files = MakeFiles(3, 60, 8, 100);
   const auto chain = [&](std::size_t file, std::uint64_t seed, std::size_t size) {

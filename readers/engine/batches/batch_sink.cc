@@ -198,13 +198,18 @@ void BatchSink::AddMissing(PlannedBatch& batch, std::size_t begin, std::size_t e
   batch.missing.push_back({RowOf(batch, begin), static_cast<std::uint32_t>(end - begin)});
 }
 
+namespace {
+
+bool IsRepeated(const Block& block, std::uint32_t row) {
+  return !block.planned.empty() && (block.planned[row].marks & PlannedRow::kRepeated) != 0;
+}
+
+}  // namespace
+
 void BatchSink::NoteRepeated(PlannedBatch& batch, std::span<const RowRef> rows) const {
   std::uint32_t row = RowOf(batch, batch.places);
   for (const RowRef& ref : rows) {
-    const std::vector<PlannedRow>& planned = ref.block->planned;
-    if (!planned.empty() && (planned[ref.row].marks & PlannedRow::kRepeated) != 0) {
-      batch.repeated.push_back({row, 1});
-    }
+    if (IsRepeated(*ref.block, ref.row)) batch.repeated.push_back({row, 1});
     ++row;
   }
 }
@@ -239,6 +244,7 @@ void BatchSink::AddHoles(Block* block, std::uint32_t row, std::uint32_t places) 
     if (part.written) {
       AddMissing(batch, batch.places, batch.places + part.places);
       for (std::uint32_t i = 0; options_.note_rows && i < part.places; ++i) {
+        if (IsRepeated(*block, row + i)) continue;
         batch.damaged_numbers.push_back(block->NumberOf(row + i));
         if (options_.late_sums) batch.damaged_places.push_back(batch.places + i);
       }

@@ -142,7 +142,7 @@ void Ledger::FillNumbersLocked(PipelineStats* stats) const {
   stats->read_bytes = ended_.read_bytes;
   stats->grown_batches = ended_.grown_batches;
   stats->late_wakes = ended_.late_wakes;
-  stats->dropped_records += ended_.left_out.dropped;
+  stats->planned.dropped_records = ended_.left_out.dropped;
   stats->planned.empty_records = ended_.left_out.empty;
   stats->planned.plan_s = 1e-9 * static_cast<double>(ended_.order_ns);
   stats->files_read = files_read_;

@@ -48,11 +48,14 @@ class ColumnOpener {
     std::vector<Origin> origins(set_.files(), Origin::kNone);
     const Manifest* const manifest = source_.manifest.get();
     const bool is_far = manifest != nullptr && IsRemote(manifest->path());
-    ForEachInParallel(set_.files(), is_far ? kMostThreads : 1, [&](std::size_t i) {
-      const std::size_t file = file_at(i);
-      if (RecordsOf(file) == 0) return;
-      origins[i] = Compute(file) ? Origin::kComputed : Load(file) ? Origin::kKept : Origin::kMade;
-    });
+    ForEachInParallel(set_.files(), is_far || steps_.units.unit_bytes != 0 ? kMostThreads : 1,
+                      [&](std::size_t i) {
+                        const std::size_t file = file_at(i);
+                        if (RecordsOf(file) == 0) return;
+                        origins[i] = Load(file)      ? Origin::kKept
+                                     : Compute(file) ? Origin::kComputed
+                                                     : Origin::kMade;
+                      });
     std::vector<std::size_t> missing;
     for (std::size_t i = 0; i < set_.files(); ++i) {
       if (origins[i] == Origin::kMade) missing.push_back(file_at(i));
@@ -93,6 +96,8 @@ class ColumnOpener {
     std::vector<std::uint64_t> numbers;
     std::vector<RecordUnit> found;
     while (units.size() < index.records()) {
+      if (stop_.stop_requested())
+        throw Error(Status(StatusCode::kCancelled, "computing lengths was broken off"));
       const std::uint64_t first = units.size();
       numbers.resize(std::min(kTogetherRecords, index.records() - first));
       std::iota(numbers.begin(), numbers.end(), first);

@@ -21,12 +21,12 @@ struct OpenedColumns {
   std::size_t kept = 0;
   std::size_t made = 0;
 };
-/// The length columns of a set's files. If the index
-/// tells the lengths (Megatron's, rows of one size), they are computed. Measures others that are
-/// not kept, several files at a time, and keeps them if they can be kept. Several ranks begin at
-/// different files, and look whether another one kept a file meanwhile. Blocks. Throws Error if a
-/// file cannot be measured, if several ranks would have to read much (the message has the command
-/// that does it once), and with kCancelled if `stop` is requested.
+/// The length columns of a set's files. Those that are not kept are computed if the index tells
+/// them (Megatron's, rows of one size). Measures others, several files at a time, and keeps them if
+/// they can be kept. Several ranks begin at different files, and look whether another one kept a
+/// file meanwhile. Blocks. Throws Error if a file cannot be measured, if several ranks would have
+/// to read much (the message has the command that does it once), and with kCancelled if `stop` is
+/// requested.
 OpenedColumns OpenColumns(const RecordSet& set, const SourceNode& source, const SharedSteps& steps,
                           const std::stop_token& stop);
 

@@ -54,7 +54,9 @@ Planner::Planner(Input input)
       most_held_(MostHeld(plan_)),
       most_dropped_(MostDropped(plan_)),
       passes_ended_(input_.start.mark.pass) {
-  pass_.is_whole = input_.start.mark.place == 0 && (!plan_.shares || input_.start.step == 0);
+  const RunStart& start = input_.start;
+  const bool leaves_rows_out = plan_.marks_rows() && start.mark.outputs > 0;
+  pass_.is_whole = start.mark.place == 0 && !leaves_rows_out && (!plan_.shares || start.step == 0);
 }
 
 void Planner::GoOn() {
