@@ -133,7 +133,7 @@ Pair RestorePacked() {
   options.format = "rows:1024";
   const auto chain =
       std::make_shared<Reader>(Packed({path.string()}, options, StepOptions{}, PackFit::kBest));
-  chain->SeekTo(1'000);
+  chain->SeekTo(Sized(1'000, 100));
   const std::string position = chain->Position();
   const auto restore = [file, chain, position] {
     return Timed(

@@ -448,6 +448,12 @@ std::vector<Rule> RulesOfChains() {
        [](const Configuration& c) {
          return !c.Is(O::kWindow, "7") && !c.IsAnyOf(O::kOrder, "window block blocks");
        }},
+      // A record that is taken ahead alone takes a block of its own: so many fill the arena.
+      {{O::kWindow, O::kAhead, O::kPasses},
+       [](const Configuration& c) {
+         return c.IsAnyOf(O::kWindow, "100000 4000000000") && c.Is(O::kAhead, "1") &&
+                !c.Is(O::kPasses, "1");
+       }},
       {{O::kWindow, O::kPasses},
        [](const Configuration& c) {
          return c.IsAnyOf(O::kWindow, "100000 4000000000") && Endless(c);
