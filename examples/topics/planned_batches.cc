@@ -5,6 +5,7 @@
 //   3 steps of 4 rows on each rank
 //   rank 0: 2 rows of step 0, which has 56 tokens
 //   rank 1: 2 rows of step 0, which has 56 tokens
+//   3 steps have 136 tokens and 8 empty places
 //   token batches: 2 in a step
 //   alike in length: 2 steps of 4 rows
 //   of the even records: 1 step of 4 rows
@@ -51,6 +52,12 @@ int main() try {
     (void)reader.TryReadNext(&batch, {.origin = &origin});
     std::cout << "rank " << rank << ": " << batch.Rows() << " rows of step " << origin.batch
               << ", which has " << origin.step_units << " tokens\n";
+    if (rank == 0) continue;
+    while (reader.TryReadNext(&batch) == rf::ReadResult::kRecord) {
+    }
+    const rf::PlannedStats planned = reader.Stats().planned;
+    std::cout << planned.steps << " steps have " << planned.units << " tokens and "
+              << planned.padding_units << " empty places\n";
   }
 
   rf::TokenBatchOptions tokens = {.field = "t", .tokens = 20, .shares = 4};
