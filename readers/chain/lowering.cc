@@ -238,10 +238,7 @@ class Lowering {
     }
     return "";
   }
-  // The last step of the chain, whose batches are planned. `text` says what makes its shares.
-  void PlanShares(const std::string& who, ShareRules rules, const std::optional<StepOptions>& given,
-                  const std::string& field, bool drops, std::string text) {
-    const StepOptions steps = given.value_or(StepOptions{});
+  void CheckCanBePlanned(const std::string& who, Rest rest) const {
     if (!plan_->content.empty()) {
       Refuse(
           "Filter in front of " + who +
@@ -256,13 +253,19 @@ class Lowering {
              " with planned batches splits each step over the ranks: FileOrder splits the "
              "files already");
     }
-    SharedSteps shared;
-    rules.rest = drops ? Rest::kDrop : steps.rest;
-    if (rules.rest == Rest::kRepeat && plan_->source.mix != nullptr) {
+    if (rest == Rest::kRepeat && plan_->source.mix != nullptr) {
       Refuse(who +
              " over a mixture repeats no shares (Rest::kRepeat): a set may have begun another "
              "pass; fill the rest up (Rest::kPad)");
     }
+  }
+  // The last step of the chain, whose batches are planned. `text` says what makes its shares.
+  void PlanShares(const std::string& who, ShareRules rules, const std::optional<StepOptions>& given,
+                  const std::string& field, bool drops, std::string text) {
+    const StepOptions steps = given.value_or(StepOptions{});
+    SharedSteps shared;
+    rules.rest = drops ? Rest::kDrop : steps.rest;
+    CheckCanBePlanned(who, rules.rest);
     rules.first_epoch = plan_->source.options.first_epoch;
     text += ", in segments of " + std::to_string(rules.segment) + ", steps of " +
             std::to_string(rules.step);
