@@ -27,8 +27,8 @@ struct SumRow {
   std::uint32_t row = 0;  ///< of the batch
 };
 
-/// Rows of a batch that have no record, or one that came before.
-struct MaskedRows {
+/// Rows of a batch that have no record.
+struct MissingRows {
   std::uint32_t first = 0;
   std::uint32_t count = 0;
 };
@@ -141,8 +141,8 @@ struct BatchBuffer {
   std::vector<RefusedRow> refused;
   bool all_refused = true;  ///< there is no other row
   // Of a padded batch, in their order; set by the planner.
-  std::vector<MaskedRows> missing;   ///< without a record
-  std::vector<MaskedRows> repeated;  ///< of shares that came before in the pass
+  std::vector<MissingRows> missing;
+  std::vector<std::uint32_t> repeated_rows;  ///< of shares that came before in the pass
   /// Block::NumberOf of each row, kNoRow of those that are missing; only if asked for.
   std::vector<std::uint64_t> row_numbers;
 

@@ -331,7 +331,7 @@ void BatchFinisher::FillMissing(const BatchBuffer& slot) const {
   std::byte* const base = extent.run.data;
   std::byte* const mask = base + extent.layout.mask();
   std::fill_n(mask, slot.rows, std::byte{1});
-  for (const MaskedRows& rows : slot.missing) {
+  for (const MissingRows& rows : slot.missing) {
     std::fill_n(mask + rows.first, rows.count, std::byte{0});
     for (std::size_t f = 0; f < fields_; ++f) {
       const BatchBuffer::Layout::Column& column = extent.layout.columns()[f];
@@ -349,11 +349,9 @@ void BatchFinisher::FillMissing(const BatchBuffer& slot) const {
 
 void BatchFinisher::MaskRepeated(BatchBuffer* slot) const {
   const BatchBuffer::Extent& extent = *slot->extents.back();
-  for (const MaskedRows& rows : slot->repeated) {
-    for (std::uint32_t row = rows.first; row < rows.first + rows.count; ++row) {
-      extent.run.data[extent.layout.mask() + row] = std::byte{0};
-      ForgetNumbers(slot, row);
-    }
+  for (const std::uint32_t row : slot->repeated_rows) {
+    extent.run.data[extent.layout.mask() + row] = std::byte{0};
+    ForgetNumbers(slot, row);
   }
 }
 

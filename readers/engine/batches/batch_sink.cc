@@ -209,7 +209,7 @@ bool IsRepeated(const Block& block, std::uint32_t row) {
 void BatchSink::NoteRepeated(PlannedBatch& batch, std::span<const RowRef> rows) const {
   std::uint32_t row = RowOf(batch, batch.places);
   for (const RowRef& ref : rows) {
-    if (IsRepeated(*ref.block, ref.row)) batch.repeated.push_back({row, 1});
+    if (IsRepeated(*ref.block, ref.row)) batch.repeated_rows.push_back(row);
     ++row;
   }
 }
@@ -467,7 +467,7 @@ bool BatchSink::Continue() {
     slot->damaged_places = std::move(batch.damaged_places);
     slot->before = batch.before;
     slot->missing.swap(batch.missing);
-    slot->repeated.swap(batch.repeated);
+    slot->repeated_rows.swap(batch.repeated_rows);
     slot->records = batch.records;
     slot->record_bytes = batch.record_bytes;
     slot->units = batch.units;

@@ -121,8 +121,8 @@ class BatchSink final : public PlanSink {
     std::vector<WriteTask*> tasks;        ///< waiting for a slot
     std::vector<RowRef> refs;             ///< of a batch that is written once it is closed
     std::vector<std::uint32_t> row_ends;  ///< of packed rows: their ends in refs
-    std::vector<MaskedRows> missing;
-    std::vector<MaskedRows> repeated;
+    std::vector<MissingRows> missing;
+    std::vector<std::uint32_t> repeated_rows;
     BatchBuffer* slot = nullptr;
   };
 

@@ -96,8 +96,9 @@ class ColumnOpener {
     std::vector<std::uint64_t> numbers;
     std::vector<RecordUnit> found;
     while (units.size() < index.records()) {
-      if (stop_.stop_requested())
-        throw Error(Status(StatusCode::kCancelled, "computing lengths was broken off"));
+      if (stop_.stop_requested()) {
+        Refuse(StatusCode::kCancelled, "computing lengths was broken off");
+      }
       const std::uint64_t first = units.size();
       numbers.resize(std::min(kTogetherRecords, index.records() - first));
       std::iota(numbers.begin(), numbers.end(), first);

@@ -1,5 +1,4 @@
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdint>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/little_endian.h"
+#include "base/scoped_descriptor.h"
 #include "io/data_file.h"
 #include "readers/formats/mds/mds.h"
 #include "readers/formats/mds/shard.h"
@@ -86,10 +86,10 @@ Status MeasureShard(const std::string& shard, std::uint64_t* samples, std::uint6
   struct stat facts {};
   Status status = OpenDataFile(shard, &descriptor, &facts);
   if (!status.ok()) return status;
+  const ScopedDescriptor closed(descriptor);
   std::array<std::byte, kNumberBytes> count{};
   std::size_t got = 0;
   status = ReadWhole(descriptor, 0, count, &got);
-  close(descriptor);
   *samples = LoadLe<std::uint32_t>(count.data());
   *bytes = static_cast<std::uint64_t>(facts.st_size);
   return status;
