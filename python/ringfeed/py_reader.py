@@ -312,6 +312,7 @@ class _Producer:
         with self._lock:
             if self._decoration is not None:
                 begun = self._pass = _Pass(self._queue, *self._decoration)
+                begun.start()  # known before: Ctrl-C may leave a thread that runs
             stopped = self._decoration is None
         if begun is not None and stopped:
             begun.end()
@@ -337,6 +338,8 @@ class _Pass:
             name="ringfeed py_reader",
             daemon=True,
         )
+
+    def start(self) -> None:
         self._thread.start()
 
     def going_on(self) -> bool:
@@ -345,10 +348,11 @@ class _Pass:
 
     def end(self, timeout: Optional[float] = None) -> None:
         """Waits until the iterator gives its next instance or ends, `timeout` seconds at most."""
+        stopped = self._stop.is_set()
+        self._stop.set()  # also for a thread that is only about to run
         if not self._thread.is_alive():
             return
-        if not self._stop.is_set():  # once: another queue may be in place later
-            self._stop.set()
+        if not stopped:  # once: another queue may be in place later
             self._queue.close()
         if self._thread is not threading.current_thread():
             self._thread.join(timeout)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import faulthandler
 import gc
 import itertools
 import os
@@ -19,7 +18,7 @@ import pytest
 
 from ringfeed import reader
 
-HANG_SECONDS = 120
+pytestmark = pytest.mark.timeout(120)
 
 
 def numbers(stop, start=0):
@@ -47,10 +46,8 @@ def wait_until(condition):
 
 
 @pytest.fixture(autouse=True)
-def no_hang_and_no_thread_left():
-    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
+def no_thread_left():
     yield
-    faulthandler.cancel_dump_traceback_later()
     gc.collect()
     assert own_threads() == []
 
@@ -754,6 +751,32 @@ class TestThreads:
             interrupt_me.join()
             data.set()
         wait_until(lambda: own_threads() == [])
+
+    @threaded
+    def test_let_ctrl_c_through_while_they_are_started(self, decorate, monkeypatch):
+        start_thread = threading.Thread.start
+        data = threading.Event()
+        interrupts = []
+
+        def start_and_interrupt(thread):
+            start_thread(thread)
+            if interrupts:
+                signal.raise_signal(interrupts.pop())  # its handler runs in the main thread
+
+        def live():
+            data.wait()
+            yield 0
+
+        for _ in range(20):
+            iterator = decorate(live)()
+            interrupts.append(signal.SIGINT)
+            with monkeypatch.context() as patched:
+                patched.setattr(threading.Thread, "start", start_and_interrupt)
+                with pytest.raises(KeyboardInterrupt):
+                    next(iterator)
+            data.set()
+            wait_until(lambda: own_threads() == [])
+            data.clear()
 
     @threaded
     def test_close_the_reader_in_the_thread_that_reads(self, decorate):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
 import os
 import threading
 import time
 from collections import deque
 from collections.abc import Iterator
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Callable, Generic, NamedTuple, Optional, TypeVar
 
 from .passes import ReaderCreator
@@ -17,6 +18,10 @@ R = TypeVar("R")
 
 GRACE_SECONDS = 1.0
 """How long the end of a pass waits for calls of the user's code that are under way."""
+
+SIGNAL_SECONDS = 0.1
+"""How long the consumer waits before it looks for signals. One that came just before it began to
+wait does not wake it."""
 
 _running: set[ReadAhead[Any]] = set()  # what a program that ends has to stop
 
@@ -63,7 +68,9 @@ class ReadAhead(Generic[R]):
         self._process = os.getpid()
 
         self._threads: list[threading.Thread] = []
-        self._active = 0  # threads that have not left
+        self._starter: Optional[int] = None  # the ident of the thread that starts them
+        self._starting = threading.Lock()  # held until all are started
+        self._active = 0  # threads that have not left, the starter among them
         self._leaving = threading.Lock()
         self._done = False  # nothing more is to be read
 
@@ -120,28 +127,58 @@ class ReadAhead(Generic[R]):
             return  # the threads stayed in the parent
         self._finish()
         self._outcomes.put(None)
-        if threading.current_thread() in self._threads:
+        me = threading.get_ident()
+        if me == self._starter or any(thread.ident == me for thread in self._threads):
             return  # the garbage collector calls
         deadline = time.monotonic() + grace
+        if self._starting.acquire(timeout=grace):
+            self._starting.release()
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
     # The consumer.
 
     def _start(self) -> None:
+        """Starts the threads, from another thread.
+
+        Ctrl-C can break off Thread.start in the main thread. Whether the thread runs is then
+        unknown. It comes before or after the one call here.
+        """
+        self._starting.acquire()
+        self._active = 1
         _running.add(self)
-        for i in range(self._thread_count):
-            thread = threading.Thread(
-                target=self._work, name=f"ringfeed-{self._name}-{i}", daemon=True
-            )
-            with self._leaving:
-                self._active += 1
-            try:
-                thread.start()
-            except BaseException:
-                self._leave()
-                raise
-            self._threads.append(thread)
+        try:
+            _thread.start_new_thread(self._start_threads, ())
+        except RuntimeError:  # no more threads can be started
+            _running.discard(self)
+            self._starting.release()
+            raise
+
+    def _start_threads(self) -> None:
+        self._starter = threading.get_ident()
+        try:
+            for i in range(self._thread_count):
+                if self._done:
+                    break
+                self._start_thread(f"ringfeed-{self._name}-{i}")
+        except BaseException as error:
+            self._finish()
+            self._outcomes.put(_Outcome(0, True, error))
+        finally:
+            self._starter = None
+            self._starting.release()
+            self._leave()
+
+    def _start_thread(self, name: str) -> None:
+        thread = threading.Thread(target=self._work, name=name, daemon=True)
+        with self._leaving:
+            self._active += 1
+        try:
+            thread.start()
+        except BaseException:
+            self._leave()
+            raise
+        self._threads.append(thread)
 
     def _is_complete(self) -> bool:
         end = self._end
@@ -154,7 +191,12 @@ class ReadAhead(Generic[R]):
                 "this iterator's threads stayed in the process that was forked; "
                 "make a new iterator after the fork"
             )
-        outcome = self._outcomes.get()
+        while True:
+            try:
+                outcome = self._outcomes.get(timeout=SIGNAL_SECONDS)
+                break
+            except Empty:
+                pass
         if outcome is None:
             raise RuntimeError("the program ends, and with it this iterator's threads")
         self._tick_off(outcome.number)
