@@ -3,7 +3,7 @@
 # Of NAME there are cmake/RingfeedName.cmake, which sets RINGFEED_WITH_NAME and RINGFEED_NAME_PACKAGE (what
 # Debian's package suggests for it), cmake/ringfeed-name.pc.in, its part of ringfeedConfig.cmake.in, and a
 # program in tests/consumer.
-set(RINGFEED_COMPONENTS compat cuda jpeg metrics malloc)
+set(RINGFEED_COMPONENTS arrow compat cuda jpeg metrics malloc)
 
 # ringfeed_leave_out(NAME TITLE WHY): it is left out, or, where it was asked for, the configuration ends.
 # Returns from the file that calls it.

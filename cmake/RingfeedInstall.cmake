@@ -56,6 +56,7 @@ install(EXPORT ringfeedTargets NAMESPACE ringfeed:: DESTINATION "${RINGFEED_CMAK
 install(FILES
   "${CMAKE_CURRENT_BINARY_DIR}/ringfeedConfig.cmake"
   "${CMAKE_CURRENT_BINARY_DIR}/ringfeedConfigVersion.cmake"
+  cmake/FindArrowOrWheel.cmake
   DESTINATION "${RINGFEED_CMAKE_DIR}" COMPONENT library)
 install(FILES proto/ringfeed/instance.proto
   DESTINATION "${CMAKE_INSTALL_DATADIR}/ringfeed/proto/ringfeed" COMPONENT library)

@@ -8,6 +8,7 @@
 
 #include "ringfeed/decorators.h"
 #include "ringfeed/stats.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -69,6 +70,9 @@ FileRows::FileRows(std::string file, const OpenOptions& options,
                    std::shared_ptr<const Parser> parser)
     : file_(std::move(file)),
       reader_(Parse(OpenFiles({file_}, OneFileOptions(options)), std::move(parser))) {}
+
+FileRows::FileRows(std::string file, const OpenOptions& options)
+    : file_(std::move(file)), reader_(OpenTableRows({file_}, OneFileOptions(options))) {}
 
 MetDamage FileRows::Damage() const { return DamageOf(reader_, file_); }
 

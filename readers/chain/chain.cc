@@ -153,22 +153,37 @@ void UseSubset(SourceNode* node) {
 }
 
 // The files of a manifest, which tells the state of objects: no request is sent for it.
-ExpandedFiles ListedFiles(const Manifest* manifest,
+ExpandedFiles ListedFiles(const Manifest& manifest,
                           const std::shared_ptr<const RemoteReading>& reading) {
   ExpandedFiles files;
-  if (manifest == nullptr) return files;
-  files.names = manifest->names();
+  files.names = manifest.names();
   files.sources.resize(files.names.size());
   for (std::size_t i = 0; i < files.names.size(); ++i) {
     if (!IsRemote(files.names[i])) continue;
-    const std::string& version = manifest->version(i);
-    ObjectState state{manifest->bytes(i), version, {}};
-    if (!version.ends_with('"')) state = {manifest->bytes(i), {}, version};  // no ETag
+    const std::string& version = manifest.version(i);
+    ObjectState state{manifest.bytes(i), version, {}};
+    if (!version.ends_with('"')) state = {manifest.bytes(i), {}, version};  // no ETag
     std::shared_ptr<RemoteSource> source;
     const Status status = RemoteSource::Make(files.names[i], reading, &source, std::move(state));
     if (!status.ok()) throw Error(status);
     files.sources[i] = std::move(source);
     files.any_remote = true;
+  }
+  return files;
+}
+
+ExpandedFiles NamedFiles(const std::vector<std::string>& names, const OpenOptions& options,
+                         const std::shared_ptr<const RemoteReading>& reading) {
+  ExpandedFiles files;
+  for (const std::string& name : names) {
+    if (IsStreamName(name)) {
+      Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
+    }
+    if (const char* const reopen = ReopenOption(options)) {
+      Refuse(reopen + std::string(" is for streams (FIFOs, sockets): \"") + name + "\" is none");
+    }
+    const Status status = ExpandPattern(name, reading, &files);
+    if (!status.ok()) throw Error(status);
   }
   return files;
 }
@@ -303,6 +318,10 @@ Reader FromSource(SourceNode node) {
 
 }  // namespace
 
+ExpandedFiles ExpandNames(const std::vector<std::string>& names, const OpenOptions& options) {
+  return NamedFiles(names, options, ReadingWithCache(options));
+}
+
 Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& options) {
   if (names.empty()) Refuse("the list of files is empty");
   if (names.size() == 1 && IsStreamName(names.front())) {
@@ -313,18 +332,8 @@ Reader OpenFiles(const std::vector<std::string>& names, const OpenOptions& optio
   node.options = options;
   node.manifest = ManifestOf(names);
   const std::shared_ptr<const RemoteReading> reading = ReadingWithCache(options);
-  ExpandedFiles files = ListedFiles(node.manifest.get(), reading);
-  for (const std::string& name : names) {
-    if (node.manifest != nullptr) break;
-    if (IsStreamName(name)) {
-      Refuse("\"" + name + "\" is a stream: read it by itself, not in a list of files");
-    }
-    if (const char* const reopen = ReopenOption(options)) {
-      Refuse(reopen + std::string(" is for streams (FIFOs, sockets): \"") + name + "\" is none");
-    }
-    const Status status = ExpandPattern(name, reading, &files);
-    if (!status.ok()) throw Error(status);
-  }
+  ExpandedFiles files = node.manifest != nullptr ? ListedFiles(*node.manifest, reading)
+                                                 : NamedFiles(names, options, reading);
   CheckOptions(options, SourceKind::kFiles);
   node.names = std::move(files.names);
   UseFileReaders(&node);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "io/remote/remote_source.h"
+#include "ringfeed/open_options.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
@@ -43,5 +44,8 @@ struct ExpandedFiles {
 };
 Status ExpandPattern(const std::string& pattern,
                      const std::shared_ptr<const RemoteReading>& reading, ExpandedFiles* files);
+
+/// What the names stand for, with the cache of `options`. Throws Error: also for a stream.
+ExpandedFiles ExpandNames(const std::vector<std::string>& names, const OpenOptions& options);
 
 }  // namespace ringfeed

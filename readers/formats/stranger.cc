@@ -17,11 +17,11 @@ constexpr std::string_view kTables =
     "hand it over in Python, ringfeed.table(pyarrow.dataset.dataset(PATH, format=…)), or write its "
     "rows as JSON lines, which the format jsonl reads";
 constexpr std::string_view kParquet =
-    "ringfeed.parquet reads it in Python; elsewhere write its rows as JSON lines, which the format "
-    "jsonl reads";
+    "ringfeed.parquet reads it in Python, OpenParquet (ringfeed::arrow) in C++, a command that was "
+    "built with that; or write its rows as JSON lines, which the format jsonl reads";
 constexpr std::string_view kArrow =
-    "ringfeed.arrow_ipc reads it in Python; elsewhere write its rows as JSON lines, which the "
-    "format jsonl reads";
+    "ringfeed.arrow_ipc reads it in Python, OpenArrowIpc (ringfeed::arrow) in C++, a command that "
+    "was built with that; or write its rows as JSON lines, which the format jsonl reads";
 constexpr std::string_view kRows =
     "write its rows as JSON lines, which the format jsonl reads (pandas: "
     "to_json(orient=\"records\", lines=True))";

@@ -17,6 +17,7 @@
 #include "tools/given_files.h"
 #include "tools/interrupt.h"
 #include "tools/option_values.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -78,6 +79,7 @@ class CatCommand : public Command {
     if (!parse_.empty() && spelling_ != Spelling::kJson) {
       throw Refuse("--parse goes with --as json");
     }
+    if (!TableFormat({file_}, options_).empty()) return RunTable();
     if (!numbers_.empty()) return RunNumbered();
     if (!parse_.empty()) return RunParsed();
     const SpellRecord spell = Speller();
@@ -87,10 +89,14 @@ class CatCommand : public Command {
   }
 
  private:
+  std::vector<NumbersInRow> Numbers() const {
+    auto ranges = NumbersFromText(numbers_);
+    if (ranges) return std::move(*ranges);
+    throw Refuse("--number takes numbers of records as 17,100-120, not " + numbers_);
+  }
+
   int RunNumbered() {
-    const auto ranges = NumbersFromText(numbers_);
-    if (!ranges) throw Refuse("--number takes numbers of records as 17,100-120, not " + numbers_);
-    const std::vector<NumbersInRow>& numbers = *ranges;
+    const std::vector<NumbersInRow> numbers = Numbers();
     Reader reader = OpenFiles({file_}, options_);
     if (parse_.empty()) return PrintNumbered(reader, numbers, options_.on_damage, Speller());
     ParserResult found = ParserFromText(parse_);
@@ -103,6 +109,21 @@ class CatCommand : public Command {
     ParserResult found = ParserFromText(parse_);
     if (!found.status.ok()) throw Error(found.status);
     FileRows rows(file_, options_, std::move(found.parser));
+    const Interrupt interrupt([&] { rows.Close(); });
+    return PrintRows(options_.on_damage, &rows);
+  }
+
+  // Its rows have fields, so they are JSON without being asked for.
+  int RunTable() {
+    const bool as_json = spelling_ == Spelling::kText || spelling_ == Spelling::kJson;  // not said
+    if (!parse_.empty() || !as_json) {
+      throw Refuse(
+          "rows of tables have fields, which are printed as JSON: leave out --parse and --as");
+    }
+    if (!numbers_.empty()) {
+      return PrintNumbered(OpenTableRows({file_}, options_), Numbers(), options_.on_damage, {});
+    }
+    FileRows rows(file_, options_);
     const Interrupt interrupt([&] { rows.Close(); });
     return PrintRows(options_.on_damage, &rows);
   }

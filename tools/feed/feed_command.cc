@@ -25,6 +25,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 #include "tools/result_file.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -108,9 +109,11 @@ class FeedCommand : public Command {
     // likewise.
     if (!devices_.wanted()) plan_.batching.empty_batches = true;
     // A block of records may cross the end of a pass; a batch does not.
-    const bool in_batches = verify_ || devices_.wanted() || trail_.any() || several_ranks();
+    const bool tables = !TableFormat(plan_.files, plan_.open).empty();
+    const bool in_batches =
+        tables || verify_ || devices_.wanted() || trail_.any() || several_ranks();
     if (in_batches && !plan_.batched()) plan_.batch = kDefaultBatch;
-    const bool digests = digest_ || (json_ && !no_digest_);
+    const bool digests = digest_ || (json_ && !no_digest_ && !tables);
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;
     // To hash a record the host has to read it, so nothing would be read past the host.
     plan_.hash_arrived = devices_.wanted() && devices_.transfer == TransferPlan::kDirect &&

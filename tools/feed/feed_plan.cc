@@ -17,6 +17,7 @@
 #include "tools/command.h"
 #include "tools/digests.h"
 #include "tools/option_values.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -33,6 +34,18 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
   const bool countable = !parser->has_lod();
   if ((plan.hash == PayloadHash::kNone || plan.hash_arrived) && countable) return parser;
   return std::make_shared<HashingParser>(std::move(parser), plan.hash);
+}
+
+Reader RowsOf(const FeedPlan& plan) {
+  if (!TableFormat(plan.files, plan.open).empty()) {
+    const char* option = nullptr;
+    if (!plan.parse.empty()) option = "--parse";
+    if (plan.hash != PayloadHash::kNone) option = "--digest or --verify";
+    if (option == nullptr) return OpenTableRows(plan.files, plan.open);
+    throw Refuse(std::string("rows of tables have fields and no records: leave out ") + option);
+  }
+  Reader records = OpenFiles(plan.files, plan.open);
+  return plan.batched() ? Parse(records, PlanParser(plan)) : records;
 }
 
 using NamedMode = std::pair<std::string_view, ShuffleMode>;
@@ -104,8 +117,7 @@ std::size_t FieldsOfWholeRecords(const FeedPlan& plan) {
 }
 
 Reader BuildChain(const FeedPlan& plan) {
-  Reader chain = OpenFiles(plan.files, plan.open);
-  if (plan.batched()) chain = Parse(chain, PlanParser(plan));
+  Reader chain = RowsOf(plan);
   if (const ShuffleMode mode = plan.mode(); mode != ShuffleMode::kNone) {
     ShuffleOptions shuffle;
     shuffle.mode = mode;

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -32,6 +33,7 @@
 #include "tools/given_files.h"
 #include "tools/option_values.h"
 #include "tools/report.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -150,10 +152,30 @@ class InfoCommand : public Command {
     return got == tail.size() ? walk.format().FindEnd(tail) : "";
   }
 
+  // A table's rows, groups and fields; without a parser's text, which they need not.
+  void DescribeTable(const std::string& file, Json* json) const {
+    const Reader rows = OpenTableRows({file}, open_);
+    const std::vector<std::uint64_t> groups = rows.FileRecords();
+    (*json)["rows"] = std::accumulate(groups.begin(), groups.end(), std::uint64_t{0});
+    (*json)["groups"] = groups.size();
+    Json fields = Json::array();
+    for (const FieldSpec& field : rows.fields()) {
+      fields.push_back(
+          {{"name", field.name}, {"dtype", DTypeName(field.dtype)}, {"shape", field.shape}});
+    }
+    (*json)["fields"] = fields;
+  }
+
   // The result of reading the first records.
   Status Describe(const std::string& file, Json* json) const {
     const OpenInputResult opened = OpenNamed(file, IoOptions());
     if (!opened.status.ok()) throw Error(opened.status);
+    if (std::string table = TableFormat({file}, open_); !table.empty()) {
+      (*json)["bytes"] = opened.file->size();
+      (*json)["format"] = std::move(table);
+      DescribeTable(file, json);
+      return {};
+    }
     RecordWalk walk(file, open_);
     const IoChoice& choice = opened.file->choice();
     (*json)["bytes"] = opened.file->size();

@@ -1,0 +1,268 @@
+"""ringfeed::arrow: what C++ programs and the command read of Parquet and Arrow files, beside what
+pyarrow reads. It is built against the headers and libraries of pyarrow's wheel."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Optional
+
+import pytest
+
+from table_data import (
+    GENUINE,
+    ROWS,
+    by_id,
+    ipc,
+    made,
+    parquet,
+    plain,
+    pyarrow,
+    unmasked,
+    write_arrow,
+    write_parquet,
+    write_stream,
+)
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "arrow"
+
+# One worker builds it.
+pytestmark = [pytest.mark.xdist_group("arrow_component"), pytest.mark.timeout(1800)]
+
+
+@pytest.fixture(scope="module")
+def programs() -> Path:
+    for tool in ("cmake", "ninja", "ccache"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"{tool} is not installed")
+    if not (ROOT / "build" / "release" / "libringfeed.a").exists():
+        pytest.skip("the release build, of which ccache has the library, is not there")
+    wheel = f"-DRINGFEED_PYARROW={Path(pyarrow.__file__).parent}"
+    environment = {**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
+    targets = ("ringfeed_command", "read_tables", "topic_parquet")
+    for command in (
+        ["cmake", "--preset", "release", "-B", BUILD, "-DRINGFEED_ARROW=ON", wheel],
+        ["cmake", "--build", BUILD, "--target", *targets],
+    ):
+        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+        assert run.returncode == 0, run.stdout + run.stderr
+    return BUILD
+
+
+class Tables:
+    """read_tables, with what it printed."""
+
+    def __init__(self, programs: Path, tmp_path: Path) -> None:
+        self.program = programs / "tests" / "table_files" / "read_tables"
+        self.output = tmp_path / "read.arrows"
+        self.error = ""
+        self.opened_groups = self.decoded_rows = self.damaged = -1
+
+    def rows(
+        self,
+        kind: str,
+        *files: Path,
+        order: str = "none",
+        on_damage: str = "fail",
+        columns: str = "",
+    ) -> Optional[list[dict[str, Any]]]:
+        """The rows; None if it failed, with the reason in `error`."""
+        words = [kind, self.output, order, on_damage, columns, *files]
+        run = subprocess.run([self.program, *words], capture_output=True, text=True)
+        self.error = run.stderr
+        if run.returncode != 0:
+            assert run.returncode == 1, run.stderr
+            return None
+        self.opened_groups, self.decoded_rows, self.damaged = map(int, run.stdout.split())
+        with ipc.open_stream(self.output) as stream:
+            return [unmasked(row) for batch in stream for row in batch.to_pylist()]
+
+
+@pytest.fixture
+def tables(programs: Path, tmp_path: Path) -> Tables:
+    return Tables(programs, tmp_path)
+
+
+WRITERS = [
+    pytest.param("parquet", write_parquet, id="parquet"),
+    pytest.param("arrow", write_arrow, id="file"),
+    pytest.param("arrow", write_stream, id="stream"),
+]
+
+
+@pytest.mark.parametrize(("kind", "write"), WRITERS)
+def test_rows_are_those_that_pyarrow_reads(
+    kind: str, write: Any, tables: Tables, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    made_tables = [made(1, 50), made(2, 0), made(3, 47, start=50)]
+    for number, table in enumerate(made_tables):
+        write(table, folder / f"{number}.data")
+    (folder / "_SUCCESS").touch()
+    expected = [row for table in made_tables for row in plain(table)]
+    assert tables.rows(kind, folder) == expected, tables.error
+    assert tables.rows(kind, folder / "*.data") == expected
+    found = tables.rows(kind, folder, order="stripes")
+    assert found is not None and found != expected and by_id(found) == expected
+    assert tables.decoded_rows == len(expected), "each row is decoded once"
+    some = tables.rows(kind, folder, columns="image.size,id")
+    assert some == [{"image.size": row["image.size"], "id": row["id"]} for row in expected]
+
+
+@pytest.mark.parametrize(("kind", "write"), WRITERS)
+def test_columns_may_stand_in_another_order_in_each_file(
+    kind: str, write: Any, tables: Tables, tmp_path: Path
+) -> None:
+    table = made(1, 20).select(["id", "x", "text"])
+    write(table, tmp_path / "a.data")
+    write(table.select(["text", "id", "x"]), tmp_path / "b.data")
+    found = tables.rows(kind, tmp_path / "a.data", tmp_path / "b.data")
+    assert found == plain(table) * 2, tables.error
+
+
+def test_genuine_files_are_read_whole(tables: Tables) -> None:
+    for path in sorted(GENUINE.glob("*.parquet")) + sorted(GENUINE.glob("*.arrow*")):
+        if path.suffix == ".parquet":
+            table, kind = parquet.read_table(path), "parquet"
+        else:
+            opening = ipc.open_stream if path.suffix == ".arrows" else ipc.open_file
+            table, kind = opening(path).read_all(), "arrow"
+        for name in table.column_names:
+            if table.num_rows == 0:  # a stream without batches has no columns
+                assert tables.rows(kind, path, columns=name) == [], tables.error
+                continue
+            expected = [
+                {key: value.encode() if isinstance(value, str) else value for key, value in each}
+                for each in (row.items() for row in table.select([name]).flatten().to_pylist())
+            ]
+            assert repr(tables.rows(kind, path, columns=name)) == repr(expected), (path, name)
+
+
+def test_a_group_that_arrow_refuses_is_the_damage_of_its_rows(
+    tables: Tables, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.parquet"
+    parquet.write_table(made(), path, row_group_size=8, write_page_checksum=True)
+    chunk = parquet.read_metadata(path).row_group(3).column(0)
+    data = bytearray(path.read_bytes())
+    data[chunk.data_page_offset + chunk.total_compressed_size // 2] ^= 1
+    path.write_bytes(data)
+    left = [{"id": n} for n in range(ROWS) if not 24 <= n < 32]
+    assert tables.rows("parquet", path, columns="id", on_damage="skip") == left
+    assert tables.damaged == 8
+    assert tables.rows("parquet", path, columns="id") is None
+    assert "row group 3: " in tables.error and "CRC" in tables.error
+    found = tables.rows("parquet", path, columns="x")
+    assert found is not None and len(found) == ROWS
+
+
+def test_a_file_without_a_footer_is_refused_or_one_damaged_row(
+    tables: Tables, tmp_path: Path
+) -> None:
+    for kind, write in (("parquet", write_parquet), ("arrow", write_arrow)):
+        folder = tmp_path / kind
+        folder.mkdir()
+        for name in "abc":
+            write(made(1, 20), folder / name)
+        (folder / "b").write_bytes((folder / "b").read_bytes()[:-9])
+        assert tables.rows(kind, folder, columns="id") is None
+        assert "b: no footer of" in tables.error
+        found = tables.rows(kind, folder, columns="id", on_damage="skip")
+        assert found is not None and len(found) == 40
+        assert tables.damaged == 1
+        assert tables.rows(kind, folder / "b", on_damage="skip") is None
+
+
+def test_what_is_not_read_is_refused_by_name(tables: Tables, tmp_path: Path) -> None:
+    write_parquet(made(1, 20), tmp_path / "a.parquet")
+    write_arrow(made(1, 20), tmp_path / "a.arrow")
+    write_stream(made(1, 20), tmp_path / "a.arrows")
+    data = (tmp_path / "a.parquet").read_bytes()
+    (tmp_path / "secret").write_bytes(data[:-4] + b"PARE")
+    (tmp_path / "old").write_bytes(b"FEA1" + bytes(20))
+    parquet.write_table(pyarrow.table({"id": ["a"]}), tmp_path / "b.parquet")
+    for kind, files, columns, reason in (
+        ("parquet", ["a.arrow"], "", "OpenArrowIpc reads it"),
+        ("arrow", ["a.parquet"], "", "OpenParquet reads it"),
+        ("arrow", ["a.arrow", "a.arrows"], "", "one call each"),
+        ("parquet", ["secret"], "", "encrypted"),
+        ("arrow", ["old"], "", "Feather 1"),
+        ("parquet", ["*.parquet"], "id", 'b.parquet: column "id" is string'),
+        ("parquet", ["a.parquet"], "ids", 'no column "ids"'),
+        ("parquet", ["none.parquet"], "", "none.parquet"),
+    ):
+        assert tables.rows(kind, *(tmp_path / file for file in files), columns=columns) is None
+        assert reason in tables.error, (files, tables.error)
+
+
+@pytest.mark.parametrize(("kind", "write"), WRITERS)
+def test_damage_gives_right_rows_or_says_so(
+    kind: str, write: Any, tables: Tables, tmp_path: Path
+) -> None:
+    """A cut never gives a wrong row; a flipped bit changes values at most where nothing covers
+    them, and never ends the process."""
+    path, table = tmp_path / "a", made(4, 40)
+    write(table.combine_chunks(), path)
+    data, draw = path.read_bytes(), random.Random(11)
+    expected = plain(table)
+    for trial in range(40):
+        is_cut, at = trial % 2 == 0, draw.randrange(len(data))
+        changed = bytearray(data[:at] if is_cut else data)
+        if not is_cut:
+            changed[at] ^= 1 << draw.randrange(8)
+        path.write_bytes(changed)
+        found = tables.rows(kind, path, on_damage="skip")
+        if found is None:
+            continue
+        assert len(found) <= len(expected)
+        if is_cut:
+            assert all(row in expected for row in found)
+
+
+def test_the_example_reads_what_pyarrow_wrote(programs: Path, tmp_path: Path) -> None:
+    columns = {"id": list(range(10)), "word": [str(n) for n in range(10)], "x": [0] * 10}
+    words = pyarrow.table(columns)
+    parquet.write_table(words, tmp_path / "words.parquet", row_group_size=3)
+    program = programs / "examples" / "topic_parquet"
+    run = subprocess.run([program, "words.parquet"], cwd=tmp_path, capture_output=True, text=True)
+    assert run.stdout == "id word of 10 rows in 4 groups, ids sum up to 45\n", run.stderr
+
+
+def test_the_command_feeds_tables(programs: Path, tmp_path: Path) -> None:
+    write_parquet(made(1, 50).select(["id"]), tmp_path / "a.parquet")
+    command = [programs / "tools" / "ringfeed", "feed", tmp_path / "a.parquet"]
+
+    def report(*options: str) -> Any:
+        run = subprocess.run(
+            [*command, "--json", *options], cwd=tmp_path, capture_output=True, text=True
+        )
+        assert run.returncode == 0, run.stderr
+        return json.loads(run.stdout)
+
+    whole = report("--shuffle", "stripes", "--seed", "3", "--batch", "8")
+    assert whole["records"] == 50 and whole["batches"] == 7
+    part = report("--batch", "8", "--max-batches", "2", "--position-out", "place")
+    rest = report("--batch", "8", "--position-in", "place")
+    assert part["records"] + rest["records"] == 50
+    ranks = [report("--rank", str(rank), "--ranks", "2") for rank in range(2)]
+    assert sum(each["records"] for each in ranks) == 50
+    shown = [programs / "tools" / "ringfeed", "cat", tmp_path / "a.parquet"]
+    lines = subprocess.run(shown, capture_output=True, text=True).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": n} for n in range(50)]
+    some = subprocess.run([*shown, "--number", "7,40-41"], capture_output=True, text=True)
+    assert [json.loads(line)["id"] for line in some.stdout.splitlines()] == [7, 40, 41]
+    assert subprocess.run([*shown, "--as", "hex"], capture_output=True).returncode == 2
+    command[1] = "info"
+    info = report()["files"][0]
+    assert (info["format"], info["rows"], info["groups"]) == ("parquet", 50, 7)
+    assert info["fields"] == [{"name": "id", "dtype": "int32", "shape": []}]
+    command[1] = "feed"
+    for option in ("--digest", "--verify", "--parse=raw"):
+        run = subprocess.run([*command, option], capture_output=True, text=True)
+        assert run.returncode == 2 and "rows of tables" in run.stderr, (option, run.stderr)
