@@ -69,7 +69,8 @@ def arrow_groups(
     if all(streams):
         tables = [_stream(filesystem, path, wanted) for path in paths]
         _one_schema(paths, [table.schema for table in tables], wanted)
-        table = _arrow().concat_tables(tables)
+        schema = tables[0].schema
+        table = _arrow().concat_tables([_as_in(schema, each) for each in tables])
         if not table.num_rows:
             return _in_groups(paths, [], table.schema, lambda group: table)
         return Groups(_name_of(paths), None, None, table)
@@ -89,7 +90,18 @@ def arrow_groups(
 def _in_groups(
     paths: list[str], groups: list[tuple[str, int]], schema: Any, opened: Callable[[int], Any]
 ) -> Groups:
-    return Groups(_name_of(paths), groups or [(paths[0], 0)], schema, opened)
+    return Groups(
+        _name_of(paths),
+        groups or [(paths[0], 0)],
+        schema,
+        lambda group: _as_in(schema, opened(group)),
+    )
+
+
+def _as_in(schema: Any, table: Any) -> Any:
+    """The table's columns that the schema has, in its order."""
+    names = [name for name in schema.names if name in table.column_names]
+    return table if names == table.column_names else table.select(names)
 
 
 # Files.

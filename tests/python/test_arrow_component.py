@@ -122,8 +122,9 @@ def test_columns_may_stand_in_another_order_in_each_file(
     table = made(1, 20).select(["id", "x", "text"])
     write(table, tmp_path / "a.data")
     write(table.select(["text", "id", "x"]), tmp_path / "b.data")
-    found = tables.rows(kind, tmp_path / "a.data", tmp_path / "b.data")
-    assert found == plain(table) * 2, tables.error
+    write(table.append_column("more", table["id"]), tmp_path / "c.data")
+    found = tables.rows(kind, *(tmp_path / f"{name}.data" for name in "abc"))
+    assert found == plain(table) * 3, tables.error
 
 
 def test_genuine_files_are_read_whole(tables: Tables) -> None:

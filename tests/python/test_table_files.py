@@ -69,6 +69,17 @@ def test_rows_are_those_that_pyarrow_reads(opened: Opened, write: Any, tmp_path:
 
 
 @pytest.mark.parametrize(("opened", "write"), WRITERS)
+def test_columns_may_stand_in_another_order_in_each_file(
+    opened: Opened, write: Any, tmp_path: Path
+) -> None:
+    table = made(1, 20).select(["id", "x", "text"])
+    write(table, tmp_path / "a")
+    write(table.select(["text", "id", "x"]), tmp_path / "b")
+    write(table.append_column("more", table["id"]), tmp_path / "c")
+    assert rows_of(opened(tmp_path, nulls="mask")) == plain(table) * 3
+
+
+@pytest.mark.parametrize(("opened", "write"), WRITERS)
 def test_positions_and_ranks_go_on(opened: Opened, write: Any, tmp_path: Path) -> None:
     write(made(), tmp_path / "a")
 
