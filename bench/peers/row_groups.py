@@ -2,13 +2,15 @@
 """Parquet's row groups in a random order to batches of arrays: ringfeed.parquet beside pyarrow's
 scanner, in rows per CPU second and per second.
 
-  row_groups.py [--data DIR] [--rows N] [--rounds N] [--smoke]
+  row_groups.py [--data DIR] [--rows N] [--rounds N] [--sizes ROWS...] [--smoke]
 
 Needs ringfeed[arrow] and NumPy; run by hand. Both take the same work: 39 columns of a table (13
 float32, 26 int64) and a label, row groups of 65,536 rows, compressed by snappy, the files in the
 page cache. The groups come permuted and batches have 8,192 rows, each column an array. The scanner
 has a group's rows permuted by take(), ringfeed has a window of a group's rows, so each loop gets
 rows of about one group. Rounds alternate, and the best of each counts.
+
+With --sizes both read row groups of each of these sizes instead; ringfeed's window stays.
 """
 
 import argparse
@@ -29,30 +31,32 @@ from cpu_clock import cpu_seconds
 GROUP, BATCH, FLOATS, INTEGERS = 65_536, 8_192, 13, 26
 
 
-def make(folder: pathlib.Path, rows: int) -> None:
-    """Two files, made if they are missing."""
+def make(folder: pathlib.Path, rows: int, group: int) -> pathlib.Path:
+    """A folder of two files, made if they are missing."""
+    folder = folder / f"{rows}-{group}"
     folder.mkdir(parents=True, exist_ok=True)
     draw = np.random.default_rng(7)
     for number in range(2):
-        path = folder / f"{rows}-{number}.parquet"
+        path = folder / f"{number}.parquet"
         if path.exists():
             continue
         columns = {f"x{n}": draw.random(rows // 2, dtype=np.float32) for n in range(FLOATS)}
         columns.update({f"n{n}": draw.integers(0, 10**6, rows // 2) for n in range(INTEGERS)})
         columns["label"] = draw.integers(0, 2, rows // 2)
-        pa.parquet.write_table(pa.table(columns), path, row_group_size=GROUP)
+        pa.parquet.write_table(pa.table(columns), path, row_group_size=group)
+    return folder
 
 
-def by_ringfeed(folder: pathlib.Path, rows: int, seed: int) -> Iterator[Dict[str, np.ndarray]]:
-    read = ringfeed.parquet(str(folder / f"{rows}-*.parquet"))
+def by_ringfeed(folder: pathlib.Path, seed: int) -> Iterator[Dict[str, np.ndarray]]:
+    read = ringfeed.parquet(str(folder))
     shuffled = ringfeed.shuffle(read, "stripes", GROUP, seed=seed)
     with ringfeed.Loader.from_reader(ringfeed.batch(shuffled, BATCH)) as loader:
         for batch in loader:
             yield {name: array.numpy() for name, array in batch.items()}
 
 
-def by_scanner(folder: pathlib.Path, rows: int, seed: int) -> Iterator[Dict[str, np.ndarray]]:
-    paths = sorted(str(path) for path in folder.glob(f"{rows}-*.parquet"))
+def by_scanner(folder: pathlib.Path, seed: int) -> Iterator[Dict[str, np.ndarray]]:
+    paths = sorted(str(path) for path in folder.glob("*.parquet"))
     whole = pyarrow.dataset.dataset(paths)
     groups = [part for each in whole.get_fragments() for part in each.split_by_row_group()]
     draw = np.random.default_rng(seed)
@@ -65,10 +69,13 @@ def by_scanner(folder: pathlib.Path, rows: int, seed: int) -> Iterator[Dict[str,
             yield {name: part.column(name).to_numpy() for name in part.column_names}
 
 
-def measured(stream: Callable[..., Iterator[Dict[str, np.ndarray]]], *work: int) -> tuple:
+Stream = Callable[[pathlib.Path, int], Iterator[Dict[str, np.ndarray]]]
+
+
+def measured(stream: Stream, folder: pathlib.Path, seed: int) -> tuple:
     """Rows per CPU second and per second; checks that each row came."""
     cpu, wall, count, labels = cpu_seconds(), time.perf_counter(), 0, 0
-    for batch in stream(*work):
+    for batch in stream(folder, seed):
         count += len(batch["label"])
         labels += int(batch["label"].sum())
     return count / (cpu_seconds() - cpu), count / (time.perf_counter() - wall), count, labels
@@ -79,16 +86,23 @@ def main() -> None:
     parser.add_argument("--data", type=pathlib.Path, default=tempfile.gettempdir())
     parser.add_argument("--rows", type=int, default=2 * 16 * GROUP)
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[GROUP])
     parser.add_argument("--smoke", action="store_true", help="little data, one round")
     options = parser.parse_args()
     rows, rounds = (4 * GROUP, 1) if options.smoke else (options.rows, options.rounds)
-    folder = pathlib.Path(options.data) / "row_groups"
-    make(folder, rows)
-    streams = {"ringfeed": by_ringfeed, "scanner": by_scanner}
-    seen = {name: [] for name in streams}
+    for group in options.sizes:
+        folder = make(pathlib.Path(options.data) / "row_groups", rows, group)
+        stored = sum(path.stat().st_size for path in folder.iterdir())
+        print(f"row groups of {group} rows, {stored / rows:.0f} bytes a row in the file")
+        measure(folder, rounds)
+
+
+def measure(folder: pathlib.Path, rounds: int) -> None:
+    streams: Dict[str, Stream] = {"ringfeed": by_ringfeed, "scanner": by_scanner}
+    seen: Dict[str, list] = {name: [] for name in streams}
     for seed in range(rounds + 1):  # the first is not counted
         for name, stream in streams.items():
-            seen[name].append(measured(stream, folder, rows, seed))
+            seen[name].append(measured(stream, folder, seed))
     assert len({result[2:] for results in seen.values() for result in results}) == 1, seen
     for name, results in seen.items():
         cpu, wall = (max(each[at] for each in results[1:]) for at in (0, 1))

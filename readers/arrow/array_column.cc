@@ -334,7 +334,13 @@ Status PathColumn::Open(const ColumnType& top, const ArrowArray& array, const Co
     at = at->children[member];
     type = &type->children[member];
   }
-  return ArrayColumn::Open(*type, *at, least, &column->leaf_);
+  Status status = ArrayColumn::Open(*type, *at, least, &column->leaf_);
+  const std::byte* const numbers = column->leaf_.PlainNumbers();
+  if (status.ok() && column->parents_.empty() && numbers != nullptr) {
+    const auto width = static_cast<std::int64_t>(column->leaf_.width());
+    column->plain_numbers_ = numbers + column->shift_ * width;
+  }
+  return status;
 }
 
 }  // namespace ringfeed

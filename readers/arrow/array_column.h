@@ -44,10 +44,14 @@ class ArrayColumn {
 
   /// The value of row `row`, which is less than the rows. kDamaged if it is none.
   Status At(std::int64_t row, LocatedStorage* storage, ColumnValue* value) const;
+  /// The numbers of all rows, if they lie one after another and none is null; else null.
+  const std::byte* PlainNumbers() const {
+    const bool plain = layout_ == ColumnLayout::kNumbers && valid_.bits == nullptr;
+    return plain ? values_ + offset_ * static_cast<std::int64_t>(width_) : nullptr;
+  }
+  std::size_t width() const { return width_; }
 
  private:
-  struct Run;
-
   Status OpenBuffers(const ColumnType& type, const ArrowArray& array);
   Status OpenViews(const ArrowArray& array);
   std::int64_t Integer(const std::byte* from, std::int64_t at) const;
@@ -84,6 +88,11 @@ class PathColumn {
                      PathColumn* column);
 
   Status At(std::int64_t row, LocatedStorage* storage, ColumnValue* value) const {
+    if (plain_numbers_ != nullptr) {
+      value->bytes = leaf_.width();
+      value->data = plain_numbers_ + row * static_cast<std::int64_t>(value->bytes);
+      return {};
+    }
     for (const ValidBits& valid : parents_) {
       if (valid.Has(row)) continue;
       value->is_null = true;
@@ -96,6 +105,8 @@ class PathColumn {
   std::vector<ValidBits> parents_;
   std::int64_t shift_ = 0;  ///< the structures' offsets, which count for members, too
   ArrayColumn leaf_;
+  /// Of the first row, if the column is nothing but numbers, so that no row needs a look at it.
+  const std::byte* plain_numbers_ = nullptr;
 };
 
 }  // namespace ringfeed

@@ -95,13 +95,11 @@ Status TableGroup::Read(ArrowArrayStream* stream, const std::vector<std::string>
                                           std::to_string(rows));
 }
 
-Status TableGroup::At(std::uint64_t row, std::size_t column, LocatedStorage* storage,
-                      ColumnValue* value) const {
+const TableGroup::Part& TableGroup::PartOf(std::uint64_t row) const {
   const auto after = std::upper_bound(
       parts_.begin(), parts_.end(), row,
       [](std::uint64_t sought, const Part& part) { return sought < part.first_row; });
-  const Part& part = *(after - 1);
-  return part.columns[column].At(static_cast<std::int64_t>(row - part.first_row), storage, value);
+  return *(after - 1);
 }
 
 Status OpenGroups::Get(std::uint64_t number, std::shared_ptr<const TableGroup>* group) {

@@ -34,16 +34,22 @@ class TableGroup {
   static Status Read(ArrowArrayStream* stream, const std::vector<std::string>& columns,
                      const std::vector<FieldSpec>& fields, std::uint64_t rows, TableGroup* group);
 
-  /// The value of a wanted column; `row` is less than the group's rows.
-  Status At(std::uint64_t row, std::size_t column, LocatedStorage* storage,
-            ColumnValue* value) const;
-
- private:
+  /// Rows of one array of the stream.
   struct Part {
+    /// The value of a wanted column; `row` is one of the part's.
+    Status At(std::uint64_t row, std::size_t column, LocatedStorage* storage,
+              ColumnValue* value) const {
+      return columns[column].At(static_cast<std::int64_t>(row - first_row), storage, value);
+    }
+
     std::uint64_t first_row = 0;
     Owned<ArrowArray> array;
     std::vector<PathColumn> columns;
   };
+  /// The part that has the row, which is less than the group's rows.
+  const Part& PartOf(std::uint64_t row) const;
+
+ private:
   std::vector<Part> parts_;
 };
 

@@ -100,7 +100,16 @@ void BatchWriter::GatherRows(const WriteTask& task, WriterScratch* scratch) cons
   }
   if (!parser_->two_phase()) return;
   scratch->locations.resize(task.refs.size() * fields_);
+  constexpr std::size_t kFields = 64 / sizeof(FieldLocation);  // of a cache line
+  constexpr std::size_t kMostFields = 16 * kFields;
   for (std::size_t i = 0; i < refs.size(); ++i) {
+    if (i + kAhead < refs.size()) {
+      const RowRef& later = refs[i + kAhead];
+      const FieldLocation* const of_later = later.block->locations.data() + later.row * fields_;
+      for (std::size_t f = 0; f < std::min(fields_, kMostFields); f += kFields) {
+        __builtin_prefetch(of_later + f);
+      }
+    }
     const FieldLocation* from = refs[i].block->locations.data() + refs[i].row * fields_;
     std::copy_n(from, fields_, scratch->locations.data() + i * fields_);
   }
