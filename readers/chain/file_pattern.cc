@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -80,6 +81,23 @@ Status UseTables(const std::shared_ptr<const RemoteReading>& reading,
   return status;
 }
 
+// Leaves out the indexes that other programs put beside their files: a.tar.idx, wids' a.tar.index.
+// The files of a folder, sorted by `name`.
+template <typename File, typename NameOf>
+void DropIndexes(const NameOf& name, std::vector<File>* files) {
+  const auto is_index = [&](const File& file) {
+    const std::string own = name(file);
+    return std::ranges::any_of(std::array{".idx", ".index"}, [&](std::string_view ending) {
+      return own.ends_with(ending) &&
+             std::ranges::binary_search(*files, own.substr(0, own.size() - ending.size()), {},
+                                        name);
+    });
+  };
+  std::vector<File> others;
+  std::ranges::remove_copy_if(*files, std::back_inserter(others), is_index);
+  *files = std::move(others);
+}
+
 // Appends the objects that an address without braces stands for.
 Status AppendObjects(const std::string& address,
                      const std::shared_ptr<const RemoteReading>& reading,
@@ -87,7 +105,8 @@ Status AppendObjects(const std::string& address,
   std::vector<std::shared_ptr<RemoteSource>> found;
   // Of a data set with a table in its folder nothing is listed.
   std::vector<std::string> named;
-  if (address.ends_with('/') && !HasWildcard(address)) {
+  const bool is_folder = address.ends_with('/') && !HasWildcard(address);
+  if (is_folder) {
     std::shared_ptr<RemoteSource> table;
     Status status = FindObject(address + "index.json", reading, &table);
     if (table != nullptr) status = ReadDataSet(table->address(), &named);
@@ -96,6 +115,7 @@ Status AppendObjects(const std::string& address,
   Status status;
   if (named.empty()) {
     status = ExpandAddress(address, reading, kMostPatternNames, &found);
+    if (is_folder) DropIndexes([](const auto& object) { return object->address(); }, &found);
     if (status.ok()) status = UseTables(reading, &found);
   }
   for (const std::string& name : named) {
@@ -129,6 +149,7 @@ Status AppendFilesIn(const std::string& folder, std::vector<std::string>* names)
   if (failure) return StatusFromErrno(failure.value(), "read the folder \"" + folder + "\"");
   if (files.empty()) return Status(StatusCode::kNotFound, "no file is in \"" + folder + "\"");
   std::ranges::sort(files);
+  DropIndexes([](const std::string& file) { return file; }, &files);
   if (Status status = UseTables(&files); !status.ok()) return status;
   names->insert(names->end(), std::make_move_iterator(files.begin()),
                 std::make_move_iterator(files.end()));

@@ -17,7 +17,8 @@ inline constexpr std::size_t kMostPatternNames = 1'000'000;
 /// Appends the files that `pattern` names:
 ///   - a file of that very name: that alone, whatever is in the name;
 ///   - a folder of that very name: all files in it and in the folders in it, sorted, but none that
-///     is hidden, or in a hidden folder (".name"), as an index beside its file is; at least one;
+///     is hidden, or in a hidden folder (".name"), as an index beside its file is, and none that is
+///     another program's index of a file there ("a.tar.idx", "a.tar.index"); at least one;
 ///   - the table of a data set (FindDataSet), or its folder: the files that it names, in its order;
 ///     a table among others that a folder or a pattern gives, too, unless its files are there;
 ///   - "*", "?", "[…]": what matches, sorted; at least one file;

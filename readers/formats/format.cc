@@ -263,12 +263,14 @@ FormatResult DetectContent(std::string_view file_name, std::span<const std::byte
   auto found = FindByBytesOrName(file_name, head);
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
   const Stranger* const stranger = FindStranger(head);
+  const Stranger* const ending = FindStrangeEnding(file_name);
   // A file named as text need not be text.
-  if (stranger != nullptr && (found == nullptr || (IsTextFormat(found->name()) && !IsText(text)))) {
+  if (stranger != nullptr && ending == nullptr &&
+      (found == nullptr || (IsTextFormat(found->name()) && !IsText(text)))) {
     return Failure(StatusCode::kInvalidArgument, StrangersWords(*stranger));
   }
   if (found != nullptr) return {Status(), std::move(found)};
-  if (const Stranger* const ending = FindStrangeEnding(file_name)) {
+  if (ending != nullptr) {
     return Failure(StatusCode::kUnsupported, "by its name it is " + std::string(ending->name) +
                                                  ", which is not read here\n" +
                                                  std::string(ending->way));

@@ -86,6 +86,11 @@ std::string PageWords(std::string_view text) {
   return {};
 }
 
+// webdataset's table of shards; in a text inside other JSON its quotes would be escaped.
+bool IsWidsTable(std::string_view text) {
+  return text.starts_with('{') && text.find("\"wids_version\"") != std::string_view::npos;
+}
+
 // A file of one object that begins with an error.
 bool IsErrorObject(std::string_view text) {
   if (text.size() < 2 || text.size() >= kMostErrorBytes) return false;
@@ -106,6 +111,11 @@ MistakenFile FindMistake(std::span<const std::byte> head) {
   const std::string_view all(reinterpret_cast<const char*>(head.data()), head.size());
   if (std::string words = PointerWords(all); !words.empty()) return {Mistake::kPointer, words};
   const std::string_view text = WithoutBlanks(all);
+  if (IsWidsTable(text)) {
+    return {Mistake::kPointer,
+            "the file is a table of wids (webdataset), not data: it counts the samples of shards; "
+            "name these in place of it (\"DIR/*.tar\")"};
+  }
   if (std::string words = PageWords(text); !words.empty()) return {Mistake::kPage, words};
   if (!IsErrorObject(text)) return {};
   return {Mistake::kErrorObject, "the file is an error of a web server (" + Shown(text) +

@@ -10,7 +10,8 @@ namespace ringfeed {
 /// What has the name of data by mistake.
 enum class Mistake : std::uint8_t {
   kNone,
-  kPointer,      ///< a pointer of Git LFS or git-annex: the data were not fetched; a manifest
+  kPointer,      ///< a pointer of Git LFS or git-annex: the data were not fetched; a manifest;
+                 ///< a table of wids
   kPage,         ///< a page, or an error in words, of a web server
   kErrorObject,  ///< an error of a web server as JSON: a line of JSON lines looks the same
 };

@@ -89,7 +89,12 @@ constexpr Stranger kSafetensors = {"safetensors", kWeights};
 constexpr Stranger kTorchZip = {"PyTorch's .pt", kTorch};
 constexpr Stranger kNpz = {"NumPy's .npz", kUnpack};
 
+constexpr std::string_view kNameFile =
+    "name the file that it is of, without this ending: what it needs is found beside it";
+
 constexpr Mark kEndings[] = {
+    {".tar.index"sv, {"wids' index of a tar file, a pickle", kNameFile}},
+    {".idx"sv, {"an index of other data (Energon's, DALI's, MXNet's, …)", kNameFile}},
     {".lance"sv,
      {"Lance", "hand its folder over in Python: ringfeed.table(lance.dataset(PATH).to_table())"}}};
 

@@ -18,7 +18,8 @@ pytest.importorskip("boto3")
 pytestmark = pytest.mark.xdist_group("s3")
 FILES, ROWS = 5, 20_000
 NAMES = [f"data/a=b/train {number}+.rows" for number in range(FILES)]
-OTHERS = ["changing.rows", "train.manifest"]
+INDEX = NAMES[0] + ".idx"
+OTHERS = ["changing.rows", "train.manifest", INDEX]
 PATTERN = f"s3://{BUCKET}/data/*/train*.rows"
 
 
@@ -59,6 +60,8 @@ def read(files: Any, **options: Any) -> list[int]:
 def test_a_pattern_and_a_prefix_stand_for_the_objects(bucket: S3Server, local: str) -> None:
     wanted = read(local)
     assert read(PATTERN) == wanted
+    assert read(f"s3://{BUCKET}/data/") == wanted
+    bucket.client().put_object(Bucket=BUCKET, Key=INDEX, Body=b"another program's")
     assert read(f"s3://{BUCKET}/data/") == wanted
     with pytest.raises(errors.NotFound):
         read(f"s3://{BUCKET}/data/nothing-*")

@@ -126,6 +126,18 @@ TEST_F(FilePatternTest, AFolderIsTheFilesInItAndInItsFoldersButNoHiddenOnes) {
   EXPECT_FALSE(StatusOf("d").ok());
 }
 
+TEST_F(FilePatternTest, AFolderIsWithoutTheIndexesThatOthersPutBesideItsFiles) {
+  for (const char* const folder : {"d", "d/.nv-meta", "d/b"}) {
+    ASSERT_EQ(mkdir(directory_.File(folder).c_str(), 0777), 0);
+  }
+  Make({"d/.nv-meta/.info.json", "d/.nv-meta/split.yaml", "d/1.tar", "d/1.tar.idx", "d/1.tar.index",
+        "d/b/1.jsonl", "d/b/1.jsonl.idx", "d/b/1.tar.idx", "d/m.bin", "d/m.idx"});
+  // Megatron's table is the data set, and an index of no file there is told when it is opened.
+  EXPECT_EQ(Expanded("d"),
+            (Names{"d/1.tar", "d/b/1.jsonl", "d/b/1.tar.idx", "d/m.bin", "d/m.idx"}));
+  EXPECT_EQ(Expanded("d/1.*"), (Names{"d/1.tar", "d/1.tar.idx", "d/1.tar.index"}));
+}
+
 TEST_F(FilePatternTest, AnAddressIsToldHowToBeReadUnlessItIsAPathHere) {
   for (const std::string name : {"memory+x-1.0://a", "ftp://host/a-*", "abfs://c/{0..9}.tar"}) {
     Names names;

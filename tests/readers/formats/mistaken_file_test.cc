@@ -38,6 +38,8 @@ TEST(MistakenFileTest, WhatIsNoDataIsNamedWhateverTheNameSays) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {kPointer, "a pointer of Git LFS to 12345 bytes, not these: fetch them (git lfs pull)"},
       {"/annex/objects/MD5E-s12--ab.tar\n", "git annex get"},
+      {"{\n  \"__kind__\": \"wids-shard-index-v1\",\n  \"wids_version\": 1,\n  \"shardlist\": [",
+       "a table of wids (webdataset), not data"},
       {kPage, "an HTML page (\"Sign in\")"},
       {"\xef\xbb\xbf<HTML lang=\"en\">", "an HTML page"},
       {kStoreError, "an object store (AccessDenied)"},
@@ -82,6 +84,7 @@ TEST(MistakenFileTest, WhatOnlyLooksSoIsData) {
   EXPECT_EQ(Said("", "a.txt", "<?xml version=\"1.0\"?><doc/>"), "lines");
   EXPECT_EQ(Said("", "a.txt", "Not Found, he said\n"), "lines");
   EXPECT_EQ(Said("", "a.tfrecord", ""), "tfrecord");
+  EXPECT_EQ(Said("", "a.jsonl", "{\"a\": \"{\\\"wids_version\\\": 1}\"}\n"), "jsonl");
 }
 
 }  // namespace

@@ -146,6 +146,15 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
     const std::string all = DetectFormat("a", std::as_bytes(std::span(text))).status.message();
     EXPECT_NE(all.find("nearest is lines"), std::string::npos) << all;
   }
+  // Indexes that others leave beside their files: numbers, text, and a pickle.
+  for (const std::string name : {"a.tar.idx", "a.jsonl.idx", "a.tfrecord.idx", "a.tar.index"}) {
+    for (const std::string& head : {std::string(16, '\0'), "0 57\n57 60\n"s, "\x80\x04\x95 "s}) {
+      const FormatResult found = DetectFormat(name, std::as_bytes(std::span(head)));
+      EXPECT_EQ(found.status.code(), StatusCode::kUnsupported) << name;
+      EXPECT_NE(found.status.message().find("name the file that it is of"), std::string::npos)
+          << found.status.message();
+    }
+  }
   EXPECT_NE(DetectFormat("part.lance", {}).status.message().find("lance.dataset"),
             std::string::npos);
 }
