@@ -198,6 +198,9 @@ void AppendHoles(std::uint32_t records, FrameOutput* output);
 
 class Format;
 
+/// A program that writes indexes for the files of others.
+enum class ForeignIndex : std::uint8_t { kNone, kDali, kEnergon };
+
 /// Reads a file: as much of `to` as it has from `offset` on.
 using ReadPart =
     std::function<Status(std::uint64_t offset, std::span<std::byte> to, std::size_t* got)>;
@@ -280,8 +283,8 @@ class Format {
   /// Whether a record's number alone, with the file's head, gives its place: then bytes that cannot
   /// be read cost only the records that they are part of.
   virtual bool has_fixed_places() const { return false; }
-  /// Whether DALI's tools write indexes for files of this format.
-  virtual bool has_dali_index() const { return false; }
+  /// The program whose indexes, FILE.idx, are read for files of this format.
+  virtual ForeignIndex foreign_index() const { return ForeignIndex::kNone; }
   /// Whether a file that begins as that mistake may hold data of this format all the same. `asked`:
   /// the user named the format.
   virtual bool MayHold(Mistake mistake, bool /*asked*/) const { return mistake == Mistake::kNone; }

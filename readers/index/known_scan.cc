@@ -64,10 +64,10 @@ Status NotKept(const std::string& why) { return Status(StatusCode::kUnsupported,
 }  // namespace
 
 Status ScanKnown(const IndexedFile& file, const KnownFile& known, IndexImage* image, Status* lasts,
-                 const std::stop_token& stop) {
+                 const std::stop_token& stop, const MakeImage& make) {
   *lasts = Status();
   const bool told = file.source != nullptr || AwaitNextTick(known, stop);
-  Status status = ScanForIndex(file, image, stop);
+  Status status = make ? make(image) : ScanForIndex(file, image, stop);
   if (!status.ok() || file.source != nullptr) return status;
   KnownFile after;
   status = IdentifyFile(file, &after);

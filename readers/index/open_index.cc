@@ -143,12 +143,45 @@ bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
   return true;
 }
 
-void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& options,
+/// Reads another program's index of the file. kNotFound if there is none that is believed; then
+/// *why gets the reason.
+Status ReadForeign(const IndexedFile& file, const std::stop_token& stop, IndexImage* image,
+                   std::string* why) {
+  const Status none(StatusCode::kNotFound, "no other program's index");
+  const ForeignIndex kind = file.format->foreign_index();
+  if (kind == ForeignIndex::kNone || file.source != nullptr) return none;
+  const bool is_dali = kind == ForeignIndex::kDali;
+  const std::string path = file.name + ".idx";
+  const Status status = (is_dali ? ReadDaliIndex : ReadEnergonIndex)(path, file, image, stop);
+  if (status.ok() || status.code() == StatusCode::kCancelled) return status;
+  if (status.code() != StatusCode::kNotFound) {
+    Say(std::string(is_dali ? "DALI's" : "Energon's") + " index " + path +
+            " was not believed: " + status.message(),
+        why);
+  }
+  return none;
+}
+
+// `anew`: by a scan in any case. Else another program's index is used if it fits the file, and then
+// kept, as what a scan finds is: to compare it with the file again would cost more.
+void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& options, bool anew,
           OpenedIndex* opened) {
   IndexImage image;
   Status lasts;
-  opened->status = ScanKnown(file, opened->known, &image, &lasts, options.stop);
+  bool is_foreign = false;
+  const auto make = [&](IndexImage* made) {
+    if (anew) return ScanForIndex(file, made, options.stop);
+    const Status read = ReadForeign(file, options.stop, made, &opened->why);
+    is_foreign = read.ok();
+    const bool is_done = read.code() != StatusCode::kNotFound;
+    return is_done ? read : ScanForIndex(file, made, options.stop);
+  };
+  opened->status = ScanKnown(file, opened->known, &image, &lasts, options.stop, make);
   if (!opened->status.ok()) return;
+  if (is_foreign) {
+    opened->origin = IndexOrigin::kForeign;
+    opened->path = file.name + ".idx";
+  }
   SignIndex(file, opened->known.identity, &image);
   opened->index_bytes = IndexBytes(image.header);
   if (!options.save) {
@@ -161,7 +194,7 @@ void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& 
       opened->index_bytes = KeptBytes(image.header, place, path);
       const char* const others = path == place.shared ? ", perhaps of others," : "";
       Tell(LogLevel::kInfo, path, "the index of " + file.name + others + " was made: " + path);
-    } else {
+    } else if (!is_foreign) {
       Say("it is kept in memory alone: " + opened->kept.ToString(), &opened->why);
       Tell(LogLevel::kWarn, "index in memory",
            "the index of " + file.name +
@@ -221,30 +254,6 @@ bool OpenKept(const IndexedFile& file, const IndexPlace& place, const IndexOptio
   return false;
 }
 
-bool OpenForeign(const IndexedFile& file, const std::stop_token& stop, OpenedIndex* opened) {
-  if (!file.format->has_dali_index() || file.source != nullptr) return false;
-  const std::string path = file.name + ".idx";
-  IndexImage image;
-  const Status status = ReadDaliIndex(path, file, &image, stop);
-  if (status.code() == StatusCode::kCancelled) {
-    opened->status = status;
-    return true;
-  }
-  if (!status.ok()) {
-    if (status.code() != StatusCode::kNotFound) {
-      Say("DALI's index " + path + " was not believed: " + status.message(), &opened->why);
-    }
-    return false;
-  }
-  SignIndex(file, opened->known.identity, &image);
-  opened->origin = IndexOrigin::kForeign;
-  opened->path = path;
-  opened->index_bytes = IndexBytes(image.header);
-  opened->pages = std::make_shared<const PagedIndex>(std::move(image));
-  opened->index = opened->pages;
-  return true;
-}
-
 OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
   OpenedIndex opened;
   if (options.folders == nullptr) options.folders = std::make_shared<FolderIndexes>();
@@ -266,11 +275,8 @@ OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
     return opened;
   }
   opened.origin = IndexOrigin::kBuilt;
-  if (!place.own.empty() && !anew) {
-    if (OpenKept(file, place, options, &opened)) return opened;
-    if (OpenForeign(file, options.stop, &opened)) return opened;
-  }
-  Scan(file, place, options, &opened);
+  if (!place.own.empty() && !anew && OpenKept(file, place, options, &opened)) return opened;
+  Scan(file, place, options, anew, &opened);
   if (!opened.status.ok()) opened.origin = IndexOrigin::kNone;
   return opened;
 }

@@ -52,8 +52,9 @@ struct OpenedIndex {
 
 /// Opens the index of a file that was examined, or makes it, and then reads the file once. A file
 /// of a manifest has the index in it, or fails. Else it tries the kept one first, then one of
-/// DALI's beside a TFRecord file. A page that is found damaged later makes the index anew, and its
-/// remark() tells. Blocks. Thread safe, also against other processes: the last one leaves the file.
+/// DALI's beside a TFRecord file, or of Energon's beside a tar file. A page that is found damaged
+/// later makes the index anew, and its remark() tells. Blocks. Thread safe, also against other
+/// processes: the last one leaves the file.
 OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
 /// The same, but the kept one is not used: it is made in any case.

@@ -483,7 +483,7 @@ class TfRecord final : public Format {
     return head.size() >= TfRecordLayout::kHeaderBytes && TfRecordHeaderMatches(head);
   }
 
-  bool has_dali_index() const override { return true; }
+  ForeignIndex foreign_index() const override { return ForeignIndex::kDali; }
 
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TfRecordFramer>(options);
