@@ -335,8 +335,8 @@ Status PathColumn::Open(const ColumnType& top, const ArrowArray& array, const Co
     type = &type->children[member];
   }
   Status status = ArrayColumn::Open(*type, *at, least, &column->leaf_);
-  const std::byte* const numbers = column->leaf_.PlainNumbers();
-  if (status.ok() && column->parents_.empty() && numbers != nullptr) {
+  if (!status.ok() || !column->parents_.empty()) return status;
+  if (const std::byte* const numbers = column->leaf_.PlainNumbers()) {
     const auto width = static_cast<std::int64_t>(column->leaf_.width());
     column->plain_numbers_ = numbers + column->shift_ * width;
   }

@@ -44,9 +44,11 @@ class ArrayColumn {
 
   /// The value of row `row`, which is less than the rows. kDamaged if it is none.
   Status At(std::int64_t row, LocatedStorage* storage, ColumnValue* value) const;
-  /// The numbers of all rows, if they lie one after another and none is null; else null.
+  /// The numbers of all rows, if they lie one after another and none is null; else null. Of a
+  /// column that was opened.
   const std::byte* PlainNumbers() const {
-    const bool plain = layout_ == ColumnLayout::kNumbers && valid_.bits == nullptr;
+    const bool plain =
+        layout_ == ColumnLayout::kNumbers && valid_.bits == nullptr && values_ != nullptr;
     return plain ? values_ + offset_ * static_cast<std::int64_t>(width_) : nullptr;
   }
   std::size_t width() const { return width_; }
