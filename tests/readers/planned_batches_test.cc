@@ -1132,6 +1132,32 @@ TEST_F(PlannedBatchesTest, LengthsThatTheIndexTellsAreComputed) {
   EXPECT_TRUE(std::filesystem::is_empty(options.index_folder));
 }
 
+TEST_F(PlannedBatchesTest, AParserThatFitsNoRecordIsToldWhereLengthsAreComputed) {
+  const auto end_of = [&](std::size_t odd_files, std::size_t files) {
+    std::vector<std::string> names;
+    for (std::size_t i = 0; i < files; ++i) {
+      names.push_back(directory_.path() + "/fits_none" + std::to_string(i) + ".raw");
+      WriteRecords(names.back(), "raw", {std::string(i < odd_files ? 10 : 12, 'x')});
+    }
+    OpenOptions options = Options();
+    options.on_damage = OnDamage::kSkip;
+    options.format = "raw";
+    PackOptions pack{.field = "tokens", .length = 16, .rows = 2};
+    pack.steps = StepOptions{};
+    Reader reader = Pack(Parse(OpenFiles(names, options), TokensParser({kInt32, {-1}})), pack);
+    try {
+      Instance batch;
+      while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      }
+      return reader.status();
+    } catch (const Error& error) {
+      return error.status();
+    }
+  };
+  EXPECT_NE(end_of(3, 3).ToString().find("fits no record"), std::string::npos);
+  EXPECT_EQ(end_of(1, 3).ToString(), "ok");
+}
+
 TEST_F(PlannedBatchesTest, AllRanksTogetherReadEachRecordOnce) {
   MakeRecords(3, 400, 37, 12'000);
   Config config = BestFitOf(8, 100);

@@ -1,6 +1,7 @@
 #include "readers/engine/plan/open_lengths.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <numeric>
 #include <string>
@@ -56,6 +57,11 @@ class ColumnOpener {
                                      : Compute(file) ? Origin::kComputed
                                                      : Origin::kMade;
                       });
+    // That the parser fits no record at all is a mistake of the program, which measuring tells.
+    const auto is_kept = [](Origin one) { return one == Origin::kKept; };
+    if (!fits_.load(std::memory_order_relaxed) && std::ranges::none_of(origins, is_kept)) {
+      std::ranges::replace(origins, Origin::kComputed, Origin::kMade);
+    }
     std::vector<std::size_t> missing;
     for (std::size_t i = 0; i < set_.files(); ++i) {
       if (origins[i] == Origin::kMade) missing.push_back(file_at(i));
@@ -107,6 +113,8 @@ class ColumnOpener {
       if (!status.ok()) throw Error(status);
       for (const RecordUnit& unit : found) units.push_back(UnitsOf(unit, unit_bytes));
     }
+    const auto is_hole = [](std::uint32_t each) { return each == LengthTable::kHole; };
+    if (!std::ranges::all_of(units, is_hole)) fits_.store(true, std::memory_order_relaxed);
     const Status status = LengthColumn::Open(Encode(file, units), &columns_[file]);
     if (!status.ok()) throw Error(status);
     return true;
@@ -213,6 +221,8 @@ class ColumnOpener {
   const IndexOptions index_;
   FileLengths::Columns columns_;  ///< each by the thread that has its file
   std::vector<std::vector<std::size_t>> groups_;
+  /// Whether a record's units were computed. Relaxed: who looks has waited for the threads.
+  std::atomic<bool> fits_{false};
 };
 
 }  // namespace
