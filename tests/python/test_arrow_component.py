@@ -3,6 +3,7 @@ pyarrow reads. It is built against the headers and libraries of pyarrow's wheel.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import random
@@ -31,8 +32,7 @@ from table_data import (
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "arrow"
 
-# One worker builds it.
-pytestmark = [pytest.mark.xdist_group("arrow_component"), pytest.mark.timeout(1800)]
+pytestmark = pytest.mark.timeout(1800)
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +45,15 @@ def programs() -> Path:
     wheel = f"-DRINGFEED_PYARROW={Path(pyarrow.__file__).parent}"
     environment = {**os.environ, "CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1"}
     targets = ("ringfeed_command", "read_tables", "topic_parquet")
-    for command in (
-        ["cmake", "--preset", "release", "-B", BUILD, "-DRINGFEED_ARROW=ON", wheel],
-        ["cmake", "--build", BUILD, "--target", *targets],
-    ):
-        run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
-        assert run.returncode == 0, run.stdout + run.stderr
+    BUILD.mkdir(exist_ok=True)
+    with (BUILD / "tests_build_it").open("w") as one_at_a_time:  # the other workers find it built
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        for command in (
+            ["cmake", "--preset", "release", "-B", BUILD, "-DRINGFEED_ARROW=ON", wheel],
+            ["cmake", "--build", BUILD, "--target", *targets],
+        ):
+            run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+            assert run.returncode == 0, run.stdout + run.stderr
     return BUILD
 
 

@@ -70,7 +70,7 @@ class ReadAhead(Generic[R]):
         self._threads: list[threading.Thread] = []
         self._starter: Optional[int] = None  # the ident of the thread that starts them
         self._starting = threading.Lock()  # held until all are started
-        self._active = 0  # threads that have not left, the starter among them
+        self._active = 0  # threads that have not left, those that are not started yet among them
         self._leaving = threading.Lock()
         self._done = False  # nothing more is to be read
 
@@ -145,7 +145,7 @@ class ReadAhead(Generic[R]):
         unknown. It comes before or after the one call here.
         """
         self._starting.acquire()
-        self._active = 1
+        self._active = self._thread_count
         _running.add(self)
         try:
             _thread.start_new_thread(self._start_threads, ())
@@ -155,30 +155,25 @@ class ReadAhead(Generic[R]):
             raise
 
     def _start_threads(self) -> None:
+        """Starts all, even if nothing is to be read any more: the last one closes the reader."""
         self._starter = threading.get_ident()
+        started = 0
         try:
             for i in range(self._thread_count):
-                if self._done:
-                    break
-                self._start_thread(f"ringfeed-{self._name}-{i}")
+                thread = threading.Thread(
+                    target=self._work, name=f"ringfeed-{self._name}-{i}", daemon=True
+                )
+                thread.start()
+                started += 1
+                self._threads.append(thread)
         except BaseException as error:
             self._finish()
             self._outcomes.put(_Outcome(0, True, error))
+            for _ in range(started, self._thread_count):
+                self._leave()
         finally:
             self._starter = None
             self._starting.release()
-            self._leave()
-
-    def _start_thread(self, name: str) -> None:
-        thread = threading.Thread(target=self._work, name=name, daemon=True)
-        with self._leaving:
-            self._active += 1
-        try:
-            thread.start()
-        except BaseException:
-            self._leave()
-            raise
-        self._threads.append(thread)
 
     def _is_complete(self) -> bool:
         end = self._end
