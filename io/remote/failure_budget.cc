@@ -7,10 +7,18 @@ namespace ringfeed {
 Status FailureBudget::OnFailure(int tries, std::chrono::milliseconds patience,
                                 Clock::time_point now, const Status& last) {
   const std::lock_guard lock(mutex_);
-  if (looked_ == Clock::time_point()) looked_ = now;
+  const auto window = kPatiences * patience;
+  if (looked_ == Clock::time_point()) {
+    looked_ = now;
+  } else if (now - failed_ >= window) {  // what failed before is long over
+    looked_ = now;
+    failures_ = counted_ = 0;
+    successes_.store(0, std::memory_order_relaxed);
+  }
+  failed_ = now;
   ++failures_;
   if (tries <= kCounted) ++counted_;
-  if (now - looked_ < kPatiences * patience) return {};
+  if (now - looked_ < window) return {};
   const std::uint64_t successes = successes_.exchange(0, std::memory_order_relaxed);
   const std::uint64_t failures = failures_;
   const bool is_spent = counted_ > kFree && counted_ > successes;

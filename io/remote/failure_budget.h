@@ -35,6 +35,7 @@ class FailureBudget {
   std::uint64_t failures_ = 0;
   std::uint64_t counted_ = 0;
   Clock::time_point looked_{};
+  Clock::time_point failed_{};  ///< the last failure
 };
 
 }  // namespace ringfeed

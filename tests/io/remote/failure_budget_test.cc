@@ -63,5 +63,12 @@ TEST_F(FailureBudgetTest, AnOutageIsBoundedByThePatienceAlone) {
   EXPECT_TRUE(Fail(1, 1, 1).ok());
 }
 
+TEST_F(FailureBudgetTest, AnOutageThatIsLongOverEndsNoRun) {
+  for (int tries = 1; tries <= 3; ++tries) EXPECT_TRUE(Fail(64, tries, 0).ok());
+  Succeed(64);
+  now_ += std::chrono::hours(2);
+  EXPECT_EQ(Fail(1, 1, 0).ToString(), "ok");
+}
+
 }  // namespace
 }  // namespace ringfeed
