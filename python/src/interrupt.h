@@ -29,7 +29,8 @@ bool WaitUnlocked(Wait&& wait, Deadline limit = kNoDeadline) {
   }
   const QueueClock::duration slice = WaitSlice();
   while (true) {
-    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+    // Signals, and what ringfeed has to tell (WarnInPython).
+    if (PyErr_CheckSignals() != 0 || Py_MakePendingCalls() != 0) throw nanobind::python_error();
     const GilReleased unlocked;
     const Deadline deadline = DeadlineAfter(slice);
     if (wait(deadline < limit ? deadline : limit)) return true;

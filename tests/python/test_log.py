@@ -40,3 +40,26 @@ def test_an_index_in_memory_alone_is_one_warning(tmp_path: Path, level: str, cou
     assert ended.returncode == 0, ended.stderr
     assert ended.stdout.startswith(f"{count} True"), ended.stdout
     assert ("in memory alone" in ended.stdout) == (count == "1")
+
+
+WAIT_FOR_A_STORE = """
+import time, warnings
+import ringfeed
+
+told = []
+warnings.showwarning = lambda message, *_, **__: told.append(time.monotonic())
+loader = ringfeed.Loader(
+    "http://127.0.0.1:9/a.tfrecord", parse=ringfeed.raw(), batch=4, remote_patience_ms=5000
+)
+try:
+    next(iter(loader))
+except ringfeed.Error:
+    print(time.monotonic() - told[0] > 2)
+"""
+
+
+def test_a_wait_for_a_store_is_told_while_it_lasts() -> None:
+    environment = {**os.environ, "RINGFEED_LOG": "warn"}
+    command = [sys.executable, "-W", "always", "-c", WAIT_FOR_A_STORE]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert run.stdout == "True\n", run.stdout + run.stderr

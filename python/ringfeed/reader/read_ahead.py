@@ -134,6 +134,8 @@ class ReadAhead(Generic[R]):
         if self._starting.acquire(timeout=grace):
             self._starting.release()
         for thread in self._threads:
+            if thread.ident == me:
+                continue  # noted only now
             thread.join(max(0.0, deadline - time.monotonic()))
 
     # The consumer.
@@ -146,17 +148,16 @@ class ReadAhead(Generic[R]):
         """
         self._starting.acquire()
         self._active = self._thread_count
-        _running.add(self)
         try:
             _thread.start_new_thread(self._start_threads, ())
         except RuntimeError:  # no more threads can be started
-            _running.discard(self)
             self._starting.release()
             raise
 
     def _start_threads(self) -> None:
         """Starts all, even if nothing is to be read any more: the last one closes the reader."""
         self._starter = threading.get_ident()
+        _running.add(self)  # here: Ctrl-C may keep this from being called
         started = 0
         try:
             for i in range(self._thread_count):
