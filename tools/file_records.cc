@@ -71,8 +71,9 @@ FileRows::FileRows(std::string file, const OpenOptions& options,
     : file_(std::move(file)),
       reader_(Parse(OpenFiles({file_}, OneFileOptions(options)), std::move(parser))) {}
 
-FileRows::FileRows(std::string file, const OpenOptions& options)
-    : file_(std::move(file)), reader_(OpenTableRows({file_}, OneFileOptions(options))) {}
+FileRows::FileRows(std::string file, const OpenOptions& options, const std::string& table_format)
+    : file_(std::move(file)),
+      reader_(OpenTableRows(table_format, {file_}, OneFileOptions(options))) {}
 
 MetDamage FileRows::Damage() const { return DamageOf(reader_, file_); }
 

@@ -60,8 +60,8 @@ class FileRows {
  public:
   /// Throws Error if the set-up does not work.
   FileRows(std::string file, const OpenOptions& options, std::shared_ptr<const Parser> parser);
-  /// Of a table (TableFormat).
-  FileRows(std::string file, const OpenOptions& options);
+  /// Of a table of that format (TableFormat).
+  FileRows(std::string file, const OpenOptions& options, const std::string& table_format);
 
   ReadResult Next(Instance* row) { return reader_.TryReadNext(row); }
   std::vector<FieldSpec> fields() const { return reader_.fields(); }

@@ -43,17 +43,17 @@ std::string TableFormat(const std::vector<std::string>& files, const OpenOptions
   return {};
 }
 
-Reader OpenTableRows(const std::vector<std::string>& files, const OpenOptions& options) {
+Reader OpenTableRows(const std::string& format, const std::vector<std::string>& files,
+                     const OpenOptions& options) {
   TableOptions table;
   table.open = options;
-  return TableFormat(files, options) == "parquet" ? OpenParquet(files, table)
-                                                  : OpenArrowIpc(files, table);
+  return format == "parquet" ? OpenParquet(files, table) : OpenArrowIpc(files, table);
 }
 
 #else
 
 std::string TableFormat(const std::vector<std::string>&, const OpenOptions&) { return {}; }
-Reader OpenTableRows(const std::vector<std::string>&, const OpenOptions&) {
+Reader OpenTableRows(const std::string&, const std::vector<std::string>&, const OpenOptions&) {
   throw Refuse("this build reads no tables");
 }
 

@@ -125,11 +125,6 @@ IpcFile BatchesOf(const TableFile& file, bool skips) {
   return known;
 }
 
-std::string NameOf(const std::vector<TableFile>& files) {
-  if (files.size() == 1) return files.front().name;
-  return files.front().name + " and " + std::to_string(files.size() - 1) + " more";
-}
-
 class IpcTable final : public TableSource {
  public:
   IpcTable(const std::vector<TableFile>& files, const TableOptions& options)
@@ -150,6 +145,12 @@ class IpcTable final : public TableSource {
       }
     }
     if (places_.empty()) places_.push_back({known_, -1, 0});
+    schema_ = known_->schema;
+    const std::vector<int> wanted = OptionsOf(*schema_, options.columns).included_fields;
+    if (wanted.empty()) return;
+    std::vector<std::shared_ptr<arrow::Field>> fields;
+    for (const int field : wanted) fields.push_back(schema_->field(field));
+    schema_ = arrow::schema(std::move(fields));
   }
 
   std::string name() const override { return name_; }
@@ -159,9 +160,9 @@ class IpcTable final : public TableSource {
     const Place& place = places_[group];
     return place.file->file.name + "#" + std::to_string(std::max(0, place.number));
   }
-  void Describe(const std::vector<std::string>& columns, ArrowSchema* schema) override {
+  void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     Decode(known_->file, SourceFile(known_->file), "its columns",
-           [&] { NeedArrow(arrow::ExportSchema(*SchemaOf(columns), schema)); });
+           [&] { NeedArrow(arrow::ExportSchema(*schema_, schema)); });
   }
   void Open(std::uint64_t group, const std::vector<std::string>& columns,
             ArrowArrayStream* stream) override {
@@ -172,7 +173,7 @@ class IpcTable final : public TableSource {
       const auto reader = TakeArrow(FileReader::Open(opened.bytes, OptionsOf(*schema, columns)));
       Batches batches;
       if (place.number >= 0) batches.push_back(TakeArrow(reader->ReadRecordBatch(place.number)));
-      ExportBatches(std::move(batches), SchemaOf(columns), stream);
+      ExportBatches(std::move(batches), schema_, stream);
     });
   }
 
@@ -183,19 +184,11 @@ class IpcTable final : public TableSource {
     std::uint64_t rows;
   };
 
-  // The type of what Open exports.
-  std::shared_ptr<arrow::Schema> SchemaOf(const std::vector<std::string>& columns) const {
-    const auto options = OptionsOf(*known_->schema, columns);
-    if (options.included_fields.empty()) return known_->schema;
-    std::vector<std::shared_ptr<arrow::Field>> fields;
-    for (const int field : options.included_fields) fields.push_back(known_->schema->field(field));
-    return arrow::schema(std::move(fields));
-  }
-
   const std::string name_;
   std::vector<IpcFile> files_;
   std::vector<Place> places_;
   const IpcFile* known_ = nullptr;
+  std::shared_ptr<arrow::Schema> schema_;  ///< of what Open exports
 };
 
 // The batches of a stream, which must be all of the file.

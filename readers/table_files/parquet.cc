@@ -147,30 +147,34 @@ std::vector<Footer> FootersOf(const std::vector<TableFile>& files, bool skips) {
 
 class ParquetTable final : public TableSource {
  public:
-  ParquetTable(std::vector<Footer> footers, const std::vector<std::string>& wanted)
-      : footers_(std::move(footers)) {
+  ParquetTable(const std::vector<TableFile>& files, const TableOptions& options)
+      : name_(NameOf(files)),
+        footers_(FootersOf(files, options.open.on_damage == OnDamage::kSkip)) {
+    const std::vector<std::string>& wanted = options.columns;
     const auto known = std::find_if(footers_.begin(), footers_.end(),
                                     [](const Footer& footer) { return footer.damage.ok(); });
     if (known == footers_.end()) throw Error(footers_.front().damage);
     for (const Footer& footer : footers_) AddGroups(*known, footer, wanted);
     if (places_.empty()) places_.push_back({&*known, -1, 0});
     known_ = &*known;
+    const auto opened = std::make_shared<SourceFile>(known_->file);
+    Decode(known_->file, *opened, "its columns", [&] {
+      const auto reader = ReaderOf(opened, known_->metadata, 1);
+      schema_ = TakeArrow(reader->GetRecordBatchReader({}, LeavesOf(*known_->metadata, wanted)))
+                    ->schema();
+    });
   }
 
-  std::string name() const override {
-    const std::string& first = footers_.front().file.name;
-    return footers_.size() == 1 ? first
-                                : first + " and " + std::to_string(footers_.size() - 1) + " more";
-  }
+  std::string name() const override { return name_; }
   std::uint64_t groups() const override { return places_.size(); }
   std::uint64_t rows(std::uint64_t group) const override { return places_[group].rows; }
   std::string group_name(std::uint64_t group) const override {
     const Place& place = places_[group];
     return place.footer->file.name + "#" + std::to_string(std::max(0, place.number));
   }
-  void Describe(const std::vector<std::string>& columns, ArrowSchema* schema) override {
+  void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     Decode(known_->file, SourceFile(known_->file), "its columns",
-           [&] { NeedArrow(arrow::ExportSchema(*SchemaOf(columns), schema)); });
+           [&] { NeedArrow(arrow::ExportSchema(*schema_, schema)); });
   }
   void Open(std::uint64_t group, const std::vector<std::string>& columns,
             ArrowArrayStream* stream) override;
@@ -183,11 +187,12 @@ class ParquetTable final : public TableSource {
   };
 
   void AddGroups(const Footer& known, const Footer& footer, const std::vector<std::string>& wanted);
-  std::shared_ptr<arrow::Schema> SchemaOf(const std::vector<std::string>& columns);
 
+  const std::string name_;
   const std::vector<Footer> footers_;
   std::vector<Place> places_;
   const Footer* known_ = nullptr;
+  std::shared_ptr<arrow::Schema> schema_;  ///< of what Open exports
 };
 
 void ParquetTable::AddGroups(const Footer& known, const Footer& footer,
@@ -201,14 +206,6 @@ void ParquetTable::AddGroups(const Footer& known, const Footer& footer,
     const std::int64_t rows = footer.metadata->RowGroup(group)->num_rows();
     places_.push_back({&footer, group, static_cast<std::uint64_t>(rows)});
   }
-}
-
-// The type of what Open exports.
-std::shared_ptr<arrow::Schema> ParquetTable::SchemaOf(const std::vector<std::string>& columns) {
-  const auto opened = std::make_shared<SourceFile>(known_->file);
-  const auto reader = ReaderOf(opened, known_->metadata, 1);
-  return TakeArrow(reader->GetRecordBatchReader({}, LeavesOf(*known_->metadata, columns)))
-      ->schema();
 }
 
 void ParquetTable::Open(std::uint64_t group, const std::vector<std::string>& columns,
@@ -231,16 +228,14 @@ void ParquetTable::Open(std::uint64_t group, const std::vector<std::string>& col
           reader->GetRecordBatchReader({place.number}, LeavesOf(*footer.metadata, columns)));
       while (auto batch = TakeArrow(decoded->Next())) batches.push_back(std::move(batch));
     }
-    ExportBatches(std::move(batches), SchemaOf(columns), stream);
+    ExportBatches(std::move(batches), schema_, stream);
   });
 }
 
 }  // namespace
 
 Reader OpenParquet(const std::vector<std::string>& files, const TableOptions& options) {
-  const bool skips = options.open.on_damage == OnDamage::kSkip;
-  return OpenTable(std::make_shared<ParquetTable>(
-                       FootersOf(TableFilesOf(files, options.open), skips), options.columns),
+  return OpenTable(std::make_shared<ParquetTable>(TableFilesOf(files, options.open), options),
                    options);
 }
 

@@ -43,6 +43,11 @@ bool LacksMemory(const arrow::Status& status) {
 
 }  // namespace
 
+std::string NameOf(const std::vector<TableFile>& files) {
+  if (files.size() == 1) return files.front().name;
+  return files.front().name + " and " + std::to_string(files.size() - 1) + " more";
+}
+
 std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
                                     const OpenOptions& options) {
   ExpandedFiles found = ExpandNames(names, options);

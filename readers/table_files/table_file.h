@@ -40,6 +40,9 @@ struct TableFile {
   std::shared_ptr<Source> source;
 };
 
+/// Names several files in reports and errors.
+std::string NameOf(const std::vector<TableFile>& files);
+
 /// What the names stand for, in their order.
 std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
                                     const OpenOptions& options);

@@ -79,7 +79,8 @@ class CatCommand : public Command {
     if (!parse_.empty() && spelling_ != Spelling::kJson) {
       throw Refuse("--parse goes with --as json");
     }
-    if (!TableFormat({file_}, options_).empty()) return RunTable();
+    const std::string table = TableFormat({file_}, options_);
+    if (!table.empty()) return RunTable(table);
     if (!numbers_.empty()) return RunNumbered();
     if (!parse_.empty()) return RunParsed();
     const SpellRecord spell = Speller();
@@ -114,16 +115,17 @@ class CatCommand : public Command {
   }
 
   // Its rows have fields, so they are JSON without being asked for.
-  int RunTable() {
+  int RunTable(const std::string& format) {
     const bool as_json = spelling_ == Spelling::kText || spelling_ == Spelling::kJson;  // not said
     if (!parse_.empty() || !as_json) {
       throw Refuse(
           "rows of tables have fields, which are printed as JSON: leave out --parse and --as");
     }
     if (!numbers_.empty()) {
-      return PrintNumbered(OpenTableRows({file_}, options_), Numbers(), options_.on_damage, {});
+      return PrintNumbered(OpenTableRows(format, {file_}, options_), Numbers(), options_.on_damage,
+                           {});
     }
-    FileRows rows(file_, options_);
+    FileRows rows(file_, options_, format);
     const Interrupt interrupt([&] { rows.Close(); });
     return PrintRows(options_.on_damage, &rows);
   }

@@ -37,11 +37,11 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
 }
 
 Reader RowsOf(const FeedPlan& plan) {
-  if (!TableFormat(plan.files, plan.open).empty()) {
+  if (const std::string table = TableFormat(plan.files, plan.open); !table.empty()) {
     const char* option = nullptr;
     if (!plan.parse.empty()) option = "--parse";
     if (plan.hash != PayloadHash::kNone) option = "--digest or --verify";
-    if (option == nullptr) return OpenTableRows(plan.files, plan.open);
+    if (option == nullptr) return OpenTableRows(table, plan.files, plan.open);
     throw Refuse(std::string("rows of tables have fields and no records: leave out ") + option);
   }
   Reader records = OpenFiles(plan.files, plan.open);

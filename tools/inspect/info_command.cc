@@ -153,8 +153,8 @@ class InfoCommand : public Command {
   }
 
   // A table's rows, groups and fields; without a parser's text, which they need not.
-  void DescribeTable(const std::string& file, Json* json) const {
-    const Reader rows = OpenTableRows({file}, open_);
+  void DescribeTable(const std::string& format, const std::string& file, Json* json) const {
+    const Reader rows = OpenTableRows(format, {file}, open_);
     const std::vector<std::uint64_t> groups = rows.FileRecords();
     (*json)["rows"] = std::accumulate(groups.begin(), groups.end(), std::uint64_t{0});
     (*json)["groups"] = groups.size();
@@ -170,10 +170,10 @@ class InfoCommand : public Command {
   Status Describe(const std::string& file, Json* json) const {
     const OpenInputResult opened = OpenNamed(file, IoOptions());
     if (!opened.status.ok()) throw Error(opened.status);
-    if (std::string table = TableFormat({file}, open_); !table.empty()) {
+    if (const std::string table = TableFormat({file}, open_); !table.empty()) {
       (*json)["bytes"] = opened.file->size();
-      (*json)["format"] = std::move(table);
-      DescribeTable(file, json);
+      (*json)["format"] = table;
+      DescribeTable(table, file, json);
       return {};
     }
     RecordWalk walk(file, open_);
