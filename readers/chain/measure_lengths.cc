@@ -25,6 +25,7 @@ SourceNode SourceOf(const SourceNode& like, std::span<const CountedFile> files) 
   source.options.stripe_bytes = like.options.stripe_bytes;
   source.options.max_record_bytes = like.options.max_record_bytes;
   source.options.io = like.options.io;
+  source.options.index_folder = like.options.index_folder;
   source.options.cycle = 1;
   source.options.threads = 1;
   source.options.index = IndexUse::kNever;

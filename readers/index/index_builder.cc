@@ -342,8 +342,9 @@ void Scan::NoteLoss(IndexHeader* header) {
 Status CanBeIndexed(const IndexedFile& file) {
   if (file.compression != Compression::kNone) {
     return Status(StatusCode::kUnsupported,
-                  "a compressed file is read from its start: records have no place in it; "
-                  "decompress it, or use a format that compresses inside (recordio)",
+                  "a compressed file without seek points is read from its start: records have no "
+                  "place in it; make its points (ringfeed index), decompress it, or use a format "
+                  "that compresses inside (recordio)",
                   {file.name, -1, -1});
   }
   if (file.format->NewUnitFramer({file.name, file.bytes}) == nullptr) {

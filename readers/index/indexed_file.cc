@@ -15,6 +15,7 @@
 #include "io/data_file.h"
 #include "io/remote/remote_source.h"
 #include "readers/index/manifest.h"
+#include "readers/index/pointed_content.h"
 
 namespace ringfeed {
 namespace {
@@ -116,6 +117,11 @@ OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason) 
 Status IdentifyFile(const IndexedFile& file, KnownFile* known) {
   *known = {};
   Status status;
+  if (const PointedContent* const content = PointedContentOf(file.source.get())) {
+    status = IdentifyFile(content->stored(), known);
+    known->identity.bytes = content->Size();
+    return status;
+  }
   const bool listed = file.manifest != nullptr;
   Source* const source = file.source.get();
   if (listed && file.manifest->IdentityOf(file.entry, source, &known->identity)) return status;

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "readers/index/index_builder.h"
+#include "readers/index/pointed_content.h"
 
 namespace ringfeed {
 namespace {
@@ -66,14 +67,16 @@ Status NotKept(const std::string& why) { return Status(StatusCode::kUnsupported,
 Status ScanKnown(const IndexedFile& file, const KnownFile& known, IndexImage* image, Status* lasts,
                  const std::stop_token& stop, const MakeImage& make) {
   *lasts = Status();
-  const bool told = file.source != nullptr || AwaitNextTick(known, stop);
+  const bool told = !IsOfFile(file.source.get()) || AwaitNextTick(known, stop);
   Status status = make ? make(image) : ScanForIndex(file, image, stop);
-  if (!status.ok() || file.source != nullptr) return status;
+  if (!status.ok() || !IsOfFile(file.source.get())) return status;
   KnownFile after;
   status = IdentifyFile(file, &after);
   if (!status.ok()) return status;
   if (after.state != known.state) {
-    status = CheckKnown(file.name, known, after.state);
+    KnownFile then = known;  // of a compressed file the content has another size
+    then.identity.bytes = known.state.bytes;
+    status = CheckKnown(file.name, then, after.state);
     if (!status.ok()) {
       return Status(status.code(),
                     "the file changed while it was indexed (" + status.message() + ")",

@@ -346,13 +346,6 @@ Status Manifest::Take(std::size_t file, ManifestEntry* entry) const {
   return status;
 }
 
-ExaminedFile ExamineListed(const std::shared_ptr<const Manifest>& manifest, std::size_t number,
-                           const std::string& name, Source* source, const std::string& format,
-                           std::uint64_t stripe_bytes) {
-  if (manifest != nullptr) return manifest->Examine(number, source, format, stripe_bytes);
-  return ExamineFile(name, source, format, stripe_bytes);
-}
-
 namespace {
 
 // Of an object of that address. Null if it is none.

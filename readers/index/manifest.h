@@ -151,11 +151,6 @@ class Manifest {
   std::vector<Entry> entries_;
 };
 
-/// ExamineFile, or Manifest::Examine if there is a manifest, which has the file under `number`.
-ExaminedFile ExamineListed(const std::shared_ptr<const Manifest>& manifest, std::size_t number,
-                           const std::string& name, Source* source, const std::string& format,
-                           std::uint64_t stripe_bytes);
-
 /// The manifest that a program names in place of files: its name alone. Null if `names` are others,
 /// or the name is not one of a manifest, whose address ends in ".manifest". Throws Error if it
 /// cannot be opened, or is a part. Blocks.

@@ -15,6 +15,7 @@
 #include "readers/index/known_scan.h"
 #include "readers/index/manifest.h"
 #include "readers/index/paged_index.h"
+#include "readers/index/pointed_content.h"
 
 namespace ringfeed {
 namespace {
@@ -91,22 +92,6 @@ std::string Folder(const IndexOptions& options) {
   if (!options.folder.empty()) return options.folder;
   const char* const folder = std::getenv("RINGFEED_INDEX_FOLDER");
   return folder == nullptr ? "" : folder;
-}
-
-IndexPlace KeptAt(const IndexedFile& file, const IndexOptions& options) {
-  const std::string folder = Folder(options);
-  if (file.source == nullptr) return PlaceOfIndex(file.name, folder);
-  if (folder.empty() || file.source->Version().empty()) return {};
-  return PlaceOfSourceIndex(file.name, folder);
-}
-
-// Each process of a job would read the whole object for itself.
-Status NoPlaceForIndex(const IndexedFile& file) {
-  return Status(StatusCode::kInvalidArgument,
-                "an order by number needs the places of its records: name a manifest in place of "
-                "the objects (ringfeed index --manifest makes it), or a folder that keeps their "
-                "indexes (index_folder, RINGFEED_INDEX_FOLDER; the server has to tell an ETag)",
-                {file.name, -1, -1});
 }
 
 void Say(const std::string& what, std::string* why) { *why += (why->empty() ? "" : "; ") + what; }
@@ -269,7 +254,7 @@ OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
     opened.status = opened.status.WithPlace({file.name, -1, -1});
     return opened;
   }
-  const IndexPlace place = KeptAt(file, options);
+  const IndexPlace place = IndexPlaceOf(file, options);
   if (place.own.empty() && !anew && IsRemote(file.name)) {
     opened.status = NoPlaceForIndex(file);
     return opened;
@@ -323,7 +308,7 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
     path = file.manifest->path();
     status = file.manifest->OpenIndex(file.entry, file, &kept);
   } else {
-    status = LoadIndex(KeptAt(file, options), file, computed.known.identity,
+    status = LoadIndex(IndexPlaceOf(file, options), file, computed.known.identity,
                        options.folders != nullptr ? options.folders.get() : &folders, &path, &kept);
   }
   if (status.ok()) status = kept->CheckPages();
@@ -333,6 +318,22 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
     status = Status(StatusCode::kDamaged, "it says other places than a scan of the file finds");
   }
   return status.WithPlace({path, -1, -1});
+}
+
+IndexPlace IndexPlaceOf(const IndexedFile& file, const IndexOptions& options) {
+  const std::string folder = Folder(options);
+  if (IsOfFile(file.source.get())) return PlaceOfIndex(file.name, folder);
+  if (folder.empty() || file.source->Version().empty()) return {};
+  return PlaceOfSourceIndex(file.name, folder);
+}
+
+// Each process of a job would read the whole object for itself.
+Status NoPlaceForIndex(const IndexedFile& file) {
+  return Status(StatusCode::kInvalidArgument,
+                "an order by number needs the places of its records: name a manifest in place of "
+                "the objects (ringfeed index --manifest makes it), or a folder that keeps their "
+                "indexes (index_folder, RINGFEED_INDEX_FOLDER; the server has to tell an ETag)",
+                {file.name, -1, -1});
 }
 
 IndexPlace IndexPlaceFor(const std::string& file, const IndexOptions& options) {

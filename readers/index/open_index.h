@@ -64,7 +64,12 @@ OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& option
 /// the format needs none. Changes nothing.
 Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
-/// The places at which OpenRecordIndex looks for the index of a file of that name.
+/// The places at which OpenRecordIndex looks for the index of a file; empty if it is not kept.
+IndexPlace IndexPlaceOf(const IndexedFile& file, const IndexOptions& options);
+/// The failure for a file, or source, that has no such place.
+Status NoPlaceForIndex(const IndexedFile& file);
+
+/// Those of a file of that name.
 IndexPlace IndexPlaceFor(const std::string& file, const IndexOptions& options);
 
 }  // namespace ringfeed

@@ -11,9 +11,11 @@
 #include "readers/chain/measure_lengths.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/writing/output_file.h"
+#include "readers/index/compressed_file.h"
 #include "readers/index/length_column.h"
 #include "readers/index/manifest_writer.h"
 #include "readers/index/open_index.h"
+#include "readers/index/pointed_content.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/wrappers/wrappers.h"
 #include "tools/command.h"
@@ -56,6 +58,7 @@ struct IndexRun {
   OpenedIndex opened;
   bool checked = false;
   double seconds = 0;
+  MadePoints points;  ///< without a path if none were made
   // If they are asked for.
   std::shared_ptr<const LengthColumn> lengths;
   std::string lengths_path;
@@ -90,6 +93,11 @@ Json IndexRunJson(const IndexRun& run) {
                {"origin", run.checked ? "checked" : IndexOriginName(opened.origin)},
                {"why", opened.why},
                {"seconds", run.seconds}};
+  if (!run.points.path.empty()) {
+    json["points"] = {{"file", run.points.path},
+                      {"points", run.points.points},
+                      {"bytes", run.points.bytes}};
+  }
   if (run.lengths != nullptr) json["lengths"] = LengthsJson(run);
   if (!opened.status.ok()) json["error"] = opened.status.ToString();
   return json;
@@ -108,6 +116,10 @@ void PrintIndexRun(const IndexRun& run) {
                 opened.path.empty() ? "" : (" in " + opened.path).c_str());
   }
   std::printf("%s s\n", FixedText(run.seconds, 3).c_str());
+  if (!run.points.path.empty()) {
+    std::printf("         %s seek points of %s in %s\n", CountText(run.points.points).c_str(),
+                BytesText(run.points.bytes).c_str(), run.points.path.c_str());
+  }
   if (opened.index != nullptr && opened.index->loss().ranges != 0) {
     std::printf("         %s damaged ranges are in no record\n",
                 CountText(opened.index->loss().ranges).c_str());
@@ -217,9 +229,22 @@ class IndexCommand : public Command {
     const double start_s = NowSeconds();
     IndexRun run;
     run.file = ShownAddress(name);
-    ExaminedFile examined =
-        rebuild_ ? ExamineFile(name, nullptr, format_, 1)
-                 : ExamineListed(options_.manifest, first_ + number, name, nullptr, format_, 1);
+    IndexOptions index = options_;
+    if (rebuild_) index.manifest = nullptr;
+    ExaminedFile examined = rebuild_
+                                ? ExamineFile(name, nullptr, format_, 1)
+                                : ExamineListed(index, first_ + number, name, nullptr, format_, 1);
+    if (examined.status.ok() && examined.compression != Compression::kNone && !check_) {
+      examined.status = PointsOf(examined, &run);
+      if (examined.status.ok()) {
+        examined = ExamineListed(index, first_ + number, name, nullptr, format_, 1);
+      }
+    }
+    if (!manifest_.empty() && PointedContentOf(examined.object.get()) != nullptr) {
+      examined.status = Status(StatusCode::kUnsupported,
+                               "a manifest lists no compressed file: name such files themselves",
+                               {examined.name, -1, -1});
+    }
     run.opened.status = examined.status;
     if (examined.status.ok()) {
       run.format = examined.format->name();
@@ -236,6 +261,13 @@ class IndexCommand : public Command {
     }
     run.seconds = NowSeconds() - start_s;
     return run;
+  }
+
+  Status PointsOf(const ExaminedFile& examined, IndexRun* run) const {
+    run->points = MakePoints({examined.name, examined.object, examined.bytes, examined.format,
+                              examined.compression},
+                             options_);
+    return run->points.status;
   }
 
   void IndexOf(const IndexedFile& file, IndexRun* run) const {
@@ -288,7 +320,8 @@ class IndexCommand : public Command {
     }
     SourceNode source;
     source.options.format = format_;
-    const CountedFile counted{file.name, file.source, records};
+    source.options.index_folder = options_.folder;
+    const CountedFile counted{file.name, StoredSource(file.source), records};
     const auto units = MeasureLengths(source, {&counted, 1}, lengths_.parser, {});
     StoredIndex stored;
     stored.memory =

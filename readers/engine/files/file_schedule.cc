@@ -7,7 +7,7 @@
 #include "base/balanced_split.h"
 #include "base/machine/in_parallel.h"
 #include "io/remote/remote_source.h"
-#include "readers/index/manifest.h"
+#include "readers/index/compressed_file.h"
 #include "readers/order/files_of_pass.h"
 
 namespace ringfeed {
@@ -30,9 +30,9 @@ FileSchedule::FileSchedule(std::vector<std::string> names,
 }
 
 ExaminedFile FileSchedule::ExamineNow(std::size_t file) const {
-  Source* const source = sources_.empty() ? nullptr : sources_[file].get();
+  const std::shared_ptr<Source> source = sources_.empty() ? nullptr : sources_[file];
   if (!options_.by_file || source != nullptr) {
-    return ExamineListed(options_.manifest, file, names_[file], source, options_.format,
+    return ExamineListed(options_.index, file, names_[file], source, options_.format,
                          options_.stripe_bytes);
   }
   ExaminedFile result;
@@ -42,7 +42,7 @@ ExaminedFile FileSchedule::ExamineNow(std::size_t file) const {
 }
 
 bool FileSchedule::IsAskedFor(std::size_t file) const {
-  return options_.manifest == nullptr && !sources_.empty() && IsOfStore(sources_[file].get());
+  return options_.index.manifest == nullptr && !sources_.empty() && IsOfStore(sources_[file].get());
 }
 
 const ExaminedFile& FileSchedule::Examine(std::span<const std::size_t> files) {
@@ -111,7 +111,7 @@ bool FileSchedule::HasStripes() {
 std::uint64_t FileSchedule::LongestStripe() {
   constexpr std::size_t kMostExamined = 4096;
   const std::lock_guard lock(mutex_);
-  const bool are_far = options_.manifest == nullptr && AnyOfStore(sources_);
+  const bool are_far = options_.index.manifest == nullptr && AnyOfStore(sources_);
   if (options_.by_file || files() > (are_far ? kExaminedTogether : kMostExamined)) {
     return options_.stripe_bytes;
   }

@@ -13,13 +13,12 @@
 
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "readers/index/open_index.h"
 #include "ringfeed/open_options.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
-
-class Manifest;
 
 /// What a lane is to read next. A file is as it was when it was scheduled: so many of its bytes are
 /// read, in so many turns as it has stripes. If those are not known, the lane tells by EndTurn.
@@ -51,7 +50,7 @@ class FileSchedule {
     std::string format{};                        ///< empty: by name or first bytes
     bool unordered = false;                      ///< a lane that is free takes the next file
     bool by_file = false;                        ///< files are not examined: each takes one turn
-    std::shared_ptr<const Manifest> manifest{};  ///< of the list, if it has one
+    IndexOptions index{};                        ///< for the manifest and seek points
     FileOrder order{};                           ///< of the list, in each pass
     std::uint64_t first_epoch = 0;               ///< number of pass 0 to that order
     /// Called, by any thread, when a lane that was told to wait may go on.

@@ -10,7 +10,9 @@
 #include "base/user_call.h"
 #include "io/remote/remote_source.h"
 #include "readers/formats/examined_file.h"
+#include "readers/index/compressed_file.h"
 #include "readers/index/manifest.h"
+#include "readers/index/pointed_content.h"
 
 namespace ringfeed {
 namespace {
@@ -37,8 +39,8 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
     file.status = Status(StatusCode::kCancelled, "opening the files was broken off");
     return file;
   }
-  ExaminedFile examined = ExamineListed(options.index.manifest, number, name, source.get(),
-                                        options.format, options.stripe_bytes);
+  ExaminedFile examined = ExamineListed(options.index, number, name, source, options.format,
+                                        options.stripe_bytes);
   file.name = std::move(examined.name);
   file.source = examined.object != nullptr ? examined.object : source;
   file.bytes = examined.bytes;
@@ -171,7 +173,9 @@ bool RecordSet::has_losses() const {
 void RecordSet::TakeFingerprint() {
   std::vector<FileFacts> facts;
   for (std::size_t i = 0; i < files_.size(); ++i) {
-    facts.push_back({files_[i].bytes, first_rows_[i + 1] - first_rows_[i], files_[i].sample});
+    const File& file = files_[i];
+    const std::uint64_t bytes = StoredBytes(file.source.get(), file.bytes);
+    facts.push_back({bytes, first_rows_[i + 1] - first_rows_[i], file.sample});
   }
   fingerprint_ = FingerprintOf(facts);
 }

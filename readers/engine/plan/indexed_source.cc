@@ -14,7 +14,9 @@
 #include "readers/engine/plan/open_lengths.h"
 #include "readers/formats/examined_file.h"
 #include "readers/index/indexed_file.h"
+#include "readers/index/compressed_file.h"
 #include "readers/index/manifest.h"
+#include "readers/index/pointed_content.h"
 #include "readers/order/files_of_pass.h"
 #include "readers/order/place_chunks.h"
 #include "readers/order/share_chunks.h"
@@ -677,8 +679,8 @@ namespace {
 // The facts of a file: none if it is not there, may not be read or is no data, as it will count
 // when the position is restored. A file that fails to be read may be there again then, and a
 // position without it would be refused: so reading is tried again, and then fails with a message.
-FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::string& name,
-                      const std::shared_ptr<Source>& store) {
+FileFacts FileFactsOf(const SourceNode& source, const IndexOptions& index, std::size_t number,
+                      const std::string& name, const std::shared_ptr<Source>& store) {
   const OpenOptions& options = source.options;
   constexpr int kTries = 3;
   constexpr std::chrono::milliseconds kPause{10};
@@ -686,8 +688,8 @@ FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::s
   KnownFile known;
   for (int tries = 0; tries < kTries; ++tries) {
     if (status.code() == StatusCode::kIoError) std::this_thread::sleep_for(kPause);
-    const ExaminedFile examined = ExamineListed(source.manifest, number, name, store.get(),
-                                                options.format, options.stripe_bytes);
+    const ExaminedFile examined = ExamineListed(index, number, name, store, options.format,
+                                                options.stripe_bytes);
     status = examined.status;
     if (status.ok()) {
       IndexedFile file{examined.name, examined.object != nullptr ? examined.object : store,
@@ -696,7 +698,9 @@ FileFacts FileFactsOf(const SourceNode& source, std::size_t number, const std::s
       file.entry = number;
       status = IdentifyFile(file, &known);
     }
-    if (status.ok()) return {known.identity.bytes, 0, known.identity.sample};
+    if (status.ok()) {
+      return {StoredBytes(examined.object.get(), known.identity.bytes), 0, known.identity.sample};
+    }
     if (IsRefusal(status)) break;
   }
   const bool stays = status.code() == StatusCode::kNotFound ||
@@ -716,9 +720,11 @@ DataFingerprint FingerprintOf(const SourceNode& source) {
   constexpr std::size_t kObjectsAtATime = 16;
   std::vector<FileFacts> facts(source.file_readers == nullptr ? source.names.size() : 0);
   const std::size_t threads = source.remote != nullptr ? kObjectsAtATime : 1;
+  IndexOptions index = RecordSet::OptionsOf(source.options).index;
+  index.manifest = source.manifest;
   ForEachInParallel(facts.size(), threads, [&](std::size_t i) {
     const std::shared_ptr<Source> store = source.sources.empty() ? nullptr : source.sources[i];
-    facts[i] = FileFactsOf(source, i, source.names[i], store);
+    facts[i] = FileFactsOf(source, index, i, source.names[i], store);
   });
   return FingerprintOf(facts);
 }

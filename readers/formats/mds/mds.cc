@@ -38,7 +38,12 @@ class Mds final : public Format {
   // The units' framer knows the columns then.
   std::shared_ptr<const Format> OfFile(Compression compression,
                                        std::span<const std::byte> head) const override {
-    if (compression != Compression::kNone) return nullptr;
+    std::vector<std::byte> content;
+    if (compression != Compression::kNone) {
+      Status end;
+      content = HeadOfContent(compression, head, kHeadBytes, &end);
+      head = content;
+    }
     return std::make_shared<const Mds>(ReadMdsHead(head, true, {}).table->layout());
   }
 

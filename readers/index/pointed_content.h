@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "readers/formats/compression/seek_points.h"
+#include "readers/index/indexed_file.h"
+#include "ringfeed/source.h"
+#include "ringfeed/status.h"
+
+namespace ringfeed {
+
+/// What a compressed file, or object, decompresses to, read at any place. A read decompresses the
+/// spans that it touches as a whole. The process keeps those that it used last, up to a sixteenth
+/// of the memory that it may have, so that reads of one after another decompress each span once.
+/// Thread safe; of several threads that need a span one decompresses it, and the others wait.
+class PointedContent final : public Source {
+ public:
+  /// `stored` is the compressed file in the state `known`, and `points` are its points.
+  PointedContent(IndexedFile stored, const KnownFile& known,
+                 std::shared_ptr<const SeekPoints> points);
+  ~PointedContent() override;
+
+  const IndexedFile& stored() const { return stored_; }
+
+  std::string name() const override { return stored_.name; }
+  std::uint64_t Size() const override { return points_->content_bytes; }
+  /// A span that does not decompress, or does not match its checksum, is kDamaged as a whole; so is
+  /// a file that was replaced or written since it was known.
+  Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
+                std::size_t* bytes_read) override;
+  std::string Version() const override;
+
+ private:
+  Status Decompress(std::size_t span, std::vector<std::byte>* content) const;
+
+  const IndexedFile stored_;
+  const KnownFile known_;
+  const std::shared_ptr<const SeekPoints> points_;
+  const std::uint64_t number_;  ///< of this object in the process
+};
+
+/// The source as that content; null if it is another one, or none.
+const PointedContent* PointedContentOf(const Source* source);
+/// Whether the source has the bytes of a file in the file system: there is none, or it is the
+/// content of such a file.
+bool IsOfFile(const Source* source);
+/// The size of the compressed file of such content; `bytes` of all others. A position holds whether
+/// a file is read by seek points or not.
+std::uint64_t StoredBytes(const Source* source, std::uint64_t bytes);
+/// The source of the compressed bytes of such content, null of a file; all others as they are.
+std::shared_ptr<Source> StoredSource(const std::shared_ptr<Source>& source);
+/// Reads pieces of the file, or its source, as it is stored; not for long ones. Blocks.
+ReadStored StoredReader(const IndexedFile& stored, const KnownFile& known);
+
+}  // namespace ringfeed
