@@ -227,7 +227,9 @@ class SourceInput final : public InputFile {
 SourceInput::SourceInput(std::shared_ptr<Source> source) : source_(std::move(source)) {
   name_ = source_->name();
   size_ = source_->Size();
-  choice_ = {name_, IoPath::kPread, false, false, "a source of the program's own"};
+  const auto* const own = dynamic_cast<const OwnSource*>(source_.get());
+  choice_ = {name_, IoPath::kPread, false, false,
+             own != nullptr ? own->origin() : "a source of the program's own"};
 }
 
 Status SourceInput::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,

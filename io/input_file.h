@@ -91,6 +91,13 @@ class InputFile {
   FileState state_;
 };
 
+/// A source of the library's own.
+class OwnSource : public Source {
+ public:
+  /// How its bytes come, for reports.
+  virtual const char* origin() const = 0;
+};
+
 /// What is known about the later use of a file.
 struct OpenRules {
   bool may_map = false;  ///< it was read before, and may be again

@@ -30,10 +30,16 @@ Status OwnPoints(const IndexedFile& file, SeekPoints* points) {
 Status FindPoints(const IndexedFile& file, const IndexOptions& index, KnownFile* known,
                   SeekPoints* points) {
   FolderIndexes own;
+  FolderIndexes* const folders = FoldersOf(index, &own);
   const IndexPlace place = PlaceOfPoints(IndexPlaceOf(file, index));
   KeptPoints kept;
   Status status(StatusCode::kNotFound, "they are not kept");
-  if (!place.own.empty()) status = LoadPoints(place, FoldersOf(index, &own), &kept);
+  if (!place.own.empty()) status = LoadPoints(place, folders, &kept);
+  // An index is made anew in the folder that is asked for, points are not.
+  if (status.code() == StatusCode::kNotFound && file.source == nullptr) {
+    const IndexPlace beside = PlaceOfPoints(PlaceOfIndex(file.name, ""));
+    if (beside.own != place.own) status = LoadPoints(beside, folders, &kept);
+  }
   if (status.ok()) status = IdentifyFile(file, known);
   if (status.ok()) status = CheckState(kept.file, known->identity, kept.written_ns);
   if (status.ok()) {
@@ -66,7 +72,8 @@ void ExamineContent(const IndexedFile& stored, const KnownFile& known, SeekPoint
                          &own)
                      .WithPlace({file->name, -1, -1});
   if (own != nullptr) file->format = std::move(own);
-  file->stripes = file->format->Stripes(file->bytes, stripe_bytes);
+  // In the order of files, as without points: an empty one takes a turn.
+  file->stripes = std::max<std::uint64_t>(1, file->format->Stripes(file->bytes, stripe_bytes));
   file->object = std::move(content);
 }
 

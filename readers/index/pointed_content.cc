@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <utility>
-#include <vector>
 
 #include "base/memory/memory_limit.h"
 #include "base/per_process.h"
@@ -20,7 +19,10 @@
 namespace ringfeed {
 namespace {
 
-using Content = std::vector<std::byte>;
+struct Content {
+  std::unique_ptr<std::byte[]> data;
+  std::size_t bytes = 0;
+};
 
 /// The spans that were decompressed last, of all files of the process. Thread safe.
 class DecompressedSpans {
@@ -30,6 +32,8 @@ class DecompressedSpans {
 
   /// Calls `make` if it does not have the span. A failure is not kept.
   Status Get(const Key& key, const Make& make, std::shared_ptr<const Content>* content);
+  /// So many bytes of a span were read: one that gave as many as it has is dropped.
+  void NoteRead(const Key& key, std::uint64_t bytes);
   /// Drops all spans of a file.
   void Forget(std::uint64_t file);
 
@@ -43,6 +47,7 @@ class DecompressedSpans {
   struct Kept {
     std::shared_ptr<Span> span;
     std::uint64_t bytes = 0;  ///< 0 until it is decompressed
+    std::uint64_t read_bytes = 0;
     std::list<Key>::iterator use;
   };
 
@@ -66,7 +71,7 @@ std::shared_ptr<DecompressedSpans::Span> DecompressedSpans::Find(const Key& key)
   }
   uses_.push_front(key);
   auto span = std::make_shared<Span>();
-  kept_.emplace(key, Kept{span, 0, uses_.begin()});
+  kept_.emplace(key, Kept{span, 0, 0, uses_.begin()});
   return span;
 }
 
@@ -96,12 +101,20 @@ Status DecompressedSpans::Get(const Key& key, const Make& make,
   if (span->content == nullptr) {
     auto made = std::make_shared<Content>();
     Status status = make(made.get());
-    Count(key, status.ok() ? made->size() : 0);
+    Count(key, status.ok() ? made->bytes : 0);
     if (!status.ok()) return status;
     span->content = std::move(made);
   }
   *content = span->content;
   return {};
+}
+
+void DecompressedSpans::NoteRead(const Key& key, std::uint64_t bytes) {
+  const std::lock_guard lock(mutex_);
+  const auto found = kept_.find(key);
+  if (found == kept_.end()) return;
+  found->second.read_bytes += bytes;
+  if (found->second.read_bytes >= found->second.bytes) Drop(found);
 }
 
 void DecompressedSpans::Forget(std::uint64_t file) {
@@ -172,23 +185,25 @@ std::string PointedContent::Version() const {
   return stored_.source == nullptr ? std::string() : stored_.source->Version();
 }
 
-Status PointedContent::Decompress(std::size_t span, Content* content) const {
-  return DecompressSpan(*points_, span, StoredReader(stored_, known_), content);
-}
-
 Status PointedContent::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                               std::size_t* bytes_read) {
   *bytes_read = 0;
   while (!buffer.empty() && offset < Size()) {
     const std::size_t span = points_->SpanOf(offset);
+    const auto decompress = [&](Content* made) {
+      made->bytes = points_->ContentBytes(span);
+      made->data = std::make_unique_for_overwrite<std::byte[]>(made->bytes);
+      return DecompressSpan(*points_, span, StoredReader(stored_, known_),
+                            {made->data.get(), made->bytes});
+    };
     std::shared_ptr<const Content> content;
-    const Status status = Spans().Get(
-        {number_, span}, [&](Content* made) { return Decompress(span, made); }, &content);
+    const Status status = Spans().Get({number_, span}, decompress, &content);
     // The next read, which begins here, tells the failure.
     if (!status.ok()) return *bytes_read > 0 ? Status() : status;
     const auto from = static_cast<std::size_t>(offset - points_->points[span].content_begin);
-    const std::size_t some = std::min(buffer.size(), content->size() - from);
-    std::copy_n(content->begin() + static_cast<std::ptrdiff_t>(from), some, buffer.begin());
+    const std::size_t some = std::min(buffer.size(), content->bytes - from);
+    std::copy_n(content->data.get() + from, some, buffer.begin());
+    Spans().NoteRead({number_, span}, some);
     buffer = buffer.subspan(some);
     offset += some;
     *bytes_read += some;

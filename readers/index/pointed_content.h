@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "io/input_file.h"
 #include "readers/formats/compression/seek_points.h"
 #include "readers/index/indexed_file.h"
 #include "ringfeed/source.h"
@@ -13,10 +14,12 @@
 namespace ringfeed {
 
 /// What a compressed file, or object, decompresses to, read at any place. A read decompresses the
-/// spans that it touches as a whole. The process keeps those that it used last, up to a sixteenth
-/// of the memory that it may have, so that reads of one after another decompress each span once.
-/// Thread safe; of several threads that need a span one decompresses it, and the others wait.
-class PointedContent final : public Source {
+/// spans that it touches as a whole. The process keeps a span until as many bytes were read of it
+/// as it has, so that one reading of all its bytes, in any order, decompresses it once. Together
+/// the kept ones take at most a sixteenth of the memory that the process may have (or 128 MiB, if
+/// that is more); those that were used last stay. Thread safe; of several threads that need a span
+/// one decompresses it, and the others wait.
+class PointedContent final : public OwnSource {
  public:
   /// `stored` is the compressed file in the state `known`, and `points` are its points.
   PointedContent(IndexedFile stored, const KnownFile& known,
@@ -26,6 +29,7 @@ class PointedContent final : public Source {
   const IndexedFile& stored() const { return stored_; }
 
   std::string name() const override { return stored_.name; }
+  const char* origin() const override { return "decompressed from its seek points on"; }
   std::uint64_t Size() const override { return points_->content_bytes; }
   /// A span that does not decompress, or does not match its checksum, is kDamaged as a whole; so is
   /// a file that was replaced or written since it was known.
@@ -34,7 +38,6 @@ class PointedContent final : public Source {
   std::string Version() const override;
 
  private:
-  Status Decompress(std::size_t span, std::vector<std::byte>* content) const;
 
   const IndexedFile stored_;
   const KnownFile known_;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "readers/formats/examined_file.h"
+#include "readers/index/compressed_file.h"
 #include "readers/index/manifest_writer.h"
 #include "readers/index/open_index.h"
 #include "ringfeed/formats.h"
@@ -127,8 +128,9 @@ class FileMaker {
     }
     if (c_.Is(Option::kSource, "recordio") && damage != "missing") WriteChunks(file, &model);
     model.bytes = damage == "missing" ? 1 : image_.size();  // a turn, in which that is told
-    if (c_.Is(Option::kSource, "gzip") && damage != "foreign") {
-      image_ = Compress(image_, {.kind = CompressedForm::Kind::kGzip});
+    if (c_.IsAnyOf(Option::kSource, "gzip pointed") && damage != "foreign" && damage != "missing") {
+      const std::size_t members = c_.Is(Option::kSource, "pointed") ? 3 : 1;
+      image_ = Compress(image_, {.kind = CompressedForm::Kind::kGzip, .members = members});
       if (damage == "flipped") image_[image_.size() / 2] ^= std::byte{4};
     }
     data_->images.push_back(image_);
@@ -186,7 +188,7 @@ class FileMaker {
 const char* Extension(const Configuration& c) {
   if (c.Is(Option::kSource, "rows")) return ".rows";
   if (c.Is(Option::kSource, "lines")) return ".txt";
-  if (c.Is(Option::kSource, "gzip")) return ".tfrecord.gz";
+  if (c.IsAnyOf(Option::kSource, "gzip pointed")) return ".tfrecord.gz";
   if (c.Is(Option::kSource, "recordio")) return ".recordio";
   return ".tfrecord";
 }
@@ -222,6 +224,13 @@ ChainData MakeData(const Configuration& c) {
 bool IsMissing(const ChainData& data, std::size_t file, const Configuration& c) {
   return c.Is(Option::kDamage, "missing") && data.files[file].offsets.empty() &&
          file == MiddleFile(c, false);
+}
+
+void MakePointsOf(const std::string& name) {
+  const ExaminedFile file = ExamineFile(name, nullptr, "", 1 << 20);
+  const MadePoints made =
+      MakePoints({file.name, nullptr, file.bytes, file.format, file.compression}, {});
+  if (!made.status.ok()) throw std::runtime_error(made.status.ToString());
 }
 
 }  // namespace
@@ -314,6 +323,7 @@ const ChainData& DataLibrary::Get(const Configuration& configuration) {
     if (std::filesystem::exists(data.names.back())) continue;
     WriteBytes(data.names.back() + ".new", data.images[file]);
     std::filesystem::rename(data.names.back() + ".new", data.names.back());
+    if (configuration.Is(Option::kSource, "pointed")) MakePointsOf(data.names.back());
   }
   data.indexes = indexes_;
   data.cache = cache_;

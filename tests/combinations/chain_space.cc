@@ -15,7 +15,7 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kSource,
        "source",
        {"tfrecord", "rows", "lines", "gzip", "examples", "memory", "dataset", "instances", "queue",
-        "stream", "multiplex", "mix", "recordio"}},
+        "stream", "multiplex", "mix", "recordio", "pointed"}},
       {Option::kFiles, "files", {"3", "1", "8", "20"}},
       // How many in each file, and how large: see chain_data.cc.
       {Option::kRecords,
@@ -218,7 +218,7 @@ bool ByNumber(const Configuration& c) {
          IsPlanned(c) || (RanksOf(c) > 1 && !c.Is(Option::kSplit, "yes"));
 }
 bool FromFiles(const Configuration& c) {
-  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples memory mix recordio");
+  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples memory mix recordio pointed");
 }
 bool OnDisk(const Configuration& c) {
   return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples recordio");
@@ -281,7 +281,8 @@ std::vector<Rule> RulesOfSources() {
        }},
       {{O::kDamage, O::kSource},
        [](const Configuration& c) {
-         return c.Is(O::kDamage, "foreign") && c.IsAnyOf(O::kSource, "rows stream multiplex");
+         return c.Is(O::kDamage, "foreign") &&
+                c.IsAnyOf(O::kSource, "rows stream multiplex pointed");
        }},
       {{O::kDamage, O::kSource},
        [](const Configuration& c) {

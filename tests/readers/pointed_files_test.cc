@@ -149,19 +149,33 @@ TEST_F(PointedFilesTest, PointsAreKeptInTheFolderOfIndexes) {
   EXPECT_EQ(Sorted(drained.ids), Numbers(records_made()));
 }
 
-TEST_F(PointedFilesTest, AnEmptyFileTakesNoTurnAndHasNoRecords) {
+TEST_F(PointedFilesTest, PointsBesideTheFileServeReadersWithAFolderOfIndexes) {
+  const std::vector<std::string> compressed = Compressed({MakeFiles(1, 300, 100, 900).front()});
+  PointAll(compressed);
+  const TempDir folder;
+  OpenOptions options = Options();
+  options.index_folder = folder.path();
+  EXPECT_EQ(OpenFiles(compressed, options).FileRecords().front(), records_made());
+}
+
+TEST_F(PointedFilesTest, AnEmptyFileTakesItsTurnWithPointsAndWithout) {
   std::vector<std::string> files = SomeFiles();
   files.insert(files.begin() + 1, MakeFile({}));
   const std::vector<std::string> compressed = Compressed(files);
+  OpenOptions options = Options();
+  options.cycle = 2;
+  options.stripe_bytes = 4096;
   const auto chain = [&](ShuffleMode mode) {
-    return Batches(Shuffle(OpenFiles(compressed, Options()), {.mode = mode}), 10);
+    return Batches(Shuffle(OpenFiles(compressed, options), {.mode = mode}), 10);
   };
   const Drained before = Drain(chain(ShuffleMode::kNone));
   PointAll(compressed);
   EXPECT_EQ(Drain(chain(ShuffleMode::kNone)), before);
-  const Drained global = Drain(chain(ShuffleMode::kGlobal));
-  EXPECT_TRUE(global.status.ok()) << global.status.ToString();
-  EXPECT_EQ(Sorted(global.ids), Numbers(records_made()));
+  for (const ShuffleMode mode : {ShuffleMode::kStripes, ShuffleMode::kGlobal}) {
+    const Drained shuffled = Drain(chain(mode));
+    EXPECT_TRUE(shuffled.status.ok()) << shuffled.status.ToString();
+    EXPECT_EQ(Sorted(shuffled.ids), Numbers(records_made()));
+  }
 }
 
 TEST_F(PointedFilesTest, DamageCostsTheRecordsOfItsSpanUnderSkip) {

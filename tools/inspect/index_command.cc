@@ -35,6 +35,8 @@ constexpr char kIndexHelp[] =
     "small\n"
     "files (about 1,000 records) are together in their folder's .rfx. Exit status 1 if a file has\n"
     "none, or, with --check, not the one that it should have.\n\n"
+    "A compressed file gets seek points, too, beside it as .FILE.rfp: places from which\n"
+    "decompression can begin. So it has every order, as one that is not compressed.\n\n"
     "--lengths makes the lengths of a ragged field, too: what packed rows, token batches and "
     "buckets\n"
     "are planned from (docs/ORDER.md). They are kept beside the index, and read the file once.\n\n"

@@ -75,7 +75,7 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   file.unfit = file.status.code() == StatusCode::kInvalidArgument;
   if (!file.status.ok()) return file;
   file.index = std::move(opened.index);
-  file.stripes = examined.stripes;
+  file.stripes = file.format->Stripes(file.bytes, options.stripe_bytes);
   if (options.on_damage == OnDamage::kFail) file.status = LossAsFailure(file);
   return file;
 }

@@ -461,21 +461,22 @@ Status ReadSeekTable(std::uint64_t stored_bytes, const ReadStored& read, SeekPoi
 }
 
 Status DecompressSpan(const SeekPoints& points, std::size_t span, const ReadStored& read,
-                      std::vector<std::byte>* content) {
+                      std::span<std::byte> content) {
+  assert(content.size() == points.ContentBytes(span));
   const SeekPoint& point = points.points[span];
   const std::uint64_t begin = point.stored_begin - (point.bits > 0 ? 1 : 0);
-  std::vector<std::byte> stored(static_cast<std::size_t>(points.StoredEnd(span) - begin));
-  content->resize(static_cast<std::size_t>(points.ContentEnd(span) - point.content_begin));
-  Status status = read(begin, stored);
+  const auto bytes = static_cast<std::size_t>(points.StoredEnd(span) - begin);
+  const auto stored = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  Status status = read(begin, {stored.get(), bytes});
   if (!status.ok()) return status;
-  std::span<const std::byte> input = stored;
-  std::span<std::byte> output = *content;
+  std::span<const std::byte> input(stored.get(), bytes);
+  std::span<std::byte> output = content;
   if (point.is_inside != 0) status = FinishMember(points, point, &input, &output);
   const bool whole = !Deflates(points.compression);
   if (status.ok() && !output.empty()) {
     status = DecompressMembers(points.compression, whole, input, output);
   }
-  if (status.ok()) status = CompareSum(points, span, *content);
+  if (status.ok()) status = CompareSum(points, span, content);
   if (status.code() != StatusCode::kDamaged) return status;
   return Damaged(std::string("the ") + CompressionName(points.compression) +
                  " stream is damaged in bytes " + std::to_string(begin) + " to " +

@@ -52,6 +52,9 @@ struct SeekPoints {
   /// The span that has that byte of the content, which is less than content_bytes.
   std::size_t SpanOf(std::uint64_t content) const;
   std::uint64_t ContentEnd(std::size_t span) const;
+  std::size_t ContentBytes(std::size_t span) const {
+    return static_cast<std::size_t>(ContentEnd(span) - points[span].content_begin);
+  }
   std::uint64_t StoredEnd(std::size_t span) const;
   /// kDamaged, with what is wrong, unless all points are possible in a file of so many bytes.
   Status Check() const;
@@ -72,8 +75,9 @@ using ReadStored = std::function<Status(std::uint64_t offset, std::span<std::byt
 /// kDamaged, with what is wrong. Blocks.
 Status ReadSeekTable(std::uint64_t stored_bytes, const ReadStored& read, SeekPoints* points);
 
-/// Decompresses a span into *content and compares it with its checksum. Blocks.
+/// Decompresses a span into `content`, which has its size, and compares it with its checksum.
+/// Blocks.
 Status DecompressSpan(const SeekPoints& points, std::size_t span, const ReadStored& read,
-                      std::vector<std::byte>* content);
+                      std::span<std::byte> content);
 
 }  // namespace ringfeed

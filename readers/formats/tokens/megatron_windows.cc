@@ -16,6 +16,7 @@
 #include "base/scoped_descriptor.h"
 #include "base/user_call.h"
 #include "io/data_file.h"
+#include "io/input_file.h"
 #include "io/remote/address.h"
 #include "readers/formats/arrays/arrays.h"
 #include "readers/formats/stepped_framer.h"
@@ -69,12 +70,13 @@ struct WindowLayout {
 
 /// The rows of all windows, one after the other. Reads of the .bin file are those of the tokens
 /// that are asked for; nothing is kept.
-class WindowSource final : public Source {
+class WindowSource final : public OwnSource {
  public:
   WindowSource(std::string name, int descriptor, std::shared_ptr<const WindowLayout> layout)
       : name_(std::move(name)), data_(descriptor), layout_(std::move(layout)) {}
 
   std::string name() const override { return name_; }
+  const char* origin() const override { return "windows made of the tokens that are asked for"; }
   std::uint64_t Size() const override { return layout_->line->windows() * layout_->row.bytes; }
   Status ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                 std::size_t* bytes_read) override;
