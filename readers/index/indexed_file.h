@@ -43,8 +43,8 @@ OpenInputResult OpenIndexed(const IndexedFile& file, const std::string& reason);
 /// Reads a few pieces of the contents: the first and the last 4 KiB, and six in between; of a small
 /// file all of it; nothing if a manifest and the source's version tell. Blocks for these reads.
 /// Of the content of a compressed file the contents that are read, and the times, are those of the
-/// file. Fails as Manifest::CheckState if a manifest has another state of it. changed_ns and inode hold
-/// on the same machine alone: a copy of the file has others.
+/// file. Fails as Manifest::CheckState if a manifest has another state of it. changed_ns and inode
+/// hold on the same machine alone: a copy of the file has others.
 Status IdentifyFile(const IndexedFile& file, KnownFile* known);
 
 /// Whether the file of that name, opened in the state `now`, is still the one that is known. Reads

@@ -42,10 +42,9 @@ Status Decode(std::span<const std::byte> bytes, FileIdentity* file, SeekPoints* 
   Status status = CheckKind(header, "list of seek points");
   if (!status.ok()) return status;
   if (header.checksum != Checksum(header, bytes)) return damaged("it is damaged");
-  const bool is_known =
-      header.compression > static_cast<std::uint32_t>(Compression::kNone) &&
-      header.compression <= static_cast<std::uint32_t>(Compression::kSnappy) &&
-      header.sum <= static_cast<std::uint32_t>(SpanSum::kXxh64);
+  const bool is_known = header.compression > static_cast<std::uint32_t>(Compression::kNone) &&
+                        header.compression <= static_cast<std::uint32_t>(Compression::kSnappy) &&
+                        header.sum == static_cast<std::uint32_t>(SpanSum::kCrc32c);
   if (!is_known || header.points > bytes.size() / sizeof(SeekPoint)) {
     return damaged("its header is damaged");
   }

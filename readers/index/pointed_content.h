@@ -38,7 +38,6 @@ class PointedContent final : public OwnSource {
   std::string Version() const override;
 
  private:
-
   const IndexedFile stored_;
   const KnownFile known_;
   const std::shared_ptr<const SeekPoints> points_;

@@ -150,7 +150,8 @@ class ReaderSide final : public ChainSide {
  private:
   /// Whether the origin names the records that the rows are.
   void CheckNoted(const BatchOrigin& origin, Places rows, std::string* wrong) const {
-    const bool files = c_.IsAnyOf(Option::kSource, "tfrecord rows lines examples memory recordio pointed");
+    const bool files =
+        c_.IsAnyOf(Option::kSource, "tfrecord rows lines examples memory recordio pointed");
     if (!c_.Is(Option::kNote, "yes") || !files || c_.Number(Option::kShare) > 1 ||
         !c_.IsAnyOf(Option::kDamage, "none payload payloads every") ||
         !c_.Is(Option::kChange, "none") || c_.Is(Option::kGather, "pack") ||

@@ -218,7 +218,8 @@ bool ByNumber(const Configuration& c) {
          IsPlanned(c) || (RanksOf(c) > 1 && !c.Is(Option::kSplit, "yes"));
 }
 bool FromFiles(const Configuration& c) {
-  return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples memory mix recordio pointed");
+  return c.IsAnyOf(Option::kSource,
+                   "tfrecord rows lines gzip examples memory mix recordio pointed");
 }
 bool OnDisk(const Configuration& c) {
   return c.IsAnyOf(Option::kSource, "tfrecord rows lines gzip examples recordio");
@@ -324,10 +325,11 @@ std::vector<Rule> RulesOfSources() {
        [](const Configuration& c) {
          return Restarts(c) && c.IsAnyOf(O::kSource, "stream multiplex queue");
        }},
-      // A feed reads as soon as it is there.
-      {{O::kAct, O::kSource, O::kFeed},
+      // A feed, and a thread that looks ahead, read as soon as they are there.
+      {{O::kAct, O::kSource, O::kFeed, O::kOther},
        [](const Configuration& c) {
-         return c.IsAnyOf(O::kAct, "seek_new restore") && c.Is(O::kSource, "stream") && HasFeed(c);
+         return c.IsAnyOf(O::kAct, "seek_new restore") && c.Is(O::kSource, "stream") &&
+                (HasFeed(c) || c.Is(O::kOther, "looks"));
        }},
       {{O::kAct, O::kSource, O::kOrder, O::kShare},
        [](const Configuration& c) { return Positions(c) && HasNoPosition(c); }},

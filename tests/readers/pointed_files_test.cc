@@ -82,10 +82,10 @@ TEST_F(PointedFilesTest, RanksOfAGlobalOrderShareTheRecords) {
   PointAll(compressed);
   std::vector<std::uint64_t> all;
   for (int rank = 0; rank < 3; ++rank) {
-    const Drained part = Drain(
-        Batch(Parse(Shuffle(OpenFiles(compressed, Options()), {.mode = ShuffleMode::kGlobal}),
-                    RawParser()),
-              {.size = 12, .rank = {rank, 3}}));
+    const Drained part =
+        Drain(Batch(Parse(Shuffle(OpenFiles(compressed, Options()), {.mode = ShuffleMode::kGlobal}),
+                          RawParser()),
+                    {.size = 12, .rank = {rank, 3}}));
     EXPECT_TRUE(part.status.ok()) << part.status.ToString();
     all.insert(all.end(), part.ids.begin(), part.ids.end());
   }

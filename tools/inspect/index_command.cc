@@ -96,9 +96,8 @@ Json IndexRunJson(const IndexRun& run) {
                {"why", opened.why},
                {"seconds", run.seconds}};
   if (!run.points.path.empty()) {
-    json["points"] = {{"file", run.points.path},
-                      {"points", run.points.points},
-                      {"bytes", run.points.bytes}};
+    json["points"] = {
+        {"file", run.points.path}, {"points", run.points.points}, {"bytes", run.points.bytes}};
   }
   if (run.lengths != nullptr) json["lengths"] = LengthsJson(run);
   if (!opened.status.ok()) json["error"] = opened.status.ToString();
@@ -266,9 +265,9 @@ class IndexCommand : public Command {
   }
 
   Status PointsOf(const ExaminedFile& examined, IndexRun* run) const {
-    run->points = MakePoints({examined.name, examined.object, examined.bytes, examined.format,
-                              examined.compression},
-                             options_);
+    run->points = MakePoints(
+        {examined.name, examined.object, examined.bytes, examined.format, examined.compression},
+        options_);
     return run->points.status;
   }
 

@@ -46,13 +46,13 @@ class FileSchedule {
   struct Options {
     std::size_t cycle = 8;
     std::uint64_t stripe_bytes = 1024 * 1024;
-    std::uint64_t passes = 1;                    ///< 0: without end
-    std::string format{};                        ///< empty: by name or first bytes
-    bool unordered = false;                      ///< a lane that is free takes the next file
-    bool by_file = false;                        ///< files are not examined: each takes one turn
-    IndexOptions index{};                        ///< for the manifest and seek points
-    FileOrder order{};                           ///< of the list, in each pass
-    std::uint64_t first_epoch = 0;               ///< number of pass 0 to that order
+    std::uint64_t passes = 1;       ///< 0: without end
+    std::string format{};           ///< empty: by name or first bytes
+    bool unordered = false;         ///< a lane that is free takes the next file
+    bool by_file = false;           ///< files are not examined: each takes one turn
+    IndexOptions index{};           ///< for the manifest and seek points
+    FileOrder order{};              ///< of the list, in each pass
+    std::uint64_t first_epoch = 0;  ///< number of pass 0 to that order
     /// Called, by any thread, when a lane that was told to wait may go on.
     std::function<void()> moved{};
     /// Called for each file that takes no turn because it is empty; under a lock. May be empty.

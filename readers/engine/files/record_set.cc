@@ -39,8 +39,8 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
     file.status = Status(StatusCode::kCancelled, "opening the files was broken off");
     return file;
   }
-  ExaminedFile examined = ExamineListed(options.index, number, name, source, options.format,
-                                        options.stripe_bytes);
+  ExaminedFile examined =
+      ExamineListed(options.index, number, name, source, options.format, options.stripe_bytes);
   file.name = std::move(examined.name);
   file.source = examined.object != nullptr ? examined.object : source;
   file.bytes = examined.bytes;

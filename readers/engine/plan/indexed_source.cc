@@ -13,8 +13,8 @@
 #include "io/remote/remote_source.h"
 #include "readers/engine/plan/open_lengths.h"
 #include "readers/formats/examined_file.h"
-#include "readers/index/indexed_file.h"
 #include "readers/index/compressed_file.h"
+#include "readers/index/indexed_file.h"
 #include "readers/index/manifest.h"
 #include "readers/index/pointed_content.h"
 #include "readers/order/files_of_pass.h"
@@ -688,8 +688,8 @@ FileFacts FileFactsOf(const SourceNode& source, const IndexOptions& index, std::
   KnownFile known;
   for (int tries = 0; tries < kTries; ++tries) {
     if (status.code() == StatusCode::kIoError) std::this_thread::sleep_for(kPause);
-    const ExaminedFile examined = ExamineListed(index, number, name, store, options.format,
-                                                options.stripe_bytes);
+    const ExaminedFile examined =
+        ExamineListed(index, number, name, store, options.format, options.stripe_bytes);
     status = examined.status;
     if (status.ok()) {
       IndexedFile file{examined.name, examined.object != nullptr ? examined.object : store,

@@ -15,8 +15,8 @@
 #include "io/remote/address.h"
 #include "readers/index/length_column.h"
 #include "readers/index/manifest.h"
-#include "readers/index/pointed_content.h"
 #include "readers/index/open_index.h"
+#include "readers/index/pointed_content.h"
 
 namespace ringfeed {
 
@@ -84,9 +84,7 @@ class ColumnOpener {
     return PlaceOfLengths(IndexPlaceFor(set_.file(file).name, index_), steps_.units.key);
   }
   /// A store of the user's own has no place of which others know.
-  bool IsKept(std::size_t file) const {
-    return IsOfFile(set_.file(file).source.get());
-  }
+  bool IsKept(std::size_t file) const { return IsOfFile(set_.file(file).source.get()); }
 
   FileIdentity IdentityOf(std::size_t file) const {
     if (set_.file(file).known) return set_.file(file).known->identity;
@@ -192,7 +190,8 @@ class ColumnOpener {
     if (files.empty()) return;
     std::vector<CountedFile> counted;
     for (const std::size_t file : files) {
-      counted.push_back({set_.file(file).name, StoredSource(set_.file(file).source), RecordsOf(file)});
+      counted.push_back(
+          {set_.file(file).name, StoredSource(set_.file(file).source), RecordsOf(file)});
     }
     const auto units = steps_.measure(source_, counted, steps_.units.parser, stop_);
     for (std::size_t i = 0; i < files.size(); ++i) Take(files[i], units[i]);

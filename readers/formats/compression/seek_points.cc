@@ -11,6 +11,7 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <utility>
 
 #include "base/crc32c.h"
 #include "base/little_endian.h"
@@ -48,8 +49,8 @@ class PointAdder {
     if (ContentSinceLast() < kLeastInside) return;
     if (!must && !Affords(stored, window_estimate_)) return;
     std::vector<std::byte> frame(ZSTD_compressBound(window.size()));
-    const std::size_t bytes = ZSTD_compress(frame.data(), frame.size(), window.data(),
-                                            window.size(), kWindowLevel);
+    const std::size_t bytes =
+        ZSTD_compress(frame.data(), frame.size(), window.data(), window.size(), kWindowLevel);
     if (ZSTD_isError(bytes) != 0) throw std::bad_alloc();  // its only failure
     window_estimate_ = bytes;
     if (!must && !Affords(stored, bytes)) return;
@@ -263,7 +264,8 @@ std::size_t TrailerBytes(Compression compression) {
   return compression == Compression::kGzip ? 8 : 4;
 }
 
-Status ReadWindow(const SeekPoints& points, const SeekPoint& point, std::vector<std::byte>* window) {
+Status ReadWindow(const SeekPoints& points, const SeekPoint& point,
+                  std::vector<std::byte>* window) {
   window->resize(SeekPoints::kWindowBytes);
   const std::size_t bytes =
       ZSTD_decompress(window->data(), window->size(), points.windows.data() + point.window_begin,
@@ -283,8 +285,9 @@ Status FinishMember(const SeekPoints& points, const SeekPoint& point,
   const auto stream = std::make_unique<inflate_state>();
   isal_inflate_init(stream.get());
   stream->crc_flag = ISAL_DEFLATE;
-  const int code = isal_inflate_set_dict(stream.get(), reinterpret_cast<std::uint8_t*>(window.data()),
-                                         static_cast<std::uint32_t>(window.size()));
+  const int code =
+      isal_inflate_set_dict(stream.get(), reinterpret_cast<std::uint8_t*>(window.data()),
+                            static_cast<std::uint32_t>(window.size()));
   if (code != COMP_OK) return Damaged("the window of a seek point has a wrong size");
   if (point.bits > 0) {
     stream->read_in = std::to_integer<std::uint64_t>(input->front()) >> (8 - point.bits);
@@ -429,9 +432,9 @@ Status ReadSeekTable(std::uint64_t stored_bytes, const ReadStored& read, SeekPoi
   };
   if ((flags & kReserved) != 0) return damaged("reserved flags are set");
   if (frames > kMostFrames) {
-    return Status(StatusCode::kUnsupported,
-                  "its table has " + std::to_string(frames) + " frames, and " +
-                      std::to_string(kMostFrames) + " are read: make larger ones");
+    return Status(StatusCode::kUnsupported, "its table has " + std::to_string(frames) +
+                                                " frames, and " + std::to_string(kMostFrames) +
+                                                " are read: make larger ones");
   }
   if (table_bytes > stored_bytes) return damaged("it is longer than the file");
   std::vector<std::byte> table(static_cast<std::size_t>(table_bytes));

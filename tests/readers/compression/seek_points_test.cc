@@ -82,8 +82,8 @@ void ExpectSpansGive(const SeekPoints& points, std::span<const std::byte> file,
 
 TEST(SeekPointsTest, EachSpanGivesItsContentWhateverTheWriterDid) {
   const std::size_t scale = kSanitized ? 4 : 1;
-  const Bytes contents[] = {Text(4'000'000 / scale), Noise(2'000'000 / scale), Bytes(6'000'000 / scale),
-                            Text(100), {}};
+  const Bytes contents[] = {
+      Text(4'000'000 / scale), Noise(2'000'000 / scale), Bytes(6'000'000 / scale), Text(100), {}};
   for (const auto& [kind, compression] : kKinds) {
     for (const Bytes& content : contents) {
       for (const std::size_t members : {1U, 3U, 60U}) {
@@ -255,8 +255,8 @@ TEST(SeekPointsTest, ADamagedTableGivesNoOtherContent) {
         const auto same = std::ranges::find(intact.points, points.points[i].stored_begin,
                                             &SeekPoint::stored_begin);
         ASSERT_NE(same, intact.points.end()) << at << " " << bit;
-        ASSERT_TRUE(std::ranges::equal(
-            span, std::span(content).subspan(same->content_begin, span.size())));
+        ASSERT_TRUE(
+            std::ranges::equal(span, std::span(content).subspan(same->content_begin, span.size())));
       }
     }
   }
