@@ -123,6 +123,7 @@ class PyReader(_core.PyReaderNext):
             capacity, [(slot.name, slot.dtype, slot.shape, slot.lod_level) for slot in slots]
         )
         self._producer = _Producer(self.queue)
+        self._closed = False
         self._reading = threading.RLock()  # a consumer is between its look at `started` and its end
         self._slots = list(slots)
         self._use_double_buffer = use_double_buffer
@@ -215,7 +216,8 @@ class PyReader(_core.PyReaderNext):
 
     def close(self) -> None:
         """Ends the generator, which is given a second for that, the queue and the chain's threads.
-        More calls do nothing."""
+        More calls do nothing. A thread that iterates meanwhile gets the end."""
+        self._closed = True  # before the next line: a reader that is not started looks at it
         self._producer.stop(_SECONDS_AT_EXIT)
         self.queue.close()
         if self._reader is not None:

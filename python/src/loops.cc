@@ -130,6 +130,8 @@ nb::object PyReaderNext(nb::handle self) {
   {
     const Locked reading(self.attr("_reading"));
     if (!nb::cast<bool>(self.attr("_producer").attr("started"))) {
+      // Another thread may have closed it between two reads of a loop.
+      if (nb::cast<bool>(self.attr("_closed"))) throw nb::stop_iteration();
       throw std::runtime_error("not started: call start() first");
     }
     nb::object reader = self.attr("_reader");

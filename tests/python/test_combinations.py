@@ -20,6 +20,7 @@ _KEPT = [
     '{"loop": "tight", "stop": "signal"}',
     '{"source": "dataset", "batch": 2, "stop": "signal"}',
     '{"source": "generator", "stop": "signal", "resume": "here"}',
+    '{"source": "generator", "stop": "close elsewhere"}',
     '{"records": 20000, "ranks": 2, "stop": "signal"}',
     '{"filter": "throws"}',
     '{"parser": "throws"}',
