@@ -149,6 +149,39 @@ TEST_F(PointedFilesTest, PointsAreKeptInTheFolderOfIndexes) {
   EXPECT_EQ(Sorted(drained.ids), Numbers(records_made()));
 }
 
+// The content of both files has as many bytes.
+TEST_F(PointedFilesTest, LengthsOfAFileThatWasWrittenAnewAreMeasuredAnew) {
+  const auto write = [&](const std::string& name, std::size_t one, std::size_t other) {
+    std::string lines;
+    for (int i = 0; i < 200; ++i) lines += std::string(i % 2 == 0 ? one : other, 'x') + "\n";
+    const std::string path = directory_.File(name);
+    WriteBytes(path, Compress(std::as_bytes(std::span(lines)), {}));
+    PointAll({path});
+    return path;
+  };
+  const auto steps = [&](const std::string& path) {
+    PackOptions options;
+    options.field = "bytes";
+    options.length = 32;
+    options.rows = 4;
+    options.fit = PackFit::kBest;
+    options.steps = StepOptions{};
+    Reader reader = Pack(Parse(OpenFiles({path}, Options()), RawParser()), options);
+    std::vector<std::vector<std::byte>> all;
+    Instance batch;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      const Tensor& segments = *batch.Find("bytes_segments");
+      all.emplace_back(segments.data, segments.data + segments.bytes);
+    }
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    return all;
+  };
+  const auto even = steps(write("a.txt.gz", 10, 10));
+  const auto uneven = steps(write("b.txt.gz", 4, 16));
+  ASSERT_NE(even, uneven);
+  EXPECT_EQ(steps(write("a.txt.gz", 4, 16)), uneven);
+}
+
 TEST_F(PointedFilesTest, PointsBesideTheFileServeReadersWithAFolderOfIndexes) {
   const std::vector<std::string> compressed = Compressed({MakeFiles(1, 300, 100, 900).front()});
   PointAll(compressed);

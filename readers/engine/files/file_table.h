@@ -28,7 +28,7 @@ struct DataFile {
   std::shared_ptr<const Format> format;
   std::shared_ptr<const RecordIndex> index;  ///< null if the file has no rows
   Status status{};                           ///< why it has none, if it could not be examined
-  /// Identifies it when it is opened; not set of a source.
+  /// Identifies it when it is opened; set of files, and of the content of compressed ones.
   std::optional<KnownFile> known{};
 };
 

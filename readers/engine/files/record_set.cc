@@ -70,7 +70,7 @@ RecordSet::File OpenOne(const std::string& name, const std::shared_ptr<Source>& 
   file.origin = opened.origin;
   file.how = IndexOriginName(opened.origin);
   if (!opened.why.empty()) file.how += ": " + opened.why;
-  if (file.source == nullptr) file.known = opened.known;
+  if (IsOfFile(file.source.get())) file.known = opened.known;
   file.sample = opened.known.identity.sample;
   file.unfit = file.status.code() == StatusCode::kInvalidArgument;
   if (!file.status.ok()) return file;
