@@ -69,6 +69,8 @@ class IndexTest(CommandTest):
             path.write_bytes(b"".join(gzip.compress(content[i:i + part], level)
                                       for i in range(0, len(content), part)))
             self.assertIn("ringfeed index", run_json("index", path, "--check", status=1)["error"])
+            run_json("index", path, "--manifest", path.with_name("m"), status=1)
+            self.assertFalse(path.with_name(f".{path.name}.rfp").exists())
             made = run_json("index", path)
             self.assertEqual((made["origin"], made["records"], made["bytes"]),
                              ("built", len(lines), len(content)))

@@ -235,16 +235,17 @@ class IndexCommand : public Command {
     ExaminedFile examined = rebuild_
                                 ? ExamineFile(name, nullptr, format_, 1)
                                 : ExamineListed(index, first_ + number, name, nullptr, format_, 1);
-    if (examined.status.ok() && examined.compression != Compression::kNone && !check_) {
+    const bool has_points = PointedContentOf(examined.object.get()) != nullptr;
+    const bool lacks_points = examined.status.ok() && examined.compression != Compression::kNone;
+    if (!manifest_.empty() && (has_points || lacks_points)) {
+      examined.status = Status(StatusCode::kUnsupported,
+                               "a manifest lists no compressed file: name such files themselves",
+                               {examined.name, -1, -1});
+    } else if (lacks_points && !check_) {
       examined.status = PointsOf(examined, &run);
       if (examined.status.ok()) {
         examined = ExamineListed(index, first_ + number, name, nullptr, format_, 1);
       }
-    }
-    if (!manifest_.empty() && PointedContentOf(examined.object.get()) != nullptr) {
-      examined.status = Status(StatusCode::kUnsupported,
-                               "a manifest lists no compressed file: name such files themselves",
-                               {examined.name, -1, -1});
     }
     run.opened.status = examined.status;
     if (examined.status.ok()) {
