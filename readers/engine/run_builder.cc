@@ -294,9 +294,7 @@ std::size_t RunBuilder::BuildSchedule() {
   options.format = source.options.format;
   options.unordered = parts_.unordered;
   options.by_file = source.file_readers != nullptr;
-  options.index.manifest = source.manifest;
-  options.index.folder = source.options.index_folder;
-  options.index.folders = std::make_shared<FolderIndexes>();
+  options.index = IndexOptionsOf(source);
   options.order = source.options.files;
   options.first_epoch = source.options.first_epoch;
   options.moved = [workers = &parts_.workers] { workers->WakeAll(); };

@@ -20,10 +20,13 @@ FolderIndexes* FoldersOf(const IndexOptions& index, FolderIndexes* own) {
 // The points of a file that has them itself.
 Status OwnPoints(const IndexedFile& file, SeekPoints* points) {
   if (file.compression != Compression::kZstd) return Status(StatusCode::kNotFound, "no table");
-  KnownFile known;
-  // Nothing of it is known yet: its state is that of its first read.
-  Status status = IdentifyFile(file, &known);
-  return status.ok() ? ReadSeekTable(file.bytes, StoredReader(file, known), points) : status;
+  const OpenInputResult opened = OpenIndexed(file, "its table of frames is read");
+  if (!opened.status.ok()) return opened.status;
+  const auto read = [&](std::uint64_t offset, std::span<std::byte> to) {
+    std::size_t got = 0;
+    return opened.file->ReadAt(offset, to, &got);
+  };
+  return ReadSeekTable(file.bytes, read, points);
 }
 
 // The kept points of a file, if they are of its state; else those that it has itself.

@@ -37,11 +37,6 @@ std::array<char, IndexHeader::kFormatBytes> FormatField(const Format& format) {
   return field;
 }
 
-std::uint32_t HeaderChecksum(IndexHeader header) {
-  header.checksum = 0;
-  return Crc32c(std::as_bytes(std::span(&header, 1)));
-}
-
 std::uint32_t GapsChecksum(std::span<const IndexGap> gaps) { return Crc32c(std::as_bytes(gaps)); }
 
 std::vector<std::byte> Encoded(std::span<const IndexDamage> damage) {

@@ -21,6 +21,11 @@ namespace {
 
 constexpr const char* kEnding = ".rfx";
 constexpr const char* kLengthsEnding = ".rfl";
+constexpr const char* kPointsEnding = ".rfp";
+
+std::string WithoutEnding(const std::string& index) {
+  return index.substr(0, index.size() - std::string_view(kEnding).size());
+}
 
 std::string PathByHash(const std::filesystem::path& file, const std::string& hashed,
                        const std::string& folder) {
@@ -70,8 +75,13 @@ IndexPlace PlaceOfLengths(const IndexPlace& index, const std::string& key) {
   std::array<char, 20> hash{};
   std::snprintf(hash.data(), hash.size(), "%016llx",
                 static_cast<unsigned long long>(MixedHash().Add(key).value()));
-  const std::string name = index.own.substr(0, index.own.size() - std::string(kEnding).size());
-  return {name + "." + hash.data() + kLengthsEnding, index.shared, index.name + "/" + hash.data()};
+  return {WithoutEnding(index.own) + "." + hash.data() + kLengthsEnding, index.shared,
+          index.name + "/" + hash.data()};
+}
+
+IndexPlace PlaceOfPoints(const IndexPlace& index) {
+  if (index.own.empty()) return {};
+  return {WithoutEnding(index.own) + kPointsEnding, index.shared, index.name + "/points"};
 }
 
 // O_NONBLOCK, here and for other companions of data: without it opening a FIFO would wait.
@@ -130,6 +140,17 @@ Status KeepByItself(const std::string& path,
     if (status.ok()) status = file.Append(piece);
   }
   return status.ok() ? file.Commit() : status;
+}
+
+Status KeepWhereItFits(const IndexPlace& place, std::span<const std::byte> bytes,
+                       FolderIndexes* folders, std::string* path) {
+  constexpr std::size_t kMostAmongOthers = 4096;
+  if (bytes.size() <= kMostAmongOthers) {
+    const Status status = KeepAmongOthers(place, bytes, folders, path);
+    if (status.code() != StatusCode::kUnsupported) return status;
+  }
+  *path = place.own;
+  return KeepByItself(place.own, {bytes});
 }
 
 Status CheckState(const FileIdentity& then, const FileIdentity& now, std::int64_t written_ns) {

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "io/file_mapping.h"
 #include "readers/index/fetched_bytes.h"
 #include "readers/index/folder_index.h"
@@ -38,6 +39,9 @@ IndexPlace PlaceOfSourceIndex(const std::string& name, const std::string& folder
 /// The places of the lengths of the same file's records that are told by `key`: .NAME.HASH.rfl by
 /// itself, NAME/HASH among others.
 IndexPlace PlaceOfLengths(const IndexPlace& index, const std::string& key);
+
+/// Those of its seek points: .NAME.rfp by itself, NAME/points among others.
+IndexPlace PlaceOfPoints(const IndexPlace& index);
 
 /// The bytes of an index file: mapped, or, if many are mapped already, read into memory; of a store
 /// read as they are needed; or a piece of a larger file.
@@ -87,6 +91,10 @@ Status KeepAmongOthers(const IndexPlace& place, std::span<const std::byte> bytes
 Status KeepByItself(const std::string& path,
                     std::initializer_list<std::span<const std::byte>> pieces);
 
+/// Among others if there are few, else by itself.
+Status KeepWhereItFits(const IndexPlace& place, std::span<const std::byte> bytes,
+                       FolderIndexes* folders, std::string* path);
+
 /// Whether a header has its kind's magic and version; `what` is the kind in words.
 template <typename Header>
 Status CheckKind(const Header& header, const std::string& what) {
@@ -99,6 +107,13 @@ Status CheckKind(const Header& header, const std::string& what) {
                                                     std::to_string(Header::kVersion));
   }
   return {};
+}
+
+/// The CRC-32C of a header, with zero in place of its checksum, and of what follows it.
+template <typename Header>
+std::uint32_t HeaderChecksum(Header header, std::span<const std::byte> rest = {}) {
+  header.checksum = 0;
+  return ExtendCrc32c(Crc32c(std::as_bytes(std::span(&header, 1))), rest);
 }
 
 /// Which pages of a kept file were found whole, a bit for each. Two threads may both check a page:

@@ -1,19 +1,13 @@
 #include "readers/index/kept_points.h"
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 #include <utility>
 #include <vector>
 
-#include "base/crc32c.h"
-
 namespace ringfeed {
 namespace {
-
-std::uint32_t Checksum(PointsHeader header, std::span<const std::byte> rest) {
-  header.checksum = 0;
-  return ExtendCrc32c(Crc32c(std::as_bytes(std::span(&header, 1))), rest);
-}
 
 std::vector<std::byte> Encode(const FileIdentity& file, const SeekPoints& points) {
   PointsHeader header;
@@ -28,7 +22,7 @@ std::vector<std::byte> Encode(const FileIdentity& file, const SeekPoints& points
   const auto table = std::as_bytes(std::span(points.points));
   bytes.insert(bytes.end(), table.begin(), table.end());
   bytes.insert(bytes.end(), points.windows.begin(), points.windows.end());
-  header.checksum = Checksum(header, std::span(bytes).subspan(sizeof(header)));
+  header.checksum = HeaderChecksum(header, std::span(bytes).subspan(sizeof(header)));
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;
 }
@@ -41,7 +35,7 @@ Status Decode(std::span<const std::byte> bytes, FileIdentity* file, SeekPoints* 
   bytes = bytes.subspan(sizeof(header));
   Status status = CheckKind(header, "list of seek points");
   if (!status.ok()) return status;
-  if (header.checksum != Checksum(header, bytes)) return damaged("it is damaged");
+  if (header.checksum != HeaderChecksum(header, bytes)) return damaged("it is damaged");
   const bool is_known = header.compression > static_cast<std::uint32_t>(Compression::kNone) &&
                         header.compression <= static_cast<std::uint32_t>(Compression::kSnappy) &&
                         header.sum == static_cast<std::uint32_t>(SpanSum::kCrc32c);
@@ -63,13 +57,6 @@ Status Decode(std::span<const std::byte> bytes, FileIdentity* file, SeekPoints* 
 
 }  // namespace
 
-IndexPlace PlaceOfPoints(const IndexPlace& index) {
-  constexpr std::string_view kIndexEnding = ".rfx";
-  if (index.own.empty()) return {};
-  const std::string name = index.own.substr(0, index.own.size() - kIndexEnding.size());
-  return {name + ".rfp", index.shared, index.name + "/points"};
-}
-
 Status LoadPoints(const IndexPlace& place, FolderIndexes* folders, KeptPoints* kept) {
   KeptFile file;
   const Status status = ReadKept(place, folders, &file);
@@ -80,15 +67,9 @@ Status LoadPoints(const IndexPlace& place, FolderIndexes* folders, KeptPoints* k
 
 Status SavePoints(const IndexPlace& place, const FileIdentity& file, const SeekPoints& points,
                   FolderIndexes* folders, std::string* path, std::uint64_t* bytes) {
-  constexpr std::size_t kSmall = 4096;
   const std::vector<std::byte> encoded = Encode(file, points);
   *bytes = encoded.size();
-  if (encoded.size() <= kSmall) {
-    const Status status = KeepAmongOthers(place, encoded, folders, path);
-    if (status.code() != StatusCode::kUnsupported) return status;
-  }
-  *path = place.own;
-  return KeepByItself(place.own, {encoded});
+  return KeepWhereItFits(place, encoded, folders, path);
 }
 
 }  // namespace ringfeed

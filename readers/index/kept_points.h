@@ -31,10 +31,6 @@ struct PointsHeader {
 };
 static_assert(sizeof(PointsHeader) == 16 + 8 + 40 + 8 + 16);
 
-/// The places of a file's points, beside those of its index: .NAME.rfp by itself, NAME/points among
-/// others.
-IndexPlace PlaceOfPoints(const IndexPlace& index);
-
 /// Points as they are kept.
 struct KeptPoints {
   std::string path;   ///< of the place where they are, or would be

@@ -35,14 +35,6 @@ std::uint64_t PagesBytes(const LengthHeader& header) {
   return pages * kHead + header.records * header.width;
 }
 
-std::uint32_t ChecksumOf(LengthHeader header, std::span<const std::byte> key) {
-  header.checksum = 0;
-  std::vector<std::byte> bytes(sizeof(header) + key.size());
-  std::memcpy(bytes.data(), &header, sizeof(header));
-  std::ranges::copy(key, bytes.begin() + sizeof(header));
-  return Crc32c(bytes);
-}
-
 void AddUp(std::span<const std::uint32_t> units, LengthHeader* header) {
   MixedHash digest;
   for (const std::uint32_t each : units) {
@@ -78,7 +70,7 @@ std::vector<std::byte> EncodeLengths(std::span<const std::uint32_t> units, const
   AddUp(units, &header);
   header.width = header.most < 0xFF ? 1 : header.most < 0xFFFF ? 2 : 4;
   const auto key_bytes = std::as_bytes(std::span(key));
-  header.checksum = ChecksumOf(header, key_bytes);
+  header.checksum = HeaderChecksum(header, key_bytes);
 
   std::vector<std::byte> bytes(PagesBegin(header) + PagesBytes(header));
   std::memcpy(bytes.data(), &header, sizeof(header));
@@ -109,7 +101,7 @@ Status LengthColumn::Open(StoredIndex stored, std::shared_ptr<const LengthColumn
   const bool has_key = header.key_bytes <= LengthHeader::kMostKeyBytes &&
                        header.key_bytes <= bytes.size() - sizeof(header);
   if (!has_key ||
-      header.checksum != ChecksumOf(header, bytes.subspan(sizeof(header), header.key_bytes))) {
+      header.checksum != HeaderChecksum(header, bytes.subspan(sizeof(header), header.key_bytes))) {
     return Damaged("its header is damaged");
   }
   const bool possible = (header.width == 1 || header.width == 2 || header.width == 4) &&
@@ -232,12 +224,7 @@ Status LoadLengths(const IndexPlace& place, const LengthPurpose& purpose, Folder
 
 Status SaveLengths(const IndexPlace& place, std::span<const std::byte> column,
                    FolderIndexes* folders, std::string* path) {
-  if (column.size() <= kPage) {
-    const Status status = KeepAmongOthers(place, column, folders, path);
-    if (status.code() != StatusCode::kUnsupported) return status;
-  }
-  *path = place.own;
-  return KeepByItself(place.own, {column});
+  return KeepWhereItFits(place, column, folders, path);
 }
 
 }  // namespace ringfeed

@@ -103,9 +103,7 @@ Status Manifest::OpenStored(std::string path, StoredIndex stored,
   if (Status status = stored.Need(bytes.first(sizeof(header))); !status.ok()) return failed(status);
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (Status status = CheckKind(header, "manifest"); !status.ok()) return failed(status);
-  ManifestHeader unsigned_header = header;
-  unsigned_header.checksum = 0;
-  if (header.checksum != Crc32c(std::as_bytes(std::span(&unsigned_header, 1)))) {
+  if (header.checksum != HeaderChecksum(header)) {
     return failed(DamagedManifest("its header is damaged" + stored.remedy));
   }
   if (header.bytes != bytes.size()) {

@@ -150,8 +150,6 @@ Status ReadFile(const std::string& name, const KnownFile& known, std::uint64_t o
   return status;
 }
 
-}  // namespace
-
 ReadStored StoredReader(const IndexedFile& stored, const KnownFile& known) {
   return [&stored, &known](std::uint64_t offset, std::span<std::byte> to) {
     std::size_t got = 0;
@@ -171,6 +169,8 @@ ReadStored StoredReader(const IndexedFile& stored, const KnownFile& known) {
     return Status(StatusCode::kTruncated, "the file is shorter than its seek points say");
   };
 }
+
+}  // namespace
 
 PointedContent::PointedContent(IndexedFile stored, const KnownFile& known,
                                std::shared_ptr<const SeekPoints> points)

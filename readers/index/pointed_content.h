@@ -54,7 +54,5 @@ bool IsOfFile(const Source* source);
 std::uint64_t StoredBytes(const Source* source, std::uint64_t bytes);
 /// The source of the compressed bytes of such content, null of a file; all others as they are.
 std::shared_ptr<Source> StoredSource(const std::shared_ptr<Source>& source);
-/// Reads pieces of the file, or its source, as it is stored; not for long ones. Blocks.
-ReadStored StoredReader(const IndexedFile& stored, const KnownFile& known);
 
 }  // namespace ringfeed

@@ -16,11 +16,6 @@ constexpr std::uint64_t kMostOfFourBytes = std::uint64_t{1} << 32;
 
 Status DamagedSubset(const std::string& what) { return Status(StatusCode::kDamaged, what); }
 
-std::uint32_t ChecksumOf(SubsetHeader header) {
-  header.checksum = 0;
-  return Crc32c(std::as_bytes(std::span(&header, 1)));
-}
-
 }  // namespace
 
 std::vector<std::byte> EncodeSubset(std::span<const std::uint64_t> numbers,
@@ -47,7 +42,7 @@ std::vector<std::byte> EncodeSubset(std::span<const std::uint64_t> numbers,
   }
   header.digest = digest.value();
   header.numbers_checksum = Crc32c(std::span(bytes).subspan(sizeof(header)));
-  header.checksum = ChecksumOf(header);
+  header.checksum = HeaderChecksum(header);
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;
 }
@@ -58,7 +53,7 @@ Status SubsetFile::Open(StoredIndex stored, std::shared_ptr<const SubsetFile>* s
   if (bytes.size() < sizeof(header)) return DamagedSubset("it is no subset of ringfeed's");
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (Status status = CheckKind(header, "subset"); !status.ok()) return status;
-  if (header.checksum != ChecksumOf(header)) return DamagedSubset("its header is damaged");
+  if (header.checksum != HeaderChecksum(header)) return DamagedSubset("its header is damaged");
   const std::size_t rest = bytes.size() - sizeof(header);
   const bool possible = (header.width == 4 || header.width == 8) &&
                         header.parts <= header.part.size() && header.count <= header.records &&

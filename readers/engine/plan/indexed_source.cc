@@ -78,8 +78,8 @@ std::shared_ptr<const RecordSet> OpenSet(const SourceNode& source, const OpenOpt
                                          const std::stop_token& stop) {
   RecordSet::Options how = RecordSet::OptionsOf(source.options);
   how.on_damage = options.on_damage;
+  how.index = IndexOptionsOf(source);
   how.index.stop = stop;
-  how.index.manifest = source.manifest;
   how.check_elements = ElementCheckOf(parser);
   if (how.format.empty()) how.check_format = FormatCheckOf(parser);
   return std::make_shared<const RecordSet>(source.names, source.sources, how);
@@ -716,12 +716,17 @@ FileFacts FileFactsOf(const SourceNode& source, const IndexOptions& index, std::
 
 }  // namespace
 
+IndexOptions IndexOptionsOf(const SourceNode& source) {
+  IndexOptions index = RecordSet::OptionsOf(source.options).index;
+  index.manifest = source.manifest;
+  return index;
+}
+
 DataFingerprint FingerprintOf(const SourceNode& source) {
   constexpr std::size_t kObjectsAtATime = 16;
   std::vector<FileFacts> facts(source.file_readers == nullptr ? source.names.size() : 0);
   const std::size_t threads = source.remote != nullptr ? kObjectsAtATime : 1;
-  IndexOptions index = RecordSet::OptionsOf(source.options).index;
-  index.manifest = source.manifest;
+  const IndexOptions index = IndexOptionsOf(source);
   ForEachInParallel(facts.size(), threads, [&](std::size_t i) {
     const std::shared_ptr<Source> store = source.sources.empty() ? nullptr : source.sources[i];
     facts[i] = FileFactsOf(source, index, i, source.names[i], store);

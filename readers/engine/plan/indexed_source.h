@@ -183,6 +183,8 @@ class IndexedSource {
   MixChain mix_;
 };
 
+/// How indexes of a source's files are found and kept.
+IndexOptions IndexOptionsOf(const SourceNode& source);
 /// Of a source's files, of which it reads pieces; of another source nothing. A missing file counts
 /// as an empty one. Throws Error if one cannot be read now, even after some tries.
 DataFingerprint FingerprintOf(const SourceNode& source);

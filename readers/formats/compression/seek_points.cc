@@ -39,7 +39,6 @@ class PointAdder {
   void AddMember(std::uint64_t stored) {
     const bool is_first = points_.points.empty();
     if (!is_first && (ContentSinceLast() < kLeastOfMember || !Affords(stored, 0))) return;
-    if (!is_first && ContentSinceLast() == 0) return;
     Add({.stored_begin = stored});
   }
   /// A block begins inside a member, after so many bits of the byte before `stored`. `window` is
@@ -65,7 +64,8 @@ class PointAdder {
   void Finish() {
     if (points_.content_bytes == 0) points_.points.clear();
     if (!points_.points.empty()) points_.points.back().checksum = checksum_;
-    DropLastIfEmpty();
+    // One at the end of the content, where only empty members follow.
+    if (points_.points.size() > 1 && ContentSinceLast() == 0) points_.points.pop_back();
   }
 
  private:
@@ -89,10 +89,6 @@ class PointAdder {
     points_.points.push_back(point);
     checksum_ = 0;
   }
-  // One at the end of the content, where only empty members follow.
-  void DropLastIfEmpty() {
-    if (points_.points.size() > 1 && ContentSinceLast() == 0) points_.points.pop_back();
-  }
 
   SeekPoints& points_;
   std::uint32_t checksum_ = 0;  ///< of the content since the last point
@@ -100,9 +96,9 @@ class PointAdder {
 };
 
 /// The bytes of a file from its start, piece by piece.
-class StoredBytes {
+class StoredInput {
  public:
-  explicit StoredBytes(const DecompressedReader::Source& read) : read_(read) {}
+  explicit StoredInput(const DecompressedReader::Source& read) : read_(read) {}
 
   /// Reads the next piece after all of the one before was taken. False at the end, or if the read
   /// failed.
@@ -143,7 +139,7 @@ class StoredBytes {
 /// Walks over the blocks of gzip's and zlib's members. ISA-L does not stop at them, zlib does.
 class BlockWalk {
  public:
-  BlockWalk(Compression compression, StoredBytes* stored, PointAdder* adder)
+  BlockWalk(Compression compression, StoredInput* stored, PointAdder* adder)
       : stored_(*stored), adder_(*adder) {
     constexpr int kWindowBits = 15;
     constexpr int kGzip = 16;  // zlib.h: added, it asks for gzip
@@ -212,7 +208,7 @@ class BlockWalk {
     return code;
   }
 
-  StoredBytes& stored_;
+  StoredInput& stored_;
   PointAdder& adder_;
   z_stream stream_{};
   std::vector<std::byte> room_ = std::vector<std::byte>(kRoomBytes);
@@ -220,7 +216,7 @@ class BlockWalk {
 };
 
 // Of all other kinds the members' begins alone are places to begin.
-Status WalkMembers(Compression compression, StoredBytes* stored, PointAdder* adder) {
+Status WalkMembers(Compression compression, StoredInput* stored, PointAdder* adder) {
   constexpr std::size_t kRoomBytes = 256 * 1024;
   const std::unique_ptr<Decompressor> decompressor = MakeDecompressor(compression);
   std::vector<std::byte> room(kRoomBytes);
@@ -393,7 +389,7 @@ Status MakeSeekPoints(Compression compression, const DecompressedReader::Source&
   *points = {};
   points->compression = compression;
   points->sum = SpanSum::kCrc32c;
-  StoredBytes stored(read);
+  StoredInput stored(read);
   PointAdder adder(points);
   Status status = Deflates(compression) ? BlockWalk(compression, &stored, &adder).Walk()
                                         : WalkMembers(compression, &stored, &adder);
