@@ -71,8 +71,8 @@ void FolderLabels::Write(std::span<const RecordSpan> rows, const FieldLocation* 
   auto* own = static_cast<DecoratorScratch*>(scratch);
   own->locations.clear();
   for (std::size_t row = 0; locations != nullptr && row < rows.size(); ++row) {
-    const FieldLocation* const at = locations + row * fields_.size();
-    own->locations.insert(own->locations.end(), at, at + label_);
+    const FieldLocation* const at = locations + row * row_locations();
+    own->locations.insert(own->locations.end(), at, at + inner_->row_locations());
   }
   inner_->Write(rows, locations != nullptr ? own->locations.data() : nullptr, targets.first(label_),
                 own->inner.get(), failures);

@@ -217,10 +217,11 @@ Instance RowReader::ParsedRows(std::span<const RowNumber> rows) const {
   std::vector<FieldLocation> locations;
   std::vector<std::uint64_t> units(fields);
   if (parser.two_phase()) {
-    locations.resize(rows.size() * fields);
+    const std::size_t of_row = parser.row_locations();
+    locations.resize(rows.size() * of_row);
     parser.Locate(records, locations.data(), scratch.get(), &failures);
     refuse_failed();
-    for (std::size_t i = 0; i < locations.size(); ++i) units[i % fields] += locations[i].units;
+    for (std::size_t i = 0; i < locations.size(); ++i) units[i % of_row] += locations[i].units;
   }
   const std::shared_ptr<const void> storage = parser.TakeStorage(scratch.get());
   const BatchBuffer::Layout layout(parser, rows.size(), units);

@@ -105,7 +105,11 @@ class Parser {
   bool two_phase() const { return two_phase_; }
   virtual std::unique_ptr<Scratch> NewScratch() const = 0;
 
-  /// First phase: fills locations[row * fields().size() + field] for every row; appends a failure
+  /// How many locations a row has: one for each field. If no field is ragged, it may be a single
+  /// one of the row, which only the parser understands: with many fields they cost more than
+  /// the values.
+  std::size_t row_locations() const { return locates_rows_ ? 1 : fields_.size(); }
+  /// First phase: fills locations[row * row_locations() + field] for every row; appends a failure
   /// for a row that cannot be parsed (its locations are then unspecified). Damaged rows are not
   /// passed.
   virtual void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
@@ -184,7 +188,8 @@ class Parser {
   std::vector<FieldRole> roles_;  ///< of each field; those without are tensors
   bool gives_records_ = false;    ///< levels are within a row
   bool two_phase_ = false;
-  bool units_alike_ = false;  ///< every unit of a location takes as many of its bytes
+  bool locates_rows_ = false;  ///< one location is a row's; no field is ragged then
+  bool units_alike_ = false;   ///< every unit of a location takes as many of its bytes
 };
 
 /// Parser::CheckElements, for framers; null without a parser.

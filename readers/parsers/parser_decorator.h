@@ -80,16 +80,17 @@ class ParserDecorator : public Parser {
     }
     gives_records_ = inner_->gives_records();
     two_phase_ = inner_->two_phase();
+    locates_rows_ = inner_->row_locations() < fields_.size();
   }
   /// Locates the inner parser's fields, of a decorator that has more after them.
   void LocateInner(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
                    std::vector<RowFailure>* failures) const {
     auto* own = static_cast<DecoratorScratch*>(scratch);
-    const std::size_t fields = inner_->fields().size();
-    own->locations.assign(rows.size() * fields, {});
+    const std::size_t some = inner_->row_locations();
+    own->locations.assign(rows.size() * some, {});
     inner_->Locate(rows, own->locations.data(), own->inner.get(), failures);
     for (std::size_t row = 0; row < rows.size(); ++row) {
-      std::copy_n(own->locations.data() + row * fields, fields, locations + row * fields_.size());
+      std::copy_n(own->locations.data() + row * some, some, locations + row * row_locations());
     }
   }
   /// The inner parser's memory in the decorator's.

@@ -51,9 +51,10 @@ void HashingParser::Write(std::span<const RecordSpan> rows, const FieldLocation*
   const std::size_t fields = inner_->fields().size();
   const FieldLocation* inner_locations = nullptr;
   if (locations != nullptr) {
-    own->locations.resize(rows.size() * fields);
+    const std::size_t some = inner_->row_locations();
+    own->locations.resize(rows.size() * some);
     for (std::size_t row = 0; row < rows.size(); ++row) {
-      std::copy_n(locations + row * (fields + 1), fields, own->locations.data() + row * fields);
+      std::copy_n(locations + row * row_locations(), some, own->locations.data() + row * some);
     }
     inner_locations = own->locations.data();
   }

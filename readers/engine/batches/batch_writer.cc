@@ -99,19 +99,20 @@ void BatchWriter::GatherRows(const WriteTask& task, WriterScratch* scratch) cons
     scratch->records[i] = refs[i].block->frame.records[refs[i].row];
   }
   if (!parser_->two_phase()) return;
-  scratch->locations.resize(task.refs.size() * fields_);
-  constexpr std::size_t kFields = 64 / sizeof(FieldLocation);  // of a cache line
-  constexpr std::size_t kMostFields = 16 * kFields;
+  scratch->locations.resize(task.refs.size() * row_locations_);
+  constexpr std::size_t kOfLine = 64 / sizeof(FieldLocation);  // of the cache
+  constexpr std::size_t kMostFetched = 16 * kOfLine;
   for (std::size_t i = 0; i < refs.size(); ++i) {
     if (i + kAhead < refs.size()) {
       const RowRef& later = refs[i + kAhead];
-      const FieldLocation* const of_later = later.block->locations.data() + later.row * fields_;
-      for (std::size_t f = 0; f < std::min(fields_, kMostFields); f += kFields) {
-        __builtin_prefetch(of_later + f);
+      const FieldLocation* const of_later =
+          later.block->locations.data() + later.row * row_locations_;
+      for (std::size_t at = 0; at < std::min(row_locations_, kMostFetched); at += kOfLine) {
+        __builtin_prefetch(of_later + at);
       }
     }
-    const FieldLocation* from = refs[i].block->locations.data() + refs[i].row * fields_;
-    std::copy_n(from, fields_, scratch->locations.data() + i * fields_);
+    const FieldLocation* from = refs[i].block->locations.data() + refs[i].row * row_locations_;
+    std::copy_n(from, row_locations_, scratch->locations.data() + i * row_locations_);
   }
 }
 
@@ -136,7 +137,7 @@ void BatchWriter::PrepareTargets(const WriteTask& task, WriterScratch* scratch) 
 const FieldLocation* BatchWriter::LocationsOf(const WriteTask& task,
                                               const WriterScratch& scratch) const {
   if (!parser_->two_phase()) return nullptr;
-  return task.block != nullptr ? task.block->locations.data() + task.src_row * fields_
+  return task.block != nullptr ? task.block->locations.data() + task.src_row * row_locations_
                                : scratch.locations.data();
 }
 
@@ -155,7 +156,7 @@ const FieldLocation* BatchWriter::LeaveFields(const LeavableRows& rows,
   if (located != nullptr && !left_fields_.AnyLong(rows, located)) return nullptr;
   if (!left_fields_.Keep(rows)) return nullptr;
   if (located == nullptr) {
-    scratch->locations.resize(rows.records.size() * fields_);
+    scratch->locations.resize(rows.records.size() * row_locations_);
     located = scratch->locations.data();
     parser_->Locate(rows.records, scratch->locations.data(), scratch->parser.get(),
                     &scratch->failures);
@@ -262,7 +263,7 @@ const FieldLocation* BatchWriter::BringRows(const WriteTask& task, WriterScratch
   if (const Status status = MakeCopies(copies); !status.ok()) throw Error(status);
   scratch->brought_records = std::move(brought);
   if (!parser_->two_phase()) return nullptr;
-  scratch->locations.resize(records.size() * fields_);
+  scratch->locations.resize(records.size() * row_locations_);
   std::vector<RowFailure> none;  // they were found before, by their sizes alone
   parser_->Locate(scratch->brought_records, scratch->locations.data(), scratch->parser.get(),
                   &none);
@@ -307,7 +308,7 @@ void BatchWriter::WritePieces(const WriteTask& task, const FieldLocation* locati
     Aim(task, begin, scratch);
     const std::size_t already = failures.size();
     parser_->Write(records.subspan(begin, rows),
-                   locations != nullptr ? locations + begin * fields_ : nullptr,
+                   locations != nullptr ? locations + begin * row_locations_ : nullptr,
                    scratch->piece_targets, scratch->parser.get(), &failures);
     for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
     if (beside && beside->Finish() != SumOf(all.block_of(begin), all.row_of(begin)).stored) {
@@ -327,8 +328,8 @@ void BatchWriter::LeaveEmpty(const WriteTask& task, std::size_t record,
   Aim(task, record, scratch);
   const RecordSpan none;
   std::vector<RowFailure> failures;
-  parser_->Write({&none, 1}, scratch->locations.data() + record * fields_, scratch->piece_targets,
-                 scratch->parser.get(), &failures);
+  parser_->Write({&none, 1}, scratch->locations.data() + record * row_locations_,
+                 scratch->piece_targets, scratch->parser.get(), &failures);
   if (rules_.note_rows) task.slot->row_numbers[FirstRecord(task) + record] = kNoRow;
 }
 

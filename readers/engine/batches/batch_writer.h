@@ -47,6 +47,7 @@ class BatchWriter {
       : rules_(rules),
         parser_(parser),
         fields_(parser->fields().size()),
+        row_locations_(parser->row_locations()),
         row_targets_(parser->fields()),
         pool_(pool),
         finisher_(finisher),
@@ -103,6 +104,7 @@ class BatchWriter {
   const BatchRules rules_;
   const Parser* const parser_;
   const std::size_t fields_;
+  const std::size_t row_locations_;
   const RowTargets row_targets_;
   BatchPool* const pool_;
   const BatchFinisher* const finisher_;

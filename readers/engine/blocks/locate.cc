@@ -42,8 +42,8 @@ Status PlacedFailure(const Parser& parser, const Block& block, std::uint32_t row
 void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_damage, bool explain,
                 Block* block) {
   std::vector<RecordSpan>& records = block->frame.records;
-  const std::size_t fields = parser.fields().size();
-  block->locations.resize(records.size() * fields);
+  const std::size_t of_row = parser.row_locations();
+  block->locations.resize(records.size() * of_row);
   std::vector<RowFailure> failures;
   const auto passed_over = [&](std::size_t row) {
     return records[row].damaged() || block->Filtered(static_cast<std::uint32_t>(row));
@@ -65,7 +65,7 @@ void LocateRows(const Parser& parser, Parser::Scratch* scratch, OnDamage on_dama
     end = begin + pieces.Next(std::span(records).subspan(begin, end - begin));
     const std::size_t already = failures.size();
     parser.Locate(std::span(records).subspan(begin, end - begin),
-                  block->locations.data() + begin * fields, scratch, &failures);
+                  block->locations.data() + begin * of_row, scratch, &failures);
     for (std::size_t i = already; i < failures.size(); ++i) failures[i].row += begin;
     begin = end;
   }

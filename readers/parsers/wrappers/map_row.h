@@ -26,7 +26,7 @@ class RowView {
   explicit RowView(const Parser* parser) : parser_(parser) {
     if (parser_ == nullptr) return;
     scratch_ = parser_->NewScratch();
-    locations_.resize(parser_->fields().size());
+    locations_.resize(parser_->row_locations());
     values_.resize(parser_->fields().size());
     targets_.resize(parser_->fields().size());
     offsets_.resize(parser_->fields().size());

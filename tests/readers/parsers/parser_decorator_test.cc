@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "ringfeed/parsers.h"
+
 namespace ringfeed {
 namespace {
 
@@ -152,6 +154,54 @@ TEST_F(ParserDecoratorTest, ForwardsTheWorkWithTheInnerParsersMemory) {
       *dynamic_cast<const DecoratorScratch&>(*scratch).inner);
   EXPECT_EQ(memory.calls,
             (std::vector<std::string>{"Locate", "TakeStorage", "TakeTruncated", "Write"}));
+}
+
+/// Has two fixed fields, which one location of a row tells: the number of the row's first byte.
+class RowLocatingParser final : public Parser {
+ public:
+  RowLocatingParser() {
+    AddField({"a", DType::kUInt8, {}});
+    AddField({"b", DType::kUInt8, {}});
+    two_phase_ = locates_rows_ = true;
+  }
+
+  std::string name() const override { return "row locating"; }
+  std::unique_ptr<Scratch> NewScratch() const override { return std::make_unique<Scratch>(); }
+  void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* /*scratch*/,
+              std::vector<RowFailure>* /*failures*/) const override {
+    for (std::size_t row = 0; row < rows.size(); ++row) locations[row] = {rows[row].data, 2};
+  }
+  void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+             std::span<const ColumnTarget> targets, Scratch* /*scratch*/,
+             std::vector<RowFailure>* /*failures*/) const override {
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      targets[0].data[row] = locations[row].data[0];
+      targets[1].data[row] = locations[row].data[1];
+    }
+  }
+};
+
+TEST(RowLocationsTest, ADecoratorWithAFieldMoreHasTheInnerParsersLocationOfARow) {
+  const auto parser =
+      FolderLabelParser(std::make_shared<const RowLocatingParser>(), {"cats"}, "label");
+  ASSERT_EQ(parser->fields().size(), 3U);
+  EXPECT_EQ(parser->row_locations(), 1U);
+  const std::array<std::byte, 6> bytes = {std::byte{1}, std::byte{2}, std::byte{3},
+                                          std::byte{4}, std::byte{5}, std::byte{6}};
+  const std::array<RecordSpan, 3> rows = {
+      {{bytes.data(), 2}, {bytes.data() + 2, 2}, {bytes.data() + 4, 2}}};
+  const auto scratch = parser->NewScratch();
+  std::array<FieldLocation, 3> locations;
+  std::vector<RowFailure> failures;
+  parser->Locate(rows, locations.data(), scratch.get(), &failures);
+  std::array<std::byte, 3> a{};
+  std::array<std::byte, 3> b{};
+  std::array<std::int64_t, 3> label{};
+  const std::array<ColumnTarget, 3> targets = {
+      {{a.data()}, {b.data()}, {reinterpret_cast<std::byte*>(label.data())}}};
+  parser->Write(rows, locations.data(), targets, scratch.get(), &failures);
+  EXPECT_EQ(a, (std::array{std::byte{1}, std::byte{3}, std::byte{5}}));
+  EXPECT_EQ(b, (std::array{std::byte{2}, std::byte{4}, std::byte{6}}));
 }
 
 }  // namespace
