@@ -102,12 +102,14 @@ class PathColumn {
     }
     return leaf_.At(shift_ + row, storage, value);
   }
+  /// Of the first row, if the column is nothing but numbers, so that no row needs a look at it;
+  /// else null.
+  const std::byte* plain_numbers() const { return plain_numbers_; }
 
  private:
   std::vector<ValidBits> parents_;
   std::int64_t shift_ = 0;  ///< the structures' offsets, which count for members, too
   ArrayColumn leaf_;
-  /// Of the first row, if the column is nothing but numbers, so that no row needs a look at it.
   const std::byte* plain_numbers_ = nullptr;
 };
 

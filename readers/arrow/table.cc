@@ -9,12 +9,14 @@
 
 #include "base/little_endian.h"
 #include "base/refuse.h"
+#include "base/stream_copy.h"
+#include "readers/arrow/table_columns.h"
 #include "readers/arrow/table_group.h"
-#include "readers/parsers/element_value.h"
 #include "readers/parsers/grouped_rows.h"
 #include "readers/parsers/parser.h"
 #include "readers/parsers/staged_columns.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/parsers.h"
 #include "ringfeed/source.h"
 #include "ringfeed/tables/table_source.h"
 
@@ -60,47 +62,53 @@ class GroupRows final : public Source {
 
 /// What a thread needs to take rows.
 struct TableScratch final : Parser::Scratch {
-  explicit TableScratch(std::size_t fields) : columns(fields, 8 * 1024) {}
-
   struct Group {
     std::uint64_t number = 0;
     std::shared_ptr<const TableGroup> rows;
   };
-  std::vector<Group> groups;  ///< that locations point into, the last one that was asked for last
+  std::vector<Group> groups;  ///< that rows are taken of, the last one that was asked for last
+  /// Rows that are located together, by their numbers in a part of the last group.
+  std::vector<std::int64_t> run;
+  const TableGroup::Part* part = nullptr;
   LocatedStorage storage;
+  std::vector<std::byte> stage;  ///< packed rows of a run, which stay in the cache meanwhile
+  LocatedStorage converted;      ///< values on their way into packed rows
+  // For Write: either of them is used.
   StagedColumns columns;
+  std::unique_ptr<Parser::Scratch> packed;
+  std::vector<RecordSpan> packed_rows;
 };
 
-/// The field of a wanted column, and of its mask.
-struct TableField {
-  std::size_t unit_bytes = 0;
-  OnNull on_null = OnNull::kFail;
-  std::vector<std::byte> value{};  ///< of a fixed row in place of a null; empty: an empty row
-};
-
+/// Takes rows out of groups. Narrow columns are packed: Locate copies the values of some rows,
+/// column by column, into records of one size, which RowsParser writes. Else a row's values are
+/// located one by one, and Write copies them from Arrow's memory.
 class TableParser final : public Parser, public GroupedRows {
  public:
   TableParser(std::shared_ptr<OpenGroups> groups, const std::vector<FieldSpec>& fields,
               const TableOptions& options)
-      : groups_(std::move(groups)) {
-    for (const FieldSpec& field : fields) AddColumn(field, options);
+      : groups_(std::move(groups)), columns_(fields, options) {
+    for (const FieldSpec& field : columns_.fields()) {
+      if (AddField(field)) continue;
+      Refuse("the table has two columns \"" + field.name + "\", or one of its mask's name");
+    }
     two_phase_ = units_alike_ = true;
+    locates_rows_ = columns_.are_narrow();
+    if (locates_rows_) packed_ = RowsParser(fields_);
     for (const FieldSpec& field : fields_) units_.push_back({field.unit_bytes()});
   }
 
   std::string name() const override { return "table"; }
   std::unique_ptr<Scratch> NewScratch() const override {
-    return std::make_unique<TableScratch>(fields_.size());
+    auto scratch = std::make_unique<TableScratch>();
+    if (packed_ != nullptr) {
+      scratch->packed = packed_->NewScratch();
+    } else {
+      scratch->columns = StagedColumns(fields_.size(), 8 * 1024);
+    }
+    return scratch;
   }
   void Locate(std::span<const RecordSpan> rows, FieldLocation* locations, Scratch* scratch,
-              std::vector<RowFailure>* failures) const override {
-    auto* const own = static_cast<TableScratch*>(scratch);
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      Status status = LocateRow(rows[row], locations + row * fields_.size(), own);
-      if (!status.ok()) failures->push_back({row, std::move(status)});
-    }
-    groups_->NoteTaken(rows.size());
-  }
+              std::vector<RowFailure>* failures) const override;
   std::shared_ptr<const void> TakeStorage(Scratch* scratch) const override {
     struct Held {
       std::vector<TableScratch::Group> groups;
@@ -111,22 +119,7 @@ class TableParser final : public Parser, public GroupedRows {
   }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,
-             std::vector<RowFailure>*) const override {
-    auto* const own = static_cast<TableScratch*>(scratch);
-    own->columns.Start(units_, targets);
-    // So many rows at a time, for each column in turn: their locations, and the values of the next
-    // rows, stay in the cache.
-    constexpr std::size_t kTogether = 64;
-    for (std::size_t begin = 0; begin < rows.size(); begin += kTogether) {
-      const std::size_t end = std::min(rows.size(), begin + kTogether);
-      const std::size_t ahead = std::min(rows.size(), end + kTogether);
-      for (std::size_t at = end * fields_.size(); at < ahead * fields_.size(); ++at) {
-        __builtin_prefetch(locations[at].data, 0, 2);
-      }
-      own->columns.AppendLocated(targets, locations + begin * fields_.size(), begin, end - begin);
-    }
-    own->columns.Finish();
-  }
+             std::vector<RowFailure>* failures) const override;
   void CheckSingleRows() const override { groups_->CheckSingleRows(); }
   void AddTo(PipelineStats* stats) const override { groups_->AddTo(&stats->tables); }
 
@@ -135,33 +128,54 @@ class TableParser final : public Parser, public GroupedRows {
     std::size_t unit_bytes = 0;
   };
 
-  void AddColumn(const FieldSpec& field, const TableOptions& options);
-  Status LocateRow(const RecordSpan& record, FieldLocation* locations, TableScratch* own) const;
-  Status LocateColumn(const TableGroup::Part& part, std::uint64_t row, std::size_t number,
-                      TableScratch* own, FieldLocation* at) const;
+  Status TakeRun(std::span<const RecordSpan> rows, TableScratch* own) const;
   Status GroupOf(std::uint64_t number, TableScratch* own) const;
+  void LocateRun(std::size_t first_row, FieldLocation* locations, TableScratch* own,
+                 std::vector<RowFailure>* failures) const;
+  void PackRun(std::size_t first_row, FieldLocation* locations, TableScratch* own,
+               std::vector<RowFailure>* failures) const;
 
   const std::shared_ptr<OpenGroups> groups_;
-  std::vector<TableField> columns_;
+  const TableColumns columns_;
   std::vector<Unit> units_;
+  std::shared_ptr<const Parser> packed_;  ///< writes packed rows; null if rows are not packed
 };
 
-void TableParser::AddColumn(const FieldSpec& field, const TableOptions& options) {
-  const auto own = options.nulls_of.find(field.name);
-  const NullOptions& nulls = own == options.nulls_of.end() ? options.nulls : own->second;
-  TableField column{field.unit_bytes(), nulls.on_null};
-  if (!field.ragged() && nulls.on_null != OnNull::kFail) {
-    column.value.resize(column.unit_bytes);
-    ElementValue::Of(nulls.value, field.dtype, "column \"" + field.name + "\"")
-        .Fill(column.value.data(), column.value.size());
+void TableParser::Locate(std::span<const RecordSpan> rows, FieldLocation* locations,
+                         Scratch* scratch, std::vector<RowFailure>* failures) const {
+  auto* const own = static_cast<TableScratch*>(scratch);
+  for (std::size_t first = 0; first < rows.size(); first += own->run.size()) {
+    const Status status = TakeRun(rows.subspan(first), own);
+    FieldLocation* const to = locations + first * row_locations();
+    if (!status.ok()) {
+      for (std::size_t i = 0; i < own->run.size(); ++i) failures->push_back({first + i, status});
+    } else if (packed_ != nullptr) {
+      PackRun(first, to, own, failures);
+    } else {
+      LocateRun(first, to, own, failures);
+    }
   }
-  bool is_new = AddField(field);
-  columns_.push_back(std::move(column));
-  if (nulls.on_null == OnNull::kMask) {
-    is_new = AddField({field.name + "_valid", DType::kUInt8, {}}) && is_new;
+  StreamFence();
+  groups_->NoteTaken(rows.size());
+}
+
+// The first rows that are of one part. If it cannot be had, those of its group.
+Status TableParser::TakeRun(std::span<const RecordSpan> rows, TableScratch* own) const {
+  own->run.assign(1, 0);
+  if (rows.front().size != kRowBytes) return Status(StatusCode::kInternal, "a row of no table");
+  const auto group = LoadLe<std::uint64_t>(rows.front().data);
+  const auto first = LoadLe<std::uint64_t>(rows.front().data + 8);
+  const Status status = GroupOf(group, own);
+  own->part = status.ok() ? &own->groups.back().rows->PartOf(first) : nullptr;
+  const std::uint64_t before = status.ok() ? own->part->first_row : 0;
+  own->run.clear();
+  for (const RecordSpan& record : rows.first(std::min(rows.size(), columns_.run_rows()))) {
+    if (record.size != kRowBytes || LoadLe<std::uint64_t>(record.data) != group) break;
+    const auto row = LoadLe<std::uint64_t>(record.data + 8);
+    if (status.ok() && !own->part->Has(row)) break;
+    own->run.push_back(static_cast<std::int64_t>(row - before));
   }
-  if (!is_new)
-    Refuse("the table has two columns \"" + field.name + "\", or one of its mask's name");
+  return status;
 }
 
 Status TableParser::GroupOf(std::uint64_t number, TableScratch* own) const {
@@ -177,38 +191,62 @@ Status TableParser::GroupOf(std::uint64_t number, TableScratch* own) const {
   return {};
 }
 
-Status TableParser::LocateRow(const RecordSpan& record, FieldLocation* locations,
-                              TableScratch* own) const {
-  if (record.size != kRowBytes) return Status(StatusCode::kInternal, "a row of no table");
-  if (Status status = GroupOf(LoadLe<std::uint64_t>(record.data), own); !status.ok()) return status;
-  const auto row = LoadLe<std::uint64_t>(record.data + 8);
-  const TableGroup::Part& part = own->groups.back().rows->PartOf(row);
-  FieldLocation* at = locations;
-  for (std::size_t c = 0; c < columns_.size(); ++c) {
-    const std::string& name = fields_[static_cast<std::size_t>(at - locations)].name;
-    Status status = LocateColumn(part, row, c, own, at);
-    if (!status.ok()) return Status(status.code(), "column \"" + name + "\": " + status.message());
-    at += columns_[c].on_null == OnNull::kMask ? 2 : 1;
+void TableParser::LocateRun(std::size_t first_row, FieldLocation* locations, TableScratch* own,
+                            std::vector<RowFailure>* failures) const {
+  for (std::size_t i = 0; i < own->run.size(); ++i) {
+    Status status = columns_.Locate(own->part->columns, own->run[i], &own->storage,
+                                    locations + i * fields_.size());
+    if (!status.ok()) failures->push_back({first_row + i, std::move(status)});
   }
-  return {};
 }
 
-Status TableParser::LocateColumn(const TableGroup::Part& part, std::uint64_t row,
-                                 std::size_t number, TableScratch* own, FieldLocation* at) const {
-  static constexpr std::byte kMask[2] = {std::byte{0}, std::byte{1}};
-  const TableField& column = columns_[number];
-  ColumnValue value;
-  Status status = part.At(row, number, &own->storage, &value);
-  if (!status.ok()) return status;
-  if (value.is_null && column.on_null == OnNull::kFail) {
-    return Status(StatusCode::kDamaged, "it is null: TableOptions::nulls says what stands for it");
+void TableParser::PackRun(std::size_t first_row, FieldLocation* locations, TableScratch* own,
+                          std::vector<RowFailure>* failures) const {
+  const std::span<const std::int64_t> rows = own->run;
+  const std::size_t row_bytes = columns_.packed_bytes();
+  std::byte* const packed = own->storage.Allocate(rows.size() * row_bytes);
+  own->stage.resize(rows.size() * row_bytes);
+  const auto pack = [&](std::span<const std::int64_t> some, std::byte* to) {
+    Status status = columns_.Pack(own->part->columns, some, &own->converted, to);
+    own->converted.Clear();
+    return status;
+  };
+  const bool all = pack(rows, own->stage.data()).ok();
+  if (all) StreamCopy(packed, own->stage.data(), own->stage.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    std::byte* const row = packed + i * row_bytes;
+    locations[i] = {row, static_cast<std::uint32_t>(row_bytes)};
+    if (all) continue;
+    if (Status status = pack(rows.subspan(i, 1), row); !status.ok()) {
+      failures->push_back({first_row + i, std::move(status)});
+    }
   }
-  if (column.on_null == OnNull::kMask) {
-    LocateAt(&kMask[value.is_null ? 0 : 1], 1, 0, at + 1);
+}
+
+void TableParser::Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
+                        std::span<const ColumnTarget> targets, Scratch* scratch,
+                        std::vector<RowFailure>* failures) const {
+  auto* const own = static_cast<TableScratch*>(scratch);
+  if (packed_ != nullptr) {
+    own->packed_rows.clear();
+    for (const FieldLocation& at : std::span(locations, rows.size())) {
+      own->packed_rows.push_back({at.data, at.bytes});
+    }
+    return packed_->Write(own->packed_rows, nullptr, targets, own->packed.get(), failures);
   }
-  if (value.is_null) value = {column.value.data(), column.value.size()};
-  if (LocateAt(value.data, value.bytes, value.units, at)) return status;
-  return Status(StatusCode::kUnsupported, "4 GiB and more in a row");
+  own->columns.Start(units_, targets);
+  // So many rows at a time, for each column in turn: their locations, and the values of the next
+  // rows, stay in the cache.
+  constexpr std::size_t kTogether = 64;
+  for (std::size_t begin = 0; begin < rows.size(); begin += kTogether) {
+    const std::size_t end = std::min(rows.size(), begin + kTogether);
+    const std::size_t ahead = std::min(rows.size(), end + kTogether);
+    for (std::size_t at = end * fields_.size(); at < ahead * fields_.size(); ++at) {
+      __builtin_prefetch(locations[at].data, 0, 2);
+    }
+    own->columns.AppendLocated(targets, locations + begin * fields_.size(), begin, end - begin);
+  }
+  own->columns.Finish();
 }
 
 /// A stream's arrays and their type.

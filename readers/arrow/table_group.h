@@ -36,10 +36,8 @@ class TableGroup {
 
   /// Rows of one array of the stream.
   struct Part {
-    /// The value of a wanted column; `row` is one of the part's.
-    Status At(std::uint64_t row, std::size_t column, LocatedStorage* storage,
-              ColumnValue* value) const {
-      return columns[column].At(static_cast<std::int64_t>(row - first_row), storage, value);
+    bool Has(std::uint64_t row) const {
+      return row - first_row < static_cast<std::uint64_t>(array->length);
     }
 
     std::uint64_t first_row = 0;

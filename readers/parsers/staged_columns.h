@@ -45,6 +45,8 @@ inline void CopyEnds(std::byte* to, const std::byte* from, std::size_t bytes) {
 template <typename Use>
 void WithCopyOf(std::size_t bytes, Use use) {
   using Bytes = std::byte;
+  if (bytes == 1) return use([](Bytes* to, const Bytes* from) { *to = *from; });
+  if (bytes == 2) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 2); });
   if (bytes == 4) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 4); });
   if (bytes == 8) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 8); });
   if (bytes == 64) return use([](Bytes* to, const Bytes* from) { std::memcpy(to, from, 64); });
