@@ -110,10 +110,15 @@ void TypedRowsParser::Write(std::span<const RecordSpan> rows, const FieldLocatio
   FetchRows(rows.first(std::min(chunk_rows_, rows.size())));
   for (std::size_t first = 0; first < rows.size(); first += chunk_rows_) {
     const auto chunk = rows.subspan(first, std::min(chunk_rows_, rows.size() - first));
-    const auto after = rows.subspan(first + chunk.size());
-    FetchRows(after.first(std::min(chunk_rows_, after.size())));
+    auto after = rows.subspan(first + chunk.size());
+    after = after.first(std::min(chunk_rows_, after.size()));
     const auto checked = Checked(chunk, first, own, failures);
+    std::size_t fetched = 0;
     for (std::size_t c = 0; c < columns_.size(); ++c) {
+      // Some of the next rows beside each column: all at once would wait for each other.
+      const std::size_t end = after.size() * (c + 1) / columns_.size();
+      FetchRows(after.subspan(fetched, end - fetched));
+      fetched = end;
       if (targets[c].data != nullptr) WriteColumn(checked, c, &own->columns[c]);
     }
   }
