@@ -22,9 +22,13 @@ std::uint64_t Up(std::uint64_t offset, std::uint64_t unit) { return Down(offset 
 
 std::size_t MergeRanges(const MergeRule& rule, std::vector<NeededRange>* ranges,
                         std::vector<MergedRead>* reads) {
-  std::sort(ranges->begin(), ranges->end(), [](const NeededRange& a, const NeededRange& b) {
+  const auto is_before = [](const NeededRange& a, const NeededRange& b) {
     return std::tie(a.file, a.begin, a.owner) < std::tie(b.file, b.begin, b.owner);
-  });
+  };
+  // Those of a stripe are in their order already.
+  if (!std::is_sorted(ranges->begin(), ranges->end(), is_before)) {
+    std::sort(ranges->begin(), ranges->end(), is_before);
+  }
   const std::size_t already = reads->size();
   std::uint64_t needed = 0;  // of the last read
   for (std::size_t i = 0; i < ranges->size(); ++i) {
@@ -154,12 +158,12 @@ bool UnitFetch::Check(const LaneFile& file, NeededUnit* unit, NeededUnits* neede
     needed->Lose(unit, status);
     return false;
   }
-  const DataPlace place{file.data->name, static_cast<std::int64_t>(at.offset),
-                        static_cast<std::int64_t>(unit->record)};
-  const std::uint64_t bytes = file.data->bytes;
   unit->bytes = UsedBytes(at, context_->options->max_record_bytes);
   const std::uint64_t size = file.open->size();
   if (at.offset + unit->bytes > size || file.shrunk) {
+    const DataPlace place{file.data->name, static_cast<std::int64_t>(at.offset),
+                          static_cast<std::int64_t>(unit->record)};
+    const std::uint64_t bytes = file.data->bytes;
     needed->Lose(unit,
                  Status(StatusCode::kTruncated,
                         file.shrunk ? "the mapped file shrank while it was read"
@@ -175,10 +179,12 @@ std::size_t UnitFetch::Choose(LaneFiles* files, NeededUnits* needed) {
   std::uint64_t cost = 0;
   std::uint64_t last_offset = ~std::uint64_t{0};
   std::uint32_t last_file = kNoFile;
+  std::uint32_t used = kNoFile;
+  LaneFile* file = nullptr;  // of that number
   for (std::size_t i = 0; i < needed->units.size(); ++i) {
     NeededUnit& unit = needed->units[i];
     if (unit.file == kNoFile || unit.loss != 0) continue;
-    LaneFile* const file = files->Use(unit.file);
+    if (unit.file != used) file = files->Use(used = unit.file);
     if (IsRefusal(file->failure)) {
       if (i > 0) return i;
       was_refused_ = true;
@@ -207,8 +213,11 @@ std::size_t UnitFetch::MergeSome(LaneFiles* files, const ReadAlike& alike, std::
   std::vector<NeededRange> ranges;
   MergeRule rule{.gap = alike.by_engine && !alike.cached ? kEngineGap : kInlineGap,
                  .thrifty = alike.cached};
+  std::uint32_t used = kNoFile;
+  const LaneFile* of_range = nullptr;
   for (const NeededRange& range : wanted_) {
-    const LaneFile& file = *files->Use(range.file);
+    if (range.file != used) of_range = files->Use(used = range.file);
+    const LaneFile& file = *of_range;
     if (range.owner >= count || (file.engine != nullptr) != alike.by_engine ||
         file.open->cached() != alike.cached) {
       continue;
