@@ -251,7 +251,7 @@ def _row_group(filesystem: Any, footer: _Footer, number: int, wanted: list[str])
     with filesystem.open_input_file(footer.path) as file:
         with _damage_told(filesystem, footer.path, f"row group {number}"):
             reader = arrow.parquet.ParquetFile(
-                file, metadata=footer.metadata, page_checksum_verification=True
+                file, metadata=footer.metadata, pre_buffer=True, page_checksum_verification=True
             )
             fitting = row_group.num_rows * _BATCH_BYTES // max(1, row_group.total_byte_size)
             batches = reader.iter_batches(
