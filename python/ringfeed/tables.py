@@ -37,7 +37,7 @@ def table(
         nulls: "fail": a row with one is damaged; "default": 0 or an empty row stands for it;
             "mask": the same, and a field "<column>_valid" says which are none. Or such a word with
             the number that stands for nulls; or these by columns.
-        kept_groups: so many groups are kept after their use.
+        kept_groups: so many groups are kept decoded, and at least as many as `cycle`.
         options: as of open_files.
 
     Numbers, bools and fixed-size lists are fixed fields; lists, strings and binaries ragged ones;

@@ -115,7 +115,9 @@ class TableParser final : public Parser, public GroupedRows {
       std::shared_ptr<const void> storage;
     };
     auto* const own = static_cast<TableScratch*>(scratch);
-    return std::make_shared<Held>(Held{std::exchange(own->groups, {}), own->storage.Take()});
+    Held held{std::exchange(own->groups, {}), own->storage.Take()};
+    if (packed_ != nullptr) return held.storage;  // nothing points into groups
+    return std::make_shared<Held>(std::move(held));
   }
   void Write(std::span<const RecordSpan> rows, const FieldLocation* locations,
              std::span<const ColumnTarget> targets, Scratch* scratch,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -60,7 +61,7 @@ class OpenGroups {
              std::vector<FieldSpec> fields)
       : table_(std::move(table)),
         columns_(options.columns),
-        kept_groups_(options.kept_groups),
+        kept_groups_(std::max(options.kept_groups, options.open.cycle)),
         fields_(std::move(fields)) {}
 
   /// Blocks while it is opened. What fails is tried again by the next call.

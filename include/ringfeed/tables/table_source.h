@@ -76,8 +76,9 @@ struct TableOptions {
   std::vector<std::string> columns{};
   NullOptions nulls{};                            ///< of all columns
   std::map<std::string, NullOptions> nulls_of{};  ///< of these instead
-  /// Groups that are kept after their use, for the rows that a later read of the same group takes.
-  /// Those that rows of a shuffle are still taken from are kept besides.
+  /// Groups that are kept decoded after their use, for the rows that a later read of the same group
+  /// takes; at least OpenOptions::cycle, which are read in turn. Those with strings, lists or wide
+  /// columns are kept besides while a shuffle has rows of them.
   std::size_t kept_groups = 4;
   /// Order and speed. `format` is not used. A table in memory is read with a `cycle` of 1, and
   /// its stripe_bytes count 16 bytes a row; of others a group is one

@@ -167,6 +167,22 @@ TEST(NarrowTableTest, ARowWithANullIsDamagedAloneAmongThoseThatArePackedWithIt) 
   EXPECT_EQ(reader.Stats().damaged_records, kAll - expected.size());
 }
 
+TEST(NarrowTableTest, AShuffleOfStripesDecodesEachGroupOnce) {
+  const std::vector<std::int64_t> groups(12, 8192);
+  const auto table = std::make_shared<NarrowTable>(groups, false);
+  TableOptions options;
+  options.columns = {"id"};
+  options.kept_groups = 0;
+  Reader reader =
+      Batch(Shuffle(OpenTable(table, options), {.window = 8192, .mode = ShuffleMode::kStripes}),
+            {.size = 512});
+  Instance batch;
+  while (reader.TryReadNext(&batch) == ReadResult::kRecord) continue;
+  const TableStats tables = reader.Stats().tables;
+  EXPECT_EQ(tables.taken_rows, 12 * 8192U);
+  EXPECT_LE(tables.opened_groups, 15U);  // seldom one that left for another is asked for again
+}
+
 TEST(NarrowTableTest, RowsComeByTheirNumbersAndToFunctions) {
   const auto table = std::make_shared<NarrowTable>(kGroups, false);
   const Reader rows = OpenTable(table);
