@@ -81,16 +81,16 @@ Status UseTables(const std::shared_ptr<const RemoteReading>& reading,
   return status;
 }
 
-// Leaves out the indexes that other programs put beside their files: a.tar.idx, wids' a.tar.index.
-// The files of a folder, sorted by `name`.
+// Leaves out the indexes that other programs put beside their files: a.tar.idx, a.idx of a.tar,
+// wids' a.tar.index. The files of a folder, sorted by `name`.
 template <typename File, typename NameOf>
 void DropIndexes(const NameOf& name, std::vector<File>* files) {
   const auto is_index = [&](const File& file) {
     const std::string own = name(file);
-    return std::ranges::any_of(std::array{".idx", ".index"}, [&](std::string_view ending) {
-      return own.ends_with(ending) &&
-             std::ranges::binary_search(*files, own.substr(0, own.size() - ending.size()), {},
-                                        name);
+    const std::size_t dot = own.rfind('.');
+    if (!own.ends_with(".idx") && !own.ends_with(".index")) return false;
+    return std::ranges::any_of(std::array{"", ".tar"}, [&](const char* ending) {
+      return std::ranges::binary_search(*files, own.substr(0, dot) + ending, {}, name);
     });
   };
   std::vector<File> others;

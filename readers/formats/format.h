@@ -198,8 +198,8 @@ void AppendHoles(std::uint32_t records, FrameOutput* output);
 
 class Format;
 
-/// A program that writes indexes for the files of others.
-enum class ForeignIndex : std::uint8_t { kNone, kDali, kEnergon };
+/// What indexes other programs make of a format's files.
+enum class ForeignIndex : std::uint8_t { kNone, kOfTfRecord, kOfTar };
 
 /// Reads a file: as much of `to` as it has from `offset` on.
 using ReadPart =
@@ -283,7 +283,7 @@ class Format {
   /// Whether a record's number alone, with the file's head, gives its place: then bytes that cannot
   /// be read cost only the records that they are part of.
   virtual bool has_fixed_places() const { return false; }
-  /// The program whose indexes, FILE.idx, are read for files of this format.
+  /// The indexes that are read if they lie beside files of this format.
   virtual ForeignIndex foreign_index() const { return ForeignIndex::kNone; }
   /// Whether a file that begins as that mistake may hold data of this format all the same. `asked`:
   /// the user named the format.

@@ -74,10 +74,10 @@ Status CanBeIndexed(const IndexedFile& file);
 Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImage* image,
                      const std::stop_token& stop = {});
 
-/// The same of the index that NVIDIA's Energon makes of a tar file: u64 numbers, the places at
-/// which samples begin and the one at which the zeros of the end do. Each header in the file is
-/// read. kDamaged, too, if samples begin elsewhere here, or the archive is damaged.
-Status ReadEnergonIndex(const std::string& path, const IndexedFile& file, IndexImage* image,
-                        const std::stop_token& stop = {});
+/// The same of an index that NVIDIA's Energon or DALI's wds2idx made of a tar file. Each header in
+/// the file is read. kDamaged, too, if samples begin elsewhere here, or the archive is damaged.
+Status ReadTarIndex(const std::string& path, const IndexedFile& file, IndexImage* image,
+                    const std::stop_token& stop = {});
+
 
 }  // namespace ringfeed

@@ -129,20 +129,25 @@ bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
 }
 
 /// Reads another program's index of the file. kNotFound if there is none that is believed; then
-/// *why gets the reason.
+/// *why gets the reason; else *path is its path.
 Status ReadForeign(const IndexedFile& file, const std::stop_token& stop, IndexImage* image,
-                   std::string* why) {
+                   std::string* path, std::string* why) {
   const Status none(StatusCode::kNotFound, "no other program's index");
   const ForeignIndex kind = file.format->foreign_index();
   if (kind == ForeignIndex::kNone || file.source != nullptr) return none;
-  const bool is_dali = kind == ForeignIndex::kDali;
-  const std::string path = file.name + ".idx";
-  const Status status = (is_dali ? ReadDaliIndex : ReadEnergonIndex)(path, file, image, stop);
-  if (status.ok() || status.code() == StatusCode::kCancelled) return status;
-  if (status.code() != StatusCode::kNotFound) {
-    Say(std::string(is_dali ? "DALI's" : "Energon's") + " index " + path +
-            " was not believed: " + status.message(),
-        why);
+  const auto read = kind == ForeignIndex::kOfTar ? ReadTarIndex : ReadDaliIndex;
+  std::vector<std::string> paths = {file.name + ".idx"};
+  // wds2idx names the index of a.x.tar so, if it is not told a name.
+  const std::size_t dot = file.name.find('.', file.name.rfind('/') + 2);
+  if (kind == ForeignIndex::kOfTar && dot != std::string::npos) {
+    paths.push_back(file.name.substr(0, dot) + ".idx");
+  }
+  for (const std::string& at : paths) {
+    const Status status = read(at, file, image, stop);
+    if (status.ok()) *path = at;
+    if (status.ok() || status.code() == StatusCode::kCancelled) return status;
+    if (status.code() == StatusCode::kNotFound) continue;
+    Say("the index " + at + " was not believed: " + status.message(), why);
   }
   return none;
 }
@@ -153,19 +158,18 @@ void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& 
           OpenedIndex* opened) {
   IndexImage image;
   Status lasts;
-  bool is_foreign = false;
+  std::string foreign;  // its path
   const auto make = [&](IndexImage* made) {
     if (anew) return ScanForIndex(file, made, options.stop);
-    const Status read = ReadForeign(file, options.stop, made, &opened->why);
-    is_foreign = read.ok();
+    const Status read = ReadForeign(file, options.stop, made, &foreign, &opened->why);
     const bool is_done = read.code() != StatusCode::kNotFound;
     return is_done ? read : ScanForIndex(file, made, options.stop);
   };
   opened->status = ScanKnown(file, opened->known, &image, &lasts, options.stop, make);
   if (!opened->status.ok()) return;
-  if (is_foreign) {
+  if (!foreign.empty()) {
     opened->origin = IndexOrigin::kForeign;
-    opened->path = file.name + ".idx";
+    opened->path = std::move(foreign);
   }
   SignIndex(file, opened->known.identity, &image);
   opened->index_bytes = IndexBytes(image.header);
@@ -179,7 +183,7 @@ void Scan(const IndexedFile& file, const IndexPlace& place, const IndexOptions& 
       opened->index_bytes = KeptBytes(image.header, place, path);
       const char* const others = path == place.shared ? ", perhaps of others," : "";
       Tell(LogLevel::kInfo, path, "the index of " + file.name + others + " was made: " + path);
-    } else if (!is_foreign) {
+    } else if (foreign.empty()) {
       Say("it is kept in memory alone: " + opened->kept.ToString(), &opened->why);
       Tell(LogLevel::kWarn, "index in memory",
            "the index of " + file.name +

@@ -98,7 +98,7 @@ class Tar final : public Format {
     return TarHeaderMatches(block) && (TarHasMagic(block) || head[0] != std::byte{});
   }
   bool records_stand_alone() const override { return false; }
-  ForeignIndex foreign_index() const override { return ForeignIndex::kEnergon; }
+  ForeignIndex foreign_index() const override { return ForeignIndex::kOfTar; }
   std::string FindEnd(std::span<const std::byte> tail) const override {
     return TarBlockIsZero(tail) && !tail.empty() ? "" : std::string(kTarHasNoEnd);
   }

@@ -483,7 +483,7 @@ class TfRecord final : public Format {
     return head.size() >= TfRecordLayout::kHeaderBytes && TfRecordHeaderMatches(head);
   }
 
-  ForeignIndex foreign_index() const override { return ForeignIndex::kDali; }
+  ForeignIndex foreign_index() const override { return ForeignIndex::kOfTfRecord; }
 
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override {
     return std::make_unique<TfRecordFramer>(options);

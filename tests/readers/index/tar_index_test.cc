@@ -39,7 +39,7 @@ std::string Joined(const std::vector<std::string>& pieces) {
   return all;
 }
 
-class EnergonIndexTest : public testing::Test {
+class TarIndexTest : public testing::Test {
  protected:
   void Write(const std::string& bytes) {
     bytes_ = bytes;
@@ -53,7 +53,7 @@ class EnergonIndexTest : public testing::Test {
   }
   Status Read(const std::string& index, IndexImage* image) {
     WriteText(folder_.File("a.tar.idx"), index);
-    return ReadEnergonIndex(folder_.File("a.tar.idx"), file_, image);
+    return ReadTarIndex(folder_.File("a.tar.idx"), file_, image);
   }
   void ExpectUsed(const Offsets& offsets) {
     const OpenedIndex opened = With(IndexOf(offsets));
@@ -69,7 +69,7 @@ class EnergonIndexTest : public testing::Test {
     const OpenedIndex opened = With(index);
     EXPECT_TRUE(opened.status.ok()) << opened.status.ToString();
     EXPECT_EQ(opened.origin, IndexOrigin::kBuilt);
-    EXPECT_NE(opened.why.find("Energon's index " + file_.name + ".idx was not believed"),
+    EXPECT_NE(opened.why.find("the index " + file_.name + ".idx was not believed"),
               std::string::npos)
         << opened.why;
     if (opened.status.ok()) ExpectSameBothWays(file_, bytes_, *opened.index);
@@ -86,7 +86,7 @@ class EnergonIndexTest : public testing::Test {
   IndexedFile file_;
 };
 
-TEST_F(EnergonIndexTest, IsUsedIfSamplesBeginWhereItSays) {
+TEST_F(TarIndexTest, IsUsedIfSamplesBeginWhereItSays) {
   const std::vector<std::string> samples = SomeSamples(40);
   Write(TarOf(samples));
   ExpectUsed(OffsetsOf(samples));
@@ -97,7 +97,7 @@ TEST_F(EnergonIndexTest, IsUsedIfSamplesBeginWhereItSays) {
 }
 
 // Each of these is put together in a way of its own; Energon passes over what is here, too.
-TEST_F(EnergonIndexTest, SamplesBeginWithTheirExtensionHeaders) {
+TEST_F(TarIndexTest, SamplesBeginWithTheirExtensionHeaders) {
   const std::string pax = TarPax(PaxRecord("path", "dir/long.jpg")) + TarFile("short", "abc");
   const std::string gnu =
       TarFile("././@LongLink", "dir/other.jpg\0", 'L') + TarFile("short", "abc");
@@ -113,7 +113,7 @@ TEST_F(EnergonIndexTest, SamplesBeginWithTheirExtensionHeaders) {
   ExpectUsed({first, second, third, fourth, fourth + pax.size() + folder.size()});
 }
 
-TEST_F(EnergonIndexTest, IsNotBelievedIfItDoesNotFit) {
+TEST_F(TarIndexTest, IsNotBelievedIfItDoesNotFit) {
   const std::vector<std::string> samples = SomeSamples(5);
   const Offsets good = OffsetsOf(samples);
   Write(TarOf(samples));
@@ -151,7 +151,7 @@ TEST_F(EnergonIndexTest, IsNotBelievedIfItDoesNotFit) {
   EXPECT_NE(ExpectNotBelieved(IndexOf(without(2))).find("sample 2 begins at"), std::string::npos);
 }
 
-TEST_F(EnergonIndexTest, NoDamageOfItsBytesIsBelieved) {
+TEST_F(TarIndexTest, NoDamageOfItsBytesIsBelieved) {
   const std::vector<std::string> samples = SomeSamples(3);
   Write(TarOf(samples));
   const std::string good = IndexOf(OffsetsOf(samples));
@@ -168,7 +168,7 @@ TEST_F(EnergonIndexTest, NoDamageOfItsBytesIsBelieved) {
 }
 
 // If an index of a damaged archive is believed, it is the one that a scan would make.
-TEST_F(EnergonIndexTest, OfADamagedArchiveItIsBelievedOnlyIfAScanSaysTheSame) {
+TEST_F(TarIndexTest, OfADamagedArchiveItIsBelievedOnlyIfAScanSaysTheSame) {
   const std::vector<std::string> samples = SomeSamples(3);
   const std::string good = TarOf(samples);
   const std::string index = IndexOf(OffsetsOf(samples));
@@ -188,7 +188,7 @@ TEST_F(EnergonIndexTest, OfADamagedArchiveItIsBelievedOnlyIfAScanSaysTheSame) {
 }
 
 // What Energon takes for other samples than we do, and archives of which more is to be told.
-TEST_F(EnergonIndexTest, OfSamplesThatAreOthersHereItIsNotBelieved) {
+TEST_F(TarIndexTest, OfSamplesThatAreOthersHereItIsNotBelieved) {
   const std::string a = TarFile("a.jpg", "a") + TarFile("a.cls", "1");
   const std::string b = TarFile("b.jpg", "b");
   const std::string meta = TarFile("__meta__.json", "{}");
@@ -207,7 +207,7 @@ TEST_F(EnergonIndexTest, OfSamplesThatAreOthersHereItIsNotBelieved) {
   EXPECT_NE(ExpectNotBelieved(IndexOf(both)).find("max_record_bytes"), std::string::npos);
 }
 
-TEST_F(EnergonIndexTest, ArchivesWhoseRecordsCannotBeReadByThemselvesStayRefused) {
+TEST_F(TarIndexTest, ArchivesWhoseRecordsCannotBeReadByThemselvesStayRefused) {
   const std::string globals = TarPax(PaxRecord("path", "a.jpg"), 'g');
   const std::string a = TarFile("a.jpg", "a");
   Write(Joined({globals, a, TarEnd()}));
@@ -216,7 +216,7 @@ TEST_F(EnergonIndexTest, ArchivesWhoseRecordsCannotBeReadByThemselvesStayRefused
 }
 
 // The folder as Energon leaves it.
-TEST_F(EnergonIndexTest, AFolderOfEnergonIsReadInAnOrderByNumber) {
+TEST_F(TarIndexTest, AFolderOfEnergonIsReadInAnOrderByNumber) {
   const std::string data = folder_.File("data");
   std::filesystem::create_directories(data + "/.nv-meta");
   WriteText(data + "/.nv-meta/.info.json", "{\"shard_counts\": {\"0.tar\": 9, \"1.tar\": 9}}");
@@ -239,7 +239,7 @@ TEST_F(EnergonIndexTest, AFolderOfEnergonIsReadInAnOrderByNumber) {
 }
 
 // The next process need not compare it again.
-TEST_F(EnergonIndexTest, WhatFitsIsKept) {
+TEST_F(TarIndexTest, WhatFitsIsKept) {
   const std::vector<std::string> samples = SomeSamples(5);
   Write(TarOf(samples));
   const std::string path = file_.name + ".idx";
@@ -252,6 +252,76 @@ TEST_F(EnergonIndexTest, WhatFitsIsKept) {
   ExpectSameBothWays(file_, bytes_, *opened.index);
   EXPECT_TRUE(CheckRecordIndex(file_).ok());
   EXPECT_EQ(BuildRecordIndex(file_).origin, IndexOrigin::kBuilt);
+}
+
+/// As DALI's wds2idx, version 1.2, has it of an archive of these members, two of each sample.
+std::string DaliIndexOf(const std::vector<std::string>& names, std::size_t bytes) {
+  std::string index = "v1.2 " + std::to_string(names.size() / 2) + "\n";
+  const std::size_t member = TarFile(names[0], std::string(bytes, 'x')).size();
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    index += names[i].substr(names[i].find('.') + 1) + " " + std::to_string(member * i + 512) +
+             " " + std::to_string(bytes) + " " + names[i] + (i % 2 == 0 ? " " : "\n");
+  }
+  return index;
+}
+
+class DaliTarIndexTest : public TarIndexTest {
+ protected:
+  DaliTarIndexTest() {
+    std::string archive;
+    for (const std::string& name : names_) archive += TarFile(name, std::string(700, 'x'));
+    Write(archive + TarEnd());
+  }
+
+  const std::vector<std::string> names_ = {"d/a.seg.png", "d/a.cls", "d/b.seg.png",
+                                           "d/b.cls",     "c.jpg",   "c.cls"};
+  const std::string good_ = DaliIndexOf(names_, 700);
+};
+
+TEST_F(DaliTarIndexTest, IsUsedIfMembersAreWhereItSays) {
+  const OpenedIndex opened = With(good_);
+  ASSERT_TRUE(opened.status.ok()) << opened.status.ToString();
+  EXPECT_EQ(opened.origin, IndexOrigin::kForeign);
+  EXPECT_EQ(opened.index->records(), 3U);
+  ExpectSameBothWays(file_, bytes_, *opened.index);
+  EXPECT_TRUE(IsAsScanned(*opened.pages));
+  IndexImage image;
+  std::string old = "v1.1" + good_.substr(4);
+  for (const std::string& name : names_) old.erase(old.find(" " + name), name.size() + 1);
+  EXPECT_TRUE(Read(old, &image).ok());
+  EXPECT_FALSE(Read("v1.1" + good_.substr(4), &image).ok());
+}
+
+TEST_F(DaliTarIndexTest, IsFoundUnderTheNameThatItsToolGives) {
+  WriteText(folder_.File("a.idx"), good_);
+  IndexOptions options;
+  options.save = false;
+  const OpenedIndex opened = OpenRecordIndex(file_, options);
+  EXPECT_EQ(opened.origin, IndexOrigin::kForeign);
+  EXPECT_EQ(opened.path, folder_.File("a.idx"));
+  // A folder is read without it.
+  Reader reader = OpenFiles({folder_.path()}, {});
+  RecordBlock block;
+  ASSERT_EQ(reader.TryReadBlock(&block), ReadResult::kRecord) << reader.status().ToString();
+  EXPECT_EQ(block.records().size(), 3U);
+}
+
+TEST_F(DaliTarIndexTest, NoDamageOfItsBytesChangesTheSamples) {
+  IndexImage image;
+  for (std::size_t at = 0; at < good_.size(); ++at) {
+    EXPECT_FALSE(Read(good_.substr(0, at), &image).ok()) << at;
+    for (int bit = 0; bit < 8; ++bit) {
+      std::string index = good_;
+      index[at] = static_cast<char>(index[at] ^ (1 << bit));
+      // Names are not compared, and version 1.1 has none.
+      const bool is_read = Read(index, &image).ok();
+      EXPECT_TRUE(!is_read || IsAsScanned(PagedIndex(image))) << at;
+    }
+  }
+  for (const std::string& index :
+       {good_ + "\n", good_ + "jpg 1 1 x\n", "v1.2 2\n" + good_.substr(7), std::string("v1.2 ")}) {
+    EXPECT_FALSE(Read(index, &image).ok()) << index;
+  }
 }
 
 }  // namespace

@@ -1,12 +1,9 @@
+#include "readers/index/tar_check.h"
+
 #include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
-#include <string_view>
 
-#include "base/little_endian.h"
-#include "io/file_mapping.h"
 #include "readers/formats/tar/tar_members.h"
 #include "readers/formats/tar/tar_unit.h"
 #include "readers/index/foreign_index.h"
@@ -16,26 +13,19 @@ namespace ringfeed {
 namespace {
 
 constexpr std::size_t kBlock = TarLayout::kBlockBytes;
-constexpr std::size_t kEntryBytes = sizeof(std::uint64_t);
 // How many members pass between checks for a request to stop.
 constexpr std::uint64_t kMembersPerLook = 1024;
 // Writers put up to 10 KiB of zeros at the end of an archive.
 constexpr std::uint64_t kMostEndBytes = std::uint64_t{1} << 20;
 
-/// Goes from header to header, as the framer of tar does, and compares the places at which samples
-/// begin with the index.
 class TarCheck {
  public:
-  TarCheck(const IndexedFile& file, std::span<const std::byte> entries)
-      : file_(file), entries_(entries), headers_(file.name) {}
+  TarCheck(const IndexedFile& file, ListedSamples* listed)
+      : file_(file), listed_(listed), headers_(file.name) {}
 
   Status Run(const std::stop_token& stop, IndexImage* image);
 
  private:
-  std::uint64_t samples() const { return entries_.size() / kEntryBytes - 1; }
-  std::uint64_t Entry(std::uint64_t number) const {
-    return LoadLe<std::uint64_t>(entries_.data() + number * kEntryBytes);
-  }
   Status ReadUnit(TarUnit* unit);
   Status Take(const TarUnit& unit);
   Status BeginSample(std::string_view key);
@@ -43,14 +33,14 @@ class TarCheck {
   Status CheckEnd();
 
   const IndexedFile& file_;
-  const std::span<const std::byte> entries_;
+  ListedSamples* const listed_;
   HeaderReader headers_;
   IndexBuilder builder_;
   TarGlobals globals_;
   std::uint64_t at_ = 0;
   std::uint64_t last_bytes_ = 0;  ///< of the unit before
-  std::uint64_t number_ = 0;      ///< samples that have begun
-  std::string key_;               ///< of the last of these
+  bool has_begun_ = false;        ///< a sample
+  std::string key_;               ///< of it
   TarMembers members_;
   std::uint64_t begin_ = 0;
   std::uint64_t end_ = 0;
@@ -68,16 +58,9 @@ Status TarCheck::ReadUnit(TarUnit* unit) {
 }
 
 Status TarCheck::BeginSample(std::string_view key) {
-  if (number_ == samples()) {
-    return NotBelieved("the archive has more samples than the " + std::to_string(number_) +
-                       " that it lists");
-  }
-  if (Entry(number_) != at_) {
-    return NotBelieved("sample " + std::to_string(number_) + " begins at " + std::to_string(at_) +
-                       ", and not at " + std::to_string(Entry(number_)));
-  }
+  if (Status status = listed_->Begin(at_); !status.ok()) return status;
   EndSample();
-  ++number_;
+  has_begun_ = true;
   key_ = key;
   members_.Clear();
   begin_ = at_;
@@ -85,7 +68,7 @@ Status TarCheck::BeginSample(std::string_view key) {
 }
 
 void TarCheck::EndSample() {
-  if (number_ != 0) builder_.Add({begin_, end_});
+  if (has_begun_) builder_.Add({begin_, end_});
 }
 
 Status TarCheck::Take(const TarUnit& unit) {
@@ -93,10 +76,12 @@ Status TarCheck::Take(const TarUnit& unit) {
   std::string_view key;
   std::string_view extension;
   if (unit.kind != TarUnit::Kind::kMember || !SplitTarName(unit.name, &key, &extension)) return {};
-  if (number_ == 0 || key != key_ || members_.Has(extension)) {
+  if (!has_begun_ || key != key_ || members_.Has(extension)) {
     Status status = BeginSample(key);
     if (!status.ok()) return status;
   }
+  Status status = listed_->Member(extension, at_ + unit.data_at, unit.size);
+  if (!status.ok()) return status;
   members_.Add(extension);
   end_ = at_ + unit.end;
   if (end_ - begin_ <= file_.max_record_bytes) return {};
@@ -106,11 +91,7 @@ Status TarCheck::Take(const TarUnit& unit) {
 
 // The framer warns of an archive without an end, and finds what stands after it.
 Status TarCheck::CheckEnd() {
-  if (number_ != samples() || Entry(number_) != at_) {
-    return NotBelieved("the archive has " + std::to_string(number_) + " samples up to " +
-                       std::to_string(at_) + ", and not " + std::to_string(samples()) + " up to " +
-                       std::to_string(Entry(samples())));
-  }
+  if (Status status = listed_->End(at_); !status.ok()) return status;
   const std::uint64_t left = file_.bytes - at_;
   if (left > kMostEndBytes) return NotBelieved("the archive's end is long");
   std::span<const std::byte> end;
@@ -147,20 +128,9 @@ Status TarCheck::Run(const std::stop_token& stop, IndexImage* image) {
 
 }  // namespace
 
-Status ReadEnergonIndex(const std::string& path, const IndexedFile& file, IndexImage* image,
-                        const std::stop_token& stop) {
-  std::shared_ptr<const FileMapping> mapping;
-  Status status = MapForeignIndex(path, &mapping);
-  if (!status.ok()) return status;
-  const std::span<const std::byte> entries = mapping->bytes();
-  if (entries.size() % kEntryBytes != 0) return NotBelieved("it is no row of offsets");
-  // What is stale, or of another kind, mostly shows here, before the file is read.
-  const std::uint64_t end = LoadLe<std::uint64_t>(entries.data() + entries.size() - kEntryBytes);
-  if (end % kBlock != 0 || end >= file.bytes) {
-    return NotBelieved("its last offset, " + std::to_string(end) + ", is no block of the file's " +
-                       std::to_string(file.bytes) + " bytes");
-  }
-  return TarCheck(file, entries).Run(stop, image);
+Status CheckTar(const IndexedFile& file, ListedSamples* listed, IndexImage* image,
+                const std::stop_token& stop) {
+  return TarCheck(file, listed).Run(stop, image);
 }
 
 }  // namespace ringfeed
