@@ -6,6 +6,7 @@
 #include <string>
 #include <system_error>
 
+#include "base/utf8.h"
 #include "readers/formats/data_set_table.h"
 #include "readers/formats/file_hash.h"
 #include "readers/formats/litdata/litdata.h"
@@ -30,6 +31,14 @@ struct DataSetTable {
 constexpr DataSetTable kDataSetTables[] = {
     {"index.json", ReadMdsTable, FindListedShard, "mds", WriteMdsTable},
     {"index.json", ReadLitDataTable, FindListedChunk}};
+
+/// That is written for files of the format; null if none is.
+const DataSetTable* TableOf(std::string_view format) {
+  const auto* const kind =
+      std::find_if(std::begin(kDataSetTables), std::end(kDataSetTables),
+                   [&](const DataSetTable& table) { return table.format == format; });
+  return kind == std::end(kDataSetTables) || format.empty() ? nullptr : kind;
+}
 
 }  // namespace
 
@@ -62,31 +71,41 @@ Status ReadDataSet(const std::string& table, std::vector<std::string>* files) {
   return status;
 }
 
+Status CheckNewDataSet(std::string_view format, const std::string& folder,
+                       std::span<const std::string> names,
+                       const std::function<bool(const std::string&)>& is_ours) {
+  const DataSetTable* const kind = TableOf(format);
+  if (kind == nullptr) return {};
+  const std::string table = (fs::path(folder) / kind->name).string();
+  const auto refuse = [&](const std::string& why) {
+    return Status(StatusCode::kInvalidArgument, why, {table, -1, -1});
+  };
+  for (const std::string& name : names) {
+    if (!IsUtf8(name)) return refuse("it can have no name that is no UTF-8: \"" + name + "\"");
+  }
+  std::error_code missing;
+  if (!fs::exists(table, missing)) return {};
+  std::vector<std::string> listed;
+  Status status = ReadDataSet(table, &listed);
+  if (!status.ok()) return status;
+  const auto is_other = [&](const std::string& file) {
+    return !is_ours(fs::path(file).lexically_relative(fs::path(table).parent_path()).string());
+  };
+  if (!listed.empty() && std::none_of(listed.begin(), listed.end(), is_other)) return {};
+  return refuse(
+      "it is the index of other files, and is left as it is: write to a folder of its own");
+}
+
 Status WriteDataSet(std::string_view format, std::span<const std::string> files) {
-  const auto* const kind =
-      std::find_if(std::begin(kDataSetTables), std::end(kDataSetTables),
-                   [&](const DataSetTable& table) { return table.format == format; });
-  if (kind == std::end(kDataSetTables) || files.empty()) return {};
+  const DataSetTable* const kind = TableOf(format);
+  if (kind == nullptr || files.empty()) return {};
   std::vector<std::string> names;
   for (const std::string& file : files) names.push_back(fs::path(file).filename().string());
-  const std::string table = (fs::path(files.front()).parent_path() / kind->name).string();
-  std::error_code missing;
-  if (fs::exists(table, missing)) {
-    std::vector<std::string> listed;
-    Status status = ReadDataSet(table, &listed);
-    if (!status.ok()) return status;
-    const auto is_other = [&](const std::string& file) {
-      const std::string name = fs::path(file).lexically_relative(fs::path(table).parent_path());
-      return std::find(names.begin(), names.end(), name) == names.end();
-    };
-    if (listed.empty() || std::any_of(listed.begin(), listed.end(), is_other)) {
-      return Status(StatusCode::kInvalidArgument,
-                    "it is the index of other files, and is left as it is: write to a folder of "
-                    "its own",
-                    {table, -1, -1});
-    }
-  }
-  return kind->write(table, names);
+  const std::string folder = fs::path(files.front()).parent_path().string();
+  Status status = CheckNewDataSet(format, folder, names, [&](const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  });
+  return status.ok() ? kind->write((fs::path(folder) / kind->name).string(), names) : status;
 }
 
 Status CheckListed(const std::string& file, std::uint64_t records) {

@@ -79,5 +79,4 @@ Status ReadDaliIndex(const std::string& path, const IndexedFile& file, IndexImag
 Status ReadTarIndex(const std::string& path, const IndexedFile& file, IndexImage* image,
                     const std::stop_token& stop = {});
 
-
 }  // namespace ringfeed

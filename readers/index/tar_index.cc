@@ -29,8 +29,8 @@ class EnergonSamples final : public ListedSamples {
     if (entries_.size() % kEntryBytes != 0) return NotBelieved("it is no row of offsets");
     const std::uint64_t end = Entry(samples());
     if (end % TarLayout::kBlockBytes == 0 && end < file.bytes) return {};
-    return NotBelieved("its last offset, " + std::to_string(end) +
-                       ", is no block of the file's " + std::to_string(file.bytes) + " bytes");
+    return NotBelieved("its last offset, " + std::to_string(end) + ", is no block of the file's " +
+                       std::to_string(file.bytes) + " bytes");
   }
   Status Begin(std::uint64_t at) override {
     if (begun_ == samples()) {

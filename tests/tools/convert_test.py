@@ -77,13 +77,28 @@ class ConvertTest(CommandTest):
             self.assertEqual(self.sha256(folder / f"{i}.mds"), sequence_sha256(samples))
         run_json("verify", folder)
         # The shards of another conversion are another data set, whose index it would be.
-        self.convert(files[0], folder / "other.mds", status=2)
+        refused = run("convert", files[0], folder / "other.mds")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertEqual(self.names(folder), ["0.mds", "1.mds", "index.json"])
         self.assertEqual(json.loads((folder / "index.json").read_text())["shards"], shards)
         # What is up to date stays, and is in the index.
         (folder / "index.json").unlink()
         report = self.convert(*files, f"{folder}/", "--to", "mds")
         self.assertEqual(self.outcomes(report), ["up to date"] * 2)
         self.assertEqual(json.loads((folder / "index.json").read_text())["shards"], shards)
+        # Without samples there is no data set.
+        for file in files:
+            file.write_bytes(b"")
+        self.convert(*files, f"{folder}/", "--from", "tfrecord", "--to", "mds", "--force")
+        self.assertEqual(self.names(folder), ["0.mds", "1.mds"])
+
+    def test_a_name_that_the_index_of_mds_cannot_hold_is_refused_before_it_is_written(self):
+        name = os.fsdecode(b"\xff.tfrecord")
+        self.write(name, PAYLOADS)
+        refused = run("convert", self.folder / name, f"{self.folder}/out/", "--to", "mds",
+                      stdin=b"")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertFalse((self.folder / "out").exists())
 
     def test_text_formats(self):
         path = self.write("a.tfrecord", LINES)

@@ -12,6 +12,7 @@
 #include "io/data_file.h"
 #include "io/remote/address.h"
 #include "io/remote/object_writer.h"
+#include "readers/formats/data_set.h"
 #include "readers/formats/format.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/reader.h"
@@ -316,9 +317,6 @@ void PrepareFolder(const ConversionPlan& plan) {
   if (IsRemote(plan.output)) return;  // a store has no folders
   const std::string folder =
       plan.into_folder() ? plan.output : fs::path(plan.output).parent_path().string();
-  std::error_code failure;
-  if (!folder.empty()) fs::create_directories(folder, failure);
-  if (failure) throw Error(StatusFromErrno(failure.value(), "make the folder " + folder));
   std::vector<std::string> outputs = plan.outputs;
   if (!plan.into_folder()) outputs.push_back(plan.output);
   std::set<std::string> names;
@@ -327,11 +325,19 @@ void PrepareFolder(const ConversionPlan& plan) {
       names.insert(fs::path(file).filename().string());
     }
   }
-  RemoveStalePartials(folder, [&](const std::string& ours) {
+  const auto is_ours = [&](const std::string& ours) {
     if (plan.records_per_file == 0) return names.contains(ours);
     return std::ranges::any_of(names,
                                [&](const std::string& name) { return IsPartName(name, ours); });
-  });
+  };
+  const std::string_view format = plan.options.to;
+  Status status = CheckNewDataSet(format.substr(0, format.find(':')), folder,
+                                  std::vector(names.begin(), names.end()), is_ours);
+  if (!status.ok()) throw Error(std::move(status));
+  std::error_code failure;
+  if (!folder.empty()) fs::create_directories(folder, failure);
+  if (failure) throw Error(StatusFromErrno(failure.value(), "make the folder " + folder));
+  RemoveStalePartials(folder, is_ours);
 }
 
 }  // namespace ringfeed::tools

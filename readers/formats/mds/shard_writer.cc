@@ -1,6 +1,8 @@
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -115,7 +117,10 @@ Status WriteMdsTable(const std::string& table, const std::vector<std::string>& s
     about["samples"] = samples;
     listed.push_back(std::move(about));
   }
-  if (listed.empty()) return {};
+  if (listed.empty()) {
+    const bool is_gone = unlink(table.c_str()) == 0 || errno == ENOENT;
+    return is_gone ? Status() : StatusFromErrno(errno, "remove " + table);
+  }
   const std::string text = Json{{"shards", std::move(listed)}, {"version", 2}}.dump();
   OutputFile file(table);
   Status status = file.Open();
