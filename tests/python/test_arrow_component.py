@@ -262,6 +262,11 @@ def test_the_command_feeds_tables(programs: Path, tmp_path: Path) -> None:
     some = subprocess.run([*shown, "--number", "7,40-41"], capture_output=True, text=True)
     assert [json.loads(line)["id"] for line in some.stdout.splitlines()] == [7, 40, 41]
     assert subprocess.run([*shown, "--as", "hex"], capture_output=True).returncode == 2
+    convert = [command[0], "convert", tmp_path / "a.parquet", tmp_path / "a.tfrecord"]
+    subprocess.run(convert, check=True, capture_output=True)
+    shown[2:] = [tmp_path / "a.tfrecord", "--as", "json"]
+    lines = subprocess.run(shown, capture_output=True, text=True).stdout.splitlines()
+    assert [json.loads(line) for line in lines] == [{"id": [n]} for n in range(50)]
     command[1] = "info"
     info = report()["files"][0]
     assert (info["format"], info["rows"], info["groups"]) == ("parquet", 50, 7)

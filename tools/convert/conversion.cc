@@ -19,8 +19,10 @@
 #include "ringfeed/source.h"
 #include "tools/command.h"
 #include "tools/convert/output_names.h"
+#include "tools/convert/row_example.h"
 #include "tools/file_records.h"
 #include "tools/inspect/file_check.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -41,10 +43,34 @@ Status WriteRecord(RecordWriter* writer, std::span<const std::byte> record, cons
   return status.WithPlace({origin.file, -1, origin.number});
 }
 
+// Gives every intact row of a table to `sink`, as tf.Example.
+Status CopyTable(const std::string& format, const std::string& input,
+                 const ConversionOptions& options, const ConversionWatch& watch,
+                 const RecordSink& sink, std::vector<DamagedRange>* damage) {
+  FileRows rows(input, options.open, format);
+  const std::stop_callback close_at_stop(watch.stop, [&rows] { rows.Close(); });
+  const std::vector<FieldSpec> fields = rows.fields();
+  ExampleBuilder example;
+  Origin origin{input, 0};
+  Instance row;
+  ReadResult read = ReadResult::kEnd;
+  Status status;
+  while (status.ok() && (read = rows.Next(&row)) == ReadResult::kRecord) {
+    AddRow(fields, row, &example);
+    status = sink(example.Finish(), origin);
+    ++origin.number;
+  }
+  const std::vector<DamagedRange> met = rows.Damage().ranges;
+  damage->insert(damage->end(), met.begin(), met.end());
+  return read == ReadResult::kFailed ? rows.status() : status;
+}
+
 // Gives every intact record of a file to `sink`.
 Status CopyFile(const std::string& input, const ConversionOptions& options,
                 const ConversionWatch& watch, const RecordSink& sink,
                 std::vector<DamagedRange>* damage) {
+  const std::string table = TableFormat({input}, options.open);
+  if (!table.empty()) return CopyTable(table, input, options, watch, sink, damage);
   FileRecords records(input, options.open);
   const std::stop_callback close_at_stop(watch.stop, [&records] { records.Close(); });
   Origin origin{input, 0};

@@ -120,7 +120,9 @@ class ConversionReport {
 };
 
 constexpr char kConvertHelp[] =
-    "Writes the records of files in another format, byte for byte. Into a folder: a file for each\n"
+    "Writes the records of files in another format, byte for byte; rows of tables (Parquet, "
+    "Arrow)\n"
+    "as tf.Examples. Into a folder: a file for each\n"
     "input, under its name with the format's ending, several at a time; else all into one file, or "
     "into\nparts of so many records (out-00000.tfrecord, …).\n\n"
     "A file appears under its name when it is complete. What is there, in the format that is asked "

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <vector>
+
+#include "ringfeed/formats.h"
+#include "ringfeed/instance.h"
+#include "ringfeed/tensor.h"
+
+namespace ringfeed::tools {
+
+/// Adds a row as features of a tf.Example, under the names of its fields: ragged bytes as one value
+/// of bytes, integers and truth values as ints, all others as floats, which have 32 bits.
+void AddRow(const std::vector<FieldSpec>& fields, const Instance& row, ExampleBuilder* example);
+
+}  // namespace ringfeed::tools
