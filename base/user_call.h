@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -39,7 +40,18 @@ Status CallUser(std::string_view who, Call&& call,
   }
 }
 
-/// The same on a thread of the user's: what was thrown is thrown again, as Error.
+/// The same of a function that returns a Status: what it threw, or what it returned, named `who`.
+template <typename Call>
+Status AskUser(std::string_view who, Call&& call) {
+  Status said;
+  const Status thrown = CallUser(
+      who, [&] { said = std::forward<Call>(call)(); }, ThrownError::kKeepsStatus);
+  if (!thrown.ok()) return thrown;
+  if (said.ok()) return {};
+  return Status(said.code(), std::string(who) + ": " + said.message());
+}
+
+/// CallUser on a thread of the user's: what was thrown is thrown again, as Error.
 template <typename Call>
 void CallUserOrThrow(std::string_view who, Call&& call) {
   Status status = CallUser(who, std::forward<Call>(call), ThrownError::kKeepsStatus);

@@ -50,9 +50,9 @@ bool BatchSettling::any_waits() const {
 
 bool BatchSettling::MustWait(DeviceSlot* slot) {
   FeedItem& item = slot->item;
-  if (item.unsettled == nullptr) return false;
-  slot->waits = any_waits() || !item.unsettled->sums().empty();
-  if (slot->waits) return true;
+  const bool has_sums = item.unsettled != nullptr && !item.unsettled->sums().empty();
+  slot->waits = has_sums || slot->stage_may_fail || any_waits();
+  if (slot->waits || item.unsettled == nullptr) return slot->waits;
   item.origin = item.unsettled->Settle({}).origin;
   item.unsettled.reset();
   item.number = settled_++;

@@ -15,15 +15,15 @@
 namespace ringfeed {
 
 /// Settles the batches of a device that came unsettled, in their order, before their leases: the
-/// device computes their sums, the host combines them. All that comes after a batch that waits for
-/// that waits too. For one thread, except for the counts.
+/// device computes their sums, the host combines them. All that comes after a batch that waits, for
+/// that or for the stage, waits too. For one thread, except for the counts.
 class BatchSettling {
  public:
   BatchSettling(std::shared_ptr<DeviceBackend> backend, std::span<DeviceSlot> slots)
       : backend_(std::move(backend)), slots_(slots) {}
 
-  /// Of a slot whose copy was enqueued: whether it has to wait until the host saw the copy done.
-  /// If it need not, its batch is settled.
+  /// Of a slot whose copy was enqueued: whether it has to wait until the host saw that done. If it
+  /// need not, its batch is settled.
   bool MustWait(DeviceSlot* slot);
   /// Whether a slot waits.
   bool any_waits() const;

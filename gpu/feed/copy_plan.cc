@@ -31,13 +31,14 @@ struct AddressRange {
 Status CopyPlan::Make(const Instance& batch, const Input& input) {
   layout_.Clear();
   rows_.Clear();
-  fields_.Take(batch, input.fixed);
-  const bool is_fixed = input.fixed.most_rows > 0;
+  fields_.Take(batch, input.room);
+  const bool is_fixed = input.room.most_rows > 0;
   mask_at_ = FieldPlace::kNowhere;
   if (input.mask_rows) {
-    mask_at_ = layout_.AddRoom(std::max<std::size_t>(*input.mask_rows, input.fixed.most_rows));
+    mask_at_ = layout_.AddRoom(std::max<std::size_t>(*input.mask_rows, input.room.most_rows));
   }
   Status status = PlanTransforms(input.transforms, false);
+  if (status.ok()) status = fields_.AddOutputs(input.outputs, &layout_);
   has_gaps_ = !input.tight && !is_fixed && input.pending.empty() && PlanWhole(batch);
   if (!has_gaps_) PlanPieces(batch, input.pending, false);
   if (status.ok()) status = PlanTransforms(input.transforms, true);

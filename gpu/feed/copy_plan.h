@@ -22,7 +22,7 @@ namespace ringfeed {
 /// each tensor; tensors in other memory go by way of staging memory. Rows that stayed in the memory
 /// they were read into are copied from there, as a TransferPlanner says: to their places, or
 /// together to memory after the tensors, from which a kernel takes them to their places. The output
-/// of the transforms stands before all of that.
+/// of the transforms and of the stage stands before all of that.
 ///
 /// In a fixed slot what has a size per row stands first, with room for the most rows: so it stands
 /// at the same address in every batch, for graphs that were captured with it. Ragged values and
@@ -35,9 +35,10 @@ class CopyPlan {
     LeftRows left_rows = LeftRows::kByCost;
     TransferPlanner planner{};
     std::span<const FieldTransform> transforms{};
+    std::span<const StageOutput> outputs{};  ///< of the stage
     std::optional<std::size_t> mask_rows{};  ///< a byte each; 0 in an empty batch
     bool tight = false;  ///< leaves out the gaps between fields: rather more copies
-    RowRoom fixed{};     ///< of a fixed slot: the most rows that it ever gets
+    RowRoom room{};
   };
   /// kInvalidArgument if a transform does not fit the field; the message names both.
   Status Make(const Instance& batch, const Input& input);

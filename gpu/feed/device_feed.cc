@@ -126,6 +126,22 @@ void CheckTunedDevices(const FeedOptions& options) {
   }
 }
 
+void CheckStage(const FeedOptions& options) {
+  const DeviceStage& stage = options.stage;
+  for (const StageOutput& output : stage.outputs) {
+    if (std::ranges::all_of(output.row, [](std::int64_t dim) { return dim > 0; })) continue;
+    Refuse("a row of FeedOptions::stage's outputs is of " + ShapeToString(output.row) +
+           ": give each dimension, at least 1");
+  }
+  const bool is_emulated = options.backend->type() == DeviceType::kEmulated;
+  if (is_emulated ? stage.on_host != nullptr : stage.enqueue != nullptr) return;
+  if (!stage.enqueue && !stage.on_host && stage.outputs.empty()) return;
+  Refuse(is_emulated ? "FeedOptions::stage has no on_host, and these devices are emulated: give it "
+                       "that twin of enqueue, which works on memory of the host's"
+                     : "FeedOptions::stage has no enqueue, and these devices have memory of their "
+                       "own: give it that function, which enqueues the work on a stream");
+}
+
 void CheckGroups(const FeedOptions& options) {
   if (options.replicas == 0) return;
   if (options.distribution != Distribution::kReplicate) {
@@ -165,6 +181,7 @@ void CheckFeedOptions(const FeedOptions& options) {
   if ((options.slot_allocator.allocate == nullptr) != (options.slot_allocator.free == nullptr)) {
     Refuse("a SlotAllocator has one of its functions: give both, or none");
   }
+  CheckStage(options);
   CheckTunedDevices(options);
   if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
 }

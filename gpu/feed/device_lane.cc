@@ -111,12 +111,14 @@ void DeviceLane::HandOnSeen(DeviceSlot* slot) {
     return;
   }
   copies_.LetGo(slot);
-  if (settled.kind == SettledBatch::Kind::kWhole) {
+  const bool is_whole = settled.kind == SettledBatch::Kind::kWhole;
+  if (is_whole && slot->stage_failure.ok()) {
     leases_.Offer(*slot);
   } else {
     free_.push_back(slot);
     given_.fetch_sub(1, std::memory_order_relaxed);
   }
+  if (is_whole && !slot->stage_failure.ok()) return Fail(slot->stage_failure);
   EndBehindReady();
 }
 
@@ -185,11 +187,10 @@ bool DeviceLane::FillNext() {
     if (!settling_.MustWait(slot)) leases_.Offer(*slot);
   }
   if (!enqueued.status.ok()) status = enqueued.status;
-  if (!status.ok()) {
-    Fail(status);
-  } else if (ended) {
+  if (!status.ok()) inbox_->Kill(status);
+  if (!status.ok() || ended) {
     phase_ = Phase::kCloses;
-    end_ = inbox_->status();
+    end_ = status.ok() ? inbox_->status() : status;
     EndBehindReady();
   }
   return progress || ended;

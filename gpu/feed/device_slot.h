@@ -47,6 +47,8 @@ struct DeviceSlot {
 
   /// It is ready after the host saw its copy done (BatchSettling).
   bool waits = false;
+  bool stage_may_fail = false;  ///< or did: then, after `ready` was seen, it says how
+  Status stage_failure;
 
   // The lease holder's, given back with the slot (SlotLeases).
   std::array<DeviceEvent, kMostStreams> released;  ///< made when first needed

@@ -38,6 +38,7 @@ SlotCopies::SlotCopies(const FeedOptions& options, int device, std::span<DeviceS
       pins_(std::move(pins)),
       timeline_(timeline),
       memory_(options, device),
+      stage_(options, device),
       left_rows_(LeftRowsOf(options)),
       sums_on_device_(WhySumsAreEarly(options).empty()) {}
 
@@ -133,15 +134,16 @@ Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
   if (sums_on_device_ && item.unsettled != nullptr && !item.pending.empty()) {
     sums = item.unsettled->sums();
   }
-  return slot->plan.Make(
-      item.batch, {.pending = item.pending,
-                   .sums = sums,
-                   .left_rows = gaps == Gaps::kNone ? LeftRows::kEach : left_rows_,
-                   .planner = planner_,
-                   .transforms = options_.transforms,
-                   .mask_rows = mask_rows,
-                   .tight = gaps == Gaps::kNone,
-                   .fixed = options_.fixed_slots ? RowRoom{item.rows, item.most_rows} : RowRoom()});
+  return slot->plan.Make(item.batch,
+                         {.pending = item.pending,
+                          .sums = sums,
+                          .left_rows = gaps == Gaps::kNone ? LeftRows::kEach : left_rows_,
+                          .planner = planner_,
+                          .transforms = options_.transforms,
+                          .outputs = options_.stage.outputs,
+                          .mask_rows = mask_rows,
+                          .tight = gaps == Gaps::kNone,
+                          .room = {item.rows, options_.fixed_slots ? item.most_rows : 0}});
 }
 
 Status SlotCopies::Place(DeviceSlot* slot) {
@@ -290,14 +292,16 @@ Status SlotCopies::TakeDirect() {
 Status SlotCopies::Transform(DeviceSlot* slot) {
   kernels_.clear();
   slot->plan.AddKernels(slot->memory, &kernels_);
-  slot->ready = kernels_.empty() && !with_mask() ? slot->copied : slot->transformed;
-  if (slot->ready == slot->copied) return {};
+  const bool is_only_copied = kernels_.empty() && !with_mask() && !stage_.any();
+  slot->ready = is_only_copied ? slot->copied : slot->transformed;
+  if (is_only_copied) return {};
   Status status = backend_->StreamWait(transform_stream_, slot->copied);
   for (const DeviceKernel& kernel : kernels_) {
     if (status.ok()) status = backend_->Launch(transform_stream_, kernel);
   }
   if (status.ok() && with_mask()) status = FillMask(*slot);
   if (status.ok()) status = FetchSums(*slot);
+  if (status.ok()) status = stage_.Enqueue(slot, transform_stream_);
   if (!status.ok()) return status;
   return backend_->Record(slot->ready, transform_stream_);
 }
@@ -323,9 +327,9 @@ Status SlotCopies::FetchSums(const DeviceSlot& slot) {
 }
 
 Status SlotCopies::Finish(DeviceSlot* slot) {
+  slot->plan.fields().MakeTensors(slot->memory, {backend_->type(), device_}, &slot->tensors);
   if (Status status = Transform(slot); !status.ok()) return status;
   slot->used = true;
-  slot->plan.fields().MakeTensors(slot->memory, {backend_->type(), device_}, &slot->tensors);
   // Order: the ready channel publishes this to the thread that takes the slot.
   slot->generation.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -335,9 +339,9 @@ SlotCopies::Look SlotCopies::LookAtOldest() {
   DeviceSlot* const slot = under_way_.front();
   bool done = false;
   Status status = backend_->Query(slot->copied, &done);
-  // The sums come to staging memory, whether the slot's lease waits for them or not. A slot that
-  // waits may be filled again at once.
-  if (status.ok() && done && (slot->plan.rows().sums_bytes() > 0 || slot->waits)) {
+  // The sums come to staging memory, and a stage of the host's reads the slot's tensors, whether
+  // the lease waits for them or not. A slot that waits may be filled again at once.
+  if (status.ok() && done && (ReadsResults(*slot) || slot->waits)) {
     status = backend_->Query(slot->ready, &done);
   }
   if (!done && status.code() != StatusCode::kDeviceLost) return {nullptr, status};
@@ -360,9 +364,8 @@ void SlotCopies::LetGo(DeviceSlot* slot) {
 Status SlotCopies::AwaitAll(std::int64_t until_ns) {
   while (!under_way_.empty()) {
     DeviceSlot* const slot = under_way_.front();
-    // The device's sums come into the slot's staging memory after the copy.
     Status status = AwaitEvent(backend_.get(), device_, slot->copied, kCopy, until_ns);
-    if (status.ok() && slot->plan.rows().sums_bytes() > 0) {
+    if (status.ok() && ReadsResults(*slot)) {
       status = AwaitEvent(backend_.get(), device_, slot->ready, kTransform, until_ns);
     }
     if (!status.ok()) return status;

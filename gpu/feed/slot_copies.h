@@ -12,6 +12,7 @@
 #include "gpu/feed/host_pins.h"
 #include "gpu/feed/lane_timeline.h"
 #include "gpu/feed/slot_memory.h"
+#include "gpu/feed/stage_calls.h"
 #include "gpu/feed/transfer_planner.h"
 #include "gpu/feed/transfer_tally.h"
 #include "ringfeed/device_feed.h"
@@ -105,12 +106,12 @@ class SlotCopies {
   /// As AwaitEvent, of all that was enqueued on the stream.
   Status AwaitStream(DeviceStream stream, DeviceEvent event, const char* what,
                      std::int64_t until_ns);
-  /// Whether the device has kernels to run for every batch.
+  /// Whether the device has kernels of ours to run for every batch.
   bool makes_something() const { return !options_.transforms.empty() || with_mask(); }
   /// Whether the valid rows of each batch have a mask.
   bool with_mask() const { return options_.last_step == LastStep::kPad; }
   bool may_have_kernels() const {
-    return makes_something() || left_rows_ != LeftRows::kEach || sums_on_device_;
+    return makes_something() || stage_.any() || left_rows_ != LeftRows::kEach || sums_on_device_;
   }
   Status MakeStreams();
   Status MakeEvents(DeviceSlot* slot);
@@ -127,6 +128,10 @@ class SlotCopies {
   /// Takes rows of the group from the device's memory to their slots.
   Status TakeDirect();
   Status Transform(DeviceSlot* slot);
+  /// Whether the host reads what the work after the copy wrote: the copy counts as done after that.
+  bool ReadsResults(const DeviceSlot& slot) const {
+    return slot.plan.rows().sums_bytes() > 0 || stage_.in_stream();
+  }
   Status FillMask(const DeviceSlot& slot);
   /// Copies the sums to the host after the kernels.
   Status FetchSums(const DeviceSlot& slot);
@@ -143,6 +148,7 @@ class SlotCopies {
   LaneTimeline* const timeline_;
   SlotMemory memory_;
   TransferTally tally_;
+  const StageCalls stage_;
   LeftRows left_rows_;   ///< how rows can come; fixed by Open
   bool sums_on_device_;  ///< the same
 

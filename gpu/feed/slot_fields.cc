@@ -119,6 +119,7 @@ Status SlotFields::Widen(const WidenField& widen, FieldPlace* place, SlotLayout*
 void SlotFields::Take(const Instance& batch, RowRoom room) {
   room_ = room;
   transformed_.clear();
+  outputs_.clear();
   ragged_ = false;
   fields_.resize(batch.size());
   for (std::size_t f = 0; f < batch.size(); ++f) {
@@ -275,6 +276,21 @@ Status SlotFields::Transform(const FieldTransform& transform, SlotLayout* layout
       transform);
 }
 
+Status SlotFields::AddOutputs(std::span<const StageOutput> outputs, SlotLayout* layout) {
+  for (const StageOutput& output : outputs) {
+    Shape shape = output.row;
+    shape.insert(shape.begin(), static_cast<std::int64_t>(room_.rows));
+    FieldPlace place;
+    Status status = PlaceOutput(output.dtype, std::move(shape), &place, layout);
+    if (!status.ok()) {
+      return Status(status.code(), "output " + std::to_string(outputs_.size()) +
+                                       " of the stage: " + status.message());
+    }
+    outputs_.push_back(std::move(place));
+  }
+  return {};
+}
+
 void SlotFields::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
   for (const Transformed& step : transformed_) {
     const FieldPlace& to = fields_[FieldOf(*step.transform)];
@@ -300,9 +316,9 @@ void SlotFields::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels)
 }
 
 void SlotFields::MakeTensors(const std::byte* slot, Place place, Instance* tensors) const {
-  tensors->resize(fields_.size());
-  for (std::size_t f = 0; f < fields_.size(); ++f) {
-    const FieldPlace& field = fields_[f];
+  tensors->resize(fields_.size() + outputs_.size());
+  for (std::size_t f = 0; f < tensors->size(); ++f) {
+    const FieldPlace& field = f < fields_.size() ? fields_[f] : outputs_[f - fields_.size()];
     Tensor& tensor = (*tensors)[f];
     tensor.dtype = field.dtype;
     tensor.shape = field.shape;
@@ -343,6 +359,7 @@ std::optional<std::size_t> SlotFields::BytesFor(std::uint64_t most_rows, std::ui
     if (!field.lod.empty()) add(most_rows + 1, sizeof(std::int64_t));
   }
   for (const Transformed& step : transformed_) add_field(fields_[FieldOf(*step.transform)]);
+  for (const FieldPlace& output : outputs_) add_field(output);
   if (masked) add(most_rows, 1);
   if (!can_be) return std::nullopt;
   return SlotLayout::AlignUp(total);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "gpu/feed/slot_layout.h"
@@ -26,13 +27,14 @@ struct FieldPlace {
   static constexpr std::size_t kNowhere = ~std::size_t{0};
 };
 
-/// The rows of a batch, and those that a slot is to have room for.
+/// The rows of a batch, and those that a fixed slot is to have room for; 0: no more than these.
 struct RowRoom {
   std::uint64_t rows = 0;
   std::uint64_t most_rows = 0;
 };
 
-/// The fields of a batch in a slot: as they are copied, and as transforms make them.
+/// The fields of a batch in a slot: as they are copied, as transforms make them, and those that a
+/// stage adds.
 class SlotFields {
  public:
   /// Those of the batch, without places.
@@ -48,9 +50,11 @@ class SlotFields {
   /// Room for the transform's output, before or after its input gets its own. kInvalidArgument if
   /// it does not fit the field; the message names both.
   Status Transform(const FieldTransform& transform, SlotLayout* layout);
+  /// Room for what a stage makes. kInvalidArgument if that is more than there can be.
+  Status AddOutputs(std::span<const StageOutput> outputs, SlotLayout* layout);
   /// The kernels of the transforms.
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
-  /// Views without an owner, `lod` in this object.
+  /// Views without an owner, `lod` in this object: the fields, then the stage's outputs.
   void MakeTensors(const std::byte* slot, Place place, Instance* tensors) const;
   /// Level 0, in `slot`, of a field that is ragged when copied; null for others.
   const std::int64_t* OffsetsIn(const std::byte* slot, std::size_t field) const;
@@ -78,6 +82,7 @@ class SlotFields {
   RowRoom room_;
   std::vector<FieldPlace> fields_;
   std::vector<Transformed> transformed_;
+  std::vector<FieldPlace> outputs_;  ///< of the stage
   bool ragged_ = false;
 };
 

@@ -21,29 +21,14 @@ std::size_t SlotMemory::CapacityFor(const DeviceSlot& slot) {
   return std::max<std::size_t>(learned_bytes_, 256);
 }
 
-namespace {
-
-/// What a function of the program's says, thrown or returned.
-template <typename Call>
-Status AskProgram(const char* who, Call&& call) {
-  Status said;
-  const Status thrown = CallUser(
-      who, [&] { said = call(); }, ThrownError::kKeepsStatus);
-  if (!thrown.ok()) return thrown;
-  if (said.ok()) return {};
-  return Status(said.code(), std::string(who) + ": " + said.message());
-}
-
-}  // namespace
-
 Status SlotMemory::Allocate(DeviceSlot* slot, std::size_t bytes) {
   std::byte* data = nullptr;
   Status status;
   if (allocator_.allocate == nullptr) {
     status = backend_->AllocDevice(device_, bytes, &data);
   } else {
-    status = AskProgram("the allocator of slots",
-                        [&] { return allocator_.allocate(device_, bytes, stream_, &data); });
+    status = AskUser("the allocator of slots",
+                     [&] { return allocator_.allocate(device_, bytes, stream_, &data); });
     if (status.ok() && (data == nullptr || reinterpret_cast<std::uintptr_t>(data) % 256 != 0)) {
       if (data != nullptr) (void)GiveBack(data, bytes);
       return Status(StatusCode::kUserError,
@@ -119,8 +104,8 @@ Status SlotMemory::Free(DeviceSlot* slot) {
 
 Status SlotMemory::GiveBack(std::byte* data, std::size_t bytes) {
   if (allocator_.free != nullptr) {
-    return AskProgram("the allocator of slots",
-                      [&] { return allocator_.free(device_, data, bytes, stream_); });
+    return AskUser("the allocator of slots",
+                   [&] { return allocator_.free(device_, data, bytes, stream_); });
   }
   // If the device is lost, its memory is gone, and there is no one to tell.
   (void)backend_->FreeDevice(device_, data);

@@ -108,6 +108,49 @@ struct PadField {
 /// A transform of one field of each batch on the device, after its copy.
 using FieldTransform = std::variant<NormalizeField, WidenField, PadField>;
 
+/// A field that a stage makes: [rows, row…], after the batch's own fields.
+struct StageOutput {
+  DType dtype = DType::kFloat32;
+  Shape row{};  ///< of one row; each dimension is at least 1
+};
+
+/// What a stage is called with: a batch, or a device's part of one, that has at least one row.
+/// Valid during the call; the device's memory until what the call enqueued is done.
+struct StageCall {
+  int device = 0;         ///< its number in the backend
+  DeviceStream stream{};  ///< for `enqueue`; null for `on_host`
+  /// The fields after the transforms, as the lease shows them: `data` is in the device's memory,
+  /// and not to be written; `lod` is in the host's.
+  std::span<const Tensor> fields{};
+  /// Of each field as DeviceLease::DeviceOffsets.
+  std::span<const std::int64_t* const> offsets{};
+  std::span<const Tensor> outputs{};  ///< in the order of DeviceStage::outputs
+  std::uint64_t valid_rows = 0;       ///< with LastStep::kPad: rows from here on are repeated ones
+
+  /// Where that output is to be written, in the device's memory.
+  std::byte* output(std::size_t number) const {
+    return const_cast<std::byte*>(outputs[number].data);
+  }
+};
+
+/// Work of the program's own on each batch: after the transforms, on their stream, before the
+/// lease. A pure function of the batch: it keeps no position, and may be called again for a batch
+/// in which damage was found. What it throws, or a Status that is not OK, is the batch's failure:
+/// the feed ends with it, after everything good, and may be started again.
+///
+/// Calls are made for one batch of a device at a time; those of several devices may overlap.
+struct DeviceStage {
+  std::vector<StageOutput> outputs{};
+  /// For devices with memory of their own, CUDA's: enqueues the work on `stream`, and returns. It
+  /// is called on the feed's copying thread, to which the device is bound: a call that blocks holds
+  /// up the feed. The device frees nothing of a batch before the work is done.
+  std::function<Status(const StageCall&)> enqueue{};
+  /// Its twin for emulated devices, whose memory is the host's: does the work, and returns when it
+  /// is done. It runs in the order of the stream, on the stream's thread, and must not call the
+  /// devices. The lease comes after it.
+  std::function<Status(const StageCall&)> on_host{};
+};
+
 /// Device memory for slots from an allocator of the program's own: Torch's, RMM's, a pool. Both
 /// functions or none. A feed calls them for one device at a time from one thread: as it is made,
 /// from its copying thread, and as it closes or its last lease goes. They may block, as the
@@ -160,6 +203,8 @@ struct FeedOptions {
   /// field is copied by itself.
   bool fixed_slots = false;
   std::vector<FieldTransform> transforms{};
+  /// What the program itself does with each batch on the device; empty: nothing.
+  DeviceStage stage{};
   /// All but kBatch and kAuto read files that kAuto of IoOptions would map. With fixed_slots
   /// nothing is copied together.
   TransferPlan transfer = TransferPlan::kAuto;
@@ -219,7 +264,8 @@ class DeviceLease {
   std::uint64_t valid_rows() const;
 
   /// Makes `stream` wait for the copy (the host does not) and gives the tensors, for work that is
-  /// enqueued on it before Release: one per field, `data` being device memory, `lod` host memory.
+  /// enqueued on it before Release: one per field, then one per output of the stage, `data` being
+  /// device memory, `lod` host memory.
   /// The lease owns both (Tensor::owner is null), and the span is valid until Release. May be
   /// called for several streams. CUDA's per-thread stream (2) is the calling thread's. Release it
   /// in that thread: another one has to record on the legacy stream (1), which all such streams

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -159,6 +160,14 @@ class DeviceBackend {
   virtual Status Fill(DeviceStream stream, std::byte* data, std::byte value, std::size_t bytes) = 0;
   /// Runs a kernel (device_kernels.h).
   virtual Status Launch(DeviceStream stream, const DeviceKernel& kernel) = 0;
+  /// Enqueues a function of yours as one operation of the stream, on the device's compute part: a
+  /// training step. `accesses` is the device memory that it touches, checked as a kernel's is. The
+  /// function must not throw, and must not call the devices. Only for devices whose memory is the
+  /// host's (kEmulated); others give kUnsupported.
+  virtual Status LaunchHost(DeviceStream /*stream*/, std::function<void()> /*function*/,
+                            std::span<const MemoryAccess> /*accesses*/) {
+    return Status(StatusCode::kUnsupported, "these devices run no functions of the host");
+  }
   /// Keeps the device's compute part busy for that long: a stand-in for a training step.
   virtual Status Busy(DeviceStream stream, std::int64_t duration_ns) = 0;
 

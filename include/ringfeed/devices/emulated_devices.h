@@ -135,12 +135,6 @@ class EmulatedDevices : public DeviceBackend {
   /// Whether it is a simulator (EmulatedOptions::simulated), which one thread uses.
   bool simulated() const override = 0;
 
-  /// Enqueues a function of yours as one operation of the stream, on the device's compute part: a
-  /// training step. `accesses` is the device memory that it touches, checked as a kernel's is. The
-  /// function must not throw, and must not call the devices.
-  virtual Status LaunchHost(DeviceStream stream, std::function<void()> function,
-                            std::span<const MemoryAccess> accesses) = 0;
-
   /// All offences so far, at most 1,000.
   virtual std::vector<Offence> offences() const = 0;
   /// What was made and not given back so far.

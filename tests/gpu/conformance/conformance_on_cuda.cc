@@ -8,6 +8,7 @@
 #include "tests/gpu/conformance/backend_conformance.h"
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
+#include "tests/gpu/conformance/stage_conformance.h"
 
 namespace ringfeed {
 namespace {
@@ -27,6 +28,7 @@ BackendUnderTest Cuda() {
 
 INSTANTIATE_TEST_SUITE_P(Machine, BackendConformance, testing::Values(Cuda()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Machine, KernelsConformance, testing::Values(Cuda()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Machine, StageConformance, testing::Values(Cuda()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Machine, FeedConformance, testing::Values(Cuda()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Machine, ThreadedFeedConformance, testing::Values(Cuda()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Machine, ThreadsConformance, testing::Values(Cuda()), BackendName);

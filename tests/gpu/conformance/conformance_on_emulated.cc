@@ -11,6 +11,7 @@
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
 #include "tests/gpu/conformance/set_up_conformance.h"
+#include "tests/gpu/conformance/stage_conformance.h"
 #include "tests/support/stress_scale.h"
 
 namespace ringfeed {
@@ -130,7 +131,10 @@ INSTANTIATE_TEST_SUITE_P(Simulated, KernelsConformance, testing::ValuesIn(AllSim
                          BackendName);
 INSTANTIATE_TEST_SUITE_P(Simulated, FeedConformance, testing::ValuesIn(AllSimulated()),
                          BackendName);
+INSTANTIATE_TEST_SUITE_P(Simulated, StageConformance, testing::ValuesIn(AllSimulated()),
+                         BackendName);
 INSTANTIATE_TEST_SUITE_P(Emulated, FeedConformance, testing::Values(InRealTime()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Emulated, StageConformance, testing::Values(InRealTime()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Emulated, ThreadedFeedConformance, testing::Values(InRealTime()),
                          BackendName);
 INSTANTIATE_TEST_SUITE_P(Emulated, BackendConformance, testing::Values(InRealTime()), BackendName);

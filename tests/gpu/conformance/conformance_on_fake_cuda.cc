@@ -13,6 +13,7 @@
 #include "tests/gpu/conformance/feed_conformance.h"
 #include "tests/gpu/conformance/kernels_conformance.h"
 #include "tests/gpu/conformance/set_up_conformance.h"
+#include "tests/gpu/conformance/stage_conformance.h"
 #include "tests/gpu/cuda/fake_cudart.h"
 
 namespace ringfeed {
@@ -79,6 +80,7 @@ FreshDevices Fresh() {
 INSTANTIATE_TEST_SUITE_P(Cuda, SetUpConformance, testing::Values(Fresh()),
                          [](const auto& test) { return test.param.name; });
 INSTANTIATE_TEST_SUITE_P(Cuda, FeedConformance, testing::Values(AsOpened()), BackendName);
+INSTANTIATE_TEST_SUITE_P(Cuda, StageConformance, testing::Values(AsOpened()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, ThreadedFeedConformance, testing::Values(AsOpened()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, BackendConformance, testing::Values(OverFakeRuntime()), BackendName);
 INSTANTIATE_TEST_SUITE_P(Cuda, KernelsConformance, testing::Values(OverFakeRuntime()), BackendName);

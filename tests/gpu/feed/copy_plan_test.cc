@@ -233,7 +233,7 @@ TEST(CopyPlanTest, InAFixedSlotOnlyRaggedValuesMove) {
     CopyPlan plan;
     ASSERT_TRUE(plan.Make(batch, {.transforms = transforms,
                                   .mask_rows = rows,
-                                  .fixed = {.rows = rows, .most_rows = kMost}})
+                                  .room = {.rows = rows, .most_rows = kMost}})
                     .ok());
     Slot slot = CarryOut(plan);
     Instance tensors;

@@ -14,7 +14,7 @@ namespace ringfeed {
 namespace {
 
 /// A loop over everything that a feed does with a device: ragged batches, some of them staged, a
-/// transform, a mask, two devices, a slot that grows.
+/// transform, a stage, a mask, two devices, a slot that grows.
 FeedScenario Everything(bool closed_first) {
   FeedScenario scenario;
   scenario.closed_first = closed_first;
@@ -25,6 +25,10 @@ FeedScenario Everything(bool closed_first) {
   scenario.supply.last_rows = 300;
   scenario.feed.last_step = LastStep::kPad;
   scenario.feed.transforms = {WidenField{1, DType::kInt32}};
+  scenario.feed.stage = {.outputs = {{}}, .on_host = [](const StageCall& call) {
+                           std::fill_n(call.output(0), call.outputs[0].bytes, std::byte{1});
+                           return Status();
+                         }};
   return scenario;
 }
 

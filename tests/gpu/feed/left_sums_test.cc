@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -81,6 +82,7 @@ struct SumsDrive {
   TransferPlan transfer = TransferPlan::kBatch;
   Distribution distribution = Distribution::kRoundRobin;
   bool simulated = false;
+  DeviceStage stage{};
   std::optional<std::size_t> restore_at{};  ///< behind so many leases it is restored elsewhere
 };
 
@@ -175,6 +177,7 @@ class LeftSumsTest : public PipelineTest {
     options.slots = drive.slots;
     options.transfer = drive.transfer;
     options.distribution = drive.distribution;
+    options.stage = drive.stage;
     return options;
   }
 
@@ -289,6 +292,34 @@ TEST_F(LeftSumsTest, DamageAnywhereInAnOrderByNumber) {
           return Batch(Parse(std::move(reader), RaggedParser()), {.size = 8});
         },
         {}, takes);
+  }
+}
+
+// What a stage made of damaged bytes, or refused of them, is seen by nobody: it is called again.
+TEST_F(LeftSumsTest, DamageThatAStageMeetsFirst) {
+  DeviceStage stage;
+  stage.outputs = {{DType::kUInt8, {static_cast<std::int64_t>(kImageBytes)}}};
+  stage.on_host = [](const StageCall& call) {
+    const auto pixels = call.fields[0].Values<std::uint8_t>();
+    const auto labels = call.fields[1].Values<std::int64_t>();
+    std::memcpy(call.output(0), pixels.data(), pixels.size());
+    for (std::size_t row = 0; row < labels.size(); ++row) {
+      const std::size_t at = static_cast<std::size_t>(labels[row]) + kImageBytes / 2;
+      const auto expected = static_cast<std::uint8_t>(static_cast<char>(at * 31 + at / 256));
+      if (pixels[row * kImageBytes + kImageBytes / 2] != expected) {
+        return Status(StatusCode::kUserError, "row " + std::to_string(row) + " is wrong");
+      }
+    }
+    return Status();
+  };
+  for (const auto& [name, records] : Damages()) {
+    SCOPED_TRACE(name);
+    const std::string path = Damaged(name, records);
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()), {.size = 8});
+        },
+        {.stage = stage}, std::nullopt);
   }
 }
 

@@ -18,7 +18,7 @@ namespace ringfeed {
 class TrainingLoop {
  public:
   struct Options {
-    std::size_t most_tensors = 2;
+    std::size_t most_tensors = 3;
     std::function<std::int64_t()> step_ns{};  ///< how long a step computes; none: not at all
     std::size_t steps_ahead = 2;
     std::function<void()> while_waiting{};  ///< what other threads would do meanwhile
