@@ -1,8 +1,8 @@
 // A feed in more detail: what the device makes of fields, who gets which rows, what took how long.
 //
 // Prints:
-//   EMU:0: float32 [4, 2], int64 [4], tokens [4, 2]
-//   EMU:1: float32 [4, 2], int64 [4], tokens [4, 2]
+//   EMU:0: float32 [4, 2], int64 [4], tokens [4, 2], sums 1 1 1 1
+//   EMU:1: float32 [4, 2], int64 [4], tokens [4, 2], sums 1 1 1 1
 //   2 parts on device 0, by batch
 //   copies are in the trace: 1
 //   a reader on a device: EMU:0
@@ -40,6 +40,15 @@ rf::Reader Batches() {
   return rf::Batch(rows, {.size = 8});
 }
 
+/// The sum of each image: work of the program's own on a batch, before its lease. With CUDA a
+/// second function, DeviceStage::enqueue, launches a kernel for it on call.stream.handle.
+rf::Status SumImages(const rf::StageCall& call) {
+  auto* const sums = reinterpret_cast<float*>(call.output(0));
+  const auto pixels = call.fields[0].Values<float>();
+  for (std::size_t i = 0; i < pixels.size(); i += 2) sums[i / 2] = pixels[i] + pixels[i + 1];
+  return {};
+}
+
 void Feed(const std::shared_ptr<rf::EmulatedDevices>& gpus) {
   rf::FeedOptions options;
   options.backend = gpus;
@@ -48,6 +57,7 @@ void Feed(const std::shared_ptr<rf::EmulatedDevices>& gpus) {
   options.costs = rf::TransferCosts{.member_ns = 600};  // "auto" would ask; a file: Load
   options.transforms = {rf::NormalizeField{.field = 0, .scale = {1 / 255.F}},
                         rf::WidenField{.field = 1}, rf::PadField{.field = 2, .length = 2}};
+  options.stage = {.outputs = {{rf::kFloat32, {}}}, .on_host = SumImages};
   options.timeline = std::make_shared<rf::Timeline>();
   rf::DeviceFeed feed(Batches(), options);
   while (auto lease = feed.Next()) {
@@ -60,7 +70,9 @@ void Feed(const std::shared_ptr<rf::EmulatedDevices>& gpus) {
     std::cout << rf::PlaceName(tensors[0].place) << ": " << rf::DTypeName(tensors[0].dtype) << " "
               << rf::ShapeToString(tensors[0].shape) << ", " << rf::DTypeName(tensors[1].dtype)
               << " " << rf::ShapeToString(tensors[1].shape) << ", tokens "
-              << rf::ShapeToString(tensors[2].shape) << "\n";
+              << rf::ShapeToString(tensors[2].shape) << ", sums";
+    for (const float sum : tensors[3].Values<float>()) std::cout << " " << sum;
+    std::cout << "\n";
   }
   const rf::FeedStats stats = feed.Stats();
   const rf::TransferPlan plan = stats.devices[0].transfer;
