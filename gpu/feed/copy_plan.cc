@@ -31,15 +31,17 @@ struct AddressRange {
 Status CopyPlan::Make(const Instance& batch, const Input& input) {
   layout_.Clear();
   rows_.Clear();
-  fields_.Take(batch, input.room);
+  Status status = fields_.Take(batch, input.room, input.host_fields);
+  if (!status.ok()) return status;
   const bool is_fixed = input.room.most_rows > 0;
   mask_at_ = FieldPlace::kNowhere;
   if (input.mask_rows) {
     mask_at_ = layout_.AddRoom(std::max<std::size_t>(*input.mask_rows, input.room.most_rows));
   }
-  Status status = PlanTransforms(input.transforms, false);
+  status = PlanTransforms(input.transforms, false);
   if (status.ok()) status = fields_.AddOutputs(input.outputs, &layout_);
-  has_gaps_ = !input.tight && !is_fixed && input.pending.empty() && PlanWhole(batch);
+  const bool wants_all = input.pending.empty() && input.host_fields.empty();
+  has_gaps_ = !input.tight && !is_fixed && wants_all && PlanWhole(batch);
   if (!has_gaps_) PlanPieces(batch, input.pending, false);
   if (status.ok()) status = PlanTransforms(input.transforms, true);
   if (!has_gaps_) PlanPieces(batch, input.pending, true);
@@ -90,6 +92,7 @@ bool CopyPlan::PlanWhole(const Instance& batch) {
 void CopyPlan::PlanPieces(const Instance& batch, std::span<const PendingCopy> pending,
                           bool ragged) {
   for (std::size_t f = 0; f < batch.size(); ++f) {
+    if (fields_[f].on_host.has_value()) continue;
     if (ragged != batch[f].lod.empty()) PlanField(batch[f], pending, &fields_[f]);
   }
 }

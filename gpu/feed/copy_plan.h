@@ -36,6 +36,7 @@ class CopyPlan {
     TransferPlanner planner{};
     std::span<const FieldTransform> transforms{};
     std::span<const StageOutput> outputs{};  ///< of the stage
+    std::span<const std::size_t> host_fields{};
     std::optional<std::size_t> mask_rows{};  ///< a byte each; 0 in an empty batch
     bool tight = false;  ///< leaves out the gaps between fields: rather more copies
     RowRoom room{};

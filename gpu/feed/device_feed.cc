@@ -24,6 +24,7 @@ FeedOptions Complete(FeedOptions options) {
     for (int d = 0; d < options.backend->DeviceCount(); ++d) options.devices.push_back(d);
   }
   CheckFeedOptions(options);
+  if (!options.host_fields.empty()) options.transfer = TransferPlan::kBatch;
   return options;
 }
 
@@ -182,6 +183,13 @@ void CheckFeedOptions(const FeedOptions& options) {
     Refuse("a SlotAllocator has one of its functions: give both, or none");
   }
   CheckStage(options);
+  const bool makes_batches =
+      options.transfer == TransferPlan::kAuto || options.transfer == TransferPlan::kBatch;
+  if (!options.host_fields.empty() && !makes_batches) {
+    Refuse(
+        "FeedOptions::host_fields are of batches that the CPU makes: let transfer be \"auto\" or "
+        "\"batch\"");
+  }
   CheckTunedDevices(options);
   if (const Status status = options.costs.Check(); !status.ok()) throw Error(status);
 }

@@ -39,6 +39,7 @@ struct DeviceSlot {
   bool copying = false;     ///< not yet seen done; the feeding thread's
   bool used = false;        ///< it was filled before
   FeedItem item;
+  Instance kept;  ///< the batch whose fields on the host its last lease has
   SlabRun staging;
   CopyPlan plan;
   Instance tensors;

@@ -29,10 +29,12 @@ Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution 
 
 std::size_t Distributor::HeldBatches(const FeedOptions& options) {
   // One that is copied and those that wait at each device, the step that is being collected, and
-  // the last step for repeats. The devices of a group hold the same ones.
+  // the last step for repeats. The devices of a group hold the same ones. Slots keep theirs if
+  // fields stay on the host.
   const std::size_t devices = options.devices.size();
   const std::size_t groups = devices / CopiesOf(devices, options.distribution, options.replicas);
-  return (1 + options.waiting_batches) * groups +
+  const std::size_t kept = options.host_fields.empty() ? 0 : options.slots * devices;
+  return kept + (1 + options.waiting_batches) * groups +
          (options.last_step == LastStep::kUneven ? 1 : groups + 1);
 }
 

@@ -108,10 +108,11 @@ Status SlotCopies::Take(DeviceSlot* slot, FeedItem&& item) {
   return status.ok() ? Plan(slot, Gaps::kAllowed) : status;
 }
 
-// Memory of an earlier size would have to stay until then beside the new one.
+// Memory of an earlier size would have to stay until then beside the new one. What was kept on the
+// host is written again by reads, which cannot wait for a device.
 Status SlotCopies::MayPrepare(const DeviceSlot& slot, bool* may) {
   *may = true;
-  if (!memory_.Grows(slot)) return {};
+  if (!memory_.Grows(slot) && slot.kept.empty()) return {};
   Status status = slot.used ? backend_->Query(slot.ready, may) : Status();
   for (std::size_t s = 0; s < slot.streams_used && status.ok() && *may; ++s) {
     status = backend_->Query(slot.released[s], may);
@@ -120,6 +121,7 @@ Status SlotCopies::MayPrepare(const DeviceSlot& slot, bool* may) {
 }
 
 Status SlotCopies::Prepare(DeviceSlot* slot) {
+  slot->kept.clear();
   Status status = Place(slot);
   if (status.ok()) status = WaitForConsumers(slot);
   if (status.ok()) AddToGroup(slot);
@@ -141,6 +143,7 @@ Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
                           .planner = planner_,
                           .transforms = options_.transforms,
                           .outputs = options_.stage.outputs,
+                          .host_fields = options_.host_fields,
                           .mask_rows = mask_rows,
                           .tight = gaps == Gaps::kNone,
                           .room = {item.rows, options_.fixed_slots ? item.most_rows : 0}});
@@ -356,6 +359,7 @@ void SlotCopies::LetGo(DeviceSlot* slot) {
     backend_->NoteHandOver(slot->item.batch.front().owner.get());
     backend_->NoteHandOver(pins_->token());
   }
+  if (!options_.host_fields.empty()) slot->kept = std::move(slot->item.batch);
   slot->item.LetGo();
   slot->waits = false;
   slot->copying = false;
@@ -431,6 +435,7 @@ void SlotCopies::LetGoOfHost() {
 
 Status SlotCopies::Free(DeviceSlot* slot) {
   Status status = memory_.Free(slot);
+  slot->kept.clear();
   for (DeviceEvent* const event : {&slot->transformed, &slot->copied, &slot->copy_begins}) {
     if (*event) (void)backend_->DestroyEvent(std::exchange(*event, {}));
   }

@@ -51,8 +51,8 @@ class SlotCopies {
   }
   /// Gives the slot its batch, and plans the copy.
   Status Take(DeviceSlot* slot, FeedItem&& item);
-  /// Says in *may whether Prepare may be called: a slot that has to grow was last used by work that
-  /// was seen done.
+  /// Says in *may whether Prepare may be called: a slot that has to grow, or keeps a batch on the
+  /// host, was last used by work that was seen done.
   Status MayPrepare(const DeviceSlot& slot, bool* may);
   /// All else that a batch needs before its copy. The slot is then in the group.
   Status Prepare(DeviceSlot* slot);
@@ -80,7 +80,7 @@ class SlotCopies {
   Look LookAtOldest();
   /// A look saw so many copies done.
   void NoteSeen(std::size_t copies) { pace_.NoteDone(backend_->NowNanos(), copies); }
-  /// The slot's copy was seen done: its batch goes back.
+  /// The slot's copy was seen done: its batch goes back, or is kept for its fields on the host.
   void LetGo(DeviceSlot* slot);
 
   // Call these while no batch is given or leased.

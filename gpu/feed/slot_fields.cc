@@ -116,7 +116,8 @@ Status SlotFields::Widen(const WidenField& widen, FieldPlace* place, SlotLayout*
   return PlaceOutput(widen.dtype, place->shape, place, layout);
 }
 
-void SlotFields::Take(const Instance& batch, RowRoom room) {
+Status SlotFields::Take(const Instance& batch, RowRoom room,
+                        std::span<const std::size_t> host_fields) {
   room_ = room;
   transformed_.clear();
   outputs_.clear();
@@ -129,12 +130,22 @@ void SlotFields::Take(const Instance& batch, RowRoom room) {
     place.shape = tensor.shape;
     place.bytes = tensor.bytes;
     place.offsets_at = FieldPlace::kNowhere;
+    place.on_host.reset();
     place.lod.resize(tensor.lod.size());
     for (std::size_t level = 0; level < tensor.lod.size(); ++level) {
       place.lod[level].assign(tensor.lod[level].begin(), tensor.lod[level].end());
     }
     ragged_ = ragged_ || !tensor.lod.empty();
   }
+  for (const std::size_t field : host_fields) {
+    if (field >= fields_.size()) {
+      return Status(StatusCode::kInvalidArgument, "FeedOptions::host_fields names field " +
+                                                      std::to_string(field) + "; there are " +
+                                                      std::to_string(fields_.size()) + ", from 0");
+    }
+    fields_[field].on_host = batch[field].data;
+  }
+  return {};
 }
 
 bool SlotFields::StaysRagged(const FieldTransform& transform) const {
@@ -187,6 +198,7 @@ Status SlotFields::CheckCrop(const NormalizeField& normalize, const FieldPlace& 
     return Refuse(normalize.field, "with crops a row is one image, not those of " + shape);
   }
   const FieldPlace& crops = AsCopied(*normalize.crops);
+  if (crops.on_host.has_value()) return Refuse(normalize.field, "crops is a field on the host");
   const Shape wanted = {images.shape[0], CastNormalize::kCropNumbers};
   if (crops.dtype == DType::kInt32 && crops.shape == wanted && crops.lod.empty()) return {};
   return Refuse(normalize.field, "crops, field " + std::to_string(*normalize.crops) +
@@ -261,6 +273,7 @@ Status SlotFields::Transform(const FieldTransform& transform, SlotLayout* layout
     return Refuse(field, "there are " + std::to_string(fields_.size()) + " fields, from 0");
   }
   FieldPlace* const place = &fields_[field];
+  if (place->on_host.has_value()) return Refuse(field, "it stays on the host");
   transformed_.push_back({&transform, *place});
   // One transform for a field: a transform's output is no input.
   for (std::size_t t = 0; t + 1 < transformed_.size(); ++t) {
@@ -322,15 +335,16 @@ void SlotFields::MakeTensors(const std::byte* slot, Place place, Instance* tenso
     Tensor& tensor = (*tensors)[f];
     tensor.dtype = field.dtype;
     tensor.shape = field.shape;
-    tensor.data = slot + field.offset;
+    tensor.data = field.on_host ? *field.on_host : slot + field.offset;
     tensor.bytes = field.bytes;
     tensor.lod.assign(field.lod.begin(), field.lod.end());
-    tensor.place = place;
+    tensor.place = field.on_host.has_value() ? Place() : place;
   }
 }
 
 const std::int64_t* SlotFields::OffsetsIn(const std::byte* slot, std::size_t field) const {
   if (field >= fields_.size() || fields_[field].lod.empty()) return nullptr;
+  if (fields_[field].on_host.has_value()) return nullptr;
   return reinterpret_cast<const std::int64_t*>(slot + AsCopied(field).offsets_at);
 }
 
@@ -355,6 +369,7 @@ std::optional<std::size_t> SlotFields::BytesFor(std::uint64_t most_rows, std::ui
   };
   for (std::size_t f = 0; f < fields_.size(); ++f) {
     const FieldPlace& field = AsCopied(f);
+    if (field.on_host.has_value()) continue;
     add_field(field);
     if (!field.lod.empty()) add(most_rows + 1, sizeof(std::int64_t));
   }

@@ -22,6 +22,7 @@ struct FieldPlace {
   std::size_t offset = 0;
   std::size_t bytes = 0;
   std::vector<std::vector<std::int64_t>> lod;  ///< the host's copy
+  std::optional<const std::byte*> on_host;     ///< it stays there, and has no place in the slot
   std::size_t offsets_at = kNowhere;           ///< level 0 in the slot
 
   static constexpr std::size_t kNowhere = ~std::size_t{0};
@@ -37,8 +38,10 @@ struct RowRoom {
 /// stage adds.
 class SlotFields {
  public:
-  /// Those of the batch, without places.
-  void Take(const Instance& batch, RowRoom room = {});
+  /// Those of the batch, without places. `host_fields` stay where they are. kInvalidArgument if
+  /// there is no such field.
+  Status Take(const Instance& batch, RowRoom room = {},
+              std::span<const std::size_t> host_fields = {});
   /// The field as it is copied.
   FieldPlace& operator[](std::size_t field);
   bool ragged() const { return ragged_; }

@@ -29,6 +29,7 @@ Status StageCalls::Enqueue(DeviceSlot* slot, DeviceStream stream) const {
   const std::size_t fields = slot->tensors.size() - outputs_;
   for (std::size_t t = 0; t < slot->tensors.size(); ++t) {
     const Tensor& tensor = slot->tensors[t];
+    if (tensor.place.type == DeviceType::kCpu) continue;
     accesses.push_back({tensor.data, tensor.bytes, t >= fields});
     const auto* const offsets = slot->plan.fields().OffsetsIn(slot->memory, t);
     if (offsets == nullptr) continue;

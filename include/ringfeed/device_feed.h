@@ -119,8 +119,8 @@ struct StageOutput {
 struct StageCall {
   int device = 0;         ///< its number in the backend
   DeviceStream stream{};  ///< for `enqueue`; null for `on_host`
-  /// The fields after the transforms, as the lease shows them: `data` is in the device's memory,
-  /// and not to be written; `lod` is in the host's.
+  /// The fields after the transforms, as the lease shows them: `data` is in the device's memory
+  /// (of FeedOptions::host_fields in the host's), and not to be written; `lod` is in the host's.
   std::span<const Tensor> fields{};
   /// Of each field as DeviceLease::DeviceOffsets.
   std::span<const std::int64_t* const> offsets{};
@@ -203,6 +203,12 @@ struct FeedOptions {
   /// field is copied by itself.
   bool fixed_slots = false;
   std::vector<FieldTransform> transforms{};
+  /// Fields that stay in host memory, by number: encoded images, for a decoder that takes pointers
+  /// and lengths of the host's. A lease's tensor of such a field is in pinned memory until the work
+  /// is done that was enqueued on the lease's streams before Release: row i of a ragged one is
+  /// lod[0][i] to lod[0][i + 1]. A slot is filled again only after that. For kAuto, which then is
+  /// kBatch, and kBatch; without a transform. Each slot takes one more batch of the chain's memory.
+  std::vector<std::size_t> host_fields{};
   /// What the program itself does with each batch on the device; empty: nothing.
   DeviceStage stage{};
   /// All but kBatch and kAuto read files that kAuto of IoOptions would map. With fixed_slots

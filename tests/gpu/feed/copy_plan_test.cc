@@ -70,7 +70,7 @@ TEST(SlotFieldsTest, ATransformHasItsOutputInRoomOfItsOwn) {
   const std::vector<std::uint16_t> tokens = {1, 2, 40'000};
   SlotLayout layout;
   SlotFields fields;
-  fields.Take({MakeTensor(tokens)});
+  ASSERT_TRUE(fields.Take({MakeTensor(tokens)}).ok());
   fields[0].offset = layout.AddWhole(tokens.data(), tokens.size() * 2);
   const FieldTransform widen = WidenField{0, DType::kInt32};
   ASSERT_TRUE(fields.Transform(widen, &layout).ok());

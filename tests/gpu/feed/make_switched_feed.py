@@ -62,8 +62,8 @@ STEPS = {
         (MEMORY, "if (slot->memory != nullptr && needed <= slot->capacity)",
          "if (slot->memory != nullptr && (OUT || needed <= slot->capacity))")],
     "kSeeUsersBeforeGrowing": [
-        (COPIES, "if (!memory_.Grows(slot)) return {};",
-         "if (OUT || !memory_.Grows(slot)) return {};")],
+        (COPIES, "if (!memory_.Grows(slot) && slot.kept.empty()) return {};",
+         "if (OUT || (!memory_.Grows(slot) && slot.kept.empty())) return {};")],
     "kCheckGeneration": [
         (CORE, "  return slot.generation.load(std::memory_order_relaxed) != lease.generation_ ||",
          "  if (OUT) return false;\n"
