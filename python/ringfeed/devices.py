@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import traceback
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import _core, counterparts
@@ -76,6 +78,51 @@ class Part(NamedTuple):
 Transform = Union[Normalize, Widen, Pad]
 
 
+class StageCall(NamedTuple):
+    """What a stage's function is called with: a batch, or a device's part of one, that has at least
+    one row. Its arrays are its own during the call alone: it must keep none.
+
+    Attributes:
+        fields: by their names, as the loop gets them after the transforms, in the device's memory
+            (of emulated devices the host's, for NumPy). They must not be written.
+        offsets: of the fields that are ragged, in the same memory: int64 [rows + 1].
+        outputs: what it is to write.
+        device: the device's number.
+        stream: the handle of the stream that the work is to be enqueued on; None on emulated
+            devices, where the work is to be done when the function returns.
+        valid_rows: with last_step="pad" the rows from here on are repeated ones.
+    """
+
+    fields: dict[str, _core.Array]
+    offsets: dict[str, _core.Array]
+    outputs: dict[str, _core.Array]
+    device: int
+    stream: Optional[int]
+    valid_rows: int
+
+
+class Stage(NamedTuple):
+    """Work of your own on each batch on its device: after the transforms, on their stream, before
+    the loop gets the batch.
+
+    A pure function of the batch: it has no place in a state, and may be called again for a batch in
+    which damage was found. What it raises is that batch's failure, which the loop gets after all
+    that is good; `iter(loader)` starts again. The feed's threads call it with the interpreter's
+    lock, for one batch of a device at a time.
+
+    Attributes:
+        function: called with a StageCall for each batch. On a GPU it enqueues work on
+            `call.stream`, by `ringfeed.torch.stage_stream(call)`, or
+            `cupy.cuda.ExternalStream(call.stream)`; if it waited for the GPU, it would hold up the
+            feed.
+        outputs: the fields that it makes, after the batch's own: by name the dtype and the shape of
+            a row.
+    """
+
+    function: Callable[[StageCall], Any]
+    outputs: Mapping[str, tuple[str, Sequence[int]]] = MappingProxyType({})
+
+
 @dataclass(frozen=True)
 class DevicePlan:
     """Arguments of a Loader about devices; puts its chains' batches on them.
@@ -97,6 +144,11 @@ class DevicePlan:
             was captured with a slot's batch can be replayed on the slot's later ones (`Part.slot`).
             Each field is copied by itself.
         transforms: of fields, after the copy.
+        stage: a Stage: what a function of yours makes of each batch there; None: nothing.
+        host_fields: names or numbers of fields that stay in host memory, pinned: encoded images,
+            for a decoder that takes pointers and lengths of the host's. An array of such a field,
+            with its offsets, is the host's. With transfer "auto", which then is "batch", or
+            "batch", and without a transform. Each slot takes one more batch of pinned memory.
         stream: the handle of the stream that the loop's work is enqueued on, as DLPack numbers
             them: 1 is CUDA's default stream (which Torch and CuPy call 0), 2 the thread's own one;
             None: who takes an array waits for its copy: by DLPack the stream that is named (Torch
@@ -145,6 +197,8 @@ class DevicePlan:
     memory: Optional[tuple[Callable[[int, int, int], int], Callable[[int, int, int, int], Any]]] = (
         None
     )
+    stage: Optional[Stage] = None
+    host_fields: Sequence[Union[str, int]] = ()
 
     def feed(self, reader: _core.Reader) -> _core.DeviceFeed:
         """The chain's batches on the devices.
@@ -199,6 +253,8 @@ class DevicePlan:
             waiting_batches=self.waiting_batches,
             high_priority=self.high_priority,
             memory=self.memory,
+            host_fields=[_place(reader, field) for field in self.host_fields],
+            **_stage_of(self.stage, reader),
         )
 
     def handed_out(self, batches: int, last_is_short: bool, devices: int) -> int:
@@ -235,6 +291,8 @@ class DevicePlan:
             len(self.memory) == 2 and all(callable(function) for function in self.memory)
         ):
             raise TypeError("memory= are two functions, (allocate, free), or None")
+        if self.stage is not None and not isinstance(self.stage, Stage):
+            raise TypeError(f"a stage is a Stage(function, outputs), not {self.stage!r}")
 
 
 # A dataclass makes its own __init__; a slip in a name is told as other functions do.
@@ -279,6 +337,34 @@ def _costs_of(
     if isinstance(costs, Mapping):
         return dict(costs)
     return _core.load_transfer_costs(os.fspath(costs))
+
+
+def _stage_of(stage: Optional[Stage], reader: _core.Reader) -> dict[str, Any]:
+    if stage is None:
+        return {}
+    names = [slot[0] for slot in reader.slots]
+    for name in stage.outputs:
+        if name in names:
+            raise ValueError(f"the batches have a field {name!r} already: rename the output")
+
+    def call(
+        fields: Any, offsets: Any, outputs: Any, device: int, stream: Optional[int], valid: int
+    ) -> None:
+        ragged = {name: of for name, of in zip(names, offsets) if of is not None}
+        made = dict(zip(stage.outputs, outputs))
+        told = StageCall(dict(zip(names, fields)), ragged, made, device, stream, valid)
+        del fields, offsets, outputs, ragged, made
+        try:
+            stage.function(told)
+        except BaseException as error:
+            # Its frames' arrays are of memory that is written again.
+            traceback.clear_frames(error.__traceback__)
+            raise
+        finally:
+            del told
+
+    outputs = [(name, dtype, list(row)) for name, (dtype, row) in stage.outputs.items()]
+    return {"stage": call, "outputs": outputs}
 
 
 def _chosen(devices: Any) -> tuple[str, list[int]]:

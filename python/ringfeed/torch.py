@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Iterator, NoReturn
 
 import torch
@@ -12,6 +13,7 @@ import torch.utils.dlpack
 from . import ranks, trainers
 from ._core import Array
 from .collation import refuse_collation
+from .devices import StageCall
 from .loader import EpochLoop, Loader
 from .ranks import Rank
 
@@ -118,6 +120,15 @@ def record_stream(batch: Any, stream: Any) -> None:
             batch.on(stream.cuda_stream or _DEFAULT_STREAM)
     elif isinstance(batch, torch.Tensor) and batch.is_cuda:
         record_stream(_array_of(batch), stream)
+
+
+def stage_stream(call: StageCall) -> Any:
+    """For the function of a `Stage`: Torch's work in its `with` goes to the call's stream. On
+    emulated devices, which have none, it is done on the host."""
+    if call.stream is None:
+        return contextlib.nullcontext()
+    # Torch and ringfeed number GPUs alike.
+    return torch.cuda.stream(torch.cuda.ExternalStream(call.stream, device=call.device))
 
 
 def slot_memory() -> tuple[Callable[[int, int, int], int], Callable[[int, int, int, int], None]]:

@@ -369,7 +369,7 @@ std::optional<Array> Array::Offsets() const {
   if (tensor_.lod.empty()) return std::nullopt;
   if (lease_ == nullptr) return LodLevel(*this, 0);
   std::optional<Tensor> offsets = lease_->Offsets(field_);
-  if (!offsets) return std::nullopt;
+  if (!offsets) return LodLevel(*this, 0);  // of a field that stays on the host
   return ViewOf(std::move(*offsets));
 }
 

@@ -22,6 +22,7 @@
 #include "held_object.h"
 #include "instance_arrays.h"
 #include "module_parts.h"
+#include "python_stage.h"
 #include "ringfeed/devices/device_kinds.h"
 #include "ringfeed/ranks.h"
 #include "stats_dict.h"
@@ -36,6 +37,7 @@ using NormalizeTuple = std::tuple<std::size_t, std::string, std::vector<float>, 
                                   bool, CropSides, std::optional<std::size_t>>;
 using WidenTuple = std::tuple<std::size_t, std::string>;
 using PadTuple = std::tuple<std::size_t, std::size_t, nb::bytes>;
+using OutputTuple = std::tuple<std::string, std::string, Shape>;
 
 /// The name that Batch uses, too: which rows of a padded last step count.
 constexpr const char* kMaskName = "mask";
@@ -158,6 +160,17 @@ SlotAllocator AllocatorOf(nb::handle functions) {
           }};
 }
 
+/// Sets the stage, and returns `input` with what its function throws.
+ReaderHandle SetStage(const ReaderHandle& input, nb::handle function,
+                      const std::vector<OutputTuple>& outputs, FeedOptions* options) {
+  if (function.is_none()) return input;
+  std::vector<StageOutput> made;
+  for (const auto& [name, dtype, row] : outputs) made.push_back({DTypeNamed(dtype), row});
+  const auto keeper = std::make_shared<ThrownKeeper>();
+  options->stage = StageOf(function, std::move(made), keeper);
+  return input.On(input.reader(), keeper);
+}
+
 // Returns the reason for "auto".
 std::string OpenBackend(const std::string& kind, FeedOptions* options) {
   const GilReleased unlocked;  // a driver may be loaded
@@ -177,7 +190,8 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
               const std::vector<PadTuple>& pad, std::uintptr_t stream, std::int64_t patience_ms,
               const std::string& transfer, const CostsByName& costs, const std::string& tuned_for,
               std::size_t replicas, std::size_t waiting_batches, bool high_priority,
-              nb::object memory) {
+              nb::object memory, nb::object stage, const std::vector<OutputTuple>& outputs,
+              const std::vector<std::size_t>& host_fields) {
   FeedOptions options;
   options.devices = devices;
   options.slots = slots;
@@ -194,9 +208,16 @@ void MakeFeed(DeviceFeedHandle* self, const ReaderHandle& input, const std::stri
   options.waiting_batches = waiting_batches;
   options.priority = high_priority ? StreamPriority::kHigh : StreamPriority::kNormal;
   options.slot_allocator = AllocatorOf(memory);
+  options.host_fields = host_fields;
+  ReaderHandle fed = SetStage(input, stage, outputs, &options);
+  std::vector<SlotSpec> slots_of_stage;
+  for (const auto& [name, dtype, row] : outputs) {
+    slots_of_stage.push_back({name, DTypeNamed(dtype), row});
+    slots_of_stage.back().dims.insert(slots_of_stage.back().dims.begin(), -1);
+  }
   std::string reason = OpenBackend(kind, &options);
-  new (self) DeviceFeedHandle(input, std::move(options), std::move(reason),
-                              {reinterpret_cast<void*>(stream)});
+  new (self) DeviceFeedHandle(std::move(fed), std::move(options), std::move(slots_of_stage),
+                              std::move(reason), {reinterpret_cast<void*>(stream)});
 }
 
 nb::object NextIn(DeviceFeedHandle& handle, std::optional<std::size_t> device,
@@ -257,14 +278,18 @@ std::vector<SlotTuple> SlotsOf(const DeviceFeedHandle& handle) {
   Reader& reader = handle.input().reader();
   const GilReleased unlocked;
   for (const SlotSpec& slot : reader.slots()) {
-    if (handle.masked() && slot.name == kMaskName) {
+    slots.emplace_back(slot.name, DTypeName(slot.dtype), slot.dims, slot.lod_levels);
+  }
+  for (const SlotSpec& slot : handle.outputs()) {
+    slots.emplace_back(slot.name, DTypeName(slot.dtype), slot.dims, slot.lod_levels);
+  }
+  if (handle.masked()) {
+    const auto is_mask = [](const SlotTuple& slot) { return std::get<0>(slot) == kMaskName; };
+    if (std::ranges::any_of(slots, is_mask)) {
       throw Error(Status(StatusCode::kInvalidArgument,
                          "the batches have a field \"mask\" already, and last_step=\"pad\" makes "
                          "one: rename it, or take another last_step (\"short\" with pad=True)"));
     }
-    slots.emplace_back(slot.name, DTypeName(slot.dtype), slot.dims, slot.lod_levels);
-  }
-  if (handle.masked()) {
     slots.emplace_back(kMaskName, DTypeName(DType::kUInt8), std::vector<std::int64_t>{-1}, 0);
   }
   return slots;
@@ -292,7 +317,9 @@ void BindDeviceFeed(nb::module_& module) {
            nb::arg("pad"), nb::arg("stream"), nb::arg("patience_ms"), nb::arg("transfer"),
            nb::arg("costs"), nb::arg("tuned_for"), nb::arg("replicas") = 0,
            nb::arg("waiting_batches") = 2, nb::arg("high_priority") = true,
-           nb::arg("memory") = nb::none())
+           nb::arg("memory") = nb::none(), nb::arg("stage") = nb::none(),
+           nb::arg("outputs") = std::vector<OutputTuple>(),
+           nb::arg("host_fields") = std::vector<std::size_t>())
       .def(
           "__iter__", [](nb::handle self) { return nb::borrow(self); },
           nb::sig("def __iter__(self) -> DeviceFeed"))

@@ -54,9 +54,11 @@ bool AskInside(FeedGate* gate, Deadline deadline, Ask&& ask) {
 }  // namespace
 
 DeviceFeedHandle::DeviceFeedHandle(ReaderHandle input, FeedOptions options,
-                                   std::string devices_reason, DeviceStream stream)
+                                   std::vector<SlotSpec> outputs, std::string devices_reason,
+                                   DeviceStream stream)
     : input_(std::move(input)),
       options_(CountedWhenTold(std::move(options))),
+      outputs_(std::move(outputs)),
       devices_reason_(std::move(devices_reason)),
       stream_(stream) {}
 
@@ -123,8 +125,7 @@ std::optional<DeviceFeedHandle::Taken> DeviceFeedHandle::TakeNext(
   Status status;
   const ReadResult result = Await(device_index, &taken, &status);
   if (result == ReadResult::kFailed) {
-    if (status.code() == StatusCode::kUserError) input_.RaiseFailure();
-    Raise(status);
+    input_.RaiseFailure(status);
   }
   if (result != ReadResult::kRecord) return std::nullopt;
   return taken;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "feed_gate.h"
 #include "fork_guard.h"
@@ -33,10 +34,11 @@ class DeviceFeedHandle {
     std::uint64_t generation = 0;
   };
 
-  /// `devices_reason`: which devices these are, if the user left the choice open. `stream`: the
-  /// stream for work on the batches; null: batches come after their copy is done.
-  DeviceFeedHandle(ReaderHandle input, FeedOptions options, std::string devices_reason,
-                   DeviceStream stream);
+  /// `outputs`: the stage's, as fields. `devices_reason`: which devices these are, if the user left
+  /// the choice open. `stream`: the stream for work on the batches; null: batches come after their
+  /// copy is done.
+  DeviceFeedHandle(ReaderHandle input, FeedOptions options, std::vector<SlotSpec> outputs,
+                   std::string devices_reason, DeviceStream stream);
   ~DeviceFeedHandle();
 
   /// The next batch, of all devices in turn or of one, in `form`. Null at the end. Raises the
@@ -55,6 +57,8 @@ class DeviceFeedHandle {
   std::optional<BatchOrigin> Furthest() const;
   const ReaderHandle& input() const { return input_; }
   std::string kind() const { return std::string(options_.backend->name()); }
+  /// The fields that the stage makes, after the batch's own.
+  const std::vector<SlotSpec>& outputs() const { return outputs_; }
   const std::string& devices_reason() const { return devices_reason_; }
   /// Starts the feed if it was not started.
   DeviceFeed& feed();
@@ -112,6 +116,7 @@ class DeviceFeedHandle {
 
   ReaderHandle input_;
   const FeedOptions options_;
+  const std::vector<SlotSpec> outputs_;
   const std::string devices_reason_;
   const DeviceStream stream_;
   mutable FeedGate gate_;

@@ -114,7 +114,7 @@ bool ReaderHandle::Next(Instance* instance, BatchOrigin* origin) const {
     result = reader.TryReadNext(instance, {.origin = origin, .deadline = deadline});
     return result != ReadResult::kTimeout;
   });
-  if (result == ReadResult::kFailed) RaiseFailure();
+  if (result == ReadResult::kFailed) RaiseFailure(reader_.Get().status());
   return result == ReadResult::kRecord;
 }
 
@@ -216,8 +216,7 @@ void ReaderHandle::ForgetRead() const {
   });
 }
 
-void ReaderHandle::RaiseFailure() const {
-  const Status status = reader_.Get().status();
+void ReaderHandle::RaiseFailure(const Status& status) const {
   if (status.code() == StatusCode::kUserError) {
     try {
       RaiseThrown(status);

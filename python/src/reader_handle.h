@@ -55,8 +55,8 @@ class ReaderHandle {
   void Close() const;
   /// The same for the ends of all chains that this reader is part of, at any place in them.
   void CloseEnds() const;
-  /// Raises the chain's failure: the exception of its Python function, else an Error.
-  [[noreturn]] void RaiseFailure() const;
+  /// Raises the chain's failure `status`: the exception of its Python function, else an Error.
+  [[noreturn]] void RaiseFailure(const Status& status) const;
   /// Makes the index for counting, and calls `read` without the lock. Raises what a Python function
   /// throws in it.
   template <typename Function>

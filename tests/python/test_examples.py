@@ -104,6 +104,14 @@ def test_augmented_images_are_the_same_after_a_stop_by_another_number_of_ranks(
     assert said == "36 images by 2 ranks, 60 by 3: every pixel of an undisturbed run\n"
 
 
+def test_images_are_decoded_on_a_gpu(tmp_path: Path) -> None:
+    program = _start(tmp_path, str(EXAMPLES / "decode_on_gpu.py"))
+    said, _ = program.communicate(timeout=180)
+    if program.returncode == 77:
+        pytest.skip(said.strip())
+    assert (program.returncode, said) == (0, "96 images\n")
+
+
 def _loop(ranks: int, data: Path, state: str) -> list[str]:
     launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     program = [str(EXAMPLES / "torch_loop.py"), str(data), str(EPOCHS), state]
