@@ -1,7 +1,9 @@
 #include "tests/combinations/chain_side.h"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -239,6 +241,15 @@ TransferCosts CostsOf(const Configuration& c) {
   }
 }
 
+// The digest of the fields, once for each row.
+Status MakeDigests(const StageCall& call) {
+  const std::uint64_t digest = DigestOf(call.fields);
+  for (std::size_t at = 0; at < call.outputs[0].bytes; at += sizeof(digest)) {
+    std::memcpy(call.output(0) + at, &digest, sizeof(digest));
+  }
+  return {};
+}
+
 class FeedSide final : public ChainSide {
  public:
   FeedSide(const Configuration& c, const ChainData& data, Reader reader)
@@ -250,6 +261,9 @@ class FeedSide final : public ChainSide {
     if (c.Is(Option::kFeed, "split")) options.distribution = Distribution::kSplit;
     if (c.Is(Option::kFeed, "replicate")) options.distribution = Distribution::kReplicate;
     options.transfer = TransferOf(c);
+    if (HasStage()) {
+      options.stage = {.outputs = {{DType::kUInt64, {}}}, .on_host = MakeDigests};
+    }
     options.least_left_bytes = 1;
     options.costs = CostsOf(c);
     // Of one device this is only how long a thread waits that holds all batches: time and again.
@@ -262,8 +276,8 @@ class FeedSide final : public ChainSide {
     const ReadResult result = Take(&taken->lease);
     NoteRead();
     if (result != ReadResult::kRecord) return result;
-    const std::span<const Tensor> tensors = taken->lease.WaitHost();
-    taken->rows.push_back({taken->lease.origin().batch, RowsOf(c_, data_, tensors, wrong)});
+    taken->rows.push_back(
+        {taken->lease.origin().batch, RowsOf(c_, data_, FieldsOf(&taken->lease, wrong), wrong)});
     if (c_.Is(Option::kFeed, "replicate")) CheckCopy(*taken, wrong);
     if (!backend_->offences().empty()) *wrong = backend_->offences().front().ToString();
     return result;
@@ -282,6 +296,19 @@ class FeedSide final : public ChainSide {
  private:
   static constexpr std::chrono::microseconds kShort{200};
 
+  bool HasStage() const { return c_.Is(Option::kStage, "makes"); }
+  /// The batch's own fields; the stage's is as they are.
+  std::span<const Tensor> FieldsOf(DeviceLease* lease, std::string* wrong) const {
+    const std::span<const Tensor> tensors = lease->WaitHost();
+    if (!HasStage()) return tensors;
+    const std::span<const Tensor> fields = tensors.first(tensors.size() - 1);
+    const std::uint64_t digest = DigestOf(fields);
+    const auto made = tensors.back().Values<std::uint64_t>();
+    const bool same = made.size() == lease->rows() &&
+                      std::ranges::all_of(made, [&](auto each) { return each == digest; });
+    if (!same) *wrong = "the stage made something else of batch " + std::to_string(lease->number());
+    return fields;
+  }
   ReadResult Take(DeviceLease* lease) {
     ReadResult result = ReadResult::kTimeout;
     while (result == ReadResult::kTimeout) {
@@ -301,7 +328,7 @@ class FeedSide final : public ChainSide {
     const bool same = copy.number() == taken.lease.number() &&
                       copy.origin().batch == first.number &&
                       copy.device_index() != taken.lease.device_index() &&
-                      RowsOf(c_, data_, copy.WaitHost(), wrong) == first.rows;
+                      RowsOf(c_, data_, FieldsOf(&copy, wrong), wrong) == first.rows;
     if (!same) *wrong = "the devices got different copies of batch " + std::to_string(first.number);
   }
 

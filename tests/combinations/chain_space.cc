@@ -88,6 +88,8 @@ const std::vector<OptionSpec>& ChainSpace() {
        "feed",
        {"none", "timed", "lazy", "random", "split", "emu", "one", "replicate"}},
       {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs", "direct"}},
+      // What the devices do with each batch; makes: a field of all the others' bytes.
+      {Option::kStage, "stage", {"none", "makes"}},
       // Of a file, behind the delivery number `at`.
       {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},
       // Chains on one shared reader.
@@ -676,6 +678,8 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) { return HasFeed(c) && c.Is(O::kGather, "none"); }},
       {{O::kTransfer, O::kFeed},
        [](const Configuration& c) { return !HasFeed(c) && !c.Is(O::kTransfer, "batch"); }},
+      {{O::kStage, O::kFeed},
+       [](const Configuration& c) { return !HasFeed(c) && !c.Is(O::kStage, "none"); }},
       {{O::kFeed, O::kShare},
        [](const Configuration& c) { return HasFeed(c) && c.Number(O::kShare) > 1; }},
       {{O::kRead, O::kFeed},

@@ -47,6 +47,7 @@ enum class Option : std::uint8_t {
   kIndex,
   kFeed,
   kTransfer,
+  kStage,
   kChange,
   kShare,
   kBeside,

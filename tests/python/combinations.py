@@ -54,6 +54,7 @@ import tempfile
 import threading
 import time
 import traceback
+import zlib
 from collections import Counter
 from multiprocessing import connection
 from pathlib import Path
@@ -62,6 +63,7 @@ from typing import Any, Callable, Iterator, Optional
 from loader_data import NUMBER, tfrecord
 
 import ringfeed
+from ringfeed.devices import DevicePlan, Stage, StageCall
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "remote"))
 
@@ -85,6 +87,8 @@ SPACE: dict[str, list[Any]] = {
     # Whether some records are damaged, whole parts of a rank's among them, and passed over.
     "skip": [False, True],
     "devices": [None, "emu:1", "emu:2"],
+    # What they do with each batch: make a field of the first one's bytes, slow ones in their time.
+    "stage": [None, "makes", "slow"],
     # What it keeps; slow: all, and takes its time from the middle on; throws: at one record. A
     # generator has none: it is slow, or throws, itself.
     "filter": ["none", "all", "third", "nothing", "slow", "slow", "throws"],
@@ -134,6 +138,8 @@ SLOW_SECONDS = 0.004
 MOST_SLOW = 400
 #: What is read of a slow one before it is ended.
 FEW_ROWS = 400
+#: So many calls of a slow stage are slow.
+FEW_STAGES = 50
 #: Of what takes long, so much of what is drawn is run.
 LONG_SHARE = 0.04
 #: Calls that may begin before an end is seen, besides one in each thread.
@@ -187,6 +193,7 @@ def is_possible(c: Configuration) -> bool:
         c["drop"] and throws,
         c["devices"] and (generator or throws or c["stop"] in EXITS),
         c["devices"] and sequences and c["batching"] == "packs",
+        c["stage"] and not c["devices"],
         c["asker"] != "here" and (c["stop"] != "none" or c["filter"] == "slow" or throws),
         c["epochs"] != "one" and (generator or throws or c["stop"] != "none"),
         c["epochs"] != "one" and (c["asker"] != "here" or c["filter"] == "slow"),
@@ -434,7 +441,7 @@ def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0
             chain = BY_CONTENT[c["batching"]](chain, c["batch"])
         else:
             chain = ringfeed.batch(chain, c["batch"], drop_remainder=c["drop"], rank=one)
-        return ringfeed.Loader.from_reader(chain, map=batch_map, devices=c["devices"])
+        return ringfeed.Loader.from_reader(chain, map=batch_map, devices=devices_of(c))
     return ringfeed.Loader(
         names_of(c, files),
         format={"rows": "rows:8", "arrays": "npy"}.get(c["source"], c["source"]),
@@ -447,11 +454,26 @@ def open_chain(c: Configuration, files: str, functions: Functions, rank: int = 0
         rank=one,
         drop_remainder=c["drop"],
         skip_damaged=c["skip"],
-        devices=c["devices"],
+        devices=devices_of(c),
         filter=keep,
         map=batch_map,
         **options_of(c, files),
     )
+
+
+def devices_of(c: Configuration) -> Any:
+    if not c["stage"]:
+        return c["devices"]
+    slow_calls = iter(range(FEW_STAGES if c["stage"] == "slow" else 0))
+
+    def stage(call: StageCall) -> None:
+        if next(slow_calls, None) is not None:
+            time.sleep(SLOW_SECONDS)
+        made = call.outputs["staged"]
+        crc = zlib.crc32(next(iter(call.fields.values())).tobytes())
+        memoryview(made).cast("B")[:] = struct.pack("<q", crc) * len(made)
+
+    return DevicePlan(c["devices"], stage=Stage(stage, {"staged": ("int64", ())}))
 
 
 def open_records(c: Configuration, files: str) -> Any:
@@ -474,6 +496,9 @@ def rows_of(batch: Any) -> list[int]:
     """The numbers in a batch."""
     if isinstance(batch, tuple):
         return [int.from_bytes(batch[0].tobytes(), "little")]
+    if "staged" in batch:
+        crc = zlib.crc32(next(iter(batch.values())).tobytes())
+        check(set(batch["staged"].tolist()) <= {crc}, "the stage made something else")
     for name in ("x", "c0", "t"):
         if name in batch:
             content = batch[name].tobytes()
