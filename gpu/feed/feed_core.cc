@@ -94,6 +94,13 @@ FeedCore::~FeedCore() {
   for (const auto& lane : lanes_) (void)lane->Close(until_ns);
 }
 
+Status FeedCore::WhyNotHere() const {
+  if (user_.IsParent()) return Forked();
+  if (!StageCalls::IsWithin()) return {};
+  return Status(StatusCode::kInvalidArgument,
+                "a stage calls a feed, which may wait for that stage: read in the loop");
+}
+
 void FeedCore::RefuseInChild() const {
   if (user_.IsParent()) throw Error(Forked());
 }
@@ -324,10 +331,8 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
 ReadResult FeedCore::TryNext(std::size_t lane, DeviceLease* lease, Status* status,
                              Deadline deadline, const std::stop_token& stop) {
   lease->Release();
-  if (user_.IsParent()) {
-    *status = Forked();
-    return ReadResult::kFailed;
-  }
+  *status = WhyNotHere();
+  if (!status->ok()) return ReadResult::kFailed;
   user_.Note();
   if (lane >= lanes_.size()) {
     *status = Status(StatusCode::kInvalidArgument, "the feed has " + std::to_string(lanes_.size()) +
@@ -389,10 +394,8 @@ void FeedCore::Count(const DeviceLease& lease, const FeedItem& item) {
 
 ReadResult FeedCore::TryNext(DeviceLease* lease, Status* status, Deadline deadline) {
   lease->Release();
-  if (user_.IsParent()) {
-    *status = Forked();
-    return ReadResult::kFailed;
-  }
+  *status = WhyNotHere();
+  if (!status->ok()) return ReadResult::kFailed;
   const auto lock = LockUntil(turn_mutex_, deadline);
   if (!lock.owns_lock()) {
     *status = Status();
@@ -491,7 +494,7 @@ void FeedCore::SeekTo(std::uint64_t batch) {
 
 void FeedCore::StartAgain(const std::function<void()>& check,
                           const std::function<void()>& move_supply) {
-  RefuseInChild();
+  if (const Status why = WhyNotHere(); !why.ok()) throw Error(why);
   const std::lock_guard lock(close_mutex_);
   if (closed_) throw Error(Closed());
   check();
@@ -523,7 +526,7 @@ void FeedCore::LetGoOfSupplied() {
 }
 
 Status FeedCore::Close() {
-  if (user_.IsParent()) return Forked();
+  if (const Status why = WhyNotHere(); !why.ok()) return why;
   const std::lock_guard lock(close_mutex_);
   if (std::exchange(closed_, true)) return {};
   StopThreads(Closed());

@@ -75,6 +75,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   /// Throws Error if the feed is of the process that this one was forked from. Before any lock is
   /// taken: a thread of that process may have held it.
   void RefuseInChild() const;
+  /// Why this thread cannot call what may wait for the feed's threads: as RefuseInChild, or it is
+  /// in a stage; else OK.
+  Status WhyNotHere() const;
   /// Without threads: does all of their work that can be done now. False if there was none.
   bool Pump(const std::stop_token& stop = {});
   const FeedOptions& options() const { return options_; }

@@ -5,8 +5,16 @@
 #include <vector>
 
 #include "base/user_call.h"
+#include "readers/chain/user_code.h"
 
 namespace ringfeed {
+namespace {
+
+constexpr char kWithin = 0;  // of any feed: one may wait for another one's thread
+
+}  // namespace
+
+bool StageCalls::IsWithin() { return UserCodeLocked::IsOf(&kWithin); }
 
 StageCalls::StageCalls(const FeedOptions& options, int device)
     : backend_(options.backend),
@@ -53,6 +61,7 @@ Status StageCalls::Call(const DeviceSlot& slot, DeviceStream stream) const {
                        .offsets = offsets,
                        .outputs = tensors.subspan(fields),
                        .valid_rows = slot.item.valid_rows};
+  const UserCodeLocked within(&kWithin);
   return AskUser("the stage", [&] { return function_(call); });
 }
 

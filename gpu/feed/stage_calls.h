@@ -20,6 +20,8 @@ class StageCalls {
   bool any() const { return static_cast<bool>(function_); }
   /// Whether it runs in the stream: what came of it is there after `ready` was seen done.
   bool in_stream() const { return any() && in_stream_; }
+  /// Whether the calling thread is in a stage.
+  static bool IsWithin();
   /// Calls it for the slot's batch, or enqueues the call, and says so in the slot's
   /// `stage_may_fail`. Fails as the device does.
   Status Enqueue(DeviceSlot* slot, DeviceStream stream) const;

@@ -138,7 +138,8 @@ struct StageCall {
 /// in which damage was found. What it throws, or a Status that is not OK, is the batch's failure:
 /// the feed ends with it, after everything good, and may be started again.
 ///
-/// Calls are made for one batch of a device at a time; those of several devices may overlap.
+/// Calls are made for one batch of a device at a time; those of several devices may overlap. A feed
+/// that is read, started again or closed by a stage refuses: it may wait for that stage.
 struct DeviceStage {
   std::vector<StageOutput> outputs{};
   /// For devices with memory of their own, CUDA's: enqueues the work on `stream`, and returns. It

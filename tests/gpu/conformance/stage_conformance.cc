@@ -258,6 +258,31 @@ TEST_P(StageConformance, AFeedThatIsClosedEndsItsStagesFirst) {
   }
 }
 
+TEST_P(StageConformance, AStageThatCallsAFeedIsRefusedAndDoesNotWaitForItself) {
+  std::atomic<DeviceFeed*> calls = nullptr;
+  FeedOptions options = WithStage();
+  const auto call_feed = [&](const StageCall&) {
+    DeviceFeed* const feed = calls.load();
+    if (feed == nullptr) return Status();
+    EXPECT_THROW(feed->ReInit(), Error);
+    EXPECT_TRUE(FailsWith(StatusCode::kInvalidArgument, feed->Close()));
+    DeviceLease lease;
+    Status status;
+    EXPECT_EQ(feed->TryNext(0, &lease, &status), ReadResult::kFailed);
+    EXPECT_EQ(feed->TryNext(&lease, &status), ReadResult::kFailed);
+    return status;
+  };
+  options.stage = {.enqueue = call_feed, .on_host = call_feed};
+  DeviceFeed feed(Words(), options);
+  calls = &feed;
+  Status status;
+  DeviceLease lease;
+  while (feed.TryNext(&lease, &status) == ReadResult::kRecord) continue;
+  EXPECT_TRUE(FailsWith(StatusCode::kInvalidArgument, status));
+  EXPECT_NE(status.message().find("a stage calls a feed"), std::string::npos);
+  EXPECT_TRUE(Ok(feed.Close()));
+}
+
 TEST_P(StageConformance, AStageThatTheseDevicesCannotRunIsRefused) {
   const bool is_emulated = backend().type() == DeviceType::kEmulated;
   FeedOptions options = WithStage();
