@@ -3,7 +3,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,12 +50,9 @@ Reader Batches() {
                {.size = kBatch});
 }
 
-FeedOptions OnHost(std::size_t devices = 1, bool simulated = false) {
-  EmulatedOptions emulated;
-  emulated.devices.resize(devices);
-  emulated.simulated = simulated;
+FeedOptions OnHost(std::size_t devices = 1) {
   FeedOptions options;
-  options.backend = EmulatedDevices::Open(emulated);
+  options.backend = EmulatedDevices::Open(static_cast<int>(devices));
   options.host_fields = {1};
   return options;
 }
@@ -128,42 +124,6 @@ TEST(HostFieldsTest, StayWithLeasesThatOutliveTheirFeed) {
   for (DeviceLease& lease : held) ExpectImages(&lease);
   held.clear();
   EXPECT_TRUE(Emulated(options)->Leaks().none());
-}
-
-// A decoder's copies from there may come late on its stream.
-TEST(HostFieldsTest, ComeBackAfterTheWorkOfTheLeasesStreams) {
-  FeedOptions options = OnHost(1, true);
-  options.slots = 2;
-  const auto devices = Emulated(options);
-  ASSERT_TRUE(devices->BindThread(0).ok());
-  DeviceStream stream;
-  DeviceEvent done;
-  ASSERT_TRUE(devices->CreateStream(0, StreamPriority::kNormal, &stream).ok());
-  ASSERT_TRUE(devices->CreateEvent(0, EventKind::kPlain, &done).ok());
-  {
-    DeviceFeed feed(Batches(), options);
-    std::optional<DeviceLease> first = feed.Next();
-    const Tensor images = first->On(stream)[1];
-    ASSERT_TRUE(devices->Busy(stream, 1'000'000'000).ok());
-    ASSERT_TRUE(devices->Record(done, stream).ok());
-    first.reset();
-    // Another slot's, and then this slot's again.
-    for (std::int64_t k = 1; k < 4; ++k) {
-      bool was_done = false;
-      ASSERT_TRUE(devices->Query(done, &was_done).ok());
-      if (!was_done) {
-        EXPECT_EQ(images.data[0], std::byte{ByteOf(0)});
-      }
-      std::optional<DeviceLease> lease = feed.Next();
-      ASSERT_TRUE(lease);
-      ExpectImages(&*lease);
-      if (lease->slot() != 0) continue;
-      ASSERT_TRUE(devices->Query(done, &was_done).ok());
-      EXPECT_TRUE(was_done);
-    }
-  }
-  EXPECT_TRUE(devices->DestroyEvent(done).ok());
-  EXPECT_TRUE(devices->DestroyStream(stream).ok());
 }
 
 TEST(HostFieldsTest, AStageGetsTheirPointers) {

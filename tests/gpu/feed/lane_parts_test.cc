@@ -345,6 +345,33 @@ TEST_F(SlotCopiesTest, ASlotThatHasToGrowWaitsUntilWhatUsedItWasSeenDone) {
   EXPECT_TRUE(devices_->DestroyStream(consumer).ok());
 }
 
+// Fields on the host are read by what a lease's streams do.
+TEST_F(SlotCopiesTest, ABatchThatIsKeptGoesBackAfterWhatUsedItsSlotWasSeenDone) {
+  constexpr std::int64_t kStepNs = 1'000'000;
+  DeviceStream consumer;
+  ASSERT_TRUE(devices_->CreateStream(0, StreamPriority::kNormal, &consumer).ok());
+  DeviceSlot& slot = slots_[0];
+  ASSERT_TRUE(Copy(0, 1).status.ok());
+  ASSERT_EQ(Seen(), &slot);
+  copies_.LetGo(&slot);
+  slot.kept = ItemOf(0).batch;
+  const std::weak_ptr<const void> kept = slot.kept.front().owner;
+  ASSERT_TRUE(devices_->Busy(consumer, kStepNs).ok());
+  ASSERT_TRUE(devices_->Record(slot.released[0], consumer).ok());
+  slot.streams_used = 1;
+  ASSERT_TRUE(copies_.Take(&slot, ItemOf(1)).ok());
+  EXPECT_FALSE(MayPrepare(slot)) << "though it fits";
+  const std::int64_t until_ns = devices_->NowNanos() + kStepNs;
+  while (devices_->NowNanos() < until_ns) devices_->Idle(until_ns);
+  EXPECT_TRUE(MayPrepare(slot));
+  EXPECT_FALSE(kept.expired());
+  copies_.BeginGroup();
+  ASSERT_TRUE(copies_.Prepare(&slot).ok());
+  EXPECT_TRUE(kept.expired());
+  ASSERT_TRUE(copies_.Enqueue().status.ok());
+  EXPECT_TRUE(devices_->DestroyStream(consumer).ok());
+}
+
 /// Says once that a graph is captured from the stream.
 class CapturesOnce final : public ForwardingBackend {
  public:
