@@ -57,7 +57,8 @@ void Feed(const std::shared_ptr<rf::EmulatedDevices>& gpus) {
   options.costs = rf::TransferCosts{.member_ns = 600};  // "auto" would ask; a file: Load
   options.transforms = {rf::NormalizeField{.field = 0, .scale = {1 / 255.F}},
                         rf::WidenField{.field = 1}, rf::PadField{.field = 2, .length = 2}};
-  options.stage = {.outputs = {{rf::kFloat32, {}}}, .on_host = SumImages};
+  const rf::StageOutput number = {.dtype = rf::kFloat32};  // one of each row
+  options.stage = rf::DeviceStage{.outputs = {number}, .on_host = SumImages};
   options.timeline = std::make_shared<rf::Timeline>();
   rf::DeviceFeed feed(Batches(), options);
   while (auto lease = feed.Next()) {
