@@ -223,3 +223,12 @@ def test_fields_that_stay_on_the_host_are_there_for_a_decoder(tmp_path: Path) ->
             seen += [int(row[0]) for row in rows]
             held = (values.tolist(), values)
     assert seen == list(range(200))
+
+
+@pytest.mark.parametrize("call", ["next(loader)", "iter(loader)", "loader.close()"])
+def test_a_stage_that_calls_its_loader_does_not_wait_for_itself(tmp_path: Path, call: str) -> None:
+    files = write_rows(tmp_path)
+    stage = Stage(lambda _: eval(call, {"loader": loader}))
+    loader = number_loader(files, devices=DevicePlan("emu:1", stage=stage))
+    with pytest.raises(ringfeed.errors.InvalidArgument, match="a stage calls a feed"):
+        all_numbers(loader)
