@@ -1,56 +1,61 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "gpu/feed/device_slot.h"
-#include "readers/chain/unsettled_batch.h"
+#include "gpu/feed/lane_sleep.h"
+#include "gpu/feed/settling_order.h"
 #include "ringfeed/devices/device_backend.h"
 #include "ringfeed/status.h"
 
 namespace ringfeed {
 
-/// Settles the batches of a device that came unsettled, in their order, before their leases: the
-/// device computes their sums, the host combines them. All that comes after a batch that waits, for
-/// that or for the stage, waits too. For one thread, except for the counts.
+/// The slots of a lane whose batches came unsettled, or whose stage may fail: they are handed on in
+/// their order, each after its batch is settled and its stage is done. All that comes after a slot
+/// that waits for that waits too. For one thread, except for the count.
 class BatchSettling {
  public:
-  BatchSettling(std::shared_ptr<DeviceBackend> backend, std::span<DeviceSlot> slots)
-      : backend_(std::move(backend)), slots_(slots) {}
+  /// `order` and `sleep`, the lane's, outlive it.
+  BatchSettling(std::shared_ptr<DeviceBackend> backend, SettlingOrder* order, LaneSleep* sleep)
+      : backend_(std::move(backend)), order_(order), lane_(order->AddLane(sleep)) {}
 
-  /// Of a slot whose copy was enqueued: whether it has to wait until the host saw that done. If it
-  /// need not, its batch is settled.
+  /// Of a slot whose copy was enqueued: whether it is handed on later. If not, its batch is
+  /// settled.
   bool MustWait(DeviceSlot* slot);
   /// Whether a slot waits.
-  bool any_waits() const;
+  bool any_waits() const { return !waiting_.empty(); }
+  /// The copy of a slot that waits was seen done, with its sums.
+  void NoteSeen(DeviceSlot* slot);
+  /// The next slot, if its copy was seen done and its batch is settled; else null.
+  DeviceSlot* Due() const;
+  /// Has the slot's item be what became of its batch. kOther: that was made by the CPU, and has to
+  /// be copied again.
+  SettledBatch::Kind Apply(DeviceSlot* slot);
+  /// The slot that is due waits no longer.
+  void PopDue() { waiting_.pop_front(); }
+  /// No slot waits any more: the slots that did. Those that are not `seen` are let go of later.
+  std::deque<DeviceSlot*> Drop();
+  /// The device failed.
+  void Lose(const Status& status) { order_->Lose(lane_, 0, status); }
+  /// The item after the last one that was enqueued could not be.
+  void LoseRest(const Status& status) { order_->Lose(lane_, unfilled_, status); }
 
-  struct Settled {
-    SettledBatch::Kind kind = SettledBatch::Kind::kWhole;
-    Status failure;  ///< not OK: nothing comes after this batch
-  };
-  /// Of a slot that waited and whose copy, with its sums, was seen done. kOther: the slot's item is
-  /// what is left of the batch, made by the CPU, and has to be copied again.
-  Settled Settle(DeviceSlot* slot);
-  /// Drops what was not settled.
-  void Reset();
-
-  /// Batches since Reset of which nothing was left, so that they are not handed out. Any thread.
-  std::uint64_t came_to_nothing() const { return nothing_.load(std::memory_order_relaxed); }
   /// Bytes of payloads whose checksums the device took. Any thread.
   std::uint64_t summed_bytes() const { return summed_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  /// Numbers of the sums that do not match.
-  std::vector<std::uint32_t> BadSums(const DeviceSlot& slot);
+  void CountSums(const DeviceSlot& slot);
 
   const std::shared_ptr<DeviceBackend> backend_;
-  const std::span<DeviceSlot> slots_;
-  std::uint64_t settled_ = 0;  ///< batches that are ready, or were
-  std::atomic<std::uint64_t> nothing_{0};
+  SettlingOrder* const order_;
+  const std::size_t lane_;
+  std::deque<DeviceSlot*> waiting_;
+  std::uint64_t unfilled_ = 0;  ///< the first item that was not enqueued has at least this number
   std::atomic<std::uint64_t> summed_bytes_{0};
 };
 

@@ -117,14 +117,11 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
   return std::make_unique<ReaderSupply>(std::move(reader), std::move(direct));
 }
 
-// A damaged batch is made anew before it is handed out, and so is everything that depends on its
-// number of rows. That is possible only if whole batches go to one device, one by one.
+// A damaged batch is made anew before it is handed out. But which rows a last step drops or repeats
+// depends on the rows of the batches before.
 std::string WhySumsAreEarly(const FeedOptions& options) {
   if (options.transfer == TransferPlan::kBatch) return "the CPU touches all bytes anyway";
-  if (options.devices.size() > 1) return "several devices share the batches";
-  if (options.distribution == Distribution::kSplit) return "batches are split";
   if (options.last_step != LastStep::kUneven) return "the last step depends on what is lost";
-  if (options.fixed_slots) return "fixed slots have no room for them";
   return {};
 }
 

@@ -14,14 +14,15 @@ std::unique_ptr<Channel<FeedItem>> NewInbox(std::size_t batches) {
 }  // namespace
 
 DeviceLane::DeviceLane(const FeedOptions& options, std::size_t index,
-                       std::shared_ptr<HostPins> pins, BeforeCopy before_copy)
+                       std::shared_ptr<HostPins> pins, SettlingOrder* order, BeforeCopy before_copy)
     : backend_(options.backend),
       device_(options.devices[index]),
       slots_(options.slots),
       timeline_(backend_, options.timeline, index),
       copies_(options, device_, slots_, std::move(pins), &timeline_, before_copy),
       leases_(backend_, device_, slots_, &timeline_, &sleep_),
-      settling_(backend_, slots_),
+      order_(order),
+      settling_(backend_, order, &sleep_),
       waiting_batches_(options.waiting_batches),
       inbox_(NewInbox(waiting_batches_)) {
   for (DeviceSlot& slot : slots_) free_.push_back(&slot);
@@ -44,7 +45,10 @@ bool DeviceLane::CanFill() const {
   return NothingMoreComes() || (FirstFree() != free_.end() && inbox_->Size() > 0);
 }
 
-bool DeviceLane::HasWork() const { return leases_.HasReturned() || CanFill(); }
+bool DeviceLane::HasWork() const {
+  return leases_.HasReturned() || CanFill() || settling_.Due() != nullptr || HasToStop() ||
+         CanEnd();
+}
 
 std::uint64_t DeviceLane::WhatIsThere() const {
   return (inbox_->Size() > 0 ? LaneSleep::kBatch : 0) |
@@ -73,9 +77,14 @@ DeviceLane::SleepEnd DeviceLane::Sleep(const std::stop_token& stop, std::int64_t
 
 bool DeviceLane::Feed() {
   bool progress = SeeCopies();
+  progress = HandOnSettled() || progress;
   progress = TakeBack() || progress;
+  if (HasToStop()) {
+    phase_ = Phase::kCloses;
+    inbox_->Kill(order_->failure());
+  }
   while (FillNext()) progress = true;
-  return progress;
+  return EndBehindReady() || progress;
 }
 
 bool DeviceLane::SeeCopies() {
@@ -84,10 +93,8 @@ bool DeviceLane::SeeCopies() {
     const auto [slot, status] = copies_.LookAtOldest();
     if (!status.ok()) Fail(status);
     if (slot == nullptr) break;
-    // Nothing after a failed batch is handed out; the failed batch itself was settled already.
-    const bool is_wanted = phase_ != Phase::kDiscards || slot->item.unsettled == nullptr;
-    if (slot->waits && status.ok() && is_wanted) {
-      HandOnSeen(slot);
+    if (slot->waits) {
+      settling_.NoteSeen(slot);
     } else {
       copies_.LetGo(slot);
     }
@@ -97,35 +104,45 @@ bool DeviceLane::SeeCopies() {
   return seen > 0;
 }
 
-void DeviceLane::HandOnSeen(DeviceSlot* slot) {
-  BatchSettling::Settled settled;
-  // A batch that was copied again is settled.
-  if (slot->item.unsettled != nullptr) settled = settling_.Settle(slot);
-  if (!settled.failure.ok()) {
-    phase_ = Phase::kDiscards;
-    end_ = settled.failure;
-    inbox_->Kill(settled.failure);
-  }
-  if (settled.kind == SettledBatch::Kind::kOther) {
-    if (const Status status = copies_.CopyAgain(slot); !status.ok()) Fail(status);
-    return;
-  }
-  copies_.LetGo(slot);
-  const bool is_whole = settled.kind == SettledBatch::Kind::kWhole;
-  if (is_whole && slot->stage_failure.ok()) {
-    leases_.Offer(*slot);
-  } else {
+bool DeviceLane::HandOnSettled() {
+  bool progress = false;
+  for (DeviceSlot* slot = settling_.Due(); slot != nullptr; slot = settling_.Due()) {
+    progress = true;
+    const SettledBatch::Kind kind = settling_.Apply(slot);
+    if (kind == SettledBatch::Kind::kOther) {
+      slot->seen = false;
+      if (const Status status = copies_.CopyAgain(slot); !status.ok()) Fail(status);
+      continue;
+    }
+    settling_.PopDue();
+    copies_.LetGo(slot);
+    const bool is_whole = kind == SettledBatch::Kind::kWhole;
+    if (is_whole && slot->stage_failure.ok()) {
+      leases_.Offer(*slot);
+      continue;
+    }
     free_.push_back(slot);
     given_.fetch_sub(1, std::memory_order_relaxed);
+    if (is_whole) Fail(slot->stage_failure);
   }
-  if (is_whole && !slot->stage_failure.ok()) return Fail(slot->stage_failure);
-  EndBehindReady();
+  return progress;
 }
 
-void DeviceLane::EndBehindReady() {
-  const bool ends =
-      phase_ == Phase::kDiscards || (phase_ == Phase::kCloses && !settling_.any_waits());
-  if (ends) leases_.Close(end_);
+bool DeviceLane::CanEnd() const {
+  return phase_ == Phase::kCloses && !settling_.any_waits() && order_->is_empty();
+}
+
+bool DeviceLane::EndBehindReady() {
+  if (!CanEnd()) return false;
+  phase_ = Phase::kEnded;
+  leases_.Close(order_->has_failed() ? order_->failure() : end_);
+  return true;
+}
+
+void DeviceLane::DropWaiting() {
+  for (DeviceSlot* const slot : settling_.Drop()) {
+    if (slot->seen) copies_.LetGo(slot);
+  }
 }
 
 bool DeviceLane::TakeBack() {
@@ -187,11 +204,13 @@ bool DeviceLane::FillNext() {
     if (!settling_.MustWait(slot)) leases_.Offer(*slot);
   }
   if (!enqueued.status.ok()) status = enqueued.status;
-  if (!status.ok()) inbox_->Kill(status);
+  if (!status.ok()) {
+    inbox_->Kill(status);
+    settling_.LoseRest(status);
+  }
   if (!status.ok() || ended) {
     phase_ = Phase::kCloses;
     end_ = status.ok() ? inbox_->status() : status;
-    EndBehindReady();
   }
   return progress || ended;
 }
@@ -219,9 +238,11 @@ void DeviceLane::End(const Status& status) {
 }
 
 void DeviceLane::Fail(const Status& status) {
-  if (phase_ != Phase::kDiscards) phase_ = Phase::kFailed;
+  phase_ = Phase::kEnded;
   leases_.Close(status);
   inbox_->Kill(status);
+  DropWaiting();
+  settling_.Lose(status);
 }
 
 void DeviceLane::Kill(const Status& status) {
@@ -253,6 +274,7 @@ DeviceFeedStats DeviceLane::Stats() const {
 void DeviceLane::Reset() {
   leases_.AwaitTakers();
   if (growing_ != nullptr) std::exchange(growing_, nullptr)->item.LetGo();
+  DropWaiting();  // what was not handed out is dropped; its copies still have to be seen done
   copies_.RecordHalfFilled();
   TakeBack();
   for (DeviceSlot& slot : slots_) {
@@ -263,7 +285,6 @@ void DeviceLane::Reset() {
   }
   inbox_ = NewInbox(waiting_batches_);
   leases_.Reset();
-  settling_.Reset();  // what was not handed out is dropped; its copies still have to be seen done
   phase_ = Phase::kFills;
   end_ = Status();
   given_.store(leases_.taken(), std::memory_order_relaxed);
@@ -278,6 +299,7 @@ void DeviceLane::DropGiven(const Status& why) {
 
 Status DeviceLane::Close(std::int64_t until_ns) {
   if (given_up_) return {};
+  DropWaiting();
   Status status = copies_.Drain(until_ns);
   if (status.ok()) status = Free(until_ns);
   given_up_ = !status.ok();

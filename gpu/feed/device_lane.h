@@ -26,16 +26,17 @@ namespace ringfeed {
 /// and offers the slots to consumers in the order of the batches.
 ///
 /// A batch that came unsettled is offered after its copy and its sums were seen done and it is
-/// settled. The CPU makes damaged parts anew, and they are copied again. All later batches wait for
-/// it.
+/// settled (SettlingOrder). The CPU makes damaged parts anew, and they are copied again. All later
+/// batches wait for it.
 ///
 /// Threads: one feeds (Feed, and all that it calls), one gives items (Give, End), any number take
 /// and release (leases()).
 class DeviceLane {
  public:
-  /// Of the device at that place of `options.devices`.
+  /// Of the device at that place of `options.devices`; in the order of the devices. `order`
+  /// outlives it.
   DeviceLane(const FeedOptions& options, std::size_t index, std::shared_ptr<HostPins> pins,
-             BeforeCopy before_copy = BeforeCopy::kNothing);
+             SettlingOrder* order, BeforeCopy before_copy = BeforeCopy::kNothing);
   ~DeviceLane();
   DeviceLane(const DeviceLane&) = delete;
   DeviceLane& operator=(const DeviceLane&) = delete;
@@ -47,7 +48,8 @@ class DeviceLane {
 
   /// Does what can be done without waiting; false if there was nothing to do.
   bool Feed();
-  bool copying() const { return copies_.any(); }
+  /// Whether it has batches that it will give back by itself.
+  bool copying() const { return copies_.any() || settling_.any_waits(); }
   using SleepEnd = LaneSleep::End;
   /// Sleeps until there may be something to do, at most until `until_ns`. A batch that is given, a
   /// slot that comes back, the end and a stop wake it: the writer of one of these wakes it after
@@ -66,6 +68,8 @@ class DeviceLane {
   /// kFull, kClosed if the lane failed, kOk.
   QueueResult TryGive(FeedItem&& item);
   QueueResult Give(FeedItem&& item, const std::stop_token& stop);
+  /// Why Give gave nothing.
+  Status WhyNoneIsTaken() const { return inbox_->status(); }
   void End(const Status& status);
 
   // Consumers, and any thread.
@@ -77,9 +81,6 @@ class DeviceLane {
   bool HasOnItsWay() const { return given_.load(std::memory_order_relaxed) != leases_.taken(); }
   /// Batches that it was given and no one has leased yet: for statistics only.
   std::size_t ahead() const;
-  /// Batches since Reset with no row left after they were settled, which are not handed out. After
-  /// the end was told, the number is complete.
-  std::uint64_t came_to_nothing() const { return settling_.came_to_nothing(); }
   /// Bytes of payloads whose checksums the device took.
   std::uint64_t summed_bytes() const { return settling_.summed_bytes(); }
   int device() const { return device_; }
@@ -105,23 +106,27 @@ class DeviceLane {
 
  private:
   enum class Phase : std::uint8_t {
-    kFills,     ///< batches that are given into slots
-    kFailed,    ///< takes nothing more
-    kCloses,    ///< the same: it ends with end_ once nothing waits any more
-    kDiscards,  ///< a batch failed: it ends with end_, and later batches are dropped
+    kFills,   ///< batches that are given into slots
+    kCloses,  ///< takes nothing more, and ends once no batch waits any more
+    kEnded,   ///< its consumers are told the end, or a failure
   };
 
   bool SeeCopies();
-  /// Offers a slot that waited and was seen done, or deals with what came of its batch.
-  void HandOnSeen(DeviceSlot* slot);
+  /// Offers slots that waited and whose batches are settled, or deals with what came of these.
+  bool HandOnSettled();
+  /// Whether a batch failed, of whichever lane, and this lane has to stop.
+  bool HasToStop() const { return phase_ == Phase::kFills && order_->has_failed(); }
   bool TakeBack();
   /// Copies some batches, as many as are there up to SlotCopies::kGroupBytes, by one call.
   bool FillNext();
   bool MayWaitForMore() const;
   std::vector<DeviceSlot*>::const_iterator FirstFree() const;
   QueueResult Given(QueueResult result);
-  /// Puts the end after the ready batches once nothing waits any more.
-  void EndBehindReady();
+  /// Whether no batch waits to be settled any more, so that the end can be told.
+  bool CanEnd() const;
+  /// Puts the end after the ready batches.
+  bool EndBehindReady();
+  void DropWaiting();
   bool HasWork() const;
   /// LaneSleep::kBatch and kSlot: which of them FillNext would find.
   std::uint64_t WhatIsThere() const;
@@ -138,6 +143,7 @@ class DeviceLane {
   LaneSleep sleep_;
   SlotCopies copies_;
   SlotLeases leases_;
+  SettlingOrder* const order_;
   BatchSettling settling_;
   const std::size_t waiting_batches_;
   std::unique_ptr<Channel<FeedItem>> inbox_;

@@ -46,8 +46,10 @@ struct DeviceSlot {
   std::int64_t copy_begin_ns = 0;
   std::atomic<std::uint64_t> generation{0};  ///< of its contents
 
-  /// It is ready after the host saw its copy done (BatchSettling).
-  bool waits = false;
+  // Until it is handed on (BatchSettling).
+  bool waits = false;           ///< that comes after the host saw its copy done
+  bool seen = false;            ///< if it waits: the copy was seen done
+  bool sums_taken = false;      ///< the device takes its item's sums
   bool stage_may_fail = false;  ///< or did: then, after `ready` was seen, it says how
   Status stage_failure;
 

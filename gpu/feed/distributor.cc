@@ -38,8 +38,19 @@ std::size_t Distributor::HeldBatches(const FeedOptions& options) {
          (options.last_step == LastStep::kUneven ? 1 : groups + 1);
 }
 
+void FeedItem::Replace(const Instance& tensors) {
+  pending = {};
+  const auto all = static_cast<std::uint64_t>(tensors.empty() ? 0 : RowsOf(tensors.front()));
+  const NumberRange rows_of_part = BalancedRange(all, parts, part);
+  batch = parts == 1 ? tensors
+                     : SliceRows(tensors, static_cast<std::int64_t>(rows_of_part.begin),
+                                 static_cast<std::int64_t>(rows_of_part.end));
+  rows = valid_rows = rows_of_part.end - rows_of_part.begin;
+}
+
 void Distributor::Reset() {
   LetGo();
+  order_.Reset();
   next_number_ = 0;
   most_rows_ = 0;
   pass_.reset();
@@ -50,6 +61,7 @@ void Distributor::Reset() {
 void Distributor::LetGo() {
   step_.clear();
   ready_.clear();
+  order_.LetGo();
 }
 
 std::int64_t Distributor::Rows(const Instance& batch) const {
@@ -67,12 +79,13 @@ void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool comp
   item.copies = copies_;
   item.origin = std::move(batch.origin);
   item.pending = batch.pending;
-  item.unsettled = std::move(batch.unsettled);
+  item.settling = Settling(&batch, copies_);
   item.batch = std::move(batch.tensors);
   item.completes = false;
   for (std::size_t copy = 1; copy < copies_; ++copy) {
     item.number = next_number_++;
     ready_.push_back(item);
+    item.takes_sums = false;
   }
   item.number = next_number_++;
   item.completes = completes;
@@ -122,6 +135,7 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
   }
   if (last_step_ == LastStep::kPad) PadTo(most_rows_, &supplied);
   const auto all = static_cast<std::uint64_t>(Rows(supplied.tensors));
+  const std::shared_ptr<SettlingBatch> settling = Settling(&supplied, devices_);
   for (std::size_t device = 0; device < devices_; ++device) {
     const NumberRange part = BalancedRange(all, devices_, device);
     const auto valid = static_cast<std::uint64_t>(rows);
@@ -130,6 +144,9 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
                          supplied.pending, supplied.origin};
     Put(std::move(sliced), std::clamp(valid, part.begin, part.end) - part.begin,
         device + 1 == devices_);
+    ready_.back().settling = settling;
+    ready_.back().part = device;
+    ready_.back().parts = devices_;
   }
 }
 
@@ -142,8 +159,29 @@ void Distributor::LearnRows(const SuppliedBatch& batch) {
   most_rows_ = std::max(most_rows_, Rows(batch.tensors));
 }
 
+// With one device (or group), or a part of each batch for every device, later batches keep theirs.
+bool Distributor::ComesToNothing(const SuppliedBatch& batch) const {
+  if (batch.unsettled == nullptr || devices_ == 1 || distribution_ == Distribution::kSplit) {
+    return false;
+  }
+  const std::span<const PendingSum> sums = batch.unsettled->sums();
+  const auto matches = [](const PendingSum& sum) { return sum.Matches(); };
+  return !batch.unsettled->IsShownEmpty() &&
+         sums.size() == static_cast<std::size_t>(Rows(batch.tensors)) &&
+         std::ranges::none_of(sums, matches);
+}
+
+std::shared_ptr<SettlingBatch> Distributor::Settling(SuppliedBatch* batch, std::size_t items) {
+  if (batch->unsettled == nullptr) return nullptr;
+  return order_.Add(std::move(batch->unsettled), next_number_, items);
+}
+
 void Distributor::Add(SuppliedBatch&& batch) {
   LearnRows(batch);
+  if (ComesToNothing(batch)) {
+    (void)Settling(&batch, 0);
+    return;
+  }
   if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
   if (!collects_steps()) {
     const auto rows = static_cast<std::uint64_t>(Rows(batch.tensors));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gpu/feed/batch_supply.h"
+#include "gpu/feed/settling_order.h"
 #include "ringfeed/batch_origin.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/tensor.h"
@@ -32,7 +33,12 @@ struct FeedItem {
   BatchOrigin origin{};
   /// After this item and those before it, all rows up to its origin are with their devices.
   bool completes = true;
-  std::shared_ptr<UnsettledBatch> unsettled{};  ///< as SuppliedBatch
+  /// The batch is not settled yet; null: it is, or needs not be.
+  std::shared_ptr<SettlingBatch> settling{};
+  bool takes_sums = true;  ///< else another device, which has the same rows, takes the sums
+  /// It is that one of so many parts of its batch.
+  std::size_t part = 0;
+  std::size_t parts = 1;
 
   /// The number that its lease shows.
   std::uint64_t shown() const { return number / copies; }
@@ -40,8 +46,10 @@ struct FeedItem {
   void LetGo() {
     pending = {};
     batch.clear();
-    unsettled.reset();
+    settling.reset();
   }
+  /// Makes it its part of `tensors`, which came in place of its batch.
+  void Replace(const Instance& tensors);
 };
 
 /// Which rows go to which device: a function of their order and of the number of devices. For one
@@ -62,6 +70,9 @@ class Distributor {
   void LetGo();
   /// How many items Next gave since Reset plus those it holds; after its end, how many there were.
   std::uint64_t given() const { return next_number_; }
+  /// In which the batches that came unsettled are settled.
+  SettlingOrder& order() { return order_; }
+  const SettlingOrder& order() const { return order_; }
 
   /// Batches that a feed should be able to hold at a time: those here, those that wait at each
   /// device (or group) for a slot, and one that is copied there, which is held until the host has
@@ -77,6 +88,11 @@ class Distributor {
   /// Rows of all tensors, if rows are moved; else of the first, and others may have other numbers.
   std::int64_t Rows(const Instance& batch) const;
   void Add(SuppliedBatch&& batch);
+  /// Whether a batch of which nothing is left would change which device gets a later one, and
+  /// nothing is left of this one.
+  bool ComesToNothing(const SuppliedBatch& batch) const;
+  /// Of the batch that the next items are made of; null if it came settled.
+  std::shared_ptr<SettlingBatch> Settling(SuppliedBatch* batch, std::size_t items);
   void LearnRows(const SuppliedBatch& batch);
   void AddStep();
   void AddParts(SuppliedBatch&& batch);
@@ -99,6 +115,7 @@ class Distributor {
   const LastStep last_step_;
   std::vector<SuppliedBatch> step_;  ///< not complete yet
   std::deque<FeedItem> ready_;
+  SettlingOrder order_;
   std::uint64_t next_number_ = 0;
   std::int64_t most_rows_ = 0;               ///< since Reset
   std::optional<std::uint64_t> pass_;        ///< of the last batch

@@ -81,7 +81,8 @@ void FeedCore::OpenLanes(const FeedDriveOptions& drive) {
   if (const auto arena = supply_->arena()) pins_->PlaceClose(*arena);
   const BeforeCopy before_copy = drive.poison ? BeforeCopy::kPoison : BeforeCopy::kNothing;
   for (std::size_t i = 0; i < options_.devices.size(); ++i) {
-    lanes_.push_back(std::make_unique<DeviceLane>(options_, i, pins_, before_copy));
+    lanes_.push_back(
+        std::make_unique<DeviceLane>(options_, i, pins_, &distributor_.order(), before_copy));
     const Status status = lanes_.back()->Open();
     if (!status.ok()) throw Error(status);
   }
@@ -141,6 +142,7 @@ void FeedCore::TakeOverFromThreads() const {
 }
 
 void FeedCore::EndAll(const Status& status) {
+  distributor_.order().End();
   for (const auto& lane : lanes_) lane->End(status);
 }
 
@@ -200,12 +202,15 @@ bool FeedCore::GiveNext(const std::stop_token& stop) {
     result = lane.Give(std::move(*pending_), stop);
     blocked_lane_.store(-1, std::memory_order_relaxed);
   }
+  const std::uint64_t given = pending_->number;
   pending_.reset();
   const bool stopped = threaded_ && stop.stop_requested();
   if (result != QueueResult::kOk && !stopped) {
     // That device failed. The others end after the batches they have, because none may be left out.
     supply_ended_ = true;
-    EndAll(lane.leases().failure());
+    const Status why = lane.WhyNoneIsTaken();
+    EndAll(why);
+    distributor_.order().Lose(number, given, why);
   }
   return true;
 }
@@ -285,6 +290,15 @@ void FeedCore::SleepUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline
   (void)lanes_[lane]->Sleep(stop, std::min(until_ns, Now() + most_ns));
 }
 
+int FeedCore::LaneAwaitedBy(const DeviceLane& waiting) const {
+  if (!waiting.HasOnItsWay()) return blocked_lane_.load(std::memory_order_relaxed);
+  for (const std::size_t other : distributor_.order().LanesOfFirst()) {
+    const SlotLeases& leases = lanes_[other]->leases();
+    if (leases.held() == leases.usable_slots()) return static_cast<int>(other);
+  }
+  return -1;
+}
+
 Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
   const DeviceLane& waiting = *lanes_[lane];
   const auto name = [this](std::size_t l) { return std::to_string(options_.devices[l]); };
@@ -316,9 +330,8 @@ Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {
         all() + " are leased, or were released on a stream that a graph is captured from (" +
             std::to_string(captured) + "), since " + seconds + "; end the capture, or release one");
   }
-  const int blocked = blocked_lane_.load(std::memory_order_relaxed);
+  const int blocked = LaneAwaitedBy(waiting);
   if (blocked < 0 || static_cast<std::size_t>(blocked) == lane) return {};
-  if (waiting.HasOnItsWay()) return {};
   const auto other = static_cast<std::size_t>(blocked);
   return Status(StatusCode::kDeadlineExceeded,
                 "device " + name(lane) + " gets nothing because the batches of device " +
@@ -471,9 +484,7 @@ bool FeedCore::IsAtEnd() const {
   if (options_.last_step == LastStep::kDrop || !std::ranges::all_of(lanes_, has_ended)) {
     return false;
   }
-  std::uint64_t nothing = 0;
-  for (const auto& lane : lanes_) nothing += lane->came_to_nothing();
-  return handed_out_.noted() + nothing == distributor_.given();
+  return handed_out_.noted() + distributor_.order().came_to_nothing() == distributor_.given();
 }
 
 void FeedCore::ReInit() {

@@ -3,8 +3,9 @@
 // DeviceFeed and its leases call it on a user's threads. It has one thread that reads and one for
 // each device that copies. Without threads (a simulator, DoubleBufferOn) the caller of TryNext does
 // their work. Invariants: item k goes to lane k mod lanes. A lease is handed out after its copy is
-// enqueued; for a batch that came unsettled, after it is settled. ReInit, Restore, SeekTo and Close
-// end the threads before they touch the threads' state. Each lease keeps the core alive.
+// enqueued; for a batch that came unsettled, after it is settled, as are all before it. ReInit,
+// Restore, SeekTo and Close end the threads before they touch the threads' state. Each lease keeps
+// the core alive.
 
 #pragma once
 
@@ -140,6 +141,9 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void StartAgain(const std::function<void()>& check, const std::function<void()>& move_supply);
   /// Why only the program itself can end the wait for that lane, which has lasted so long; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
+  /// The lane whose leases have to be released before that one gets more, because a batch of it is
+  /// given before, or settled before; -1 if there is none.
+  int LaneAwaitedBy(const DeviceLane& waiting) const;
   bool IsStale(const DeviceLease& lease, const DeviceSlot& slot) const;
   std::int64_t Now() const { return options_.backend->NowNanos(); }
   /// Hands the work of the ended threads over to the caller, for backends that check the order.

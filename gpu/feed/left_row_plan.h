@@ -47,6 +47,12 @@ class LeftRowPlan {
   std::size_t sums_at() const { return sums_at_; }
   std::size_t sums_staging_at() const { return sums_staging_at_; }
 
+  /// The most room that sums of so many pieces take in a slot.
+  static std::size_t SumRoom(std::size_t pieces) {
+    return SlotLayout::AlignUp(pieces * sizeof(SummedPiece)) +
+           SlotLayout::AlignUp(pieces * sizeof(std::uint32_t)) + SlotLayout::kAlignment;
+  }
+
   /// The kernels that take rows from the device's memory to `slot`. Launch them together with the
   /// copies; their table is there after the copies.
   void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;

@@ -133,9 +133,11 @@ Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
   std::optional<std::size_t> mask_rows;
   if (with_mask()) mask_rows = item.rows;
   std::span<const PendingSum> sums;
-  if (sums_on_device_ && item.unsettled != nullptr && !item.pending.empty()) {
-    sums = item.unsettled->sums();
+  if (sums_on_device_ && item.settling != nullptr && item.takes_sums && !item.pending.empty() &&
+      gaps == Gaps::kAllowed) {
+    sums = item.settling->sums();
   }
+  slot->sums_taken = !sums.empty();
   return slot->plan.Make(item.batch,
                          {.pending = item.pending,
                           .sums = sums,
@@ -151,7 +153,8 @@ Status SlotCopies::Plan(DeviceSlot* slot, Gaps gaps) {
 
 Status SlotCopies::Place(DeviceSlot* slot) {
   Status status = memory_.Fit(slot);
-  if (status.code() == StatusCode::kResourceExhausted && slot->plan.has_gaps()) {
+  const bool can_be_smaller = slot->plan.has_gaps() || slot->sums_taken;
+  if (status.code() == StatusCode::kResourceExhausted && can_be_smaller) {
     status = Plan(slot, Gaps::kNone);
     if (status.ok()) status = memory_.Fit(slot);
   }

@@ -115,7 +115,8 @@ class SlotCopies {
   }
   Status MakeStreams();
   Status MakeEvents(DeviceSlot* slot);
-  enum class Gaps : std::uint8_t { kAllowed, kNone };  ///< between fields and between rows
+  /// Between fields and between rows; kNone: and no room for sums either.
+  enum class Gaps : std::uint8_t { kAllowed, kNone };
   Status Plan(DeviceSlot* slot, Gaps gaps);
   /// Has the memory ready for what is planned.
   Status Place(DeviceSlot* slot);

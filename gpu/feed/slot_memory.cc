@@ -12,8 +12,11 @@ std::size_t SlotMemory::CapacityFor(const DeviceSlot& slot) {
   const CopyPlan& plan = slot.plan;
   if (slot_bytes_ > 0 && plan.layout().slot_bytes() <= slot_bytes_) return slot_bytes_;
   // The first batch may be a short one: a fixed slot has to be large enough for later batches, too.
-  const std::size_t bytes = fixed_slots_ ? plan.SlotBytesFor(slot.item.most_rows, slot.item.rows)
-                                         : plan.layout().slot_bytes();
+  std::size_t bytes = plan.layout().slot_bytes();
+  if (fixed_slots_) bytes = plan.SlotBytesFor(slot.item.most_rows, slot.item.rows);
+  if (fixed_slots_ && takes_sums_) {
+    bytes += LeftRowPlan::SumRoom(slot.item.batch.size() * slot.item.most_rows);
+  }
   // Ragged batches, and the gaps between rows, differ, and so do batches that were once larger than
   // before: a quarter more than the largest so far.
   const bool differs = plan.fields().ragged() || plan.rows().has_runs() || learned_bytes_ > 0;

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "base/memory/arena.h"
+#include "gpu/feed/batch_supply.h"
 #include "gpu/feed/device_slot.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_backend.h"
@@ -22,6 +23,7 @@ class SlotMemory {
         device_(device),
         slot_bytes_(options.slot_bytes),
         fixed_slots_(options.fixed_slots),
+        takes_sums_(WhySumsAreEarly(options).empty()),
         allocator_(options.slot_allocator) {}
   /// The copy stream, which the program's allocator is told. Outlives the slots' memory.
   void set_stream(DeviceStream stream) { stream_ = stream; }
@@ -61,6 +63,7 @@ class SlotMemory {
   const int device_;
   const std::size_t slot_bytes_;  ///< as asked for; 0: as batches need
   const bool fixed_slots_;
+  const bool takes_sums_;  ///< fixed slots need room for them, whether or not the first batch does
   const SlotAllocator allocator_;
   DeviceStream stream_;
   std::shared_ptr<Arena> staging_arena_;

@@ -1,7 +1,7 @@
 // Batches whose checksums are taken by the code that copies their bytes.
 //
-// A feed reads batches ahead, has its device take the checksums, and settles the batches in their
-// order, on its feeding thread, while its reading thread reads on. What a read does once it has a
+// A feed reads batches ahead, has its devices take the checksums, and settles the batches in their
+// order, on its feeding threads, while its reading thread reads on. What a read does once it has a
 // batch (its origin, the chain's position, the counts) is done when it is settled. So what is found
 // then looks as if framing had found it. docs/internals/DEVICES.md says why.
 
@@ -30,6 +30,8 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
 
   std::span<const PendingSum> sums() const override { return slot_->pending_sums; }
 
+  bool IsShownEmpty() const override { return session_->plan_.shows_empty_batches(); }
+
   SettledBatch Settle(std::span<const std::uint32_t> bad) override {
     SettledBatch settled = SettledOf(bad);
     const std::lock_guard lock(session_->mutex_);
@@ -47,7 +49,7 @@ class ReaderSession::Unsettled final : public UnsettledBatch {
     }
     const std::vector<std::uint64_t> passed = PassedDamage();
     // An empty batch before a failure is not one that was asked for.
-    const bool shows = session_->plan_.shows_empty_batches() && settled.failure.ok();
+    const bool shows = IsShownEmpty() && settled.failure.ok();
     if (slot_->rows == 0 && !shows) {
       settled.kind = SettledBatch::Kind::kNothing;
       if (settled.failure.ok()) PassOver(passed);

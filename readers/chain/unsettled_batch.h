@@ -32,6 +32,8 @@ class UnsettledBatch {
   virtual ~UnsettledBatch() = default;
   /// Of the batch's pending copies: valid until it is settled.
   virtual std::span<const PendingSum> sums() const = 0;
+  /// Whether it is handed out even if no row of it is left.
+  virtual bool IsShownEmpty() const = 0;
   /// `bad`: numbers of sums that did not match on the device. The CPU takes them once more, and has
   /// the last word. May block while the chain's threads end.
   virtual SettledBatch Settle(std::span<const std::uint32_t> bad) = 0;

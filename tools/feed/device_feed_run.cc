@@ -34,6 +34,7 @@ class WatchedUnsettled final : public UnsettledBatch {
       : inner_(std::move(inner)), row_digests_(std::move(row_digests)), deliveries_(deliveries) {}
 
   std::span<const PendingSum> sums() const override { return inner_->sums(); }
+  bool IsShownEmpty() const override { return inner_->IsShownEmpty(); }
   SettledBatch Settle(std::span<const std::uint32_t> bad) override {
     SettledBatch settled = inner_->Settle(bad);
     if (settled.kind == SettledBatch::Kind::kWhole) deliveries_->Expect(row_digests_);

@@ -249,6 +249,30 @@ TEST_P(StageConformance, EachDeviceMakesTheOutputsOfItsPart) {
   }
 }
 
+// None of them may take it for the end of the data.
+TEST_P(StageConformance, AFailureOnOneDeviceFailsTheLoopsOfAll) {
+  if (!HasDevices(2)) GTEST_SKIP() << "one device";
+  FeedOptions options = WithStage({0, 1});
+  options.slots = 2;
+  options.waiting_batches = 1;  // of 11 batches, some are not given before the failure
+  DeviceFeed feed(Words(), options);
+  for (const int at : {0, 1}) {
+    fail_at_ = at;
+    feed.ReInit();
+    std::array<ReadResult, 2> last = {ReadResult::kRecord, ReadResult::kRecord};
+    Status status;
+    while (last[0] == ReadResult::kRecord || last[1] == ReadResult::kRecord) {
+      for (std::size_t device = 0; device < last.size(); ++device) {
+        DeviceLease lease;
+        if (last[device] != ReadResult::kRecord) continue;
+        last[device] = feed.TryNext(device, &lease, &status);
+      }
+    }
+    EXPECT_EQ(last[0], ReadResult::kFailed) << at;
+    EXPECT_EQ(last[1], ReadResult::kFailed) << at;
+  }
+}
+
 TEST_P(StageConformance, AFeedThatIsClosedEndsItsStagesFirst) {
   for (const int taken : {0, 1, 4}) {
     DeviceFeed feed(Words(), WithStage());

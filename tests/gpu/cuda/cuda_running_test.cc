@@ -11,6 +11,7 @@
 
 #include "gpu/feed/device_lane.h"
 #include "gpu/feed/host_pins.h"
+#include "gpu/feed/settling_order.h"
 #include "ringfeed/tensor.h"
 #include "tests/gpu/cuda/cuda_fixture.h"
 
@@ -368,7 +369,8 @@ TEST_F(CudaRunning, AReleaseLooksOnceAtItsStream) {
   FeedOptions options;
   options.backend = std::shared_ptr<DeviceBackend>(&cuda_, [](DeviceBackend*) {});
   options.devices = {0};
-  DeviceLane lane(options, 0, std::make_shared<HostPins>(options.backend, CpuList{}));
+  SettlingOrder order;
+  DeviceLane lane(options, 0, std::make_shared<HostPins>(options.backend, CpuList{}), &order);
   ASSERT_TRUE(lane.Open().ok());
   FeedItem item;
   item.rows = item.valid_rows = 1;

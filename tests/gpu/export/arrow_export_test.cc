@@ -337,7 +337,9 @@ TEST(ArrowExportTest, AStreamGivesItsTypeAtAnyTimeAndEachBatchOnce) {
   for (const bool asks_first : {true, false}) {
     StreamOf stream({Labels({1, 2}), Labels({}), Labels({3})});
     Exported type;
-    if (asks_first) ASSERT_EQ(stream.GetSchema(&type.schema), 0);
+    if (asks_first) {
+      ASSERT_EQ(stream.GetSchema(&type.schema), 0);
+    }
     std::string all;
     for (int i = 0; i < 3; ++i) {
       Exported batch;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gpu/feed/host_pins.h"
+#include "gpu/feed/settling_order.h"
 #include "ringfeed/devices/emulated_devices.h"
 #include "ringfeed/tensor.h"
 #include "tests/gpu/feed/forwarding_backend.h"
@@ -41,7 +42,8 @@ FeedItem Item(std::uint64_t number) {
 // A lane that is slow is not one that gets nothing: what to blame depends on it.
 TEST(DeviceLaneTest, WhatWasGivenIsOnItsWayUntilItIsTaken) {
   const auto devices = EmulatedDevices::Open(1);
-  DeviceLane lane(On(devices), 0, std::make_shared<HostPins>(devices, CpuList{}));
+  SettlingOrder order;
+  DeviceLane lane(On(devices), 0, std::make_shared<HostPins>(devices, CpuList{}), &order);
   ASSERT_TRUE(lane.Open().ok());
   for (std::uint64_t number = 0; number < 5; ++number) {
     EXPECT_FALSE(lane.HasOnItsWay());
@@ -87,7 +89,8 @@ class SlowRelease final : public ForwardingBackend {
 TEST(DeviceLaneTest, ASlotThatComesBackBesideAResetIsFilledOnce) {
   const auto devices = EmulatedDevices::Open(1);
   const auto slow = std::make_shared<SlowRelease>(devices);
-  DeviceLane lane(On(slow, 2), 0, std::make_shared<HostPins>(devices, CpuList{}));
+  SettlingOrder order;
+  DeviceLane lane(On(slow, 2), 0, std::make_shared<HostPins>(devices, CpuList{}), &order);
   ASSERT_TRUE(lane.Open().ok());
   const auto take = [&](std::size_t* slot) {
     QueueResult result = QueueResult::kEmpty;
@@ -165,7 +168,9 @@ class DeviceLaneGroupTest : public testing::Test {
   }
 
   const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(1);
-  DeviceLane lane_{OfFixedSlots(devices_), 0, std::make_shared<HostPins>(devices_, CpuList{})};
+  SettlingOrder order_;
+  DeviceLane lane_{OfFixedSlots(devices_), 0, std::make_shared<HostPins>(devices_, CpuList{}),
+                   &order_};
 };
 
 TEST_F(DeviceLaneGroupTest, SmallBatchesThatWaitAreCopiedByOneCall) {
@@ -207,7 +212,8 @@ TEST(DeviceLaneTest, ASlotWhoseCopyFailedIsFilledAgainAfterAReset) {
     emulated.faults.push_back({.call = DeviceCall::kCopyToDevice, .nth = nth});
   }
   const auto devices = EmulatedDevices::Open(emulated);
-  DeviceLane lane(On(devices, kSlots), 0, std::make_shared<HostPins>(devices, CpuList{}));
+  SettlingOrder order;
+  DeviceLane lane(On(devices, kSlots), 0, std::make_shared<HostPins>(devices, CpuList{}), &order);
   ASSERT_TRUE(lane.Open().ok());
   std::size_t slot = 0;
   for (std::uint64_t number = 0; number <= kSlots; ++number) {
@@ -280,7 +286,9 @@ class DeviceLaneSleepTest : public testing::Test {
   }
 
   const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(Simulated());
-  DeviceLane lane_{On(devices_, kSlots), 0, std::make_shared<HostPins>(devices_, CpuList{})};
+  SettlingOrder order_;
+  DeviceLane lane_{On(devices_, kSlots), 0, std::make_shared<HostPins>(devices_, CpuList{}),
+                   &order_};
   std::stop_source stop_;
 };
 
@@ -416,7 +424,8 @@ class DeviceLaneWakeTest : public testing::Test {
   QueueResult Take(std::size_t* slot) { return lane_.leases().TakeUntil(slot, kNoDeadline); }
 
   const std::shared_ptr<EmulatedDevices> devices_ = EmulatedDevices::Open(1);
-  DeviceLane lane_{On(devices_), 0, std::make_shared<HostPins>(devices_, CpuList{})};
+  SettlingOrder order_;
+  DeviceLane lane_{On(devices_), 0, std::make_shared<HostPins>(devices_, CpuList{}), &order_};
   std::jthread feeding_;
 };
 

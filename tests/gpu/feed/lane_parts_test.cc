@@ -488,6 +488,7 @@ class OneSum final : public UnsettledBatch {
     if (has_sum) sums_.push_back({payload_.data(), payload_.size(), Crc32c(payload_), 0});
   }
   std::span<const PendingSum> sums() const override { return sums_; }
+  bool IsShownEmpty() const override { return false; }
   SettledBatch Settle(std::span<const std::uint32_t> bad) override {
     bad_ = bad.size();
     return settled_;
@@ -502,70 +503,125 @@ class OneSum final : public UnsettledBatch {
   std::size_t bad_ = 0;
 };
 
+/// The slots of two lanes, which batches go to in turn. The CPU takes the sums.
 class BatchSettlingTest : public LanePartsTest {
  protected:
+  /// The next batch comes, and its copy is enqueued in that slot of the next lane.
   OneSum* Give(std::size_t slot, bool has_sum, SettledBatch settled = {}) {
     auto batch = std::make_shared<OneSum>(has_sum, std::move(settled));
-    slots_[slot].item = ItemOf(100 + slot);
-    slots_[slot].item.unsettled = batch;
     batches_.push_back(batch);
+    FeedItem item = ItemOf(next_);
+    item.settling = order_.Add(batch, next_, 1);
+    DeviceSlot& given = SlotOf(next_, slot);
+    given.item = std::move(item);
+    must_wait_ = settling_[next_ % 2].MustWait(&given);
+    ++next_;
     return batch.get();
   }
+  DeviceSlot& SlotOf(std::size_t lane, std::size_t slot) {
+    return lane % 2 == 0 ? slots_[slot] : others_[slot];
+  }
+  SettledBatch::Kind HandOn(std::size_t lane) {
+    DeviceSlot* const slot = settling_[lane].Due();
+    EXPECT_NE(slot, nullptr);
+    const SettledBatch::Kind kind = settling_[lane].Apply(slot);
+    settling_[lane].PopDue();
+    return kind;
+  }
+  static SettledBatch Nothing() {
+    SettledBatch nothing;
+    nothing.kind = SettledBatch::Kind::kNothing;
+    return nothing;
+  }
 
-  BatchSettling settling_{devices_, slots_};
+  SettlingOrder order_;
+  LaneSleep sleeps_[2];
+  std::vector<DeviceSlot> others_{kSlots};
+  BatchSettling settling_[2] = {{devices_, &order_, &sleeps_[0]}, {devices_, &order_, &sleeps_[1]}};
   std::vector<std::shared_ptr<OneSum>> batches_;
+  std::uint64_t next_ = 0;
+  bool must_wait_ = false;
 };
 
 TEST_F(BatchSettlingTest, ABatchWithoutSumsWaitsOnlyBehindOneThatWaits) {
   Give(0, false);
-  EXPECT_FALSE(settling_.MustWait(&slots_[0]));
-  EXPECT_EQ(slots_[0].item.unsettled, nullptr);
-  EXPECT_EQ(slots_[0].item.number, 0u);
-  Give(1, true);
-  EXPECT_TRUE(settling_.MustWait(&slots_[1]));
-  Give(2, false);
-  EXPECT_TRUE(settling_.MustWait(&slots_[2]));
-  EXPECT_TRUE(settling_.any_waits());
-  for (std::size_t s = 1; s < 3; ++s) {
-    EXPECT_EQ(settling_.Settle(&slots_[s]).kind, SettledBatch::Kind::kWhole);
-    EXPECT_EQ(slots_[s].item.number, s);
-    slots_[s].waits = false;
-  }
-  EXPECT_FALSE(settling_.any_waits());
+  EXPECT_FALSE(must_wait_);
+  EXPECT_EQ(slots_[0].item.settling, nullptr);
+  EXPECT_TRUE(order_.is_empty());
+  Give(0, true);
+  EXPECT_TRUE(must_wait_);
+  Give(1, false);
+  EXPECT_TRUE(must_wait_) << "behind the one of the other lane";
+  settling_[0].NoteSeen(&slots_[1]);
+  EXPECT_EQ(settling_[0].Due(), nullptr);
+  EXPECT_EQ(order_.LanesOfFirst(), std::vector<std::size_t>{1});
+  settling_[1].NoteSeen(&others_[0]);
+  EXPECT_EQ(HandOn(1), SettledBatch::Kind::kWhole);
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kWhole);
+  EXPECT_FALSE(settling_[0].any_waits() || settling_[1].any_waits());
+  EXPECT_TRUE(order_.is_empty());
+}
+
+TEST_F(BatchSettlingTest, BatchesAreSettledInTheirOrderWhicheverDeviceIsFirst) {
+  Give(0, true);
+  Give(0, true);
+  settling_[1].NoteSeen(&others_[0]);
+  EXPECT_EQ(settling_[1].Due(), nullptr);
+  EXPECT_FALSE(order_.is_empty());
+  settling_[0].NoteSeen(&slots_[0]);
+  EXPECT_TRUE(order_.is_empty());
+  EXPECT_EQ(HandOn(1), SettledBatch::Kind::kWhole);
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kWhole);
 }
 
 TEST_F(BatchSettlingTest, ASumThatTheDeviceDidNotTakeIsTakenByTheCpu) {
   OneSum* const whole = Give(0, true);
-  ASSERT_TRUE(settling_.MustWait(&slots_[0]));
-  EXPECT_TRUE(settling_.Settle(&slots_[0]).failure.ok());
+  settling_[0].NoteSeen(&slots_[0]);
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kWhole);
   EXPECT_EQ(whole->bad(), 0u);
   SettledBatch rest;
   rest.kind = SettledBatch::Kind::kOther;
   rest.tensors = ItemOf(9, 3).batch;
   rest.failure = Status(StatusCode::kDamaged, "row 1");
-  OneSum* const damaged = Give(1, true, rest);
+  OneSum* const damaged = Give(0, true, rest);
   damaged->Damage();
-  ASSERT_TRUE(settling_.MustWait(&slots_[1]));
-  const BatchSettling::Settled settled = settling_.Settle(&slots_[1]);
+  Give(1, true);
+  settling_[0].NoteSeen(&slots_[1]);
+  settling_[1].NoteSeen(&others_[0]);
   EXPECT_EQ(damaged->bad(), 1u);
-  EXPECT_EQ(settled.kind, SettledBatch::Kind::kOther);
-  EXPECT_EQ(settled.failure.message(), "row 1");
-  EXPECT_EQ(slots_[1].item.batch[0].bytes, 3u);
+  EXPECT_EQ(order_.failure().message(), "row 1");
+  EXPECT_EQ(HandOn(1), SettledBatch::Kind::kOther);
+  EXPECT_EQ(others_[0].item.batch[0].bytes, 3u);
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kNothing) << "what follows a failure";
 }
 
 TEST_F(BatchSettlingTest, WhatCameToNothingHasNoNumber) {
-  SettledBatch nothing;
-  nothing.kind = SettledBatch::Kind::kNothing;
-  Give(0, true, nothing);
-  ASSERT_TRUE(settling_.MustWait(&slots_[0]));
-  EXPECT_EQ(settling_.Settle(&slots_[0]).kind, SettledBatch::Kind::kNothing);
-  EXPECT_EQ(settling_.came_to_nothing(), 1u);
-  slots_[0].waits = false;
-  Give(1, false);
-  EXPECT_FALSE(settling_.MustWait(&slots_[1]));
-  EXPECT_EQ(slots_[1].item.number, 0u);
-  settling_.Reset();
-  EXPECT_EQ(settling_.came_to_nothing(), 0u);
+  order_.Add(std::make_shared<OneSum>(true, Nothing()), 0, 1);
+  Give(0, true);
+  EXPECT_EQ(order_.came_to_nothing(), 0u) << "its item was not seen";
+  order_.Reset();
+  Give(1, true, Nothing());
+  Give(1, true);
+  settling_[1].NoteSeen(&others_[1]);
+  settling_[0].NoteSeen(&slots_[1]);
+  EXPECT_EQ(order_.came_to_nothing(), 1u);
+  order_.Reset();
+  EXPECT_EQ(order_.came_to_nothing(), 0u);
+}
+
+TEST_F(BatchSettlingTest, WhatADeviceThatFailedDidNotSeeComesToNothingAndAllThatFollows) {
+  Give(0, true);
+  Give(0, true);
+  Give(1, true);
+  settling_[0].NoteSeen(&slots_[1]);
+  settling_[1].Lose(Status(StatusCode::kDeviceLost, "gone"));
+  EXPECT_FALSE(order_.has_failed()) << "the first batch is of the other device";
+  settling_[0].NoteSeen(&slots_[0]);
+  EXPECT_EQ(order_.failure().message(), "gone");
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kWhole);
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kNothing);
+  Give(2, true);
+  EXPECT_TRUE(order_.is_empty());
 }
 
 TEST(TransferTallyTest, TheReasonSaysHowMostBytesCame) {

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -41,9 +42,15 @@ struct SumsOutcome {
   std::string chain_position;
   std::string counts;
   std::vector<std::tuple<std::string, std::uint64_t, std::uint64_t, std::string>> damage;
-  std::string reason;
+  std::vector<std::string> reasons;  ///< of each device
 
-  bool device_took_sums() const { return reason.find("the device took") != std::string::npos; }
+  /// Each device; of a group of replicas the first.
+  bool devices_took_sums(std::size_t replicas) const {
+    for (std::size_t d = 0; d < reasons.size(); d += replicas) {
+      if (reasons[d].find("the device took") == std::string::npos) return false;
+    }
+    return true;
+  }
 };
 
 void ExpectSameSums(const SumsOutcome& got, const SumsOutcome& expected) {
@@ -81,6 +88,9 @@ struct SumsDrive {
   std::size_t slots = 3;
   TransferPlan transfer = TransferPlan::kBatch;
   Distribution distribution = Distribution::kRoundRobin;
+  std::size_t replicas = 0;
+  LastStep last_step = LastStep::kUneven;
+  bool fixed_slots = false;
   bool simulated = false;
   DeviceStage stage{};
   std::optional<std::size_t> restore_at{};  ///< behind so many leases it is restored elsewhere
@@ -178,6 +188,9 @@ class LeftSumsTest : public PipelineTest {
     options.transfer = drive.transfer;
     options.distribution = drive.distribution;
     options.stage = drive.stage;
+    options.replicas = drive.replicas;
+    options.last_step = drive.last_step;
+    options.fixed_slots = drive.fixed_slots;
     return options;
   }
 
@@ -202,7 +215,9 @@ class LeftSumsTest : public PipelineTest {
         TakeAll(feed.get(), &outcome, std::nullopt);
       }
       outcome.feed_position = feed->Position();
-      outcome.reason = feed->Stats().devices[0].transfer_reason;
+      for (const DeviceFeedStats& device : feed->Stats().devices) {
+        outcome.reasons.push_back(device.transfer_reason);
+      }
       EXPECT_TRUE(feed->Close().ok());
     }
     outcome.chain_position = reader.Position();
@@ -233,11 +248,12 @@ class LeftSumsTest : public PipelineTest {
         ExpectSameSums(got, expected);
         // A failure may come before there is anything to leave.
         if (!takes || (*takes && expected.batches.size() < 16)) continue;
-        for (int again = 0; *takes && !got.device_took_sums() && again < 10; ++again) {
+        const std::size_t replicas = std::max<std::size_t>(drive.replicas, 1);
+        for (int again = 0; *takes && !got.devices_took_sums(replicas) && again < 10; ++again) {
           got = Run(make, drive);
           ExpectSameSums(got, expected);
         }
-        EXPECT_EQ(got.device_took_sums(), *takes) << got.reason;
+        EXPECT_EQ(got.devices_took_sums(replicas), *takes) << got.reasons[0];
       }
     }
   }
@@ -394,6 +410,120 @@ TEST_F(LeftSumsTest, SeveralFilesInTurn) {
       {}, true);
 }
 
+// Whichever device has the batch before, a batch is settled after it.
+TEST_F(LeftSumsTest, OverSeveralDevices) {
+  const SumsDrive drives[] = {
+      {.devices = 2},
+      {.devices = 3, .slots = 2},
+      {.devices = 2, .distribution = Distribution::kSplit},
+      {.devices = 2, .distribution = Distribution::kReplicate, .replicas = 2},
+      {.devices = 4, .distribution = Distribution::kReplicate, .replicas = 2},
+  };
+  for (const SumsDrive& drive : drives) {
+    for (const auto& [name, records] : Damages()) {
+      // For time; where whole batches are lost, most differs.
+      if (&drive != &drives[0] && name.find("of_a_batch") == std::string::npos &&
+          name.find("whole_batches") == std::string::npos) {
+        continue;
+      }
+      SCOPED_TRACE(testing::Message() << name << ", " << drive.devices << " devices, "
+                                      << static_cast<int>(drive.distribution));
+      const std::string path = Damaged(name, records);
+      std::optional<bool> takes = true;
+      // Most batches come to nothing, and the CPU has to see that.
+      if (records.size() >= kSumRecords - 1) takes.reset();
+      ExpectAsByCpu(
+          [&](OnDamage on_damage) {
+            return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()), {.size = 8});
+          },
+          drive, takes);
+    }
+  }
+}
+
+TEST_F(LeftSumsTest, OverSeveralDevicesWhereEmptyBatchesAreShown) {
+  const std::string path =
+      Damaged("shown_by_two", {136, 137, 138, 139, 140, 141, 142, 143, 160, 170, 199});
+  ExpectAsByCpu(
+      [&](OnDamage on_damage) {
+        return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()),
+                     {.size = 8, .empty_batches = true});
+      },
+      {.devices = 2}, true);
+}
+
+TEST_F(LeftSumsTest, OverSeveralDevicesInPassesAndRestored) {
+  const std::string path =
+      Damaged("passes_of_two", {90, 110, 136, 137, 138, 139, 140, 141, 142, 143, 199});
+  ExpectAsByCpu(
+      [&](OnDamage on_damage) {
+        Reader reader = Parse(OpenFiles({path}, Fresh(on_damage)), RaggedParser());
+        return MultiPass(Batch(std::move(reader), {.size = 8}), 2);
+      },
+      {.devices = 2}, true, {OnDamage::kSkip});
+  for (const std::size_t at : {3u, 16u, 17u}) {
+    SCOPED_TRACE(at);
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), FixedParser()), {.size = 8});
+        },
+        {.devices = 2, .restore_at = at}, true, {OnDamage::kSkip});
+  }
+}
+
+TEST_F(LeftSumsTest, OnSeveralSimulatedDevicesInAnyOrderOfEvents) {
+  const std::string path = Damaged("simulated_two", {90, 117, 118, 160, 161});
+  for (const Distribution distribution :
+       {Distribution::kRoundRobin, Distribution::kSplit, Distribution::kReplicate}) {
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), RaggedParser()), {.size = 8});
+        },
+        {.devices = 2, .distribution = distribution, .simulated = true}, std::nullopt);
+  }
+}
+
+// Then its batches wait for the device that has the one before them.
+TEST_F(LeftSumsTest, ADeviceWhoseLeasesAreKeptIsNamedToTheLoopOfTheOther) {
+  const std::string path = Damaged("kept", {});
+  EmulatedOptions emulated;
+  emulated.devices.resize(2);
+  const auto backend = EmulatedDevices::Open(emulated);
+  FeedOptions options =
+      OptionsOf({.devices = 2, .slots = 2, .transfer = TransferPlan::kMembers}, backend);
+  options.patience_ms = 200;
+  DeviceFeed feed(
+      Batch(Parse(OpenFiles({path}, Fresh(OnDamage::kFail)), FixedParser()), {.size = 8}), options);
+  std::jthread other([&] {
+    std::array<DeviceLease, 2> kept;
+    Status status;
+    for (DeviceLease& lease : kept) {
+      EXPECT_EQ(feed.TryNext(0, &lease, &status), ReadResult::kRecord);
+    }
+    // Batches 1 and 3 wait for none of device 0 any more; 5 waits for 4, which has no slot.
+    DeviceLease lease;
+    ReadResult result = ReadResult::kRecord;
+    while (result == ReadResult::kRecord) result = feed.TryNext(1, &lease, &status);
+    EXPECT_EQ(result, ReadResult::kFailed);
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded) << status.ToString();
+    EXPECT_NE(status.message().find("the batches of device 0 are not taken"), std::string::npos)
+        << status.ToString();
+  });
+  other.join();
+  EXPECT_TRUE(feed.Close().ok());
+}
+
+TEST_F(LeftSumsTest, InFixedSlots) {
+  const std::string path = Damaged("fixed", {90, 100, 117, 118, 119, 160});
+  for (const auto& parser : {FixedParser(), RaggedParser()}) {
+    ExpectAsByCpu(
+        [&](OnDamage on_damage) {
+          return Batch(Parse(OpenFiles({path}, Fresh(on_damage)), parser), {.size = 8});
+        },
+        {.devices = 2, .fixed_slots = true}, true);
+  }
+}
+
 // Behind a window damage that is skipped may be found late; damage that fails may not.
 TEST_F(LeftSumsTest, BehindAWindow) {
   const std::string path = Damaged("window", {1, 50, 120, 121, 160});
@@ -407,8 +537,8 @@ TEST_F(LeftSumsTest, BehindAWindow) {
   drive.transfer = TransferPlan::kMembers;
   const SumsOutcome got = Run(fail, drive);
   ExpectSameSums(got, expected);
-  EXPECT_FALSE(got.device_took_sums());
-  EXPECT_NE(got.reason.find("a shuffle holds records"), std::string::npos) << got.reason;
+  EXPECT_FALSE(got.devices_took_sums(1));
+  EXPECT_NE(got.reasons[0].find("a shuffle holds records"), std::string::npos) << got.reasons[0];
   drive.transfer = TransferPlan::kBatch;
   const auto skip = [&] { return chain(OnDamage::kSkip); };
   const SumsOutcome skipped = Run(skip, drive);
@@ -514,8 +644,8 @@ TEST_F(LeftSumsTest, WhatCannotBeFoundLateIsFoundEarlyAndTheReasonSaysSo) {
   const std::string path = Damaged("early", {90, 117, 118, 160});
   const auto nothing = [](OpenOptions*, BatchOptions*) {};
   const EarlyCase cases[] = {
-      {"devices", "several devices", {.devices = 2}, nothing},
-      {"split", "batches are split", {.distribution = Distribution::kSplit}, nothing},
+      {"pad", "the last step", {.devices = 2, .last_step = LastStep::kPad}, nothing},
+      {"drop", "the last step", {.devices = 2, .last_step = LastStep::kDrop}, nothing},
       {"limit", "max_damaged", {}, [](OpenOptions* o, BatchOptions*) { o->max_damaged = 3; }},
       {"padded", "padded", {}, [](OpenOptions*, BatchOptions* b) { b->pad = true; }},
   };
@@ -531,7 +661,7 @@ TEST_F(LeftSumsTest, WhatCannotBeFoundLateIsFoundEarlyAndTheReasonSaysSo) {
     SumsDrive drive = test.drive;
     drive.transfer = TransferPlan::kSlabs;
     const SumsOutcome got = Run([&] { return chain(OnDamage::kSkip); }, drive);
-    EXPECT_NE(got.reason.find(test.why), std::string::npos) << got.reason;
+    EXPECT_NE(got.reasons[0].find(test.why), std::string::npos) << got.reasons[0];
   }
 }
 

@@ -83,13 +83,13 @@ TEST(StageTest, ReadsNothingOfASlotThatIsFilledAgainAfterANewStart) {
 // Of the batches before it, some wait for their stage when it is planned.
 TEST(StageTest, ABatchThatDoesNotFitFailsAfterEverythingGood) {
   FeedScenario scenario = Staged();
-  scenario.devices.devices.resize(1);
   scenario.supply.batches = 64;
   scenario.supply.ragged = false;
   scenario.supply.more_rows = 1;  // 4, 5, … rows of 32 bytes
   scenario.feed.fixed_slots = true;
   scenario.feed.slot_bytes = 2 * 512;
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
+    scenario.devices.devices.resize(1 + seed % 2);
     scenario.devices.policy = static_cast<SchedulePolicy>(seed % 5);
     scenario.devices.seed = seed;
     const FeedOutcome outcome = RunScenario(scenario);
