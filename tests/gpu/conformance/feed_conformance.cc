@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <thread>
@@ -9,8 +10,11 @@
 
 #include "base/memory/arena.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/formats.h"
+#include "ringfeed/parsers.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/tensor.h"
+#include "tests/support/pattern_file.h"
 
 namespace ringfeed {
 namespace {
@@ -244,6 +248,67 @@ TEST_P(FeedConformance, EveryDeviceOfAGroupGetsTheSameBatches) {
   }
   EXPECT_FALSE(feed.Next());
   EXPECT_TRUE(Ok(feed.Close()));
+}
+
+/// Records of 20 KB, of which one is damaged in its middle.
+std::string OneOfThemDamaged(const TempDir& folder, std::int64_t records, std::int64_t damaged) {
+  const std::string path = folder.File("damaged.tfrecord");
+  RecordWriterResult made = OpenRecordWriter(path, "tfrecord");
+  EXPECT_TRUE(made.status.ok()) << made.status.ToString();
+  std::size_t at = 0;
+  std::size_t middle = 0;
+  ExampleBuilder builder;
+  for (std::int64_t i = 0; i < records; ++i) {
+    const std::vector<std::uint8_t> image = PatternRows::RowBytes(i, 20'000);
+    const auto record = builder.AddBytes("image", std::as_bytes(std::span(image))).Finish();
+    if (i == damaged) middle = at + record.size() / 2;
+    at += record.size() + 16;
+    EXPECT_TRUE(made.writer->Write(record).ok());
+  }
+  EXPECT_TRUE(made.writer->Close().ok());
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekg(static_cast<std::streamoff>(middle));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(middle));
+  file.put(static_cast<char>(byte ^ 1));
+  return path;
+}
+
+// Each of two devices finds what is damaged of its batches, as the CPU would.
+TEST_P(FeedConformance, ADamagedRecordIsFoundByTheDeviceThatHasIt) {
+  if (!HasDevices(2)) GTEST_SKIP() << "one device";
+  const TempDir folder;
+  const std::string path = OneOfThemDamaged(folder, 120, 105);
+  for (const OnDamage on_damage : {OnDamage::kSkip, OnDamage::kFail}) {
+    std::vector<std::string> seen;
+    for (const TransferPlan transfer : {TransferPlan::kBatch, TransferPlan::kSlabs}) {
+      FeedOptions options = OnOneDevice();
+      options.devices = {0, 1};
+      options.transfer = transfer;
+      OpenOptions open;
+      open.on_damage = on_damage;
+      open.io.path = IoPath::kPread;
+      DeviceFeed feed(
+          Batch(Parse(OpenFiles({path}, open), ExampleParser({{"image", DType::kUInt8, {20'000}}})),
+                {.size = 4}),
+          options);
+      std::string& all = seen.emplace_back();
+      DeviceLease lease;
+      Status status;
+      while (feed.TryNext(&lease, &status) == ReadResult::kRecord) {
+        const DeviceStream stream = NewStream(lease.device());
+        const Tensor& tensor = lease.On(stream).front();
+        const std::vector<std::byte> bytes = ReadBack(stream, tensor.data, tensor.bytes);
+        all += std::to_string(lease.number()) + " on " + std::to_string(lease.device()) + ": ";
+        all.append(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+        lease.Release();
+        Destroy(stream);
+      }
+      all += status.ToString();
+      EXPECT_TRUE(Ok(feed.Close()));
+    }
+    EXPECT_TRUE(seen[0] == seen[1]) << static_cast<int>(on_damage);
+  }
 }
 
 // At its end, at a failure, closed in the middle, with a lease that outlives it, grown or not.
