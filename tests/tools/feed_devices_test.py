@@ -2,6 +2,7 @@
 """`ringfeed feed --devices`: on emulated devices, against the same command without devices."""
 
 import collections
+import itertools
 import json
 import os
 import pathlib
@@ -305,14 +306,15 @@ class FeedDevicesTest(CommandTest):
             data[record * (16 + 20_000) + 12 + 10_000] ^= 4
         path.write_bytes(data)
         left = [payload for record, payload in enumerate(payloads) if record not in lost]
-        for transfer in ("batch", "members", "slabs", "auto"):
-            with self.subTest(transfer):
-                report = run_json("feed", path, "--batch", "8", "--devices", "emu:1", "--transfer", transfer,
+        for devices, transfer in itertools.product(("emu:1", "emu:2"), ("batch", "members", "slabs", "auto")):
+            with self.subTest((devices, transfer)):
+                report = run_json("feed", path, "--batch", "8", "--devices", devices, "--transfer", transfer,
                                   "--on-damage=skip", "--verify", status=1)
                 self.assertIs(report["verified"], True)
                 self.assertEqual(report["order_digest"], order_digest(left))
-                reason = report["devices"][0]["transfer_reason"]
-                self.assertEqual("the device took the checksums" in reason, transfer != "batch", reason)
+                for device in report["devices"]:
+                    reason = device["transfer_reason"]
+                    self.assertEqual("the device took the checksums" in reason, transfer != "batch", reason)
 
     def test_stdin_is_fed(self):
         data = b"".join(path.read_bytes() for path in self.paths)
