@@ -156,6 +156,7 @@ TEST(TableTest, AGlobalOrderIsRefusedUnlessAllGroupsAreKept) {
   const auto table = std::make_shared<MadeTable>(kGroups);
   const ShuffleOptions global{.seed = 3, .mode = ShuffleMode::kGlobal};
   TableOptions options;
+  options.open.cycle = 1;  // at least so many are kept
   options.kept_groups = kGroups.size() - 1;
   try {
     Instance batch;
