@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -59,7 +60,7 @@ class NarrowTable final : public TableSource {
   }
 
   std::uint64_t torn = ~std::uint64_t{0};
-  int opened = 0;
+  std::atomic<int> opened{0};  ///< groups; several threads open some
 
  private:
   MadeColumn MakeArrayOf(std::int64_t rows, bool nulls, std::mt19937_64* random) {
