@@ -624,6 +624,23 @@ TEST_F(BatchSettlingTest, WhatADeviceThatFailedDidNotSeeComesToNothingAndAllThat
   EXPECT_TRUE(order_.is_empty());
 }
 
+TEST_F(BatchSettlingTest, AnItemThatCouldNotBeEnqueuedLosesNoneBeforeIt) {
+  Give(0, true);
+  Give(0, true);
+  Give(1, true);
+  order_.Add(std::make_shared<OneSum>(true, SettledBatch()), next_, 1);
+  settling_[1].LoseRest(Status(StatusCode::kResourceExhausted, "too large"));
+  EXPECT_FALSE(order_.has_failed()) << "those before it are on their way";
+  settling_[0].NoteSeen(&slots_[0]);
+  settling_[1].NoteSeen(&others_[0]);
+  settling_[0].NoteSeen(&slots_[1]);
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kWhole);
+  EXPECT_EQ(HandOn(1), SettledBatch::Kind::kWhole);
+  EXPECT_EQ(HandOn(0), SettledBatch::Kind::kWhole);
+  EXPECT_EQ(order_.failure().message(), "too large");
+  EXPECT_TRUE(order_.is_empty());
+}
+
 TEST(TransferTallyTest, TheReasonSaysHowMostBytesCame) {
   TransferTally tally;
   DeviceFeedStats stats;
