@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cstdint>
 #include <cstdlib>
@@ -87,11 +86,12 @@ template <typename File, typename NameOf>
 void DropIndexes(const NameOf& name, std::vector<File>* files) {
   const auto is_index = [&](const File& file) {
     const std::string own = name(file);
-    const std::size_t dot = own.rfind('.');
-    if (!own.ends_with(".idx") && !own.ends_with(".index")) return false;
-    return std::ranges::any_of(std::array{"", ".tar"}, [&](const char* ending) {
-      return std::ranges::binary_search(*files, own.substr(0, dot) + ending, {}, name);
-    });
+    const std::string indexed = own.substr(0, own.rfind('.'));
+    const auto is_there = [&](const std::string& other) {
+      return std::ranges::binary_search(*files, other, {}, name);
+    };
+    if (own.ends_with(".index")) return is_there(indexed);
+    return own.ends_with(".idx") && (is_there(indexed) || is_there(indexed + ".tar"));
   };
   std::vector<File> others;
   std::ranges::remove_copy_if(*files, std::back_inserter(others), is_index);
