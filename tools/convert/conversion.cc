@@ -43,6 +43,15 @@ Status WriteRecord(RecordWriter* writer, std::span<const std::byte> record, cons
   return status.WithPlace({origin.file, -1, origin.number});
 }
 
+// How a file's copy ended. Its damage is reported whatever ended it.
+template <typename Input>
+Status EndOfCopy(const Input& input, ReadResult read, const Status& written,
+                 std::vector<DamagedRange>* damage) {
+  const std::vector<DamagedRange> met = input.Damage().ranges;
+  damage->insert(damage->end(), met.begin(), met.end());
+  return read == ReadResult::kFailed ? input.status() : written;
+}
+
 // Gives every intact row of a table to `sink`, as tf.Example.
 Status CopyTable(const std::string& format, const std::string& input,
                  const ConversionOptions& options, const ConversionWatch& watch,
@@ -60,9 +69,7 @@ Status CopyTable(const std::string& format, const std::string& input,
     status = sink(example.Finish(), origin);
     ++origin.number;
   }
-  const std::vector<DamagedRange> met = rows.Damage().ranges;
-  damage->insert(damage->end(), met.begin(), met.end());
-  return read == ReadResult::kFailed ? rows.status() : status;
+  return EndOfCopy(rows, read, status, damage);
 }
 
 // Gives every intact record of a file to `sink`.
@@ -87,10 +94,7 @@ Status CopyFile(const std::string& input, const ConversionOptions& options,
     }
     watch.progress(bytes);
   }
-  // Damage is reported whatever ended the run.
-  const std::vector<DamagedRange> met = records.Damage().ranges;
-  damage->insert(damage->end(), met.begin(), met.end());
-  return read == ReadResult::kFailed ? records.status() : status;
+  return EndOfCopy(records, read, status, damage);
 }
 
 Status CopyFiles(const std::vector<std::string>& inputs, const ConversionOptions& options,
