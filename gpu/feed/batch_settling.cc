@@ -7,15 +7,11 @@ namespace ringfeed {
 bool BatchSettling::MustWait(DeviceSlot* slot) {
   SettlingBatch* const batch = slot->item.settling.get();
   unfilled_ = slot->item.number + 1;
-  if (batch == nullptr && waiting_.empty() && !slot->stage_may_fail) return false;
-  if (batch != nullptr && batch->sums().empty()) {
-    order_->NoteSeen(batch, {}, nullptr);
-    const bool is_whole =
-        batch->is_settled() && batch->settled().kind == SettledBatch::Kind::kWhole;
-    if (is_whole && waiting_.empty() && !slot->stage_may_fail) {
-      (void)Apply(slot);
-      return false;
-    }
+  const bool is_whole = batch == nullptr || (batch->is_settled() &&
+                                             batch->settled().kind == SettledBatch::Kind::kWhole);
+  if (is_whole && waiting_.empty() && !slot->stage_may_fail) {
+    (void)Apply(slot);
+    return false;
   }
   slot->waits = true;
   slot->seen = false;
@@ -26,10 +22,8 @@ bool BatchSettling::MustWait(DeviceSlot* slot) {
 void BatchSettling::NoteSeen(DeviceSlot* slot) {
   slot->seen = true;
   const FeedItem& item = slot->item;
-  // A batch that was copied again is settled; one without sums was noted as it was enqueued.
-  if (item.settling == nullptr || item.settling->is_settled() || item.settling->sums().empty()) {
-    return;
-  }
+  // A batch that was copied again is settled.
+  if (item.settling == nullptr || item.settling->is_settled()) return;
   backend_->NoteHandOver(order_);
   if (!item.takes_sums) return order_->NoteSeen(item.settling.get(), {}, nullptr);
   if (!slot->sums_taken) return order_->NoteSeenByCpu(item.settling.get());

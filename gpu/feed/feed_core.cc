@@ -291,12 +291,10 @@ void FeedCore::SleepUnthreaded(std::size_t lane, std::int64_t until_ns, Deadline
 }
 
 int FeedCore::LaneAwaitedBy(const DeviceLane& waiting) const {
-  if (!waiting.HasOnItsWay()) return blocked_lane_.load(std::memory_order_relaxed);
   for (const std::size_t other : distributor_.order().LanesOfFirst()) {
-    const SlotLeases& leases = lanes_[other]->leases();
-    if (leases.held() == leases.usable_slots()) return static_cast<int>(other);
+    if (lanes_[other]->leases().AreAllOut()) return static_cast<int>(other);
   }
-  return -1;
+  return waiting.HasOnItsWay() ? -1 : blocked_lane_.load(std::memory_order_relaxed);
 }
 
 Status FeedCore::Stuck(std::size_t lane, std::int64_t waited_ns) const {

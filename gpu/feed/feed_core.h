@@ -141,8 +141,8 @@ class FeedCore : public std::enable_shared_from_this<FeedCore> {
   void StartAgain(const std::function<void()>& check, const std::function<void()>& move_supply);
   /// Why only the program itself can end the wait for that lane, which has lasted so long; else OK.
   Status Stuck(std::size_t lane, std::int64_t waited_ns) const;
-  /// The lane whose leases have to be released before that one gets more, because a batch of it is
-  /// given before, or settled before; -1 if there is none.
+  /// The lane whose batches have to be taken or released before that one gets more, because a batch
+  /// of it is given before, or settled before; -1 if there is none.
   int LaneAwaitedBy(const DeviceLane& waiting) const;
   bool IsStale(const DeviceLease& lease, const DeviceSlot& slot) const;
   std::int64_t Now() const { return options_.backend->NowNanos(); }

@@ -75,7 +75,7 @@ void SettlingOrder::Lose(std::size_t lane, std::uint64_t from, const Status& sta
 
 void SettlingOrder::SettleReady() {
   const auto is_ready = [this](const SettlingBatch& batch) {
-    return !failure_.ok() || !batch.lost_.ok() || batch.to_see_ == 0;
+    return !failure_.ok() || !batch.lost_.ok() || batch.to_see_ == 0 || batch.sums().empty();
   };
   while (!batches_.empty() && is_ready(*batches_.front())) {
     const std::shared_ptr<SettlingBatch> batch = batches_.front();

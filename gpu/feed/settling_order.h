@@ -55,7 +55,8 @@ class SettlingBatch {
 
 /// Settles a feed's batches in the order that they were read in, whichever devices take their sums.
 /// A lane that sees the last item of a batch settles it, and all after it that waited for it alone.
-/// Then it wakes the lanes of their items. Thread safe.
+/// Then it wakes the lanes of their items. A batch without sums waits for the batches before it,
+/// and for no device. Thread safe.
 class SettlingOrder {
  public:
   /// The number of the next lane, which `sleep` is of: item number k goes to lane k mod lanes.

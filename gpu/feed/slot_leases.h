@@ -70,6 +70,8 @@ class SlotLeases {
   std::size_t held() const { return slots_.size() - HeldBy(std::thread::id()); }
   /// Slots except the lost ones: the most that consumers can hold.
   std::size_t usable_slots() const { return usable_slots_.load(std::memory_order_relaxed); }
+  /// Whether none can be filled: each is held, or ready to be taken.
+  bool AreAllOut() const { return held() + ready_->Size() >= usable_slots(); }
   /// Slots that came back and wait for the end of a capture.
   std::size_t captured_slots() const { return captured_slots_.load(std::memory_order_relaxed); }
 

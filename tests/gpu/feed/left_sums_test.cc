@@ -513,6 +513,63 @@ TEST_F(LeftSumsTest, ADeviceWhoseLeasesAreKeptIsNamedToTheLoopOfTheOther) {
   EXPECT_TRUE(feed.Close().ok());
 }
 
+// Batches without sums wait for no device, even if a chain leaves what it has unsettled.
+TEST_F(LeftSumsTest, WithoutSumsADeviceServesAllThatItHasWhileNobodyTakesTheOthers) {
+  const std::string path = directory_.File("rows");
+  const std::string bytes(400, 'r');
+  WriteBytes(path, std::as_bytes(std::span(bytes)));
+  OpenOptions files = Fresh(OnDamage::kFail);
+  files.format = "rows:4";
+  FeedOptions options = OptionsOf({.devices = 2, .transfer = TransferPlan::kMembers},
+                                  EmulatedDevices::Open({.devices = {{}, {}}}));
+  options.patience_ms = 5'000;
+  DeviceFeed feed(Batches(OpenFiles({path}, files), 10), options);
+  for (std::size_t device = 0; device < 2; ++device) {
+    for (std::size_t batch = 0; batch < 5; ++batch) {
+      DeviceLease lease;
+      Status status;
+      ASSERT_EQ(feed.TryNext(device, &lease, &status), ReadResult::kRecord) << status.ToString();
+      EXPECT_EQ(lease.number(), 2 * batch + device);
+    }
+    DeviceLease lease;
+    Status status;
+    EXPECT_EQ(feed.TryNext(device, &lease, &status), ReadResult::kEnd) << status.ToString();
+  }
+}
+
+// Also at the end of the data, which is told after all sums are known.
+TEST_F(LeftSumsTest, ADeviceThatNobodyTakesIsNamedToTheLoopOfTheOther) {
+  const std::string path = Damaged("a", {});
+  for (const std::size_t rows : {8u, 34u}) {
+    FeedOptions options = OptionsOf({.devices = 2, .slots = 2, .transfer = TransferPlan::kMembers},
+                                    EmulatedDevices::Open({.devices = {{}, {}}}));
+    options.patience_ms = 100;
+    const Reader chain =
+        Batch(Parse(OpenFiles({path}, Fresh(OnDamage::kFail)), FixedParser()), {.size = rows});
+    DeviceFeed feed(chain, options);
+    const std::uint64_t batches = (kSumRecords + rows - 1) / rows;
+    std::uint64_t taken[2] = {0, 0};
+    Status status;
+    const auto take = [&](std::size_t device) {
+      DeviceLease lease;
+      const ReadResult result = feed.TryNext(device, &lease, &status);
+      if (result == ReadResult::kRecord) ++taken[device];
+      return result;
+    };
+    ReadResult first = ReadResult::kRecord;
+    while (first == ReadResult::kRecord) first = take(0);
+    ASSERT_EQ(first, ReadResult::kFailed);
+    EXPECT_EQ(status.code(), StatusCode::kDeadlineExceeded);
+    EXPECT_NE(status.message().find("batches of device 1 are not taken"), std::string::npos)
+        << status.ToString();
+    while (taken[0] + taken[1] < batches) {
+      ASSERT_EQ(take(taken[1] < taken[0] ? 1 : 0), ReadResult::kRecord) << status.ToString();
+    }
+    EXPECT_EQ(take(0), ReadResult::kEnd);
+    EXPECT_EQ(take(1), ReadResult::kEnd);
+  }
+}
+
 TEST_F(LeftSumsTest, InFixedSlots) {
   const std::string path = Damaged("fixed", {90, 100, 117, 118, 119, 160});
   for (const auto& parser : {FixedParser(), RaggedParser()}) {
