@@ -9,6 +9,7 @@
 #include "gil.h"
 #include "instance_arrays.h"
 #include "interrupt.h"
+#include "python_stage.h"
 
 namespace nb = nanobind;
 
@@ -267,6 +268,7 @@ void DeviceFeedHandle::ForEachKept(Function&& drop) {
 
 template <typename Function>
 void DeviceFeedHandle::Restart(Function&& restart) {
+  RefuseWithinStage();
   DeviceFeed* started = Started();
   const bool alone = WaitUnlocked([&](Deadline limit) { return gate_.EnterAlone(limit); },
                                   DeadlineAfter(kPatience));
@@ -321,6 +323,7 @@ std::optional<FeedStats> DeviceFeedHandle::Stats() const {
 }
 
 void DeviceFeedHandle::Close() {
+  RefuseWithinStage();
   Status status;
   {
     std::shared_ptr<DeviceFeed> started;

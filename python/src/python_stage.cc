@@ -15,6 +15,13 @@ namespace nb = nanobind;
 namespace ringfeed::python {
 namespace {
 
+thread_local bool within_stage = false;
+
+struct WithinStage {
+  WithinStage() { within_stage = true; }
+  ~WithinStage() { within_stage = false; }
+};
+
 /// Whoever has it has an Array of the call's, or what was made of one.
 using Memory = std::shared_ptr<const std::byte>;
 
@@ -57,6 +64,7 @@ DeviceStage StageOf(nb::handle function, std::vector<StageOutput> outputs,
   const auto call_python = [held = Hold(function),
                             keeper = std::move(keeper)](const StageCall& call) -> Status {
     const Memory memory = std::make_shared<std::byte>();
+    const WithinStage within;
     CallUser(*keeper, [&] {
       const nb::object stream =
           call.stream ? nb::cast(reinterpret_cast<std::uintptr_t>(call.stream.handle)) : nb::none();
@@ -69,6 +77,12 @@ DeviceStage StageOf(nb::handle function, std::vector<StageOutput> outputs,
                   "call: the memory is written again, so copy what is to stay");
   };
   return {.outputs = std::move(outputs), .enqueue = call_python, .on_host = call_python};
+}
+
+void RefuseWithinStage() {
+  if (!within_stage) return;
+  Raise(Status(StatusCode::kInvalidArgument,
+               "a stage calls a feed, which may wait for that stage: read in the loop"));
 }
 
 }  // namespace ringfeed::python

@@ -18,4 +18,7 @@ namespace ringfeed::python {
 DeviceStage StageOf(nanobind::handle function, std::vector<StageOutput> outputs,
                     std::shared_ptr<ThrownKeeper> keeper);
 
+/// Raises if the calling thread is in a stage: a feed may wait for that stage.
+void RefuseWithinStage();
+
 }  // namespace ringfeed::python

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import time
 import traceback
 from pathlib import Path
 from typing import Any
@@ -232,3 +233,28 @@ def test_a_stage_that_calls_its_loader_does_not_wait_for_itself(tmp_path: Path, 
     loader = number_loader(files, devices=DevicePlan("emu:1", stage=stage))
     with pytest.raises(ringfeed.errors.InvalidArgument, match="a stage calls a feed"):
         all_numbers(loader)
+
+
+def test_what_a_stage_threw_stays_though_a_later_call_would_start_its_loader_again(
+    tmp_path: Path,
+) -> None:
+    calls: list[int] = []
+    thrice = threading.Event()
+
+    def fail(_: StageCall) -> None:
+        calls.append(len(calls))
+        if len(calls) == 2:
+            time.sleep(0.2)  # the next batch's call is enqueued meanwhile
+            raise ValueError("the second")
+        if len(calls) > 2:
+            try:
+                iter(loader)
+            finally:
+                thrice.set()
+
+    plan = DevicePlan("emu:1", slots=4, stage=Stage(fail))
+    loader = number_loader(write_rows(tmp_path), devices=plan)
+    assert numbers(next(loader))[0] == 0
+    thrice.wait(2)
+    with pytest.raises(ValueError, match="the second"):
+        next(loader)
