@@ -108,7 +108,7 @@ LoopTime TimeOf(const PipelineStats& stats) {
 std::string BalanceAdvice(const PlannedStats& planned) {
   if (planned.imbalance <= kUneven) return ", so nothing here would make it faster.";
   return ". By its lengths the costliest rank of a step has " + Percent(planned.imbalance - 1, 1) +
-         " more to do than the mean of all ranks: Balance, or more steps of Balance::alike, would "
+         " more to do than the mean of all ranks: Balance, or more steps of Balance::alike, may "
          "make that less.";
 }
 
@@ -123,10 +123,13 @@ Cause OfMedium(const StageStats& read, const ChainFacts& facts, const PipelineSt
     return {read.wait_s, "read: the threads wait for the medium most of the time",
             "The threads wait for " + facts.input + " most of the time: that is the slow end."};
   }
+  const bool compressed = std::ranges::any_of(stats.stages, [](const StageStats& stage) {
+    return stage.name == "decompress" && stage.busy_s > 0;
+  });
   return {read.wait_s, "read: the threads wait for the medium most of the time",
-          "The threads wait for the disk" + PathOf(stats) +
-              " most of the time: a faster disk, files that fit in memory, or a compressed format "
-              "would move it."};
+          "The threads wait for the disk" + PathOf(stats) + " most of the time: a faster disk, " +
+              (compressed ? "or files that fit in memory, would move it."
+                          : "files that fit in memory, or a compressed format would move it.")};
 }
 
 Cause OfSlots(const StageStats& write) {

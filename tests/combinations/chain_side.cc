@@ -264,6 +264,7 @@ class FeedSide final : public ChainSide {
     if (HasStage()) {
       options.stage = {.outputs = {{DType::kUInt64, {}}}, .on_host = MakeDigests};
     }
+    if (c.Is(Option::kHostField, "first")) options.host_fields = {0};
     options.least_left_bytes = 1;
     options.costs = CostsOf(c);
     // Of one device this is only how long a thread waits that holds all batches: time and again.

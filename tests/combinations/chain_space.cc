@@ -90,6 +90,8 @@ const std::vector<OptionSpec>& ChainSpace() {
       {Option::kTransfer, "transfer", {"batch", "auto", "members", "slabs", "direct"}},
       // What the devices do with each batch; makes: a field of all the others' bytes.
       {Option::kStage, "stage", {"none", "makes"}},
+      // Which of a batch's fields stays in host memory.
+      {Option::kHostField, "host_field", {"none", "first"}},
       // Of a file, behind the delivery number `at`.
       {Option::kChange, "change", {"none", "cut", "grown", "replaced", "removed"}},
       // Chains on one shared reader.
@@ -680,6 +682,12 @@ std::vector<Rule> RulesOfConsumers() {
        [](const Configuration& c) { return !HasFeed(c) && !c.Is(O::kTransfer, "batch"); }},
       {{O::kStage, O::kFeed},
        [](const Configuration& c) { return !HasFeed(c) && !c.Is(O::kStage, "none"); }},
+      {{O::kHostField, O::kFeed},
+       [](const Configuration& c) { return !HasFeed(c) && !c.Is(O::kHostField, "none"); }},
+      {{O::kHostField, O::kTransfer},
+       [](const Configuration& c) {
+         return !c.Is(O::kHostField, "none") && !c.IsAnyOf(O::kTransfer, "batch auto");
+       }},
       {{O::kFeed, O::kShare},
        [](const Configuration& c) { return HasFeed(c) && c.Number(O::kShare) > 1; }},
       {{O::kRead, O::kFeed},

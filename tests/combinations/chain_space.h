@@ -48,6 +48,7 @@ enum class Option : std::uint8_t {
   kFeed,
   kTransfer,
   kStage,
+  kHostField,
   kChange,
   kShare,
   kBeside,

@@ -67,6 +67,9 @@ TEST(AdviceTest, WaitingIsNamedByWhatIsWaitedFor) {
   EXPECT_TRUE(Says(AdviceOf(stats), "the disk"));
   stats.io.push_back({"a", IoPath::kUring, true, false, ""});
   EXPECT_TRUE(Says(AdviceOf(stats), "(uring)"));
+  EXPECT_TRUE(Says(AdviceOf(stats), "compressed"));
+  stats.stages.insert(stats.stages.begin() + 1, {"decompress", 1, 0, ""});
+  EXPECT_FALSE(Says(AdviceOf(stats), "compressed")) << "it is compressed already";
   ChainFacts facts = Facts();
   facts.input = "whoever writes the stream";
   EXPECT_TRUE(Says(AdviceOf(stats, facts), "wait for whoever writes the stream"));
