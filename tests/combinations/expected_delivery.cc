@@ -190,6 +190,7 @@ class ChainModel {
     said_.orders.push_back(part.deliveries());
     if (!ShowsEmpty(c_, ranks_)) {
       std::erase_if(said_.orders.back(), [](const auto& each) { return each.rows.empty(); });
+      said_.fails = said_.fails || (!said_.whole && said_.orders.back().empty());
     }
     if (said_.exact && !said_.fails && said_.whole && ranks_ == 1) said_.filtered = 0;
     return said_;

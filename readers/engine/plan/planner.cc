@@ -122,8 +122,8 @@ void Planner::NotePlanned(const Block& block) {
 
 void Planner::PlanBlock(Block* block) {
   NotePlanned(*block);
-  const BlockEnds ends{block->lane,        block->turn_ends, block->pass_ends,
-                       block->stream_ends, block->denied,    block->status};
+  BlockEnds ends{block->lane,   block->turn_ends, block->pass_ends, block->stream_ends,
+                 block->denied, block->status,    std::nullopt};
   const auto rows = static_cast<std::uint32_t>(block->rows());
   block->pass = passes_ended();
   if (input_.chunks == nullptr) block->data_pass = block->pass;
@@ -140,6 +140,7 @@ void Planner::PlanBlock(Block* block) {
     FinishWithoutPlace(other_order_);
     return;
   }
+  if (rows > 0) ends.data_pass = block->data_pass;
   HandOn(block);
   Follow(ends);
 }
@@ -167,6 +168,10 @@ void Planner::Follow(const BlockEnds& ends) {
     Finish(input_.deliveries->judge().EndOr(Status()));
   } else if (turns_.IsPassOver()) {
     EndPass();
+  } else if (const Status vain =
+                 ends.data_pass ? WhyJoinedPassesAreVain(*ends.data_pass) : Status();
+             !vain.ok()) {
+    Finish(input_.deliveries->judge().EndOr(vain));
   } else if (ends.turn && !input_.unordered) {
     turns_.EndTurn(ends.lane);
   }
@@ -293,6 +298,22 @@ Status Planner::WhyPassesAreVain() {
   }
   if (GetsOtherFiles() || (pass_.rows > 0 && !is_vain)) return {};
   return WhyNoRowCame();
+}
+
+Status Planner::WhyJoinedPassesAreVain(std::uint64_t data_pass) {
+  // Two whole passes lie between the first and the last block of four. A rank alone does not see
+  // all rows of a pass.
+  constexpr std::uint64_t kPasses = 3;
+  constexpr std::uint64_t kPassesOfPart = 1000;
+  if (!plan_.is_endless() || input_.chunks == nullptr || plan_.shows_empty_batches()) return {};
+  if (!pass_.quiet_since || pass_.rows != pass_.quiet_rows) {
+    pass_.quiet_since = data_pass;
+    pass_.quiet_rows = pass_.rows;
+    return {};
+  }
+  const bool sees_all = plan_.batch.rank.world_size == 1 && !GetsOtherFiles();
+  const std::uint64_t quiet = data_pass - *pass_.quiet_since;
+  return quiet < (sees_all ? kPasses : kPassesOfPart) ? Status() : WhyNoRowCame();
 }
 
 Status Planner::WhyNoRowCame() const {

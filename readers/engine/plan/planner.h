@@ -165,6 +165,9 @@ class Planner {
     bool is_empty = true;            ///< of records, also damaged and filtered ones, and of damage
     bool is_whole = true;            ///< it was begun at its beginning
     bool losses_noted = false;
+    // If it joins passes over the data: the one since which no good row came, and `rows` then.
+    std::optional<std::uint64_t> quiet_since{};
+    std::uint64_t quiet_rows = 0;
   };
 
   bool PlanNext();
@@ -181,6 +184,7 @@ class Planner {
     bool stream;
     bool denied;
     Status status;
+    std::optional<std::uint64_t> data_pass;  ///< of its rows, if it has any
   };
   void Follow(const BlockEnds& ends);
   void NoteWarnings(std::span<const DataWarning> warnings);
@@ -199,6 +203,8 @@ class Planner {
   void EndPass();
   /// Why further passes over these data, which have no end, would bring nothing; or OK.
   Status WhyPassesAreVain();
+  /// The same for a pass that joins passes over the data and has no end: of a block of that one.
+  Status WhyJoinedPassesAreVain(std::uint64_t data_pass);
   /// The same for a pass without a row for this rank, or whose rows all came to nothing.
   Status WhyNoRowCame() const;
   /// What is known of passes that brought nothing so far. Stages may hold back a pass that is
