@@ -32,7 +32,7 @@ class DecompressedSpans {
 
   /// Calls `make` if it does not have the span. A failure is not kept.
   Status Get(const Key& key, const Make& make, std::shared_ptr<const Content>* content);
-  /// So many bytes of a span were read: one that gave as many as it has is dropped.
+  /// So many bytes of a span were read: one that gave as many as it has is the next to be dropped.
   void NoteRead(const Key& key, std::uint64_t bytes);
   /// Drops all spans of a file.
   void Forget(std::uint64_t file);
@@ -114,7 +114,8 @@ void DecompressedSpans::NoteRead(const Key& key, std::uint64_t bytes) {
   const auto found = kept_.find(key);
   if (found == kept_.end()) return;
   found->second.read_bytes += bytes;
-  if (found->second.read_bytes >= found->second.bytes) Drop(found);
+  if (found->second.read_bytes < found->second.bytes) return;
+  uses_.splice(uses_.end(), uses_, found->second.use);  // it may be read once more
 }
 
 void DecompressedSpans::Forget(std::uint64_t file) {

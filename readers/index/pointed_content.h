@@ -14,11 +14,10 @@
 namespace ringfeed {
 
 /// What a compressed file, or object, decompresses to, read at any place. A read decompresses the
-/// spans that it touches as a whole. The process keeps a span until as many bytes were read of it
-/// as it has, so that one reading of all its bytes, in any order, decompresses it once. Together
-/// the kept ones take at most a sixteenth of the memory that the process may have (or 128 MiB, if
-/// that is more); those that were used last stay. Thread safe; of several threads that need a span
-/// one decompresses it, and the others wait.
+/// spans that it touches as a whole. The process keeps them, at most in a sixteenth of the memory
+/// that it may have (or 128 MiB, if that is more). Those go first of which as many bytes were read
+/// as they have, then those that were not used for longest. Thread safe; of several threads that
+/// need a span one decompresses it, and the others wait.
 class PointedContent final : public OwnSource {
  public:
   /// `stored` is the compressed file in the state `known`, and `points` are its points.
