@@ -65,10 +65,16 @@ Status ReadDataSet(const std::string& table, std::vector<std::string>* files) {
   std::string text;
   Status status = ReadDataSetTable(table, &text);
   for (const DataSetTable& kind : kDataSetTables) {
-    if (!status.ok() || !files->empty()) return status;
+    if (!status.ok() || !files->empty()) break;
     if (table.ends_with(kind.name)) status = kind.read(table, text, files);
   }
-  return status;
+  if (!status.ok()) return status;
+  std::vector<std::string> sorted = *files;
+  std::ranges::sort(sorted);
+  const auto twice = std::ranges::adjacent_find(sorted);
+  if (twice == sorted.end()) return {};
+  files->clear();
+  return BadTable(table, StatusCode::kDamaged, "names a file twice: \"" + *twice + "\"");
 }
 
 Status CheckNewDataSet(std::string_view format, const std::string& folder,

@@ -98,8 +98,16 @@ constexpr Mark kEndings[] = {
     {".lance"sv,
      {"Lance", "hand its folder over in Python: ringfeed.table(lance.dataset(PATH).to_table())"}}};
 
+constexpr std::string_view kCurrentRows =
+    "its files hold deleted and outdated rows, too: let its own library name the files, or hand "
+    "its "
+    "rows over in Python, by ringfeed.table";
+
 /// A name in a folder that tells what the folder is.
 constexpr Mark kFolders[] = {
+    {"_delta_log"sv, {"Delta Lake", kCurrentRows}},
+    {".hoodie"sv, {"Hudi", kCurrentRows}},
+    {"metadata/version-hint.text"sv, {"Iceberg", kCurrentRows}},
     {"_versions"sv,
      {"Lance", "hand it over in Python: ringfeed.table(lance.dataset(PATH).to_table())"}},
     {"zarr.json"sv, {"Zarr", kArrays}},

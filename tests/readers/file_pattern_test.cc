@@ -184,13 +184,15 @@ TEST_F(FilePatternTest, AFolderThatCannotBeReadIsNoEmptyOne) {
 }
 
 TEST_F(FilePatternTest, AFolderOfAnotherProgramIsRefusedWithAWay) {
-  for (const char* folder : {"set/_versions", "array"}) {
+  for (const char* folder : {"set/_versions", "array", "table/_delta_log"}) {
     std::filesystem::create_directories(directory_.File(folder));
   }
-  Make({"set/_versions/1.manifest", "array/zarr.json"});
+  Make({"set/_versions/1.manifest", "array/zarr.json", "table/_delta_log/0.json",
+        "table/0.parquet"});
   EXPECT_EQ(StatusOf("set").code(), StatusCode::kUnsupported);
   EXPECT_NE(StatusOf("set").message().find("lance.dataset(PATH)"), std::string::npos);
   EXPECT_NE(StatusOf("array").message().find("Zarr"), std::string::npos);
+  EXPECT_NE(StatusOf("table").message().find("deleted and outdated rows"), std::string::npos);
 }
 
 }  // namespace

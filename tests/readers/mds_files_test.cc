@@ -38,6 +38,20 @@ TEST_F(MdsFilesTest, AFolderItsTableAndItsShardsAreOneDataSet) {
   EXPECT_EQ(RecordsOf({Copied("mds/columns_snappy")}), records);
 }
 
+TEST_F(MdsFilesTest, ATableThatNamesAShardTwiceIsDamaged) {
+  const std::string folder = Copied("mds/columns_none");
+  std::string table = ReadBytes(folder + "/index.json");
+  table[table.find("shard.00001.mds") + 10] = '0';  // one flipped bit
+  WriteBytes(folder + "/index.json", std::as_bytes(std::span(table)));
+  try {
+    (void)OpenFiles({folder}, Options());
+    FAIL() << "it opens";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.status().code(), StatusCode::kDamaged);
+    EXPECT_NE(error.status().message().find("names a file twice"), std::string::npos);
+  }
+}
+
 TEST_F(MdsFilesTest, EveryOrderGivesEachSampleOnceOnThreeRanksAlsoRestored) {
   ExpectEveryOrder(Copied("mds/columns_none"), kSamples);
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -147,6 +148,7 @@ Status IndexReader::ReadColumns(const Json& config, LitDataIndex* index) const {
   if (!formats.is_array() || formats.size() != index->leaves.size() || formats.empty()) {
     return Bad("has other formats than leaves");
   }
+  std::set<std::string> names;
   for (std::size_t i = 0; i < formats.size(); ++i) {
     LitDataIndex::Leaf& leaf = index->leaves[i];
     if (!formats[i].is_string()) return Bad("has a format that is no text");
@@ -154,6 +156,9 @@ Status IndexReader::ReadColumns(const Json& config, LitDataIndex* index) const {
     SampleColumn column{leaf.path.empty() ? "value" : "", leaf.encoding};
     for (const std::string& part : leaf.path)
       column.name += (column.name.empty() ? "" : ".") + part;
+    if (!names.insert(column.name).second) {
+      return Bad("names a column twice: \"" + column.name + "\"");
+    }
     if ((column.name + column.encoding).find_first_of("\t\n") != std::string::npos) {
       return Bad("has a column with a tab or a line end in its name", StatusCode::kUnsupported);
     }
