@@ -65,8 +65,8 @@ Status CopyTable(const std::string& format, const std::string& input,
   ReadResult read = ReadResult::kEnd;
   Status status;
   while (status.ok() && (read = rows.Next(&row)) == ReadResult::kRecord) {
-    AddRow(fields, row, &example);
-    status = sink(example.Finish(), origin);
+    status = AddRow(fields, row, &example);
+    if (status.ok()) status = sink(example.Finish(), origin);
     ++origin.number;
   }
   return EndOfCopy(rows, read, status, damage);
