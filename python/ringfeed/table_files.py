@@ -19,6 +19,9 @@ _FOOTER_THREADS = 16
 _BATCH_ROWS, _BATCH_BYTES = 1 << 16, 1 << 29
 #: If Arrow asks for so much memory, a length in the file is wrong.
 _NO_SIZE = 1 << 40
+#: Of files of tables: how their names end, and how they begin.
+_ENDINGS = (".parquet", ".parq", ".pq", ".arrow", ".feather", ".ipc")
+_MAGICS = (b"PAR1", b"PARE", b"ARRO", b"FEA1", b"\xff\xff\xff\xff")
 #: What ends a footer that can be read, of a file with encrypted columns.
 _SIGNATURE_BYTES = 28
 
@@ -78,10 +81,10 @@ def arrow_groups(
         text = "a stream of Arrow's beside files with footers: open them by one call each"
         raise _error("invalid_argument", paths[streams.index(True)], text)
     contents = [_batches_of(filesystem, path, skips) for path in paths]
-    schema = _one_schema(paths, [schema for schema, _ in contents], wanted)
-    counts = [(path, rows) for path, (_, rows) in zip(paths, contents)]
-    places = [(path, number) for path, rows in counts for number in range(len(rows))]
-    groups = [(f"{path}#{at}", count) for path, rows in counts for at, count in enumerate(rows)]
+    schema = _one_schema(paths, [schema for _, schema, _ in contents], wanted)
+    known = [(path, state, rows) for path, (state, _, rows) in zip(paths, contents)]
+    places = [(path, state, at) for path, state, rows in known for at in range(len(rows))]
+    groups = [(f"{path}#{at}", count) for path, _, rows in known for at, count in enumerate(rows)]
     return _in_groups(
         paths, groups, schema, lambda group: _batch(filesystem, *places[group], wanted)
     )
@@ -139,9 +142,30 @@ def _matches(filesystem: Any, name: str) -> list[str]:
     info = filesystem.get_file_info(name)
     if info.type != fs.FileType.Directory:
         return [name]
-    found = filesystem.get_file_info(fs.FileSelector(name, recursive=True))
-    hidden = ("_", ".")
-    return sorted(each.path for each in found if each.is_file and each.base_name[0] not in hidden)
+    return _files_in(filesystem, name)
+
+
+def _files_in(filesystem: Any, folder: str) -> list[str]:
+    """Those of a folder. Refuses folders whose files alone are another table than the folder."""
+    found = filesystem.get_file_info(_arrow().fs.FileSelector(folder, recursive=True))
+    paths = sorted(each.path for each in found if each.is_file and each.base_name[0] not in "_.")
+    for each in found:
+        inner = each.path[len(folder.rstrip("/")) :]
+        if each.base_name in ("_delta_log", ".hoodie") or inner.endswith(".metadata.json"):
+            text = f"a table with deleted and outdated rows ({inner[1:]}): let its own library"
+            raise _refusal(folder, f"{text} name the files")
+        if "=" in os.path.dirname(inner):
+            text = f"its folders hold a column ({os.path.dirname(inner)[1:]})"
+            remedy = "ringfeed.table(pyarrow.dataset.dataset(folder, partitioning='hive'))"
+            raise _refusal(folder, f"{text}: {remedy} reads it, a glob goes without")
+    for path in paths:
+        if path.endswith(_ENDINGS) or _ends_of(filesystem, path)[0][:4] in _MAGICS:
+            continue
+        text = (
+            "no file of a table, in a folder of them: name those that are, as by folder/*.parquet"
+        )
+        raise _error("invalid_argument", path, text)
+    return paths
 
 
 def _fits(path: str, parts: Sequence[str]) -> bool:
@@ -174,6 +198,20 @@ def _damage_told(filesystem: Any, path: str, what: str) -> Iterator[None]:
         _ = _ends_of(filesystem, path)
         text = " ".join(str(error).split())
         raise _error("damaged", path, f"{what}: {text}") from error
+
+
+def _state_of(filesystem: Any, path: str) -> Any:
+    """What differs if the file is replaced; of a store's, its size and time."""
+    if isinstance(filesystem, _arrow().fs.LocalFileSystem):
+        facts = os.stat(path)
+        return facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtime_ns
+    info = filesystem.get_file_info(path)
+    return info.size, info.mtime_ns
+
+
+def _check_state(filesystem: Any, path: str, known: Any) -> None:
+    if _state_of(filesystem, path) != known:
+        raise _error("damaged", path, "the file was replaced since it was found")
 
 
 def _ends_of(filesystem: Any, path: str) -> tuple[bytes, bytes]:
@@ -211,6 +249,7 @@ class _Footer(NamedTuple):
     """What is known of a file: `damage` if it has no footer, or it is damaged."""
 
     path: str
+    state: Any
     metadata: Any
     schema: Any
     rows: list[int]
@@ -224,6 +263,7 @@ def _footer_of(filesystem: Any, path: str, skips: bool) -> _Footer:
         raise _refusal(path, "an Arrow file, no Parquet: ringfeed.arrow_ipc reads it")
     if b"PARE" in (head[:4], tail[-4:]):
         raise _refusal(path, "encrypted Parquet, which is not read: decrypt it by pyarrow")
+    state = _state_of(filesystem, path)
     try:
         with filesystem.open_input_file(path) as file:
             with _damage_told(filesystem, path, "no footer of Parquet"):
@@ -235,11 +275,11 @@ def _footer_of(filesystem: Any, path: str, skips: bool) -> _Footer:
     except Damaged as damage:
         if not skips:
             raise
-        return _Footer(path, None, None, [1], damage)
+        return _Footer(path, state, None, None, [1], damage)
     # (pyarrow ends the process if it is asked for an encrypted column's place.)
     if int.from_bytes(tail[:4], "little") == metadata.serialized_size + _SIGNATURE_BYTES:
         raise _refusal(path, "Parquet with encrypted columns, which is not read")
-    return _Footer(path, metadata, schema, rows, None)
+    return _Footer(path, state, metadata, schema, rows, None)
 
 
 def _row_group(filesystem: Any, footer: _Footer, number: int, wanted: list[str]) -> Any:
@@ -249,6 +289,7 @@ def _row_group(filesystem: Any, footer: _Footer, number: int, wanted: list[str])
     row_group = footer.metadata.row_group(number)
     # (A reader keeps what it read ahead, so that each group has one of its own.)
     with filesystem.open_input_file(footer.path) as file:
+        _check_state(filesystem, footer.path, footer.state)
         with _damage_told(filesystem, footer.path, f"row group {number}"):
             reader = arrow.parquet.ParquetFile(
                 file, metadata=footer.metadata, pre_buffer=True, page_checksum_verification=True
@@ -300,10 +341,11 @@ def _stream(filesystem: Any, path: str, wanted: Sequence[str]) -> Any:
             return table
 
 
-def _batches_of(filesystem: Any, path: str, skips: bool) -> tuple[Any, list[int]]:
-    """The schema, and how many rows each batch has, which a narrow column tells; one if nothing
-    does, and `skips`."""
+def _batches_of(filesystem: Any, path: str, skips: bool) -> tuple[Any, Any, list[int]]:
+    """The file's state, the schema, and how many rows each batch has, which a narrow column tells;
+    one if nothing does, and `skips`."""
     ipc = _arrow().ipc
+    state = _state_of(filesystem, path)
     passing: Any = contextlib.suppress(Damaged) if skips else contextlib.nullcontext()
     schema, reader, rows = None, None, [1]
     with _opened(filesystem, path) as file:
@@ -315,7 +357,7 @@ def _batches_of(filesystem: Any, path: str, skips: bool) -> tuple[Any, list[int]
         for number in range(len(rows) if reader is not None else 0):
             with passing, _damage_told(filesystem, path, f"batch {number}"):
                 rows[number] = reader.get_batch(number).num_rows
-    return schema, rows
+    return state, schema, rows
 
 
 def _bits(kind: Any) -> int:
@@ -325,9 +367,10 @@ def _bits(kind: Any) -> int:
         return 1 << 30
 
 
-def _batch(filesystem: Any, path: str, number: int, wanted: Sequence[str]) -> Any:
+def _batch(filesystem: Any, path: str, state: Any, number: int, wanted: Sequence[str]) -> Any:
     arrow = _arrow()
     with _opened(filesystem, path) as file:
+        _check_state(filesystem, path, state)
         with _damage_told(filesystem, path, f"batch {number}"):
             schema = arrow.ipc.open_file(file).schema
             reader = arrow.ipc.open_file(file, options=_options_of(schema, wanted))

@@ -100,6 +100,8 @@ def arrow_ipc(
 
 
 def _names_of(columns: Optional[Iterable[str]]) -> list[str]:
+    if isinstance(columns, str):
+        raise TypeError(f"columns is several names, not one text: [{columns!r}]")
     return [] if columns is None else [str(column) for column in columns]
 
 
@@ -160,7 +162,9 @@ def _groups_of_dataset(source: Any, wanted: list[str]) -> Groups:
     known = list(dict.fromkeys(top for top in tops if top in names))
 
     def opened(group: int) -> Any:
+        if not parts:
+            return source.schema.empty_table()
         return parts[group].scanner(schema=source.schema, columns=known or None).to_reader()
 
     groups = [(f"dataset#{number}", _rows_of(part)) for number, part in enumerate(parts)]
-    return Groups("dataset", groups, source.schema, opened)
+    return Groups("dataset", groups or [("dataset#0", 0)], source.schema, opened)

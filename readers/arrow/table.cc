@@ -287,8 +287,11 @@ class MemoryTable final : public TableSource {
   explicit MemoryTable(SharedTable table) : table_(std::move(table)) {}
 
   std::string name() const override { return table_->name; }
-  std::uint64_t groups() const override { return table_->arrays.size(); }
+  std::uint64_t groups() const override {
+    return std::max<std::uint64_t>(1, table_->arrays.size());
+  }
   std::uint64_t rows(std::uint64_t group) const override {
+    if (table_->arrays.empty()) return 0;
     return static_cast<std::uint64_t>(table_->arrays[group]->length);
   }
   bool in_memory() const override { return true; }
@@ -312,7 +315,7 @@ class MemoryTable final : public TableSource {
       delete KeptArrayStream::Of(self);
       self->release = nullptr;
     };
-    stream->private_data = new KeptArrayStream{table_, group};
+    stream->private_data = new KeptArrayStream{table_, group, table_->arrays.empty()};
   }
 
  private:

@@ -3,13 +3,16 @@
 #include <arrow/c/bridge.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
 #include <exception>
 #include <new>
+#include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "base/refuse.h"
@@ -41,6 +44,41 @@ bool LacksMemory(const arrow::Status& status) {
   return asked < kNoSize;
 }
 
+std::optional<FileState> StateOf(const TableFile& file) {
+  struct stat facts {};
+  if (file.source != nullptr || stat(file.name.c_str(), &facts) != 0) return std::nullopt;
+  return FileState::Of(facts);
+}
+
+// What a reader of tables would lose, or take for rows, of a folder that was named.
+void CheckInFolder(const TableFile& file, const std::vector<std::string>& names) {
+  constexpr std::string_view kEndings[] = {".parquet", ".parq",    ".pq",
+                                           ".arrow",   ".feather", ".ipc"};
+  constexpr std::string_view kMagics[] = {"PAR1", "PARE", "ARRO", "FEA1", "\xff\xff\xff\xff"};
+  const auto is_folder_of_it = [&](const std::string& name) {
+    return file.name.size() > name.size() && file.name.starts_with(name) &&
+           (name.ends_with('/') || file.name[name.size()] == '/');
+  };
+  const auto folder = std::ranges::find_if(names, is_folder_of_it);
+  if (folder == names.end()) return;
+  const std::string inner = file.name.substr(folder->size(), file.name.rfind('/') - folder->size());
+  if (inner.find('=') != std::string::npos) {
+    throw Error({StatusCode::kUnsupported,
+                 "its folders hold a column (" + inner +
+                     "): name the files by a pattern to go "
+                     "without, or hand a pyarrow.dataset with partitioning=\"hive\" over in Python",
+                 {*folder}});
+  }
+  const auto ends = [&](std::string_view ending) { return file.name.ends_with(ending); };
+  if (std::ranges::any_of(kEndings, ends)) return;
+  const std::string head = SourceFile(file).Head();
+  const auto begins = [&](std::string_view magic) { return head.starts_with(magic); };
+  if (std::ranges::any_of(kMagics, begins)) return;
+  throw Error({StatusCode::kInvalidArgument,
+               "no file of a table, in a folder of them: name those that are, as by *.parquet",
+               {file.name}});
+}
+
 }  // namespace
 
 std::string NameOf(const std::vector<TableFile>& files) {
@@ -57,6 +95,8 @@ std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
     const bool is_left_out = path[path.rfind('/') + 1] == '_';
     if (is_left_out && std::find(names.begin(), names.end(), path) == names.end()) continue;
     files.push_back({path, i < found.sources.size() ? found.sources[i] : nullptr});
+    files.back().state = StateOf(files.back());
+    CheckInFolder(files.back(), names);
   }
   if (files.empty()) Refuse(StatusCode::kNotFound, "there are no such files");
   return files;
@@ -64,7 +104,15 @@ std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
 
 SourceFile::SourceFile(const TableFile& file)
     : source_(file.source != nullptr ? file.source : OpenFileRange(file.name, 0, kToEnd)),
-      size_(static_cast<std::int64_t>(source_->Size())) {}
+      size_(static_cast<std::int64_t>(source_->Size())) {
+  if (!file.state) return;
+  const std::optional<FileState> now = StateOf(file);
+  if (now && now->inode == file.state->inode && now->device == file.state->device &&
+      now->bytes == file.state->bytes && now->modified_ns == file.state->modified_ns) {
+    return;
+  }
+  throw Error({StatusCode::kDamaged, "the file was replaced since it was found", {file.name}});
+}
 
 Status SourceFile::failure() const {
   const std::scoped_lock lock(mutex_);

@@ -11,9 +11,11 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "io/file_state.h"
 #include "ringfeed/open_options.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
@@ -34,23 +36,25 @@ T TakeArrow(arrow::Result<T> result) {
   return std::move(result).ValueUnsafe();
 }
 
-/// A file of a table: `source` is null if it is a local one.
+/// A file of a table: `source` is null if it is a local one, which must stay as it was found.
 struct TableFile {
   std::string name;
   std::shared_ptr<Source> source;
+  std::optional<FileState> state{};  ///< of a local one, if there was one
 };
 
 /// Names several files in reports and errors.
 std::string NameOf(const std::vector<TableFile>& files);
 
-/// What the names stand for, in their order.
+/// What the names stand for, in their order. Refuses a folder that holds more than a table's rows:
+/// columns in the names of its folders, files of other kinds.
 std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
                                     const OpenOptions& options);
 
 /// A Source as a file of Arrow's. Its reads are thread safe.
 class SourceFile final : public arrow::io::RandomAccessFile {
  public:
-  /// Opens it. Throws Error.
+  /// Opens it. Throws Error, also if the file was replaced since it was found.
   explicit SourceFile(const TableFile& file);
 
   /// The first failure of a read: then what Arrow says about the bytes means nothing.

@@ -275,3 +275,48 @@ def test_the_command_feeds_tables(programs: Path, tmp_path: Path) -> None:
     for option in ("--digest", "--verify", "--parse=raw"):
         run = subprocess.run([*command, option], capture_output=True, text=True)
         assert run.returncode == 2 and "rows of tables" in run.stderr, (option, run.stderr)
+
+
+@pytest.mark.parametrize(("kind", "write"), [("parquet", write_parquet), ("arrow", write_arrow)])
+def test_a_file_that_is_replaced_after_it_was_found_is_damage(
+    programs: Path, tmp_path: Path, kind: str, write: Any
+) -> None:
+    for number in range(2):
+        write(made(number, 20, start=20 * number), tmp_path / f"{number}.data")
+    files = [tmp_path / "0.data", tmp_path / "1.data"]
+    tables = Tables(programs, tmp_path)
+    assert tables.rows(kind, *files, order="touched") is None
+    assert "1.data" in tables.error and "was replaced since it was found" in tables.error
+    write(made(1, 20, start=20), files[1])
+    kept = tables.rows(kind, *files, order="touched", on_damage="skip")
+    assert kept is not None and [row["id"] for row in kept] == list(range(20))
+    assert tables.damaged == 20
+
+
+def test_a_folder_that_holds_more_than_the_rows_of_its_files_is_refused(
+    programs: Path, tmp_path: Path
+) -> None:
+    tables = Tables(programs, tmp_path)
+    for name, words in (("year=2020/0.parquet", "hold a column"), ("README.md", "no file of a")):
+        folder = tmp_path / name[:4]
+        (folder / name).parent.mkdir(parents=True)
+        write_parquet(made(1, 20), folder / "a.parquet")
+        write_parquet(made(1, 20), folder / name)
+        if name == "README.md":
+            (folder / name).write_text("words")
+        for on_damage in ("fail", "skip"):
+            assert tables.rows("parquet", folder, on_damage=on_damage) is None
+            assert words in tables.error
+        found = tables.rows("parquet", Path(f"{folder}/*.parquet"))
+        assert found is not None and len(found) == 20
+
+
+def test_convert_refuses_values_that_a_tf_example_has_no_place_for(
+    programs: Path, tmp_path: Path
+) -> None:
+    convert = [programs / "tools" / "ringfeed", "convert", tmp_path / "a.parquet"]
+    for values in (pyarrow.array([2**64 - 1], pyarrow.uint64()), pyarrow.array([1e300])):
+        parquet.write_table(pyarrow.table({"value": values}), tmp_path / "a.parquet")
+        run = subprocess.run([*convert, tmp_path / "a.tfrecord"], capture_output=True, text=True)
+        assert run.returncode == 2 and 'column "value" has a value' in run.stderr, run.stderr
+        assert not (tmp_path / "a.tfrecord").exists()

@@ -250,3 +250,46 @@ def test_damage_gives_right_rows_or_says_so(opened: Opened, write: Any, tmp_path
         assert len(found) <= len(expected)
         if is_cut:
             assert all(row in expected for row in found)
+
+
+@pytest.mark.parametrize(
+    ("opened", "write"), [(ringfeed.parquet, write_parquet), (ringfeed.arrow_ipc, write_arrow)]
+)
+@pytest.mark.parametrize("skip_damaged", [False, True])
+def test_a_file_that_is_replaced_while_it_is_read_gives_no_row_of_the_new_one(
+    opened: Opened, write: Any, tmp_path: Path, skip_damaged: bool
+) -> None:
+    for number in range(20):
+        write(made(number, 20, start=20 * number), tmp_path / f"{number:02}.data")
+    rows = opened(tmp_path, nulls="mask", skip_damaged=skip_damaged, threads=1)
+    loader = ringfeed.Loader.from_reader(ringfeed.batch(rows, 10))
+    batches = iter(loader)
+    found = next(batches)["id"].tolist()
+    for number in range(20):
+        write(made(number, 20, start=-9999), tmp_path / "new.data")
+        (tmp_path / "new.data").replace(tmp_path / f"{number:02}.data")
+    with pytest.raises(errors.Damaged, match="was replaced since it was found"):
+        for batch in batches:
+            found += batch["id"].tolist()
+        damaged = loader.stats()["damaged_records"]
+        assert skip_damaged and damaged == 400 - len(found)
+        raise errors.Damaged("was replaced since it was found")
+    assert min(found) >= 0 and len(set(found)) == len(found) < 400
+
+
+def test_a_folder_that_holds_more_than_the_rows_of_its_files_is_refused(tmp_path: Path) -> None:
+    for name, words in (
+        ("year=2020/0.parquet", "hold a column"),
+        ("README.md", "no file of a table"),
+        ("_delta_log/0.json", "outdated rows"),
+        (".hoodie/0.json", "outdated rows"),
+        ("metadata/0.metadata.json", "outdated rows"),
+    ):
+        folder = tmp_path / name[:4]
+        (folder / name).parent.mkdir(parents=True)
+        write_parquet(made(1, 20), folder / "a.parquet")
+        (folder / name).write_bytes(b"PAR1" if name.endswith(".parquet") else b"words")
+        for skip_damaged in (False, True):
+            with pytest.raises(errors.Error, match=words):
+                ringfeed.parquet(folder, skip_damaged=skip_damaged)
+        assert len(rows_of(ringfeed.parquet(folder / "*.parquet", nulls="mask"))) == 20

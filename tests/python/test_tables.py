@@ -187,3 +187,14 @@ def test_what_is_no_table_is_refused_with_the_way_out() -> None:
         ringfeed.table(7)
     with pytest.raises(TypeError, match="formt"):
         ringfeed.table(small_table(), formt="tfrecord")
+
+
+def test_a_table_without_rows_is_read_to_its_end(tmp_path: Path) -> None:
+    none = pyarrow.table({"id": pyarrow.array([], pyarrow.int32())})
+    for source in (none, none.to_reader(), pyarrow.dataset.dataset(tmp_path, none.schema)):
+        assert rows_of(ringfeed.table(source)) == []
+
+
+def test_columns_are_names_and_no_text() -> None:
+    with pytest.raises(TypeError, match="several names"):
+        ringfeed.table(pyarrow.table({"i": [1], "d": [2]}), columns="id")

@@ -1,7 +1,8 @@
 // Reads files of tables in batches and writes them to a stream of Arrow's, for a test that compares
 // them with what pyarrow reads:
 //   read_tables KIND OUTPUT ORDER ON_DAMAGE COLUMNS FILE…
-// KIND is parquet or arrow, ORDER none or stripes, COLUMNS a list with commas, or "" for all.
+// KIND is parquet or arrow, ORDER none or stripes, COLUMNS a list with commas, or "" for all. With
+// the order "touched" the last file gets another time after it was opened.
 // Prints the groups that were opened, their rows, and the damaged ones.
 #include <arrow/c/bridge.h>
 #include <arrow/io/file.h>
@@ -10,6 +11,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <sstream>
 #include <string>
@@ -34,6 +36,9 @@ rf::Reader Batches(const std::vector<std::string>& words) {
   const std::vector<std::string> files(words.begin() + 5, words.end());
   rf::Reader rows =
       words[0] == "parquet" ? rf::OpenParquet(files, options) : rf::OpenArrowIpc(files, options);
+  if (words[2] == "touched") {
+    std::filesystem::last_write_time(files.back(), std::filesystem::file_time_type{});
+  }
   if (words[2] == "stripes") {
     rows = rf::Shuffle(rows, {.window = 10, .seed = 3, .mode = rf::ShuffleMode::kStripes});
   }
