@@ -154,6 +154,8 @@ struct BatchBuffer {
   /// Of packed rows: the number of the batch's records up to the end of each; row_numbers are then
   /// of the records.
   std::vector<std::uint32_t> row_ends;
+  std::vector<std::uint32_t>
+      emptied_rows;  ///< the packed row of each record that failed in a write
 
   /// The place of row `row`, counted from the first one, if the batch is internal: rows that failed
   /// were taken out.

@@ -33,6 +33,7 @@ void BatchFinisher::Finish(BatchBuffer* slot) const {
   if (rules_.pad && slot->status.ok()) {
     FillMissing(*slot);
     MaskRepeated(slot);
+    MaskEmptied(slot);
   }
   if (rules_.refusals != nullptr && rules_.refusals->open()) CutRefused(slot);
   SettleFailures(slot);
@@ -352,6 +353,18 @@ void BatchFinisher::MaskRepeated(BatchBuffer* slot) const {
   for (const std::uint32_t row : slot->repeated_rows) {
     extent.run.data[extent.layout.mask() + row] = std::byte{0};
     ForgetNumbers(slot, row);
+  }
+}
+
+void BatchFinisher::MaskEmptied(BatchBuffer* slot) const {
+  std::vector<std::uint32_t>& rows = slot->emptied_rows;
+  std::ranges::sort(rows);
+  for (auto first = rows.begin(); first != rows.end();) {
+    const std::uint32_t row = *first;
+    const auto end = std::upper_bound(first, rows.end(), row);
+    const std::uint32_t begin = row == 0 ? 0 : slot->row_ends[row - 1];
+    if (static_cast<std::uint32_t>(end - first) == slot->row_ends[row] - begin) BlankRow(slot, row);
+    first = end;
   }
 }
 

@@ -85,6 +85,8 @@ class BatchFinisher {
   void FillMissing(const BatchBuffer& slot) const;
   /// Of a padded batch: rows of repeated shares count as rows without a record.
   void MaskRepeated(BatchBuffer* slot) const;
+  /// Of a padded batch: a packed row of which no record is left becomes one that is missing.
+  void MaskEmptied(BatchBuffer* slot) const;
   /// Of a padded batch: a row that failed becomes one that is missing.
   void BlankRow(BatchBuffer* slot, std::size_t row) const;
   /// It holds no record any more.

@@ -119,6 +119,7 @@ void BatchPool::Prepare(BatchBuffer* slot, const BatchNeed& need) {
   slot->failed_payload_pass.reset();
   slot->failures.clear();
   slot->refused.clear();
+  slot->emptied_rows.clear();
   slot->all_refused = true;
   slot->row_ends.assign(need.row_ends.begin(), need.row_ends.end());
   slot->row_numbers.clear();

@@ -394,6 +394,7 @@ void BatchWriter::NoteFailures(const WriteTask& task, WriterScratch* scratch) co
       parts_.ledger->NoteSkipped(records[failure.row], failure.status);
       if (IsPacked(task)) {
         LeaveEmpty(task, row, scratch);
+        task.slot->emptied_rows.push_back(static_cast<std::uint32_t>(RowOf(task, row)));
         continue;
       }
     }
