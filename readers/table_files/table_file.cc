@@ -61,12 +61,13 @@ void CheckInFolder(const TableFile& file, const std::vector<std::string>& names)
   };
   const auto folder = std::ranges::find_if(names, is_folder_of_it);
   if (folder == names.end()) return;
-  const std::string inner = file.name.substr(folder->size(), file.name.rfind('/') - folder->size());
+  const std::size_t begin = folder->size() - (folder->ends_with('/') ? 1 : 0);
+  const std::string inner = file.name.substr(begin, file.name.rfind('/') - begin);
   if (inner.find('=') != std::string::npos) {
     throw Error({StatusCode::kUnsupported,
                  "its folders hold a column (" + inner +
-                     "): name the files by a pattern to go "
-                     "without, or hand a pyarrow.dataset with partitioning=\"hive\" over in Python",
+                     "): name the files by a pattern to go without, or hand a pyarrow.dataset "
+                     "with partitioning=\"hive\" over in Python",
                  {*folder}});
   }
   const auto ends = [&](std::string_view ending) { return file.name.ends_with(ending); };

@@ -10,7 +10,7 @@ import random
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any, Optional
+from typing import Any, Optional, Union
 
 import pytest
 
@@ -69,7 +69,7 @@ class Tables:
     def rows(
         self,
         kind: str,
-        *files: Path,
+        *files: Union[Path, str],
         order: str = "none",
         on_damage: str = "fail",
         columns: str = "",
@@ -308,6 +308,11 @@ def test_a_folder_that_holds_more_than_the_rows_of_its_files_is_refused(
             assert tables.rows("parquet", folder, on_damage=on_damage) is None
             assert words in tables.error
         found = tables.rows("parquet", Path(f"{folder}/*.parquet"))
+        assert found is not None and len(found) == 20
+    (tmp_path / "plain").mkdir()
+    write_parquet(made(1, 20), tmp_path / "plain" / "a=1.parquet")
+    for name in ("plain", "plain/"):
+        found = tables.rows("parquet", f"{tmp_path}/{name}")
         assert found is not None and len(found) == 20
 
 
