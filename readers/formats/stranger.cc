@@ -100,8 +100,7 @@ constexpr Mark kEndings[] = {
 
 constexpr std::string_view kCurrentRows =
     "its files hold deleted and outdated rows, too: let its own library name the files, or hand "
-    "its "
-    "rows over in Python, by ringfeed.table";
+    "its rows over in Python, by ringfeed.table";
 
 /// A name in a folder that tells what the folder is.
 constexpr Mark kFolders[] = {

@@ -31,7 +31,7 @@ bool TakeValues(const Tensor& tensor, std::vector<Value>* values) {
   for (std::size_t at = 0; at < tensor.bytes; at += step) {
     WithElement(tensor.dtype, tensor.data + at, [&](auto value) {
       in_range = in_range && IsInRange(value);
-      values->push_back(static_cast<Value>(value));
+      if (in_range) values->push_back(static_cast<Value>(value));
     });
   }
   return in_range;
@@ -57,8 +57,8 @@ Status AddRow(const std::vector<FieldSpec>& fields, const Instance& row, Example
     if (in_range) continue;
     return Status(StatusCode::kUnsupported,
                   "column \"" + field.name +
-                      "\" has a value that a tf.Example has no place for: its "
-                      "integers have 64 bits with a sign, its floats 32 bits");
+                      "\" has a value that a tf.Example has no place for: its integers have 64 "
+                      "bits with a sign, its floats 32 bits");
   }
   return {};
 }

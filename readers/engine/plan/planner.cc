@@ -168,9 +168,7 @@ void Planner::Follow(const BlockEnds& ends) {
     Finish(input_.deliveries->judge().EndOr(Status()));
   } else if (turns_.IsPassOver()) {
     EndPass();
-  } else if (const Status vain =
-                 ends.data_pass ? WhyJoinedPassesAreVain(*ends.data_pass) : Status();
-             !vain.ok()) {
+  } else if (const Status vain = WhyJoinedPassesAreVain(ends.data_pass); !vain.ok()) {
     Finish(input_.deliveries->judge().EndOr(vain));
   } else if (ends.turn && !input_.unordered) {
     turns_.EndTurn(ends.lane);
@@ -300,19 +298,20 @@ Status Planner::WhyPassesAreVain() {
   return WhyNoRowCame();
 }
 
-Status Planner::WhyJoinedPassesAreVain(std::uint64_t data_pass) {
+Status Planner::WhyJoinedPassesAreVain(std::optional<std::uint64_t> data_pass) {
   // Two whole passes lie between the first and the last block of four. A rank alone does not see
   // all rows of a pass.
   constexpr std::uint64_t kPasses = 3;
   constexpr std::uint64_t kPassesOfPart = 1000;
-  if (!plan_.is_endless() || input_.chunks == nullptr || plan_.shows_empty_batches()) return {};
+  if (!data_pass || !plan_.is_endless() || input_.chunks == nullptr) return {};
+  if (plan_.shows_empty_batches()) return {};
   if (!pass_.quiet_since || pass_.rows != pass_.quiet_rows) {
     pass_.quiet_since = data_pass;
     pass_.quiet_rows = pass_.rows;
     return {};
   }
   const bool sees_all = plan_.batch.rank.world_size == 1 && !GetsOtherFiles();
-  const std::uint64_t quiet = data_pass - *pass_.quiet_since;
+  const std::uint64_t quiet = *data_pass - *pass_.quiet_since;
   return quiet < (sees_all ? kPasses : kPassesOfPart) ? Status() : WhyNoRowCame();
 }
 

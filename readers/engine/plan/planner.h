@@ -203,8 +203,8 @@ class Planner {
   void EndPass();
   /// Why further passes over these data, which have no end, would bring nothing; or OK.
   Status WhyPassesAreVain();
-  /// The same for a pass that joins passes over the data and has no end: of a block of that one.
-  Status WhyJoinedPassesAreVain(std::uint64_t data_pass);
+  /// The same for a pass that joins passes over the data and has no end: of a block's rows.
+  Status WhyJoinedPassesAreVain(std::optional<std::uint64_t> data_pass);
   /// The same for a pass without a row for this rank, or whose rows all came to nothing.
   Status WhyNoRowCame() const;
   /// What is known of passes that brought nothing so far. Stages may hold back a pass that is
