@@ -197,33 +197,12 @@ std::uint32_t ExtendCrc32c(std::uint32_t before, std::span<const std::byte> data
   return ~crc;
 }
 
-namespace {
-
-/// Factors by the bytes of a count, for lengths that differ from record to record.
-struct ShiftTable {
-  static constexpr std::size_t kBytes = sizeof(std::uint64_t);
-  std::array<std::array<std::uint32_t, 256>, kBytes> factors;
-
-  ShiftTable() : factors() {
-    std::uint32_t power = kCrc32cPerByte;
-    for (auto& of_byte : factors) {
-      of_byte[0] = kCrc32cOne;
-      for (std::size_t i = 1; i < of_byte.size(); ++i) {
-        of_byte[i] = MultiplyCrc32c(of_byte[i - 1], power);
-      }
-      power = MultiplyCrc32c(of_byte.back(), power);
-    }
-  }
-};
-
-}  // namespace
-
 std::uint32_t ShiftCrc32c(std::uint32_t crc, std::uint64_t bytes) {
-  static const ShiftTable kTable;
+  static const Crc32cShifts kShifts = AllCrc32cShifts();
   const auto multiply = Chosen().multiply;
   for (std::size_t i = 0; bytes != 0; ++i, bytes >>= 8) {
     const std::uint64_t low = bytes & 0xFFU;
-    if (low != 0) crc = multiply(crc, kTable.factors[i][low]);
+    if (low != 0) crc = multiply(crc, kShifts.of[i][low]);
   }
   return crc;
 }

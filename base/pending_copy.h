@@ -60,6 +60,9 @@ struct LeftFieldRules {
   std::size_t least_bytes = 0;            ///< of rows at any place, after a shuffle
   std::size_t least_neighbour_bytes = 0;  ///< of rows next to each other
   bool may_map = true;  ///< files may be mapped all the same; mapped bytes are not left
+  /// Rows that the CPU has just copied, as from the page cache, are not left: to copy them once
+  /// more, from its cache, costs little.
+  bool only_cold = false;
   /// Checksums of payloads that are left are left, too (PendingSum): the receiver of a batch
   /// settles it before it hands it on (UnsettledBatch).
   bool leaves_sums = false;

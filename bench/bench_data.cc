@@ -115,8 +115,8 @@ std::span<const std::byte> DrawImage(std::mt19937_64* random, std::vector<std::b
   return DrawBytes(DrawImageBytes(random), random, image);
 }
 
-std::uint64_t ImagesOf(std::uint64_t total_bytes) {
-  return std::max<std::uint64_t>(Sized(total_bytes, std::uint64_t{4} << 20) / 110000, 8);
+std::uint64_t ImagesOf(std::uint64_t total_bytes, std::size_t image_bytes = 110000) {
+  return std::max<std::uint64_t>(Sized(total_bytes, std::uint64_t{4} << 20) / image_bytes, 8);
 }
 
 // Words of two to nine letters, the first ones far more often than the last.
@@ -147,11 +147,13 @@ void BringIntoMemory(const BenchFiles& files) {
   for (const std::string& path : files.paths) Require(BringIntoPageCache(path));
 }
 
-BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files) {
+BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files, std::size_t image_bytes) {
   ExampleBuilder builder;
-  return MakeFiles("images", "tfrecord", ImagesOf(total_bytes), files,
+  const bool fixed = image_bytes > 0;
+  return MakeFiles(fixed ? "images-" + std::to_string(image_bytes) : "images", "tfrecord",
+                   fixed ? ImagesOf(total_bytes, image_bytes) : ImagesOf(total_bytes), files,
                    [&](std::mt19937_64* random, std::vector<std::byte>* image) {
-                     DrawImage(random, image);
+                     DrawBytes(fixed ? image_bytes : DrawImageBytes(random), random, image);
                      const auto label = static_cast<std::int64_t>((*random)() % 1000);
                      builder.AddBytes("image", *image).AddInts("label", {&label, 1});
                      return builder.Finish();

@@ -20,9 +20,9 @@ struct BenchFiles {
 /// written once does not keep them there. Throws Error.
 void BringIntoMemory(const BenchFiles& files);
 
-/// TFRecord of tf.Example: "image" (bytes, log-normal, about 110 KB) and "label" (one int64). In a
-/// smoke run 4 MiB.
-BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files);
+/// TFRecord of tf.Example: "image" (`image_bytes` bytes; 0: log-normal, about 110 KB) and "label"
+/// (one int64). In a smoke run 4 MiB.
+BenchFiles ImageExamples(std::uint64_t total_bytes, std::size_t files, std::size_t image_bytes = 0);
 
 /// TFRecord of tf.Example: "dense" (13 floats), "sparse" (26 int64) and "label" (one int64). The
 /// integers are hashes of 32 bits, as click logs have them: about 250 bytes a record.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "base/random_bits.h"
 #include "bench/device_limits.h"
+#include "gpu/piece_chunks.h"
 #include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed::bench {
@@ -102,42 +104,78 @@ KernelCase RaggedCase(const char* name, std::uint32_t unit_bytes, std::uint64_t 
           [=](std::size_t bytes) { return BytesOf(offsets_of(bytes)); }};
 }
 
+/// The bytes of each record of a slab.
+using RecordBytes = std::vector<std::size_t>;
+
+RecordBytes AsLong(std::size_t bytes, std::size_t record) {
+  return RecordBytes(CountOf(bytes, record), record);
+}
+/// One record is as long as all others together.
+RecordBytes OneLong(std::size_t bytes, std::size_t record) {
+  RecordBytes records = AsLong(bytes / 2, record);
+  records[records.size() / 2] = bytes / 2;
+  return records;
+}
+
+using RecordsOf = RecordBytes (*)(std::size_t bytes, std::size_t record);
+
 /// Records of a slab, each to its place in a batch, in any order.
-KernelCase GatherCase(const char* name, std::size_t record) {
-  constexpr std::size_t kPiece = sizeof(GatheredPiece);
+KernelCase GatherCase(const char* name, std::size_t record, RecordsOf records_of = AsLong) {
+  const auto pieces_of = [=](std::size_t bytes) {
+    RecordBytes records = records_of(bytes / 2, record);
+    RandomBits random(records.size());
+    std::vector<std::size_t> order(records.size());
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      order[i] = i;
+      std::swap(order[i], order[random.Below(i + 1)]);
+    }
+    std::vector<std::size_t> from(records.size());
+    std::exclusive_scan(records.begin(), records.end(), from.begin(), std::size_t{0});
+    std::vector<GatheredPiece> pieces;
+    std::size_t to = 0;
+    for (const std::size_t i : order) {
+      ForEachChunk(records[i], [&](std::uint64_t at, std::uint64_t chunk) {
+        pieces.push_back({from[i] + at, to + at, chunk});
+      });
+      to += records[i];
+    }
+    return pieces;
+  };
   return {name,
           [=](const Places& places, std::size_t bytes) -> DeviceKernel {
-            const std::size_t count = CountOf(bytes, 2 * record + kPiece);
-            const auto* const pieces = reinterpret_cast<const GatheredPiece*>(places.table);
-            return GatherPieces{places.input, count * record, pieces,
-                                count,        places.output,  count * record};
+            const std::vector<GatheredPiece> pieces = pieces_of(bytes);
+            const std::uint64_t all = pieces.back().to + pieces.back().bytes;
+            const auto* const table = reinterpret_cast<const GatheredPiece*>(places.table);
+            return GatherPieces{places.input, all, table, pieces.size(), places.output, all};
           },
-          [=](std::size_t bytes) {
-            std::vector<GatheredPiece> pieces(CountOf(bytes, 2 * record + kPiece));
-            RandomBits random(pieces.size());
-            for (std::size_t i = 0; i < pieces.size(); ++i) {
-              pieces[i] = {i * record, i * record, record};
-              std::swap(pieces[i].from, pieces[random.Below(i + 1)].from);
-            }
-            return BytesOf(pieces);
-          }};
+          [=](std::size_t bytes) { return BytesOf(pieces_of(bytes)); }};
 }
 
 /// Checksums of a slab's records.
-KernelCase SumCase(const char* name, std::size_t record) {
-  constexpr std::size_t kPiece = sizeof(SummedPiece) + sizeof(std::uint32_t);
+KernelCase SumCase(const char* name, std::size_t record, RecordsOf records_of = AsLong) {
+  const auto pieces_of = [=](std::size_t bytes) {
+    std::vector<SummedPiece> pieces;
+    std::size_t from = 0;
+    std::uint32_t text = 0;
+    for (const std::size_t one : records_of(bytes, record)) {
+      ForEachChunk(one, [&](std::uint64_t at, std::uint64_t chunk) {
+        pieces.push_back({from + at, one - at - chunk, static_cast<std::uint32_t>(chunk), text});
+      });
+      from += one;
+      ++text;
+    }
+    return pieces;
+  };
   return {name,
           [=](const Places& places, std::size_t bytes) -> DeviceKernel {
-            const std::size_t count = CountOf(bytes, record + kPiece);
-            const auto* const pieces = reinterpret_cast<const SummedPiece*>(places.table);
-            return SumPieces{places.input, count * record, pieces, count,
-                             reinterpret_cast<std::uint32_t*>(places.output)};
+            const std::vector<SummedPiece> pieces = pieces_of(bytes);
+            const auto* const table = reinterpret_cast<const SummedPiece*>(places.table);
+            auto* const output = reinterpret_cast<std::uint32_t*>(places.output);
+            const std::uint64_t all = pieces.back().from + pieces.back().bytes;
+            const std::uint64_t texts = pieces.back().text + 1;
+            return SumPieces{places.input, all, table, pieces.size(), output, texts};
           },
-          [=](std::size_t bytes) {
-            std::vector<SummedPiece> pieces(CountOf(bytes, record + kPiece));
-            for (std::size_t i = 0; i < pieces.size(); ++i) pieces[i] = {i * record, record};
-            return BytesOf(pieces);
-          }};
+          [=](std::size_t bytes) { return BytesOf(pieces_of(bytes)); }};
 }
 
 std::vector<KernelCase> AllCases() {
@@ -157,9 +195,11 @@ std::vector<KernelCase> AllCases() {
       GatherCase("gather_250_bytes", 250),
       GatherCase("gather_2_kib", 2 * kKiB),
       GatherCase("gather_110_kb", 110'003),
+      GatherCase("gather_one_long", kKiB, OneLong),
       SumCase("sum_250_bytes", 250),
       SumCase("sum_2_kib", 2 * kKiB),
       SumCase("sum_110_kb", 110'003),
+      SumCase("sum_one_long", kKiB, OneLong),
   };
 }
 

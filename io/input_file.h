@@ -49,6 +49,8 @@ class InputFile {
   virtual bool LeaveDirect() { return false; }
   /// True after LeaveDirect took effect; choice().direct still tells what the input began with.
   virtual bool left_direct() const { return false; }
+  /// Whether reads still go past the CPU: nothing of what they bring is in a cache.
+  bool reads_direct() const { return choice_.direct && !left_direct(); }
   /// Keeps an object that was made from the descriptor, and destroys it before the descriptor is
   /// closed. Call it before other threads have the file.
   void Attach(std::shared_ptr<const void> what) { attached_ = std::move(what); }

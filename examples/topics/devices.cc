@@ -91,9 +91,9 @@ void OnHost() {
   rf::RunKernelOnHost(gather);
   std::uint64_t sum = 0;
   rf::RunKernelOnHost(rf::Checksum{gathered, 2, &sum});
-  std::uint32_t crc = 0;  // of pieces of the input, each by itself
+  std::uint32_t crc = 0;  // of a text, here of one piece
   const rf::SummedPiece summed = {.from = 1, .bytes = 2};
-  rf::RunKernelOnHost(rf::SumPieces{steps, sizeof steps, &summed, 1, &crc});
+  rf::RunKernelOnHost(rf::SumPieces{steps, sizeof steps, &summed, 1, &crc, 1});
   const bool reads_first = !rf::KernelAccesses(gather)[0].writes;
   if (sum == 0 || crc == 0 || !reads_first || pixels[1] != 1)
     throw std::runtime_error("a kernel is wrong");

@@ -1,7 +1,5 @@
 #include "gpu/feed/batch_settling.h"
 
-#include <vector>
-
 namespace ringfeed {
 
 bool BatchSettling::MustWait(DeviceSlot* slot) {
@@ -25,23 +23,14 @@ void BatchSettling::NoteSeen(DeviceSlot* slot) {
   // A batch that was copied again is settled.
   if (item.settling == nullptr || item.settling->is_settled()) return;
   backend_->NoteHandOver(order_);
-  if (!item.takes_sums) return order_->NoteSeen(item.settling.get(), {}, nullptr);
+  if (!item.takes_sums) return order_->NoteSeen(item.settling.get(), nullptr);
   if (!slot->sums_taken) return order_->NoteSeenByCpu(item.settling.get());
   const LeftRowPlan& rows = slot->plan.rows();
+  if (rows.summed().empty()) return order_->NoteSeen(item.settling.get(), nullptr);
   const std::byte* const taken = slot->staging.data + rows.sums_staging_at();
   backend_->NoteHostRead(taken, rows.sums_bytes(), "sums");
-  CountSums(*slot);
-  order_->NoteSeen(item.settling.get(), rows.taken_sums(), taken);
-}
-
-void BatchSettling::CountSums(const DeviceSlot& slot) {
-  const std::span<const PendingSum> sums = slot.item.settling->sums();
-  std::vector<bool> counted(sums.size());
-  for (const TakenSum& part : slot.plan.rows().taken_sums()) {
-    if (counted[part.sum]) continue;
-    counted[part.sum] = true;
-    summed_bytes_.fetch_add(sums[part.sum].bytes, std::memory_order_relaxed);
-  }
+  summed_bytes_.fetch_add(rows.summed_bytes(), std::memory_order_relaxed);
+  order_->NoteSeen(item.settling.get(), taken);
 }
 
 DeviceSlot* BatchSettling::Due() const {

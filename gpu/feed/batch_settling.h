@@ -45,12 +45,10 @@ class BatchSettling {
   /// The item after the last one that was enqueued could not be.
   void LoseRest(const Status& status) { order_->Lose(lane_, unfilled_, status); }
 
-  /// Bytes of payloads whose checksums the device took. Any thread.
+  /// Bytes whose checksums the device took. Any thread.
   std::uint64_t summed_bytes() const { return summed_bytes_.load(std::memory_order_relaxed); }
 
  private:
-  void CountSums(const DeviceSlot& slot);
-
   const std::shared_ptr<DeviceBackend> backend_;
   SettlingOrder* const order_;
   const std::size_t lane_;

@@ -11,9 +11,9 @@ void LeftRowPlan::Clear() {
   gathered_.clear();
   direct_.clear();
   far_rows_.clear();
-  taken_sums_.clear();
   summed_.clear();
-  each_bytes_ = together_bytes_ = direct_bytes_ = 0;
+  sums_ = 0;
+  each_bytes_ = together_bytes_ = direct_bytes_ = summed_bytes_ = 0;
 }
 
 // Rows that were left are in an arena, as their batch is.
@@ -48,27 +48,59 @@ RowRun LeftRowPlan::RunOf(std::span<const LeftRow> rows, LeftRows how,
   return run;
 }
 
+void LeftRowPlan::AddPiece(const GatheredPiece& piece, std::vector<GatheredPiece>* table) {
+  ForEachChunk(piece.bytes, [&](std::uint64_t at, std::uint64_t bytes) {
+    table->push_back({piece.from + at, piece.to + at, bytes});
+  });
+}
+
 void LeftRowPlan::AddRun(std::span<const LeftRow> rows, std::size_t bytes, SlotLayout* layout) {
   const std::byte* const begin = rows.front().from;
   const std::size_t to = layout->AddRoom(bytes);
   layout->Add({.from = begin, .to = to, .bytes = bytes, .field = false});
   for (const LeftRow& row : rows) {
-    gathered_.push_back(
-        {to - fields_end_ + static_cast<std::size_t>(row.from - begin), row.to, row.bytes});
+    const std::size_t from = to - fields_end_ + static_cast<std::size_t>(row.from - begin);
+    AddPiece({from, row.to, row.bytes}, &gathered_);
     together_bytes_ += row.bytes;
   }
+}
+
+bool LeftRowPlan::IsBefore(const LeftRow& a, const LeftRow& b) {
+  return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
+}
+
+// Without a shuffle, rows of one slab come in the order of their addresses: such stretches are
+// sorted as wholes.
+void LeftRowPlan::SortRows() {
+  constexpr std::size_t kRowsOfStretch = 8;  // on average, for that to pay
+  std::vector<std::span<const LeftRow>> stretches;
+  for (std::size_t begin = 0, end = 1; begin < rows_.size(); begin = end++) {
+    while (end < rows_.size() && rows_[end].slab == rows_[end - 1].slab &&
+           IsBefore(rows_[end - 1], rows_[end])) {
+      ++end;
+    }
+    stretches.push_back(std::span<const LeftRow>(rows_).subspan(begin, end - begin));
+  }
+  if (stretches.size() == 1) return;
+  const auto overlap = [](const auto& a, const auto& b) { return !IsBefore(a.back(), b.front()); };
+  bool apart = kRowsOfStretch * stretches.size() <= rows_.size();
+  if (apart) {
+    std::sort(stretches.begin(), stretches.end(),
+              [](const auto& a, const auto& b) { return IsBefore(a.front(), b.front()); });
+    apart = std::adjacent_find(stretches.begin(), stretches.end(), overlap) == stretches.end();
+  }
+  if (!apart) return std::sort(rows_.begin(), rows_.end(), IsBefore);
+  sorted_.clear();
+  for (const auto& stretch : stretches) {
+    sorted_.insert(sorted_.end(), stretch.begin(), stretch.end());
+  }
+  rows_.swap(sorted_);
 }
 
 void LeftRowPlan::Make(LeftRows how, const TransferPlanner& planner,
                        std::span<const PendingSum> sums, SlotLayout* layout) {
   if (rows_.empty()) return;
-  const auto is_before = [](const LeftRow& a, const LeftRow& b) {
-    return std::less<>()(a.from, b.from) || (a.from == b.from && a.bytes > b.bytes);
-  };
-  // As they are without a shuffle.
-  if (!std::is_sorted(rows_.begin(), rows_.end(), is_before)) {
-    std::sort(rows_.begin(), rows_.end(), is_before);
-  }
+  SortRows();
   fields_end_ = SlotLayout::AlignUp(layout->slot_bytes());  // runs of rows begin there
   for (std::span<const LeftRow> rest = rows_; !rest.empty();) {
     if (rest.front().far) {
@@ -105,26 +137,32 @@ void LeftRowPlan::Make(LeftRows how, const TransferPlanner& planner,
 
 std::size_t LeftRowPlan::AddFarRows(std::span<const LeftRow> rows) {
   FarRows of_slab{rows.front().from, 0, direct_.size(), 0};
+  std::size_t taken = 0;
   for (const LeftRow& row : rows) {
     if (!row.far || row.slab != rows.front().slab) break;
     const auto from = static_cast<std::size_t>(row.from - of_slab.from);
     of_slab.bytes = std::max(of_slab.bytes, from + row.bytes);
-    direct_.push_back({from, row.to, row.bytes});
+    AddPiece({from, row.to, row.bytes}, &direct_);
     direct_bytes_ += row.bytes;
-    ++of_slab.count;
+    ++taken;
   }
+  of_slab.count = direct_.size() - of_slab.first;
   far_rows_.push_back(of_slab);
-  return of_slab.count;
+  return taken;
 }
 
 // The sums of the rows at their places, computed after all copies and gathers.
 void LeftRowPlan::PlanSums(std::span<const PendingSum> sums) {
   for (const LeftRow& row : rows_) {
     if (sums.empty() || row.sum == PendingCopy::kNoSum) continue;
-    const PendingCopy copy{nullptr, row.from, row.bytes};
-    taken_sums_.push_back({row.sum, sums[row.sum].BytesBehind(copy)});
-    summed_.push_back({row.to, row.bytes});
+    const std::size_t behind = sums[row.sum].BytesBehind({nullptr, row.from, row.bytes});
+    ForEachChunk(row.bytes, [&](std::uint64_t at, std::uint64_t bytes) {
+      summed_.push_back({row.to + at, behind + row.bytes - at - bytes,
+                         static_cast<std::uint32_t>(bytes), row.sum});
+    });
+    summed_bytes_ += row.bytes;
   }
+  if (!summed_.empty()) sums_ = sums.size();
 }
 
 void LeftRowPlan::AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
@@ -159,6 +197,7 @@ void LeftRowPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels
     sums.pieces = reinterpret_cast<const SummedPiece*>(slot + summed_at_);
     sums.count = summed_.size();
     sums.output = reinterpret_cast<std::uint32_t*>(slot + sums_at_);
+    sums.texts = sums_;
     kernels->emplace_back(sums);
   }
 }

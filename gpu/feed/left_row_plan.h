@@ -8,20 +8,16 @@
 #include "base/pending_copy.h"
 #include "gpu/feed/slot_layout.h"
 #include "gpu/feed/transfer_planner.h"
+#include "gpu/piece_chunks.h"
 #include "ringfeed/devices/device_kernels.h"
 
 namespace ringfeed {
 
-/// A part of a PendingSum that a device computes, and its place.
-struct TakenSum {
-  std::uint32_t sum = 0;   ///< number of the PendingSum
-  std::size_t behind = 0;  ///< bytes of the payload after the part
-};
-
 /// How rows that stayed in the memory they were read into come to their places in a slot, as a
 /// TransferPlanner says: each copied by itself, copied together to memory after the tensors, from
 /// which a kernel takes them, or taken by a kernel from the device's memory. And which of their
-/// checksums a kernel computes there.
+/// checksums a kernel computes there. The kernels' tables have long rows in chunks, which all of a
+/// device shares.
 class LeftRowPlan {
  public:
   void Clear();
@@ -40,17 +36,19 @@ class LeftRowPlan {
   std::size_t direct_bytes() const { return direct_bytes_; }
   /// Whether rows are copied together: the gaps between them differ from batch to batch.
   bool has_runs() const { return !gathered_.empty(); }
-  /// The sums that a kernel writes to `sums_at` in the slot, u32 each, in this order. They have to
-  /// be copied to `sums_staging_at` in staging memory.
-  std::span<const TakenSum> taken_sums() const { return taken_sums_; }
-  std::size_t sums_bytes() const { return taken_sums_.size() * sizeof(std::uint32_t); }
+  /// What a kernel sums: text t is PendingSum t. It writes its share of each PendingSum to
+  /// `sums_at` in the slot, u32 each. They have to be copied to `sums_staging_at` in staging
+  /// memory.
+  std::span<const SummedPiece> summed() const { return summed_; }
+  std::size_t summed_bytes() const { return summed_bytes_; }  ///< in all
+  std::size_t sums_bytes() const { return sums_ * sizeof(std::uint32_t); }
   std::size_t sums_at() const { return sums_at_; }
   std::size_t sums_staging_at() const { return sums_staging_at_; }
 
-  /// The most room that sums of so many pieces take in a slot.
-  static std::size_t SumRoom(std::size_t pieces) {
-    return SlotLayout::AlignUp(pieces * sizeof(SummedPiece)) +
-           SlotLayout::AlignUp(pieces * sizeof(std::uint32_t)) + SlotLayout::kAlignment;
+  /// The most room that so many sums, of rows of fields of `bytes` in all, take in a slot.
+  static std::size_t SumRoom(std::size_t rows, std::size_t sums, std::size_t bytes) {
+    return SlotLayout::AlignUp((rows + bytes / kChunkBytes) * sizeof(SummedPiece)) +
+           SlotLayout::AlignUp(sums * sizeof(std::uint32_t)) + SlotLayout::kAlignment;
   }
 
   /// The kernels that take rows from the device's memory to `slot`. Launch them together with the
@@ -75,14 +73,18 @@ class LeftRowPlan {
     std::size_t count = 0;
   };
 
+  static bool IsBefore(const LeftRow& a, const LeftRow& b);
+  void SortRows();
   /// The run of neighbours that begins with the first of these rows.
   static RowRun RunOf(std::span<const LeftRow> rows, LeftRows how, const TransferPlanner& planner);
+  static void AddPiece(const GatheredPiece& piece, std::vector<GatheredPiece>* table);
   void AddRun(std::span<const LeftRow> rows, std::size_t bytes, SlotLayout* layout);
   /// `rows` begins with a row in the device's memory: how many of the rows belong to its slab.
   std::size_t AddFarRows(std::span<const LeftRow> rows);
   void PlanSums(std::span<const PendingSum> sums);
 
   std::vector<LeftRow> rows_;
+  std::vector<LeftRow> sorted_;          ///< working memory
   std::vector<GatheredPiece> gathered_;  ///< of rows that are copied together
   std::size_t gathered_at_ = 0;          ///< that table in the slot
   std::vector<GatheredPiece> direct_;    ///< of rows in the device's memory
@@ -90,14 +92,15 @@ class LeftRowPlan {
   std::size_t direct_at_ = 0;   ///< that table in the slot
   std::size_t fields_end_ = 0;  ///< the start of runs of rows in the slot
   std::size_t runs_end_ = 0;
-  std::vector<TakenSum> taken_sums_;
-  std::vector<SummedPiece> summed_;  ///< of each
-  std::size_t summed_at_ = 0;        ///< that table in the slot
+  std::vector<SummedPiece> summed_;
+  std::size_t summed_at_ = 0;  ///< that table in the slot
+  std::size_t sums_ = 0;       ///< how many the kernel writes
   std::size_t sums_at_ = 0;
   std::size_t sums_staging_at_ = 0;
   std::size_t each_bytes_ = 0;
   std::size_t together_bytes_ = 0;
   std::size_t direct_bytes_ = 0;
+  std::size_t summed_bytes_ = 0;
 };
 
 }  // namespace ringfeed

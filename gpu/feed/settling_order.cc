@@ -3,8 +3,6 @@
 #include <cstring>
 #include <utility>
 
-#include "base/crc32c.h"
-
 namespace ringfeed {
 
 SettlingBatch::SettlingBatch(std::shared_ptr<UnsettledBatch> unsettled, std::uint64_t number,
@@ -40,14 +38,12 @@ void SettlingOrder::End() {
   ended_ = true;
 }
 
-void SettlingOrder::NoteSeen(SettlingBatch* batch, std::span<const TakenSum> parts,
-                             const std::byte* taken) {
+void SettlingOrder::NoteSeen(SettlingBatch* batch, const std::byte* taken) {
   const std::lock_guard lock(mutex_);
-  for (const TakenSum& part : parts) {
-    std::uint32_t crc = 0;
-    std::memcpy(&crc, taken, sizeof(crc));
-    batch->missing_[part.sum] ^= ShiftCrc32c(crc, part.behind);
-    taken += sizeof(crc);
+  for (std::size_t i = 0; taken != nullptr && i < batch->missing_.size(); ++i) {
+    std::uint32_t share = 0;
+    std::memcpy(&share, taken + i * sizeof(share), sizeof(share));
+    batch->missing_[i] ^= share;
   }
   Seen(batch);
 }

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "gpu/feed/lane_sleep.h"
-#include "gpu/feed/left_row_plan.h"
 #include "readers/chain/unsettled_batch.h"
 #include "ringfeed/status.h"
 
@@ -77,9 +76,9 @@ class SettlingOrder {
 
   // Feeding threads.
 
-  /// An item's copy was seen done. `taken`: the device's result for each of `parts`, one u32 after
-  /// the other.
-  void NoteSeen(SettlingBatch* batch, std::span<const TakenSum> parts, const std::byte* taken);
+  /// An item's copy was seen done. `taken`: the device's share of each of the batch's sums, one u32
+  /// after the other; null if it took none.
+  void NoteSeen(SettlingBatch* batch, const std::byte* taken);
   /// The same; the device took no sum of it.
   void NoteSeenByCpu(SettlingBatch* batch);
   /// That lane's device failed. What it has not seen of items from number `from` on, and all after

@@ -15,7 +15,8 @@ std::size_t SlotMemory::CapacityFor(const DeviceSlot& slot) {
   std::size_t bytes = plan.layout().slot_bytes();
   if (fixed_slots_) bytes = plan.SlotBytesFor(slot.item.most_rows, slot.item.rows);
   if (fixed_slots_ && takes_sums_) {
-    bytes += LeftRowPlan::SumRoom(slot.item.batch.size() * slot.item.most_rows);
+    const std::size_t rows = slot.item.batch.size() * slot.item.most_rows;
+    bytes += LeftRowPlan::SumRoom(rows, rows * slot.item.parts, bytes);
   }
   // Ragged batches, and the gaps between rows, differ, and so do batches that were once larger than
   // before: a quarter more than the largest so far.

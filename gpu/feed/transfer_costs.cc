@@ -29,7 +29,8 @@ struct NamedCost {
 constexpr std::array kCosts = {NamedCost{"copy_ns_per_kib", &TransferCosts::copy_ns_per_kib},
                                NamedCost{"link_ns_per_kib", &TransferCosts::link_ns_per_kib},
                                NamedCost{"member_ns", &TransferCosts::member_ns},
-                               NamedCost{"row_ns", &TransferCosts::row_ns}};
+                               NamedCost{"row_ns", &TransferCosts::row_ns},
+                               NamedCost{"sum_ns", &TransferCosts::sum_ns}};
 
 TransferCosts CostsFrom(const Json& json) {
   if (!json.is_object() || !json.contains(kMark)) {

@@ -7,7 +7,7 @@ namespace ringfeed {
 namespace {
 
 constexpr double kKiB = 1024;
-/// With kAuto, a field is left only if that is so many times cheaper than the CPU's copy.
+/// After a shuffle, kAuto leaves a field only if that is so many times cheaper than the CPU's copy.
 constexpr std::size_t kClearly = 2;
 
 /// The fewest bytes that cost that much; at most more than there ever are.
@@ -27,22 +27,25 @@ std::string FromOn(std::size_t bytes) { return "from " + std::to_string(bytes) +
 TransferPlanner::TransferPlanner(const TransferCosts& costs)
     : costs_(costs),
       alone_bytes_(BytesFor(costs.member_ns, costs.copy_ns_per_kib)),
-      neighbour_bytes_(std::min(BytesFor(costs.row_ns, costs.copy_ns_per_kib), alone_bytes_)),
+      left_bytes_(BytesFor(costs.member_ns + costs.sum_ns, costs.copy_ns_per_kib)),
+      neighbour_bytes_(
+          std::min(BytesFor(costs.row_ns + costs.sum_ns, costs.copy_ns_per_kib), left_bytes_)),
       each_bytes_(std::max(BytesFor(2 * (costs.member_ns - costs.row_ns), costs.link_ns_per_kib),
-                           kClearly * alone_bytes_)),
+                           kClearly * left_bytes_)),
       most_gap_bytes_(BytesFor(costs.member_ns, costs.link_ns_per_kib)) {}
 
 LeftFieldRules TransferPlanner::RulesFor(TransferPlan plan, std::size_t asked_bytes) const {
   const auto from = [asked_bytes](std::size_t bytes) {
     return asked_bytes > 0 ? asked_bytes : bytes;
   };
+  const bool only_cold = asked_bytes == 0;
   switch (plan) {
     case TransferPlan::kBatch:
       break;
     case TransferPlan::kAuto:
-      return {from(kClearly * alone_bytes_), from(kClearly * neighbour_bytes_), true};
+      return {from(kClearly * left_bytes_), from(neighbour_bytes_), true, only_cold};
     case TransferPlan::kMembers:
-      return {from(alone_bytes_), from(alone_bytes_), false};
+      return {from(left_bytes_), from(left_bytes_), false};
     case TransferPlan::kSlabs:
     case TransferPlan::kDirect:  // if that cannot be
       return {from(neighbour_bytes_), from(neighbour_bytes_), false};
@@ -53,7 +56,8 @@ LeftFieldRules TransferPlanner::RulesFor(TransferPlan plan, std::size_t asked_by
 std::string TransferPlanner::Reason(TransferPlan plan, std::size_t asked_bytes) const {
   const LeftFieldRules rules = RulesFor(plan, asked_bytes);
   if (!rules.any()) return "the CPU makes batches, as asked for";
-  std::string text = "fields were left " + FromOn(rules.least_bytes);
+  std::string text = rules.only_cold ? "fields of cold files were left " : "fields were left ";
+  text += FromOn(rules.least_bytes);
   if (rules.least_neighbour_bytes != rules.least_bytes) {
     text += ", of neighbours " + FromOn(rules.least_neighbour_bytes);
   }

@@ -31,16 +31,16 @@ struct RowRun {
 ///   by the CPU, into the batch   copy_ns_per_kib of its bytes
 ///   by itself                    member_ns
 ///   with neighbours              row_ns, its part of the run's member_ns, link_ns_per_kib of gaps
+///   either of these              before it is left: sum_ns, for its checksum
 ///
 /// Immutable. The costs have passed TransferCosts::Check.
 class TransferPlanner {
  public:
   explicit TransferPlanner(const TransferCosts& costs = {});
 
-  /// The length from which fields are left. A plan that was asked for leaves a field if that costs
-  /// no more than the CPU's copy. kAuto leaves it if that costs at most half: rows that stay in the
-  /// memory they were read into take memory from reading ahead. `asked_bytes`: a length instead; 0:
-  /// none.
+  /// The length from which fields are left: if that costs no more than the CPU's copy. kAuto asks
+  /// for half of it after a shuffle, since each row may keep a block then. It leaves only cold
+  /// rows. `asked_bytes`: a length instead, and of all rows; 0: none.
   LeftFieldRules RulesFor(TransferPlan plan, std::size_t asked_bytes) const;
   /// RulesFor in words, with the origin of the costs.
   std::string Reason(TransferPlan plan, std::size_t asked_bytes) const;
@@ -67,7 +67,8 @@ class TransferPlanner {
 
   TransferCosts costs_;
   std::size_t alone_bytes_;      ///< a copy by itself costs what the CPU's does
-  std::size_t neighbour_bytes_;  ///< an entry in a table does
+  std::size_t left_bytes_;       ///< so it does with the checksum
+  std::size_t neighbour_bytes_;  ///< an entry in a table does, with the checksum
   std::size_t each_bytes_;
   std::size_t most_gap_bytes_;
 };

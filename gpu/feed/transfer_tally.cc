@@ -23,8 +23,8 @@ void TransferTally::AddTo(TransferPlan asked, const std::string& why_left,
   };
   if (left == 0) {
     stats->transfer_reason =
-        "no field was left where it was read: they are short, converted or of mapped files, or "
-        "there was no memory to keep them";
+        "no field was left where it was read: they are short, converted or of files in the page "
+        "cache, or there was no memory to keep them";
   } else if (stats->direct_bytes > stats->member_bytes + stats->slab_bytes) {
     stats->transfer = TransferPlan::kDirect;
     stats->transfer_reason =

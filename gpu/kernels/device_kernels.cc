@@ -51,10 +51,10 @@ Accesses AccessesOf(const GatherPieces& kernel) {
 }
 
 Accesses AccessesOf(const SumPieces& kernel) {
-  if (kernel.count == 0) return {};
-  return {Read(kernel.input, kernel.input_bytes),
+  if (kernel.texts == 0) return {};
+  return {Read(kernel.input, kernel.count == 0 ? 0 : kernel.input_bytes),
           Read(kernel.pieces, kernel.count * sizeof(SummedPiece)),
-          Write(kernel.output, kernel.count * sizeof(*kernel.output))};
+          Write(kernel.output, kernel.texts * sizeof(*kernel.output))};
 }
 
 Accesses AccessesOf(const Checksum& kernel) {
@@ -212,6 +212,7 @@ Status CheckOne(const SumPieces& kernel) {
   constexpr std::string_view kName = "SumPieces";
   if (!Fits({kernel.input_bytes})) return Refused(kName, "input_bytes overflows");
   if (!Fits({kernel.count, sizeof(SummedPiece)})) return Refused(kName, "count overflows");
+  if (!Fits({kernel.texts, sizeof(*kernel.output)})) return Refused(kName, "texts overflows");
   return CheckOperands(kName, AccessesOf(kernel),
                        {{"input", kernel.input, 1},
                         {"pieces", kernel.pieces, alignof(SummedPiece)},

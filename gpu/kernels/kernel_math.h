@@ -142,62 +142,6 @@ RINGFEED_HOST_DEVICE inline std::uint64_t SummedBytes(std::uint64_t from, std::u
   return bytes > in_input ? in_input : bytes;
 }
 
-/// How threads share a piece: each takes 2^log2_each bytes, neighbours take neighbours, the last
-/// one takes the end, and the first ones perhaps nothing. So the length after a part is the same
-/// for every piece, and a factor from a table joins two neighbours' remainders.
-struct SummedParts {
-  static constexpr unsigned kLeastLog2 = 2;  ///< a word
-
-  std::uint64_t bytes = 0;
-  std::uint64_t threads = 1;
-  unsigned log2_each = kLeastLog2;
-
-  struct Part {
-    std::uint64_t begin = 0;
-    std::uint64_t end = 0;
-    /// The start value of the part's remainder: a CRC-32C begins with ones.
-    RINGFEED_HOST_DEVICE std::uint32_t before() const {
-      return begin == 0 && end > 0 ? 0xFFFFFFFFU : 0U;
-    }
-  };
-
-  RINGFEED_HOST_DEVICE static SummedParts Of(std::uint64_t bytes, std::uint64_t threads) {
-    SummedParts parts{bytes, threads};
-    while (bytes > threads << parts.log2_each) ++parts.log2_each;
-    return parts;
-  }
-  RINGFEED_HOST_DEVICE Part operator[](std::uint64_t thread) const {
-    const std::uint64_t behind = (threads - 1 - thread) << log2_each;
-    Part part;
-    part.end = bytes > behind ? bytes - behind : 0;
-    const std::uint64_t each = std::uint64_t{1} << log2_each;
-    part.begin = part.end > each ? part.end - each : 0;
-    return part;
-  }
-};
-
-/// Factors of 1, 2, 4, … bytes.
-struct Crc32cPowers {
-  static constexpr unsigned kCount = 64;
-
-  std::uint32_t of[kCount] = {};
-};
-constexpr Crc32cPowers AllCrc32cPowers() {
-  Crc32cPowers powers;
-  powers.of[0] = kCrc32cPerByte;
-  for (unsigned i = 1; i < Crc32cPowers::kCount; ++i) {
-    powers.of[i] = MultiplyCrc32c(powers.of[i - 1], powers.of[i - 1]);
-  }
-  return powers;
-}
-
-/// The joint remainder of two neighbours, the second of which has 2^log2_bytes bytes.
-RINGFEED_HOST_DEVICE inline std::uint32_t JoinCrc32c(std::uint32_t first, std::uint32_t second,
-                                                     const Crc32cPowers& powers,
-                                                     unsigned log2_bytes) {
-  return MultiplyCrc32c(first, powers.of[log2_bytes]) ^ second;
-}
-
 /// The term of the 8-byte word of that number in a Checksum.
 RINGFEED_HOST_DEVICE inline std::uint64_t ChecksumTerm(std::uint64_t word, std::uint64_t number) {
   return (word + 1) * (2 * number + 0x9E3779B97F4A7C15U);

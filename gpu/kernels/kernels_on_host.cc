@@ -172,10 +172,13 @@ void Run(const GatherPieces& kernel) {
 }
 
 void Run(const SumPieces& kernel) {
+  std::fill_n(kernel.output, kernel.texts, 0U);
   for (std::uint64_t i = 0; i < kernel.count; ++i) {
     const SummedPiece& piece = kernel.pieces[i];
     const std::uint64_t bytes = SummedBytes(piece.from, piece.bytes, kernel.input_bytes);
-    kernel.output[i] = bytes == 0 ? 0 : Crc32c({kernel.input + piece.from, bytes});
+    if (bytes == 0 || piece.text >= kernel.texts) continue;
+    const std::uint32_t crc = Crc32c({kernel.input + piece.from, bytes});
+    kernel.output[piece.text] ^= ShiftCrc32c(crc, piece.behind);
   }
 }
 

@@ -46,9 +46,9 @@ enum class LastStep : std::uint8_t {
 
 /// How the bytes of a batch come onto its device. It never changes the data or their order.
 enum class TransferPlan : std::uint8_t {
-  /// The CPU makes the batch, but leaves fields of rows in the memory they were read into, if that
-  /// is pinned and this costs clearly less (FeedOptions::costs). The device takes them from there:
-  /// long fields as kMembers, shorter ones that are close together as kSlabs.
+  /// The CPU makes the batch, but leaves fields of cold rows (read past the page cache) in the
+  /// pinned memory they were read into, if that costs less (FeedOptions::costs). The device takes
+  /// them from there: long fields as kMembers, shorter ones close together as kSlabs.
   kAuto,
   kBatch,  ///< the CPU makes the batch in pinned memory, and one copy takes it
   /// Copies fields of rows one by one from the memory they were read into, if they are long enough
@@ -215,8 +215,8 @@ struct FeedOptions {
   /// All but kBatch and kAuto read files that kAuto of IoOptions would map. With fixed_slots
   /// nothing is copied together.
   TransferPlan transfer = TransferPlan::kAuto;
-  /// Fields of rows stay in the memory they were read into from so many bytes on, on average; 0: as
-  /// `transfer` says.
+  /// Fields of rows, cold or not, stay in the memory they were read into from so many bytes on, on
+  /// average; 0: as `transfer` says.
   std::size_t least_left_bytes = 0;
   /// The costs by which `transfer` chooses the length from which fields are left, and which go
   /// together. The costs of these devices, measured by `ringfeed bench --gpu`, are

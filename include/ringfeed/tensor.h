@@ -235,6 +235,7 @@ struct FieldSpec {
   bool ragged() const { return !shape.empty() && shape[0] < 0; }
   /// Bytes of one row of a fixed field; bytes of one step of the first dimension of a ragged one.
   std::size_t unit_bytes() const;
+  bool operator==(const FieldSpec&) const = default;
 };
 
 }  // namespace ringfeed

@@ -163,8 +163,8 @@ class DevicePlan:
             fields are, and what that costs. stats() say which it was, and why.
         costs: what bringing rows onto these devices costs, as "auto" weighs it: a file that
             `ringfeed bench --gpu --costs-out` wrote, or nanoseconds by their names
-            ("copy_ns_per_kib", "link_ns_per_kib", "member_ns", "row_ns"). What is left out is as on
-            an H200. They change the speed, never what comes.
+            ("copy_ns_per_kib", "link_ns_per_kib", "member_ns", "row_ns", "sum_ns"). What is left
+            out is as on an H200. They change the speed, never what comes.
         tuned_for: the kind of devices that slots and transfer were tuned for, as `ringfeed tune`
             writes it ("emu", "cuda: NVIDIA H200"): others are refused; "": any.
         replicas: with "replicate", so many devices that follow each other are a group, and batch k

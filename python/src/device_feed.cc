@@ -90,7 +90,8 @@ constexpr std::pair<const char*, double TransferCosts::*> kCosts[] = {
     {"copy_ns_per_kib", &TransferCosts::copy_ns_per_kib},
     {"link_ns_per_kib", &TransferCosts::link_ns_per_kib},
     {"member_ns", &TransferCosts::member_ns},
-    {"row_ns", &TransferCosts::row_ns}};
+    {"row_ns", &TransferCosts::row_ns},
+    {"sum_ns", &TransferCosts::sum_ns}};
 
 using CostsByName = std::map<std::string, double>;
 
@@ -98,8 +99,8 @@ TransferCosts CostsNamed(const CostsByName& by_name) {
   TransferCosts costs;
   for (const auto& [name, cost] : by_name) {
     costs.*Named(kCosts, name,
-                 "a cost is \"copy_ns_per_kib\", \"link_ns_per_kib\", \"member_ns\" or "
-                 "\"row_ns\"") = cost;
+                 "a cost is \"copy_ns_per_kib\", \"link_ns_per_kib\", \"member_ns\", \"row_ns\" "
+                 "or \"sum_ns\"") = cost;
   }
   return costs;
 }

@@ -1,5 +1,6 @@
 #include "readers/arrow/array_column.h"
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -274,14 +275,40 @@ Status ArrayColumn::At(std::int64_t row, LocatedStorage* storage, ColumnValue* v
   }
 }
 
+void ArrayColumn::FillNulls(std::int64_t row, std::span<const std::byte> element, std::size_t bytes,
+                            std::byte* to) const {
+  std::int64_t first = row;
+  std::int64_t count = 1;
+  if (layout_ == ColumnLayout::kDictionary) {
+    if (Index(row, &first).ok()) child_[0].FillNulls(first, element, bytes, to);
+  } else if (layout_ == ColumnLayout::kList || layout_ == ColumnLayout::kListView) {
+    if (Range(row, &first, &count).ok()) child_[0].FillElements(first, count, element, bytes, to);
+  } else {
+    FillElements(first, count, element, bytes, to);
+  }
+}
+
+// `bytes` are those of all `count` values.
+void ArrayColumn::FillElements(std::int64_t first, std::int64_t count,
+                               std::span<const std::byte> element, std::size_t bytes,
+                               std::byte* to) const {
+  if (layout_ == ColumnLayout::kFixedList) {
+    child_[0].FillElements((offset_ + first) * size_, count * size_, element, bytes, to);
+  }
+  const std::size_t each = count == 0 ? 0 : bytes / static_cast<std::size_t>(count);
+  for (std::int64_t i = 0; i < count; ++i, to += each) {
+    if (valid_.Has(first + i)) continue;
+    for (std::size_t at = 0; at < each; at += element.size()) {
+      std::copy(element.begin(), element.end(), to + at);
+    }
+  }
+}
+
 // So many values of a fixed size, one after another.
 Status ArrayColumn::Elements(std::int64_t first, std::int64_t count, LocatedStorage* storage,
                              ColumnValue* value) const {
   if (first + count > rows_) return BadValue("elements past the end of their array");
-  if (!valid_.HasAll(first, count)) {
-    value->is_null = true;
-    return {};
-  }
+  if (!valid_.HasAll(first, count)) value->has_nulls = true;
   const std::int64_t at = offset_ + first;
   if (layout_ == ColumnLayout::kFixedList) {
     return child_[0].Elements(at * size_, count * size_, storage, value);
@@ -307,6 +334,10 @@ Status ArrayColumn::Decimals(std::int64_t first, std::int64_t count, LocatedStor
   value->data = to;
   for (std::int64_t i = first; i < first + count; ++i, to += sizeof(std::int64_t)) {
     const std::byte* const from = values_ + i * static_cast<std::int64_t>(width_);
+    if (!valid_.Has(i - offset_)) {
+      StoreLe(to, std::int64_t{0});
+      continue;
+    }
     const std::int64_t number =
         width_ == 4 ? LoadLe<std::int32_t>(from) : LoadLe<std::int64_t>(from);
     const std::byte sign{static_cast<unsigned char>(number < 0 ? 0xFF : 0)};

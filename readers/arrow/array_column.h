@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct ColumnValue {
   const std::byte* data = nullptr;
   std::size_t bytes = 0;
   std::size_t units = 0;  ///< of a ragged field
-  bool is_null = false;   ///< it, or one of its elements
+  bool is_null = false;
+  bool has_nulls = false;  ///< elements of it are null: their bytes mean nothing
 };
 
 /// An array of a column, whose sizes were checked against its type. What each row's offsets, views
@@ -44,6 +46,10 @@ class ArrayColumn {
 
   /// The value of row `row`, which is less than the rows. kDamaged if it is none.
   Status At(std::int64_t row, LocatedStorage* storage, ColumnValue* value) const;
+  /// Puts `element` in place of each null element of the value of row `row`, whose `bytes` At gave
+  /// and `to` has. Only after At.
+  void FillNulls(std::int64_t row, std::span<const std::byte> element, std::size_t bytes,
+                 std::byte* to) const;
   /// The numbers of all rows, if they lie one after another and none is null; else null. Of a
   /// column that was opened.
   const std::byte* PlainNumbers() const {
@@ -62,6 +68,8 @@ class ArrayColumn {
   Status View(std::int64_t row, ColumnValue* value) const;
   Status Elements(std::int64_t first, std::int64_t count, LocatedStorage* storage,
                   ColumnValue* value) const;
+  void FillElements(std::int64_t first, std::int64_t count, std::span<const std::byte> element,
+                    std::size_t bytes, std::byte* to) const;
   Status Decimals(std::int64_t first, std::int64_t count, LocatedStorage* storage,
                   ColumnValue* value) const;
 
@@ -101,6 +109,11 @@ class PathColumn {
       return {};
     }
     return leaf_.At(shift_ + row, storage, value);
+  }
+  /// As ArrayColumn's.
+  void FillNulls(std::int64_t row, std::span<const std::byte> element, std::size_t bytes,
+                 std::byte* to) const {
+    leaf_.FillNulls(shift_ + row, element, bytes, to);
   }
   /// Of the first row, if the column is nothing but numbers, so that no row needs a look at it;
   /// else null.

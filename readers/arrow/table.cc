@@ -1,6 +1,7 @@
-// Tables as data sets. Each group is a file of 16 bytes a row, the numbers of the group and of the
-// row, which nobody stores; so all orders, positions and ranks are those of files. The parser takes
-// the rows that such records name out of the groups.
+// Tables as data sets. Each group is a file of 16 bytes a row, which nobody stores: the number of
+// the group, 32 bits of its identity, and the number of the row. So all orders, positions and ranks
+// are those of files, and data sets differ if their groups do. The parser takes the rows that such
+// records name out of the groups.
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +9,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "base/mixed_hash.h"
 #include "base/refuse.h"
 #include "base/stream_copy.h"
 #include "readers/arrow/table_columns.h"
@@ -32,8 +34,10 @@ constexpr std::uint64_t kMostStripeRows = std::uint64_t{1} << 20;
 /// The rows of a group as a file.
 class GroupRows final : public Source {
  public:
-  GroupRows(std::string name, std::uint64_t group, std::uint64_t rows)
-      : name_(std::move(name)), group_(group), rows_(rows) {}
+  GroupRows(const TableSource& table, std::uint64_t group)
+      : name_(table.group_name(group)),
+        group_(group | MixedHash().Add(table.identity(group)).value() << 32),
+        rows_(table.rows(group)) {}
 
   std::string name() const override { return name_; }
   std::uint64_t Size() const override { return rows_ * kRowBytes; }
@@ -56,7 +60,7 @@ class GroupRows final : public Source {
 
  private:
   const std::string name_;
-  const std::uint64_t group_;
+  const std::uint64_t group_;  ///< its number, and above it the hash
   const std::uint64_t rows_;
 };
 
@@ -167,7 +171,7 @@ Status TableParser::TakeRun(std::span<const RecordSpan> rows, TableScratch* own)
   if (rows.front().size != kRowBytes) return Status(StatusCode::kInternal, "a row of no table");
   const auto group = LoadLe<std::uint64_t>(rows.front().data);
   const auto first = LoadLe<std::uint64_t>(rows.front().data + 8);
-  const Status status = GroupOf(group, own);
+  const Status status = GroupOf(static_cast<std::uint32_t>(group), own);
   own->part = status.ok() ? &own->groups.back().rows->PartOf(first) : nullptr;
   const std::uint64_t before = status.ok() ? own->part->first_row : 0;
   own->run.clear();
@@ -254,6 +258,7 @@ void TableParser::Write(std::span<const RecordSpan> rows, const FieldLocation* l
 /// A stream's arrays and their type.
 struct KeptTable {
   std::string name;
+  std::string identity;
   Owned<ArrowSchema> schema;
   std::vector<Owned<ArrowArray>> arrays;
 };
@@ -294,6 +299,7 @@ class MemoryTable final : public TableSource {
     if (table_->arrays.empty()) return 0;
     return static_cast<std::uint64_t>(table_->arrays[group]->length);
   }
+  std::string identity(std::uint64_t) const override { return table_->identity; }
   bool in_memory() const override { return true; }
   void Open(std::uint64_t group, const std::vector<std::string>&,
             ArrowArrayStream* stream) override {
@@ -360,10 +366,12 @@ void TableSource::Describe(const std::vector<std::string>& columns, ArrowSchema*
   *schema = given.Take();
 }
 
-std::shared_ptr<TableSource> TableOfStream(ArrowArrayStream* stream, std::string name) {
+std::shared_ptr<TableSource> TableOfStream(ArrowArrayStream* stream, std::string name,
+                                           std::string identity) {
   Owned<ArrowArrayStream> own(std::exchange(*stream, {}));
   auto table = std::make_shared<KeptTable>();
   table->name = std::move(name);
+  table->identity = std::move(identity);
   NeedOk(ReadStreamSchema(&*own, &table->schema));
   while (true) {
     Owned<ArrowArray> array;
@@ -390,7 +398,7 @@ Reader OpenTable(std::shared_ptr<TableSource> table, const TableOptions& options
     const std::uint64_t rows = table->rows(group);
     if (rows > kMostRows) Refuse("the table " + table->name() + " has too many rows");
     most_rows = std::max(most_rows, rows);
-    groups.push_back(std::make_shared<GroupRows>(table->group_name(group), group, rows));
+    groups.push_back(std::make_shared<GroupRows>(*table, group));
   }
   OpenOptions open = options.open;
   open.format = "rows:" + std::to_string(kRowBytes);

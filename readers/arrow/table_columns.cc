@@ -18,10 +18,13 @@ TableColumns::TableColumns(const std::vector<FieldSpec>& columns, const TableOpt
     const auto own = options.nulls_of.find(field.name);
     const NullOptions& nulls = own == options.nulls_of.end() ? options.nulls : own->second;
     Column column{fields_.size(), packed_bytes_, field.unit_bytes(), nulls.on_null};
-    if (!field.ragged() && nulls.on_null != OnNull::kFail) {
-      column.value.resize(column.unit_bytes);
-      ElementValue::Of(nulls.value, field.dtype, "column \"" + field.name + "\"")
-          .Fill(column.value.data(), column.value.size());
+    if (nulls.on_null != OnNull::kFail) {
+      const ElementValue value =
+          ElementValue::Of(nulls.value, field.dtype, "column \"" + field.name + "\"");
+      column.value.resize(field.ragged() ? 0 : column.unit_bytes);
+      value.Fill(column.value.data(), column.value.size());
+      column.element.resize(nulls.on_null == OnNull::kDefault ? DTypeBytes(field.dtype) : 0);
+      value.Fill(column.element.data(), column.element.size());
     }
     fields_.push_back(field);
     packed_bytes_ += column.unit_bytes;
@@ -64,10 +67,30 @@ Status TableColumns::Pack(const std::vector<PathColumn>& from, std::span<const s
   return {};
 }
 
+Status TableColumns::FillNulls(const Column& column, const PathColumn& from, std::int64_t row,
+                               LocatedStorage* storage, ColumnValue* value) {
+  if (column.on_null == OnNull::kMask) {
+    return Status(StatusCode::kDamaged,
+                  "it has a null element, which a mask of rows cannot tell: OnNull::kDefault takes "
+                  "a value for it");
+  }
+  if (column.on_null == OnNull::kFail) {
+    return Status(StatusCode::kDamaged,
+                  "it has a null element: TableOptions::nulls says what stands for it");
+  }
+  std::byte* const filled = storage->Allocate(value->bytes);
+  std::copy_n(value->data, value->bytes, filled);
+  from.FillNulls(row, column.element, value->bytes, filled);
+  value->data = filled;
+  return {};
+}
+
 Status TableColumns::ValueOf(const Column& column, const PathColumn& from, std::int64_t row,
                              LocatedStorage* storage, ColumnValue* value) {
   if (Status status = from.At(row, storage, value); !status.ok()) return status;
-  if (!value->is_null) return {};
+  if (!value->is_null) {
+    return value->has_nulls ? FillNulls(column, from, row, storage, value) : Status();
+  }
   if (column.on_null == OnNull::kFail) {
     return Status(StatusCode::kDamaged, "it is null: TableOptions::nulls says what stands for it");
   }

@@ -44,9 +44,13 @@ class TableColumns {
     std::size_t offset = 0;  ///< in a packed row
     std::size_t unit_bytes = 0;
     OnNull on_null = OnNull::kFail;
-    std::vector<std::byte> value{};  ///< of a fixed row in place of a null; empty: an empty row
+    std::vector<std::byte> value{};    ///< of a fixed row in place of a null; empty: an empty row
+    std::vector<std::byte> element{};  ///< in place of one; empty: they fail
   };
 
+  /// Puts the default in place of the value's null elements.
+  static Status FillNulls(const Column& column, const PathColumn& from, std::int64_t row,
+                          LocatedStorage* storage, ColumnValue* value);
   static Status ValueOf(const Column& column, const PathColumn& from, std::int64_t row,
                         LocatedStorage* storage, ColumnValue* value);
   Status InColumn(const Column& column, const Status& why) const;

@@ -517,6 +517,17 @@ void CheckWeights(const std::vector<MixWeights>& schedule, std::size_t sets) {
   }
 }
 
+// Null if no set has a parser.
+std::shared_ptr<const Parser> ParserOf(const MixSource& mix) {
+  std::vector<MixedParser> parsers;
+  for (const MixSource::Set& set : mix.sets) {
+    if (set.parser != nullptr) parsers.push_back({set.parser, set.source.names.size()});
+  }
+  if (parsers.empty()) return nullptr;
+  if (parsers.size() == mix.sets.size()) return MakeMixParser(std::move(parsers));
+  Refuse("Mix: some of the sets have fields, and some are records: Parse each of these");
+}
+
 Reader MixBy(const std::vector<MixSet>& sets, std::vector<MixWeights> schedule,
              const OpenOptions& options) {
   CheckOptions(options, SourceKind::kOther);
@@ -535,13 +546,16 @@ Reader MixBy(const std::vector<MixSet>& sets, std::vector<MixWeights> schedule,
     if (!set.records) Refuse("a set's reader is empty");
     const ExecutionPlan plan = LowerChain(*ReaderAccess::NodeOf(set.records));
     const bool files = plan.source.mix == nullptr && plan.may_have_index();
-    if (!files || plan.parser != nullptr || plan.batched || plan.looks_into_records() ||
+    if (!files || plan.parser != plan.record_parser || plan.batched || plan.looks_into_records() ||
         plan.passes != 1) {
-      Refuse("Mix takes OpenFiles or OpenSources, perhaps with Shuffle; Parse and Batch after it");
+      Refuse(
+          "Mix takes OpenFiles, OpenSources and tables, perhaps with Parse and Shuffle; Map, Batch "
+          "and all else after it");
     }
-    mix->sets.push_back({plan.source, plan.stages, set.passes, set.most_records});
+    mix->sets.push_back({plan.source, plan.stages, set.passes, set.most_records, plan.parser});
     ReaderAccess::NodeOf(set.records)->Retire();
   }
+  node.parser = ParserOf(*mix);
   node.mix = std::move(mix);
   return FromSource(std::move(node));
 }

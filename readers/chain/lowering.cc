@@ -316,21 +316,37 @@ class Lowering {
              ", whose rest is filled up: make steps larger, or its weight");
     }
   }
-  void SetLengths(const std::string& who, const StepOptions& steps, SharedSteps* shared) const {
-    if (lengths_parser_ == nullptr) {
-      Refuse(who + " with planned batches takes records of files: here are instances");
+  static FieldLengths UnitsOf(const std::string& who, const StepOptions& steps,
+                              const std::string& field,
+                              const std::shared_ptr<const Parser>& parser) {
+    const std::size_t index = FindRaggedField(*parser, field, who);
+    if (!steps.lengths.empty()) {
+      return {"named " + steps.lengths + ": " + field, MakeUnitsParser(parser, index)};
     }
-    const std::size_t index = FindRaggedField(*lengths_parser_, shared->field, who);
+    FieldLengths units = parser->LengthsOf(index);
+    if (units.key.empty()) {
+      Refuse(who + " with planned batches needs the lengths of \"" + field +
+             "\", which a table, a function or a parser of yours makes: name them "
+             "(StepOptions::lengths)");
+    }
+    units.parser = MakeUnitsParser(units.parser, 0);
+    return units;
+  }
+  void SetLengths(const std::string& who, const StepOptions& steps, SharedSteps* shared) const {
     shared->is_named = !steps.lengths.empty();
-    shared->units = lengths_parser_->LengthsOf(index);
-    if (shared->is_named) {
-      shared->units = {"named " + steps.lengths + ": " + shared->field,
-                       MakeUnitsParser(lengths_parser_, index)};
-    } else if (shared->units.key.empty()) {
+    const MixSource* const mix =
+        plan_->source.parser == nullptr ? nullptr : plan_->source.mix.get();
+    if (mix != nullptr && lengths_parser_ == nullptr) {
+      for (const MixSource::Set& set : mix->sets) {
+        shared->set_units.push_back(UnitsOf(who, steps, shared->field, set.parser));
+      }
+    } else if (mix != nullptr) {
       Refuse(who + " with planned batches needs the lengths of \"" + shared->field +
-             "\", which a function or a parser of yours makes: name them (StepOptions::lengths)");
+             "\", which Map makes of sets that were parsed in front of Mix: Parse after Mix");
+    } else if (lengths_parser_ == nullptr) {
+      Refuse(who + " with planned batches takes records of files: here are instances");
     } else {
-      shared->units.parser = MakeUnitsParser(shared->units.parser, 0);
+      shared->units = UnitsOf(who, steps, shared->field, lengths_parser_);
     }
     for (std::size_t i = lengths_from_; i < changed_lengths_.size(); ++i) {
       const ChangedLength& each = changed_lengths_[i];

@@ -150,9 +150,11 @@ LateSums::Options SumOptions(const ExecutionPlan& plan, std::size_t long_payload
   // A writer can take no part of the sums of what is in a device's memory.
   options.why_early =
       is_direct ? "what is read into the device's memory has none" : plan.WhySumsAreEarly();
-  options.taker_copies = plan.left_fields.any();
-  options.leaves = options.why_early.empty() ||
-                   (!is_direct && !options.taker_copies && plan.WhySumsAreFramed().empty());
+  const LeftFieldRules& left = plan.left_fields;
+  if (left.any()) options.taker_bytes = std::min(left.least_bytes, left.least_neighbour_bytes);
+  options.only_cold = left.only_cold;
+  options.leaves =
+      options.why_early.empty() || (!is_direct && !left.any() && plan.WhySumsAreFramed().empty());
   options.least_bytes = long_payload_bytes;
   return options;
 }

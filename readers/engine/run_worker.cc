@@ -73,8 +73,7 @@ void RunWorker::SetUp() {
   context_.io = io_.get();
   context_.trim = plan.shuffled();
   context_.written = plan.parser != nullptr;
-  context_.leaves_sums_of_slabs = parts_.sums.leaves_in_memory();
-  context_.leaves_sums_from = parts_.sums.leaves_from();
+  context_.sums = &parts_.sums;
   context_.fails_in_order = parts_.planner->fails_in_order();
   context_.read_clock = &clocks_.read;
   context_.wait_clock = &clocks_.wait_medium;

@@ -283,15 +283,15 @@ def test_costs_change_how_bytes_come_and_never_which(tmp_path: Path) -> None:
 
     def feed(plan: DevicePlan) -> tuple[list[bytes], dict[str, Any]]:
         loader = ringfeed.Loader(
-            path, format="rows:700", parse=rows, batch=50, io="pread", devices=plan
+            path, format="rows:700", parse=rows, batch=50, devices=plan
         )
         return [batch["x"].tobytes() for batch in loader], loader.stats()["devices"][0]
 
-    plain, by_defaults = feed(DevicePlan("emu:1"))
+    plain, by_defaults = feed(DevicePlan("emu:1", transfer="slabs"))
     assert by_defaults["slab_bytes"] == 0
     assert "an H200 (defaults)" in by_defaults["transfer_reason"]
     for costs in (file, str(file), {"copy_ns_per_kib": 9000}):
-        batches, by_costs = feed(DevicePlan("emu:1", costs=costs))
+        batches, by_costs = feed(DevicePlan("emu:1", transfer="slabs", costs=costs))
         assert batches == plain
         assert by_costs["slab_bytes"] > 0
         assert "by the costs given" in by_costs["transfer_reason"]

@@ -11,7 +11,7 @@ from command_line import CommandTest, main, run, run_json
 
 QUICK = ["--gpu", "--devices", "emu:1", "--seconds", "0.1"]
 SECTIONS = "copies costs verified overlap steps disk"
-COSTS = "copy_ns_per_kib link_ns_per_kib member_ns row_ns".split()
+COSTS = "copy_ns_per_kib link_ns_per_kib member_ns row_ns sum_ns".split()
 BOUNDS = [
     "auto leaves rows from",
     "auto leaves neighbours from",

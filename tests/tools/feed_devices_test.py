@@ -129,7 +129,7 @@ class FeedDevicesTest(CommandTest):
         source = random.Random(7)
         path = self.write("short.tfrecord", [source.randbytes(700) for _ in range(6000)])
         costs = self.folder / "costs.json"
-        words = [path, "--batch", "50", "--io", "pread", "--devices", "emu:1"]
+        words = [path, "--batch", "50", "--devices", "emu:1", "--transfer", "slabs"]
         plain = run_json("feed", *words)
         self.assertEqual(plain["devices"][0]["slab_bytes"], 0)
         self.assertIn("an H200 (defaults)", plain["devices"][0]["transfer_reason"])
@@ -312,6 +312,8 @@ class FeedDevicesTest(CommandTest):
                                   "--on-damage=skip", "--verify", status=1)
                 self.assertIs(report["verified"], True)
                 self.assertEqual(report["order_digest"], order_digest(left))
+                if transfer == "auto":  # as the file is read
+                    continue
                 for device in report["devices"]:
                     reason = device["transfer_reason"]
                     self.assertEqual("the device took the checksums" in reason, transfer != "batch", reason)

@@ -181,10 +181,11 @@ class GpuBench {
       }
       section->Add("member_ns", "ns", members_ns / static_cast<double>(kMemberSizes.size()));
       section->Add("row_ns", "ns", rows.RowNs(seconds_ / 8));
+      section->Add("sum_ns", "ns", rows.SumNs(seconds_ / 8));
     }
     const std::vector<GpuFigure>& figures = section->figures;
     const TransferCosts costs{figures[0].Median(), figures[1].Median(), figures[2].Median(),
-                              figures[3].Median()};
+                              figures[3].Median(), figures[4].Median()};
     Require(costs.Check());
     report_.costs = costs;
     AddBounds(TransferPlanner(costs), section);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/crc32c.h"
 #include "base/machine/cpu_time.h"
 #include "gpu/work_time.h"
 #include "ringfeed/status.h"
@@ -33,6 +34,28 @@ std::vector<PendingCopy> GatheredRows(std::byte* to, const std::byte* from) {
     rows.push_back({to + r * kGatheredRow, from + r * kGatheredStep, kGatheredRow, from});
   }
   return rows;
+}
+
+// Their payloads: each row, and bytes after it that are no part of it.
+std::vector<PendingSum> SumsOf(std::vector<PendingCopy>* rows) {
+  constexpr std::size_t kBeside = 64;
+  std::vector<PendingSum> sums;
+  for (PendingCopy& row : *rows) {
+    row.sum = static_cast<std::uint32_t>(sums.size());
+    sums.push_back({row.from, row.bytes + kBeside, 0, 0});
+  }
+  return sums;
+}
+
+// What the CPU adds to the sums of the rows: of the bytes beside them, and of the parts.
+std::uint32_t JoinedSums(std::span<const PendingCopy> rows, std::span<const PendingSum> sums) {
+  std::uint32_t joined = 0;
+  for (const PendingCopy& row : rows) {
+    const std::size_t behind = sums[row.sum].BytesBehind(row);
+    const std::uint32_t beside = Crc32c({row.from + row.bytes, behind});
+    joined ^= ShiftCrc32c(beside, row.bytes) ^ ShiftCrc32c(joined, behind);
+  }
+  return joined;
 }
 
 Tensor RowsOf(std::byte* data) {
@@ -96,29 +119,27 @@ double CostRows::MemberNs(std::size_t bytes, double link_ns_per_kib, double seco
   return std::max(time.device_s * kNs - link_ns, 0.0) + time.cpu_s * kNs;
 }
 
-double CostRows::PlanNs(CopyPlan* plan, double seconds) const {
+double CostRows::PlanNs(Sums which, CopyPlan* plan, double seconds) const {
   const Instance batch{RowsOf(run_.data)};
-  const auto rows = GatheredRows(run_.data, batches_.batch(0).front().data);
-  const CopyPlan::Input input{.pending = rows, .left_rows = LeftRows::kTogether};
+  auto rows = GatheredRows(run_.data, batches_.batch(0).front().data);
+  std::vector<PendingSum> sums = SumsOf(&rows);
+  CopyPlan::Input input{.pending = rows, .left_rows = LeftRows::kTogether};
+  if (which == Sums::kOfDevice) input.sums = sums;
   Require(plan->Make(batch, input));  // allocates its memory
   std::int64_t plans = 0;
   const std::int64_t begin_ns = ThreadCpuNanos();
   std::int64_t plan_ns = 0;
   do {
-    for (const PendingCopy& row : rows) (void)pins_->Pin(row.from, row.bytes);  // as a feed asks
+    (void)pins_->PinAll(rows);  // as a feed asks
     Require(plan->Make(batch, input));
+    if (which == Sums::kOfDevice) sums.front().of_copies = JoinedSums(rows, sums);
     ++plans;
     plan_ns = ThreadCpuNanos() - begin_ns;
   } while (static_cast<double>(plan_ns) < seconds * 1e9);
   return static_cast<double>(plan_ns) / static_cast<double>(plans);
 }
 
-double CostRows::RowNs(double seconds) const {
-  CopyPlan plan;
-  const double plan_ns = PlanNs(&plan, seconds / 2);
-  const OwnedMemory slot(device_, plan.layout().slot_bytes());
-  CheckedSums sums(device_, 1);
-  const OwnedStream stream(device_);
+void CostRows::Copy(const CopyPlan& plan, const OwnedStream& stream, std::byte* slot) const {
   std::vector<CopyPiece> pieces;
   for (const PlannedPiece& piece : plan.layout().pieces()) {
     const std::byte* from = piece.from;
@@ -127,18 +148,44 @@ double CostRows::RowNs(double seconds) const {
       std::memcpy(staging, from, piece.bytes);
       from = staging;
     }
-    const auto parts = PinnedPieces(pins_, from, piece.bytes, slot.data() + piece.to);
+    const auto parts = PinnedPieces(pins_, from, piece.bytes, slot + piece.to);
     pieces.insert(pieces.end(), parts.begin(), parts.end());
   }
   Require(device_.backend->CopyBatchToDevice(stream.get(), pieces));
+}
+
+double CostRows::KernelNs(const DeviceKernel& kernel, const OwnedStream& stream,
+                          double seconds) const {
+  const WorkPlan work{.in_row = 16, .seconds = seconds};
+  const WorkTime time = MeasureWork(device_, stream, work, [&](std::size_t) {
+    Require(device_.backend->Launch(stream.get(), kernel));
+  });
+  return (time.device_s + time.cpu_s) * 1e9;
+}
+
+double CostRows::SumNs(double seconds) const {
+  CopyPlan plan;
+  const double bare_ns = PlanNs(Sums::kNone, &plan, seconds / 3);
+  const double plan_ns = PlanNs(Sums::kOfDevice, &plan, seconds / 3);
+  const OwnedMemory slot(device_, plan.layout().slot_bytes());
+  const OwnedStream stream(device_);
+  Copy(plan, stream, slot.data());
   std::vector<DeviceKernel> kernels;
   plan.AddKernels(slot.data(), &kernels);
-  const WorkPlan work{.in_row = 16, .seconds = seconds / 2};
-  const WorkTime time = MeasureWork(device_, stream, work, [&](std::size_t) {
-    for (const DeviceKernel& kernel : kernels) {
-      Require(device_.backend->Launch(stream.get(), kernel));
-    }
-  });
+  const double kernel_ns = KernelNs(kernels.back(), stream, seconds / 3);
+  return (plan_ns - bare_ns + kernel_ns) / static_cast<double>(kGatheredRows);
+}
+
+double CostRows::RowNs(double seconds) const {
+  CopyPlan plan;
+  const double plan_ns = PlanNs(Sums::kNone, &plan, seconds / 2);
+  const OwnedMemory slot(device_, plan.layout().slot_bytes());
+  CheckedSums sums(device_, 1);
+  const OwnedStream stream(device_);
+  Copy(plan, stream, slot.data());
+  std::vector<DeviceKernel> kernels;
+  plan.AddKernels(slot.data(), &kernels);
+  const double kernel_ns = KernelNs(kernels.front(), stream, seconds / 2);
   for (const PendingCopy& row : GatheredRows(run_.data, batches_.batch(0).front().data)) {
     std::memcpy(row.to, row.from, row.bytes);
   }
@@ -149,7 +196,7 @@ double CostRows::RowNs(double seconds) const {
   if (sums.Collect(stream).front() != expected) {
     throw Error(Status(StatusCode::kInternal, "the device put rows to wrong places"));
   }
-  return (plan_ns + (time.device_s + time.cpu_s) * 1e9) / static_cast<double>(kGatheredRows);
+  return (plan_ns + kernel_ns) / static_cast<double>(kGatheredRows);
 }
 
 }  // namespace ringfeed::tools

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "base/memory/arena.h"
@@ -30,9 +31,16 @@ class CostRows {
   /// The time of a row that the device moves to its place: of the plan, of the launch, of the
   /// kernel. Throws Error if the device then has other bytes than the host.
   double RowNs(double seconds) const;
+  /// The time of such a row's checksum: of the plan, of the CPU's part, of the launch, of the
+  /// kernel.
+  double SumNs(double seconds) const;
 
  private:
-  double PlanNs(CopyPlan* plan, double seconds) const;
+  enum class Sums : std::uint8_t { kNone, kOfDevice };
+
+  double PlanNs(Sums which, CopyPlan* plan, double seconds) const;
+  double KernelNs(const DeviceKernel& kernel, const OwnedStream& stream, double seconds) const;
+  void Copy(const CopyPlan& plan, const OwnedStream& stream, std::byte* slot) const;
 
   const OwnedDevice device_;
   HostPins* const pins_;

@@ -19,6 +19,13 @@ namespace {
 constexpr unsigned kThreads = 256;
 constexpr std::uint64_t kMostBlocks = 1024;
 constexpr int kStoreBytes = 16;
+constexpr unsigned kLanes = 32;  // of a warp
+constexpr unsigned kAllLanes = 0xFFFFFFFFU;
+
+// Blocks that a multiprocessor runs at a time: their registers allow no more.
+constexpr unsigned kGatherBlocks = 6;
+constexpr unsigned kSumThreads = 512;
+constexpr unsigned kSumBlocks = 4;
 
 __device__ std::uint64_t ThreadNumber() {
   return std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -46,6 +53,13 @@ RowShape ShapeOf(std::uint64_t rows, std::uint64_t row_items) {
 unsigned BlocksFor(std::uint64_t items) {
   const std::uint64_t blocks = (items + kThreads - 1) / kThreads;
   return static_cast<unsigned>(std::clamp<std::uint64_t>(blocks, 1, kMostBlocks));
+}
+
+/// Before a kernel that adds to it.
+cudaError_t SetToZero(void* data, std::size_t bytes, cudaStream_t stream) {
+  const cudaError_t error = cudaMemsetAsync(data, 0, bytes, stream);
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  return error;
 }
 
 bool IsOn(const void* data, std::uint64_t boundary) {
@@ -392,20 +406,44 @@ cudaError_t Launch(const RaggedToPadded& kernel, cudaStream_t stream) {
   return LaunchPad<std::uint8_t>(kernel, stream);
 }
 
-/// A piece in words of one size, by the threads along x. Bytes up to the first word boundary of
-/// `to`, and after the last word, are copied one by one.
-template <typename Word>
-__device__ void CopyPiece(std::byte* to, const std::byte* from, std::uint64_t bytes) {
-  const std::uint64_t misaligned = reinterpret_cast<std::uintptr_t>(to) % sizeof(Word);
-  std::uint64_t head = misaligned == 0 ? 0 : sizeof(Word) - misaligned;
-  if (head > bytes) head = bytes;
-  const std::uint64_t words = (bytes - head) / sizeof(Word);
-  const std::uint64_t tail = head + words * sizeof(Word);
-  for (std::uint64_t i = ThreadNumber(); i < head; i += ThreadCount()) to[i] = from[i];
-  const auto* words_from = reinterpret_cast<const Word*>(from + head);
-  auto* words_to = reinterpret_cast<Word*>(to + head);
-  for (std::uint64_t i = ThreadNumber(); i < words; i += ThreadCount()) words_to[i] = words_from[i];
-  for (std::uint64_t i = tail + ThreadNumber(); i < bytes; i += ThreadCount()) to[i] = from[i];
+/// The host cuts pieces so that none is long, and a warp takes a piece, or one of the parts of it
+/// along y. Neighbours go to different blocks, so that all multiprocessors get some of few pieces.
+__device__ std::uint64_t WarpNumber() {
+  return std::uint64_t{threadIdx.x / kLanes} * gridDim.x + blockIdx.x;
+}
+__device__ std::uint64_t WarpCount() { return std::uint64_t{blockDim.x / kLanes} * gridDim.x; }
+
+struct Part {
+  std::uint64_t begin;
+  std::uint64_t bytes;
+};
+/// The block's part of a piece.
+__device__ Part PartOf(std::uint64_t piece_bytes) {
+  if (gridDim.y == 1) return {0, piece_bytes};
+  constexpr std::uint64_t kStep = 1024;
+  const std::uint64_t each = (piece_bytes / (gridDim.y * kStep) + 1) * kStep;
+  const std::uint64_t begin = blockIdx.y * each;
+  if (begin >= piece_bytes) return {0, 0};
+  return {begin, each < piece_bytes - begin ? each : piece_bytes - begin};
+}
+
+/// As many blocks as there are pieces, but no more than run at a time. If that leaves
+/// multiprocessors without work, several blocks share each piece.
+cudaError_t BlocksForPieces(std::uint64_t pieces, unsigned on_each, dim3* blocks) {
+  int device = 0;
+  int multiprocessors = 0;
+  cudaError_t error = cudaGetDevice(&device);
+  if (error == cudaSuccess) {
+    error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+  }
+  if (error != cudaSuccess) {
+    (void)cudaGetLastError();
+    return error;
+  }
+  const unsigned most = on_each * static_cast<unsigned>(multiprocessors);
+  blocks->x = static_cast<unsigned>(std::min<std::uint64_t>(pieces, most));
+  blocks->y = most / blocks->x;
+  return cudaSuccess;
 }
 
 /// 16 of the 32 bytes in two registers, from byte `at` on, 1 to 15.
@@ -424,203 +462,170 @@ __device__ uint4 BytesFrom(uint4 first, uint4 second, unsigned at) {
       __funnelshift_r(first.z, first.w, bits), __funnelshift_r(first.w, second.x, bits));
 }
 
-/// The same if the two addresses have different alignments: shifts whole words of the input in
-/// registers. The first word may begin before the piece, in the same 16 bytes and so in the same
-/// allocation; none ends after it.
-__device__ void CopyShiftedPiece(std::byte* to, const std::byte* from, std::uint64_t bytes) {
-  std::uint64_t head =
-      (kStoreBytes - reinterpret_cast<std::uintptr_t>(to) % kStoreBytes) % kStoreBytes;
+/// Copies a part of a piece by a warp: whole words if its places have the same alignment, else
+/// words of the input that are shifted in registers. The first of these may begin before the part,
+/// in the same 16 bytes and so in the same allocation; none ends after it. Of the bytes before the
+/// first word of `to`, and of those after the last one, each is a lane's.
+template <bool kShifted>
+__device__ void CopyPart(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  const unsigned lane = threadIdx.x % kLanes;
+  const unsigned misaligned = reinterpret_cast<std::uintptr_t>(to) % kStoreBytes;
+  std::uint64_t head = misaligned == 0 ? 0 : kStoreBytes - misaligned;
   if (head > bytes) head = bytes;
-  const auto at =
-      static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(from + head) % kStoreBytes);
-  const std::uint64_t behind = kStoreBytes - at;  // of the last word that is read
+  const unsigned at = kShifted ? reinterpret_cast<std::uintptr_t>(from + head) % kStoreBytes : 0;
+  const unsigned behind = kShifted ? kStoreBytes - at : 0;  // of the last word that is read
   const std::uint64_t rest = bytes - head;
   const std::uint64_t words = rest > behind ? (rest - behind) / kStoreBytes : 0;
   const std::uint64_t tail = head + words * kStoreBytes;
-  for (std::uint64_t i = ThreadNumber(); i < head; i += ThreadCount()) to[i] = from[i];
+  if (lane < head) to[lane] = from[lane];
+  if (tail + lane < bytes) to[tail + lane] = from[tail + lane];
   const auto* words_from = reinterpret_cast<const uint4*>(from + head - at);
-  auto* words_to = reinterpret_cast<uint4*>(to + head);
-  for (std::uint64_t i = ThreadNumber(); i < words; i += ThreadCount()) {
-    words_to[i] = BytesFrom(words_from[i], words_from[i + 1], at);
+  const auto* const words_end = words_from + words;
+  auto* words_to = reinterpret_cast<uint4*>(to + head) + lane;
+  words_from += lane;
+  // Several loads are under way before the first store waits for one.
+  constexpr unsigned kTrips = kShifted ? 2 : 4;
+#pragma unroll 1
+  for (; words_from + (kTrips - 1) * kLanes < words_end; words_from += kTrips * kLanes) {
+    uint4 loaded[kTrips];
+    uint4 next[kTrips];
+#pragma unroll
+    for (unsigned trip = 0; trip < kTrips; ++trip) {
+      loaded[trip] = words_from[trip * kLanes];
+      if constexpr (kShifted) next[trip] = words_from[trip * kLanes + 1];
+    }
+#pragma unroll
+    for (unsigned trip = 0; trip < kTrips; ++trip) {
+      if constexpr (kShifted) loaded[trip] = BytesFrom(loaded[trip], next[trip], at);
+      words_to[trip * kLanes] = loaded[trip];
+    }
+    words_to += kTrips * kLanes;
   }
-  for (std::uint64_t i = tail + ThreadNumber(); i < bytes; i += ThreadCount()) to[i] = from[i];
+#pragma unroll 1
+  for (; words_from < words_end; words_from += kLanes, words_to += kLanes) {
+    uint4 word = *words_from;
+    if constexpr (kShifted) word = BytesFrom(word, words_from[1], at);
+    *words_to = word;
+  }
 }
 
-/// Pieces are taken along y. Source and target of a piece seldom have the same alignment.
-__global__ void Gather(const std::byte* input, std::uint64_t input_bytes,
-                       const GatheredPiece* pieces, std::uint64_t count, std::byte* output,
-                       std::uint64_t output_bytes) {
-  for (std::uint64_t i = std::uint64_t{blockIdx.y} * blockDim.y + threadIdx.y; i < count;
-       i += std::uint64_t{gridDim.y} * blockDim.y) {
+/// Source and target of a piece seldom have the same alignment.
+__global__ void __launch_bounds__(kThreads, kGatherBlocks)
+    Gather(const std::byte* input, std::uint64_t input_bytes, const GatheredPiece* pieces,
+           std::uint64_t count, std::byte* output, std::uint64_t output_bytes) {
+  for (std::uint64_t i = WarpNumber(); i < count; i += WarpCount()) {
     const GatheredPiece piece = pieces[i];
-    const std::uint64_t bytes =
-        GatheredBytes(piece.from, piece.to, piece.bytes, input_bytes, output_bytes);
-    if (bytes == 0) continue;
-    std::byte* to = output + piece.to;
-    const std::byte* from = input + piece.from;
+    const Part part =
+        PartOf(GatheredBytes(piece.from, piece.to, piece.bytes, input_bytes, output_bytes));
+    if (part.bytes == 0) continue;
+    std::byte* to = output + piece.to + part.begin;
+    const std::byte* from = input + piece.from + part.begin;
     const std::uint64_t apart =
         reinterpret_cast<std::uintptr_t>(to) ^ reinterpret_cast<std::uintptr_t>(from);
     if (apart % kStoreBytes == 0) {
-      CopyPiece<ulonglong2>(to, from, bytes);
+      CopyPart<false>(to, from, part.bytes);
     } else {
-      CopyShiftedPiece(to, from, bytes);
+      CopyPart<true>(to, from, part.bytes);
     }
   }
 }
 
 cudaError_t Launch(const GatherPieces& kernel, cudaStream_t stream) {
   if (kernel.count == 0) return cudaSuccess;
-  // Only the device knows how long the pieces are. If there are few, many blocks share them.
-  constexpr std::uint64_t kFewestWords = 8;
-  const std::uint64_t words = kernel.output_bytes / kernel.count / kStoreBytes;
-  const RowShape shape = ShapeOf(kernel.count, std::max(words, kFewestWords));
-  return Enqueue(Gather, shape.grid, shape.block, stream, kernel.input, kernel.input_bytes,
+  dim3 blocks;
+  const cudaError_t error = BlocksForPieces(kernel.count, kGatherBlocks, &blocks);
+  if (error != cudaSuccess) return error;
+  return Enqueue(Gather, blocks, dim3(kThreads), stream, kernel.input, kernel.input_bytes,
                  kernel.pieces, kernel.count, kernel.output, kernel.output_bytes);
 }
 
-constexpr unsigned kSumThreads = 512;
-constexpr unsigned kLanes = 32;
-constexpr unsigned kLog2Lanes = 5;
-constexpr unsigned kSumWarps = kSumThreads / kLanes;
-constexpr unsigned kLog2SumWarps = 4;
-constexpr std::uint64_t kMostOfAWarp = 8192;  // bytes of a piece; longer ones are for whole blocks
-constexpr unsigned kAllLanes = 0xFFFFFFFFU;
-static_assert(1U << kLog2Lanes == kLanes && 1U << kLog2SumWarps == kSumWarps);
+__device__ const Crc32cShifts sum_shifts = AllCrc32cShifts();
+__device__ const Crc32cStep sum_step = Crc32cStepOf(kLanes * sizeof(std::uint32_t));
 
-__constant__ Crc32cPowers sum_powers = AllCrc32cPowers();
-
-/// Tables for the effect of four bytes on a remainder, one table for each byte.
-struct SumTables {
-  std::uint32_t behind[4][256];  ///< [n]: of a byte that n bytes of its word follow
-
-  /// Each thread makes the entries of one byte.
-  __device__ void Make(unsigned byte) {
-    std::uint32_t remainder = Crc32cOfByte(byte);
-    behind[0][byte] = remainder;
-    for (unsigned i = 1; i < 4; ++i) {
-      remainder = Crc32cOfByte(remainder & 0xFFU) ^ remainder >> 8;
-      behind[i][byte] = remainder;
-    }
+/// The remainder that so many bytes come after. Lengths have few bytes that are not 0.
+__device__ std::uint32_t Shifted(std::uint32_t remainder, std::uint64_t bytes) {
+  for (int i = 0; bytes != 0; ++i, bytes >>= 8) {
+    const unsigned low = bytes & 0xFFU;
+    if (low != 0) remainder = MultiplyCrc32c(remainder, sum_shifts.of[i][low]);
   }
-  __device__ std::uint32_t AddByte(std::uint32_t remainder, std::byte byte) const {
-    return behind[0][(remainder ^ static_cast<std::uint32_t>(byte)) & 0xFFU] ^ remainder >> 8;
-  }
-  __device__ std::uint32_t AddWord(std::uint32_t remainder, std::uint32_t word) const {
-    word ^= remainder;
-    return behind[3][word & 0xFFU] ^ behind[2][word >> 8 & 0xFFU] ^ behind[1][word >> 16 & 0xFFU] ^
-           behind[0][word >> 24];
-  }
-  /// Four words are loaded at a time.
-  __device__ std::uint32_t Add(std::uint32_t remainder, const std::byte* data,
-                               const std::byte* end) const {
-    constexpr std::ptrdiff_t kWord = sizeof(std::uint32_t);
-    while (data < end && reinterpret_cast<std::uintptr_t>(data) % kWord != 0) {
-      remainder = AddByte(remainder, *data++);
-    }
-    for (; end - data >= 4 * kWord; data += 4 * kWord) {
-      const auto* const words = reinterpret_cast<const std::uint32_t*>(data);
-      const std::uint32_t next[4] = {words[0], words[1], words[2], words[3]};
-      for (const std::uint32_t word : next) remainder = AddWord(remainder, word);
-    }
-    for (; end - data >= kWord; data += kWord) {
-      remainder = AddWord(remainder, *reinterpret_cast<const std::uint32_t*>(data));
-    }
-    while (data < end) remainder = AddByte(remainder, *data++);
-    return remainder;
-  }
-};
-
-/// Joins all lanes' remainders, of 2^log2_each bytes each; the first lane gets the result.
-__device__ std::uint32_t JoinLanes(std::uint32_t sum, unsigned log2_each, unsigned log2_lanes) {
-  for (unsigned level = 0; level < log2_lanes; ++level) {
-    const std::uint32_t next = __shfl_down_sync(kAllLanes, sum, 1U << level);
-    sum = JoinCrc32c(sum, next, sum_powers, log2_each + level);
-  }
-  return sum;
+  return remainder;
 }
 
-/// The pieces that are not long, one by each warp.
-__device__ void SumByWarps(const std::byte* input, std::uint64_t input_bytes,
-                           const SummedPiece* pieces, std::uint64_t count, std::uint32_t* output,
-                           const SumTables& tables) {
+/// A lane's share in the remainder of so many bytes. Of the words, which are aligned, a lane takes
+/// each 32nd. The first word may begin before the bytes; none ends after them.
+__device__ std::uint32_t ShareOfLane(const std::byte* data, std::uint64_t bytes,
+                                     const Crc32cStep& step) {
+  constexpr std::uint64_t kWord = sizeof(std::uint32_t);
   const unsigned lane = threadIdx.x % kLanes;
-  for (std::uint64_t i = std::uint64_t{threadIdx.x / kLanes} * gridDim.x + blockIdx.x; i < count;
-       i += std::uint64_t{gridDim.x} * kSumWarps) {
+  const std::uint64_t before =
+      bytes < kWord ? 0 : reinterpret_cast<std::uintptr_t>(data) % kWord;  // of the first word
+  const auto* const words = reinterpret_cast<const std::uint32_t*>(data - before);
+  const std::uint64_t all = before + bytes;
+  // A CRC-32C begins with ones: those that the first word has no room for are the second one's.
+  const std::uint32_t ahead = ~(0xFFFFFFFFU << 8 * before);
+  std::uint32_t sum = lane == 1 ? ahead : 0;
+  if (lane == 0) sum = before == 0 ? ~ahead : ~ahead ^ (words[0] & ahead);
+  std::uint64_t i = lane;
+#pragma unroll 8
+  for (; (i + kLanes) * kWord < all; i += kLanes) sum = step.Of(sum ^ words[i]);
+  if (i * kWord >= all) return 0;
+  const std::uint64_t left = all - i * kWord;  // in its last word and after it, 128 at most
+  if (left >= kWord) {
+    sum ^= words[i];
+  } else {
+    for (unsigned n = 0; n < left; ++n) {
+      sum ^= static_cast<std::uint32_t>(data[bytes - left + n]) << 8 * n;
+    }
+  }
+  return MultiplyCrc32c(sum, sum_shifts.of[0][left]);
+}
+
+/// CRCs are linear: the shares of lanes, parts and pieces add up by exclusive or. The output was
+/// set to 0.
+__global__ void __launch_bounds__(kSumThreads, kSumBlocks)
+    SumAll(const std::byte* input, std::uint64_t input_bytes, const SummedPiece* pieces,
+           std::uint64_t count, std::uint32_t* output, std::uint64_t texts) {
+  __shared__ Crc32cStep step;
+  for (unsigned i = threadIdx.x; i < 4 * 256; i += kSumThreads) {
+    step.of[i / 256][i % 256] = sum_step.of[i / 256][i % 256];
+  }
+  __syncthreads();
+  for (std::uint64_t i = WarpNumber(); i < count; i += WarpCount()) {
     const SummedPiece piece = pieces[i];
     const std::uint64_t bytes = SummedBytes(piece.from, piece.bytes, input_bytes);
-    if (bytes > kMostOfAWarp) continue;
-    const SummedParts parts = SummedParts::Of(bytes, kLanes);
-    const SummedParts::Part part = parts[lane];
-    const std::byte* const data = input + piece.from;
-    std::uint32_t sum = part.before();
-    if (part.begin < part.end) sum = tables.Add(sum, data + part.begin, data + part.end);
-    sum = JoinLanes(sum, parts.log2_each, kLog2Lanes);
-    if (lane == 0) output[i] = bytes == 0 ? 0 : ~sum;
-  }
-}
-
-/// A long piece, by all threads of a block.
-__device__ std::uint32_t SumByBlock(const std::byte* data, std::uint64_t bytes,
-                                    const SumTables& tables) {
-  __shared__ std::uint32_t warp_sums[kLanes];
-  const SummedParts parts = SummedParts::Of(bytes, kSumThreads);
-  const SummedParts::Part part = parts[threadIdx.x];
-  std::uint32_t sum = part.before();
-  if (part.begin < part.end) sum = tables.Add(sum, data + part.begin, data + part.end);
-  sum = JoinLanes(sum, parts.log2_each, kLog2Lanes);
-  __syncthreads();  // all have read the shared memory
-  if (threadIdx.x % kLanes == 0) warp_sums[threadIdx.x / kLanes] = sum;
-  __syncthreads();
-  if (threadIdx.x >= kLanes) return 0;
-  sum = threadIdx.x < kSumWarps ? warp_sums[threadIdx.x] : 0;
-  return JoinLanes(sum, parts.log2_each + kLog2Lanes, kLog2SumWarps);
-}
-
-/// Each block has every gridDim.x-th piece. Its threads look for long pieces together, so that they
-/// pass over many short pieces at a time.
-__global__ void __launch_bounds__(kSumThreads)
-    SumAll(const std::byte* input, std::uint64_t input_bytes, const SummedPiece* pieces,
-           std::uint64_t count, std::uint32_t* output) {
-  __shared__ SumTables tables;
-  if (threadIdx.x < 256) tables.Make(threadIdx.x);
-  __syncthreads();
-  SumByWarps(input, input_bytes, pieces, count, output, tables);
-  const auto bytes_of = [&](std::uint64_t i) {
-    return i < count ? SummedBytes(pieces[i].from, pieces[i].bytes, input_bytes) : 0;
-  };
-  for (std::uint64_t first = blockIdx.x; first < count;
-       first += std::uint64_t{gridDim.x} * kSumThreads) {
-    const std::uint64_t own = first + std::uint64_t{threadIdx.x} * gridDim.x;
-    if (__syncthreads_or(bytes_of(own) > kMostOfAWarp) == 0) continue;
-    for (unsigned k = 0; k < kSumThreads; ++k) {
-      const std::uint64_t i = first + std::uint64_t{k} * gridDim.x;
-      if (i >= count) break;
-      const std::uint64_t bytes = bytes_of(i);
-      if (bytes <= kMostOfAWarp) continue;
-      const std::uint32_t sum = SumByBlock(input + pieces[i].from, bytes, tables);
-      if (threadIdx.x == 0) output[i] = ~sum;
+    const Part part = PartOf(bytes);
+    if (part.bytes == 0 || piece.text >= texts) continue;
+    const std::uint64_t behind = piece.behind + bytes - part.begin - part.bytes;
+    std::uint32_t sum = ShareOfLane(input + piece.from + part.begin, part.bytes, step);
+    for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
+      sum ^= __shfl_down_sync(kAllLanes, sum, distance);
     }
+    if (threadIdx.x % kLanes == 0) atomicXor(&output[piece.text], Shifted(~sum, behind));
   }
 }
 
 cudaError_t Launch(const SumPieces& kernel, cudaStream_t stream) {
-  if (kernel.count == 0) return cudaSuccess;
-  const auto blocks = static_cast<unsigned>(std::min(kernel.count, kMostBlocks));
-  return Enqueue(SumAll, dim3(blocks), dim3(kSumThreads), stream, kernel.input, kernel.input_bytes,
-                 kernel.pieces, kernel.count, kernel.output);
+  if (kernel.texts == 0) return cudaSuccess;
+  cudaError_t error = SetToZero(kernel.output, kernel.texts * sizeof(*kernel.output), stream);
+  if (error != cudaSuccess || kernel.count == 0) return error;
+  dim3 blocks;
+  error = BlocksForPieces(kernel.count, kSumBlocks, &blocks);
+  if (error != cudaSuccess) return error;
+  return Enqueue(SumAll, blocks, dim3(kSumThreads), stream, kernel.input, kernel.input_bytes,
+                 kernel.pieces, kernel.count, kernel.output, kernel.texts);
 }
 
 /// Sums over the block and then into *output. Addition modulo 2^64 gives the same in any order.
 __device__ void AddToOutput(unsigned long long sum, unsigned long long* output) {
-  __shared__ unsigned long long warp_sums[kThreads / 32];
-  for (unsigned distance = 16; distance > 0; distance /= 2) {
-    sum += __shfl_down_sync(0xFFFFFFFFU, sum, distance);
+  __shared__ unsigned long long warp_sums[kThreads / kLanes];
+  for (unsigned distance = kLanes / 2; distance > 0; distance /= 2) {
+    sum += __shfl_down_sync(kAllLanes, sum, distance);
   }
-  if (threadIdx.x % 32 == 0) warp_sums[threadIdx.x / 32] = sum;
+  if (threadIdx.x % kLanes == 0) warp_sums[threadIdx.x / kLanes] = sum;
   __syncthreads();
   if (threadIdx.x != 0) return;
   unsigned long long block_sum = 0;
-  for (unsigned warp = 0; warp < kThreads / 32; ++warp) block_sum += warp_sums[warp];
+  for (unsigned warp = 0; warp < kThreads / kLanes; ++warp) block_sum += warp_sums[warp];
   atomicAdd(output, block_sum);
 }
 
@@ -646,12 +651,8 @@ __global__ void AddUp(const std::byte* input, std::uint64_t bytes, unsigned long
 }
 
 cudaError_t Launch(const Checksum& kernel, cudaStream_t stream) {
-  const cudaError_t error = cudaMemsetAsync(kernel.output, 0, sizeof(*kernel.output), stream);
-  if (error != cudaSuccess) {
-    (void)cudaGetLastError();
-    return error;
-  }
-  if (kernel.bytes == 0) return cudaSuccess;
+  const cudaError_t error = SetToZero(kernel.output, sizeof(*kernel.output), stream);
+  if (error != cudaSuccess || kernel.bytes == 0) return error;
   auto* output = reinterpret_cast<unsigned long long*>(kernel.output);
   if (IsOn(kernel.input, sizeof(ulonglong2))) {
     return Enqueue(AddUp<true>, BlocksFor(kernel.bytes / sizeof(ulonglong2)), kThreads, stream,

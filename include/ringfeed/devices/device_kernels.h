@@ -84,7 +84,8 @@ struct GatheredPiece {
 };
 
 /// Copies pieces of the input to their places in the output, which do not overlap each other.
-/// Leaves out the part of a piece beyond the input or the output.
+/// Leaves out the part of a piece beyond the input or the output. Pieces are shared out one by one:
+/// cut long ones into pieces of 16 KiB, and none holds up the others.
 struct GatherPieces {
   const std::byte* input = nullptr;
   std::uint64_t input_bytes = 0;
@@ -94,20 +95,26 @@ struct GatherPieces {
   std::uint64_t output_bytes = 0;
 };
 
-/// A piece of memory.
+/// A piece of memory, and its place in what is summed.
 struct SummedPiece {
-  std::uint64_t from = 0;  ///< offset in the input
-  std::uint64_t bytes = 0;
+  std::uint64_t from = 0;    ///< offset in the input
+  std::uint64_t behind = 0;  ///< bytes of its text after the piece
+  std::uint32_t bytes = 0;
+  std::uint32_t text = 0;  ///< number of the text that it is a part of
 };
 
-/// The CRC-32C of each piece of the input, to output[i] for piece i; of nothing it is 0. Leaves out
-/// the part of a piece beyond the input.
+/// The CRC-32C of texts that stand in the input in pieces, to output[t] for text t. The pieces of a
+/// text come in any order. If some are missing, output[t] is their share: the shares of one text,
+/// which several launches compute, give its CRC by exclusive or. Of no piece it is 0. Leaves out
+/// the part of a piece beyond the input, and pieces of other texts. Cut long pieces, as for
+/// GatherPieces.
 struct SumPieces {
   const std::byte* input = nullptr;
   std::uint64_t input_bytes = 0;
   const SummedPiece* pieces = nullptr;  ///< device memory too
   std::uint64_t count = 0;
   std::uint32_t* output = nullptr;
+  std::uint64_t texts = 0;
 };
 
 /// A checksum that does not depend on how the work is split: over the 8-byte little-endian words

@@ -13,8 +13,8 @@ namespace ringfeed {
 /// The defaults are for an H200 on PCIe 5.0 x16: those of the link and a member were measured
 /// there. Those of a copy of cold rows and a gather come from measurements of the CPU alone, on a
 /// machine without a GPU (docs/internals/FIGURES.md). Another H200 gave 109, 18.6, 496 and 54 later
-/// (docs/PERFORMANCE.md). `ringfeed bench --gpu --costs-out FILE` measures all four on a device of
-/// yours.
+/// (docs/PERFORMANCE.md). `ringfeed bench --gpu --costs-out FILE` measures all of them on a device
+/// of yours.
 struct TransferCosts {
   /// What the CPU takes to copy a KiB of rows into a batch.
   double copy_ns_per_kib = 100;
@@ -27,6 +27,10 @@ struct TransferCosts {
   /// What each row takes that the device moves to its place: its part of the plan, its entry in the
   /// table, and the kernel.
   double row_ns = 60;
+  /// What the checksum of a row takes that the device computes: of the bytes beside it by the CPU,
+  /// its part of the plan, the kernel, and the sum of all parts. Counted for every row: which of
+  /// them have one is not known when `transfer` chooses lengths.
+  double sum_ns = 60;
 
   /// More than this is taken for a mistake, in any of them.
   static constexpr double kMostNs = 1e6;

@@ -29,8 +29,10 @@ bool LeftFields::AnyLong(const LeavableRows& rows, const FieldLocation* location
 }
 
 bool LeftFields::Keep(const LeavableRows& rows) const {
-  const auto in_slabs = [](const Block* block) { return block->stands_in_slabs(); };
-  if (!std::all_of(rows.blocks.begin(), rows.blocks.end(), in_slabs)) return false;
+  const auto may_stay = [this](const Block* block) {
+    return block->stands_in_slabs() && (block->cold || !rules_.only_cold);
+  };
+  if (!std::all_of(rows.blocks.begin(), rows.blocks.end(), may_stay)) return false;
   for (std::size_t i = 0; i < rows.blocks.size(); ++i) {
     if (memory_->Keep(rows.blocks[i])) continue;
     LetGo(rows.blocks.first(i));
@@ -84,15 +86,18 @@ bool LeftFields::Leave(const LeavableRows& rows, const FieldLocation* locations,
 }
 
 void LeftFields::AddSums(const LeavableRows& rows, LeftCopies* left) {
-  // Sorts the copies by row: they were made field by field.
   std::vector<std::size_t>& of_row = left->of_row;
   of_row.resize(left->copies.size());
   std::iota(of_row.begin(), of_row.end(), std::size_t{0});
-  std::sort(of_row.begin(), of_row.end(), [left](std::size_t a, std::size_t b) {
-    return left->rows[a] != left->rows[b]
-               ? left->rows[a] < left->rows[b]
-               : std::less<>()(left->copies[a].from, left->copies[b].from);
-  });
+  // They were made field by field: those of one field are in order.
+  if (std::adjacent_find(left->rows.begin(), left->rows.end(), std::greater_equal<>()) !=
+      left->rows.end()) {
+    std::sort(of_row.begin(), of_row.end(), [left](std::size_t a, std::size_t b) {
+      return left->rows[a] != left->rows[b]
+                 ? left->rows[a] < left->rows[b]
+                 : std::less<>()(left->copies[a].from, left->copies[b].from);
+    });
+  }
   std::size_t begin = 0;
   for (std::size_t row = 0; row < rows.records.size(); ++row) {
     std::size_t end = begin;

@@ -71,6 +71,7 @@ struct Block {
   /// The memory that the runs are of, if only a device can read it: records are then addresses and
   /// lengths, no more. Null: host memory.
   FarMemory* far = nullptr;
+  bool cold = false;  ///< reads wrote the runs past the CPU (O_DIRECT): no cache has them yet
   /// Files whose mappings records point into; others may close.
   std::vector<std::shared_ptr<InputFile>> files;
   std::string file_name;

@@ -61,6 +61,7 @@ void BlockPool::LetGo() {
 void BlockPool::Empty(Block* block) {
   block->runs.clear();
   block->far = nullptr;
+  block->cold = false;
   block->refused.clear();
   block->frame.CutRecords(0);
   block->frame.damage.clear();

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "readers/engine/blocks/block.h"
+#include "readers/formats/format.h"
 
 namespace ringfeed {
 
@@ -19,8 +20,9 @@ class LateSums {
     std::string why_early;
     /// Framing leaves sums, to the taker of a batch or to its writer.
     bool leaves = false;
-    /// The taker of a batch copies fields, and takes the sums of these.
-    bool taker_copies = false;
+    /// The taker of a batch copies fields of so many bytes or more, and takes the sums of these.
+    std::size_t taker_bytes = FrameInput::kLeavesNone;
+    bool only_cold = false;          ///< it does so with cold blocks alone
     std::size_t least_bytes = 8192;  ///< of a payload whose sum a writer takes
   };
   explicit LateSums(Options options);
@@ -28,9 +30,12 @@ class LateSums {
   const std::string& why_early() const { return options_.why_early; }
   bool leaves() const { return options_.leaves; }
   /// Framing leaves the sums of payloads of so many bytes or more; FrameInput::kLeavesNone.
-  std::size_t leaves_from() const;
-  /// The same for bytes that are in memory already.
-  bool leaves_in_memory() const { return options_.leaves && leaves_in_memory_; }
+  /// `cold`: as Block.
+  std::size_t leaves_from(bool cold) const;
+  /// Whether it does so for bytes that are in memory already, too; else of mapped files alone.
+  bool leaves_in_memory(bool cold) const {
+    return options_.leaves && (TakerCopies(cold) || a_writer_can_);
+  }
 
   /// Whether sums of the block, which is of that pass, may be left. Not before a good record was
   /// planned in the pass: so a parser that fits no record, or a pass without any, is noticed.
@@ -44,8 +49,12 @@ class LateSums {
  private:
   static constexpr std::uint64_t kNoPass = ~std::uint64_t{0};
 
+  bool TakerCopies(bool cold) const {
+    return options_.taker_bytes != FrameInput::kLeavesNone && (cold || !options_.only_cold);
+  }
+
   const Options options_;
-  const bool leaves_in_memory_;
+  const bool a_writer_can_;  ///< beside its copy
   /// A pass of which a good record with a checked sum was planned. May be a moment old: a sum that
   /// is taken early only costs more.
   std::atomic<std::uint64_t> trusted_pass_{kNoPass};

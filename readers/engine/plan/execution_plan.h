@@ -92,6 +92,7 @@ struct MixSource {
     std::vector<OrderStage> stages;
     std::uint64_t passes = 1;
     std::uint64_t most_records = 0;
+    std::shared_ptr<const Parser> parser;  ///< null: the sets are parsed after they are mixed
     bool ends() const { return passes != 0 || most_records != 0; }
   };
   std::vector<Set> sets;
@@ -132,9 +133,10 @@ struct SharedSteps {
   ShareRules rules;
   RankSplit split;
   std::uint64_t rank = 0;
-  std::string field;      ///< whose units count
-  FieldLengths units;     ///< what the field's lengths are kept under, and measured by
-  bool is_named = false;  ///< by the user: a function of the user's makes the field
+  std::string field;   ///< whose units count
+  FieldLengths units;  ///< what the field's lengths are kept under, and measured by
+  std::vector<FieldLengths> set_units;  ///< these of each set, if a mixture's have own parsers
+  bool is_named = false;                ///< by the user: a function of the user's makes the field
   std::vector<LengthChange> changes;
   MeasureFiles measure;
   std::size_t most_rows = 0;  ///< of a token batch; else 0

@@ -192,7 +192,8 @@ IndexedSource::IndexedSource(const ExecutionPlan& plan, const std::stop_token& s
     even_ = HasEvenPasses(source.options.files);
   } else {
     for (const MixSource::Set& set : source.mix->sets) {
-      sets_.push_back(OpenSet(set.source, source.options, plan_.parser, stop));
+      sets_.push_back(OpenSet(set.source, source.options,
+                              set.parser != nullptr ? set.parser : plan_.parser, stop));
       even_ = even_ && HasEvenPasses(set.source.options.files);
     }
   }
@@ -244,7 +245,9 @@ void IndexedSource::OpenLengths(const std::stop_token& stop) {
   FileLengths::Columns columns;
   OpenedColumns all;
   for (std::size_t i = 0; i < sets_.size(); ++i) {
-    const OpenedColumns opened = OpenColumns(*sets_[i], SourceOf(i), steps, stop);
+    SharedSteps of_set = steps;
+    if (!steps.set_units.empty()) of_set.units = steps.set_units[i];
+    const OpenedColumns opened = OpenColumns(*sets_[i], SourceOf(i), of_set, stop);
     columns.insert(columns.end(), opened.columns.begin(), opened.columns.end());
     all.computed += opened.computed;
     all.kept += opened.kept;

@@ -222,6 +222,7 @@ AsyncStripes::Step AsyncStripes::EndFile(Block* block, const ReadBuffer& last) {
 void AsyncStripes::TakeCurrent(Block* block) {
   const auto valid = static_cast<std::size_t>(current_->valid_end - current_->begin);
   context_->read_bytes->Add(current_->bytes_read);
+  block->cold = file_->reads_direct();
   // If it failed after Trim, the run's end would be given back twice.
   block->runs.reserve(block->runs.size() + 1);
   block->runs.push_back(context_->trim ? context_->arena->Trim(current_->run, valid)

@@ -191,6 +191,9 @@ void IndexedLane::FillFrom(Part* part, Block* block) {
   const std::vector<SlabRun> runs = part->fetch.TakeRuns();
   block->runs.insert(block->runs.end(), runs.begin(), runs.end());
   if (!runs.empty()) block->far = context_->direct;
+  const std::vector<std::shared_ptr<InputFile>>& inputs = part->fetch.inputs();
+  block->cold = std::all_of(inputs.begin(), inputs.end(),
+                            [](const auto& input) { return input->reads_direct(); });
   if (block->status.ok()) {
     block->status = part->status;
     block->denied = IsRefusal(part->status);

@@ -142,10 +142,12 @@ Status RowFramer::FrameInto(LaneFile* file, const NeededUnit& unit, FrameOutput*
   input.at_end = true;
   input.memory = &memory_;
   // What the index lost after this unit cuts its range.
-  const bool left = (context_->leaves_sums_of_slabs || !file->mapping.empty()) &&
+  const LateSums* const sums = context_->sums;
+  const bool cold = file->open != nullptr && file->open->reads_direct();
+  const bool left = sums != nullptr && (sums->leaves_in_memory(cold) || !file->mapping.empty()) &&
                     unit.unit.records == 1 &&
                     file->data->index->DamageOf(IndexDamage::kNoRecord).empty();
-  if (left) input.leaves_sums_from = context_->leaves_sums_from;
+  if (left) input.leaves_sums_from = sums->leaves_from(cold);
   const std::size_t already = output->records.size();
   const std::size_t reported = output->damage.size();
   const Status status = file->framer->Frame(input, unit.unit.records, output);

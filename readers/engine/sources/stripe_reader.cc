@@ -27,10 +27,11 @@ bool LeftMost(const FrameOutput& frame, std::size_t first) {
 // later ones are framed: its checksum is taken by itself, however the file is read.
 std::size_t LeavesSumsFrom(const LaneContext& context, Compression compression,
                            const InputFile& file) {
-  const bool left =
-      context.leaves_sums_of_slabs || context.fails_in_order || file.choice().path == IoPath::kMmap;
-  return left && compression == Compression::kNone ? context.leaves_sums_from
-                                                   : FrameInput::kLeavesNone;
+  if (context.sums == nullptr || compression != Compression::kNone) return FrameInput::kLeavesNone;
+  const bool cold = file.reads_direct();
+  const bool left = context.sums->leaves_in_memory(cold) || context.fails_in_order ||
+                    file.choice().path == IoPath::kMmap;
+  return left ? context.sums->leaves_from(cold) : FrameInput::kLeavesNone;
 }
 
 }  // namespace

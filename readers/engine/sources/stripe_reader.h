@@ -10,6 +10,7 @@
 #include "io/direct_reads.h"
 #include "io/input_file.h"
 #include "readers/engine/blocks/block.h"
+#include "readers/engine/blocks/late_sums.h"
 #include "readers/engine/sources/worker_io.h"
 #include "readers/engine/waiting/stage_clock.h"
 #include "readers/formats/examined_file.h"
@@ -37,11 +38,10 @@ struct LaneContext {
   DirectReads* direct = nullptr;        ///< reads go into its memory, which `arena` is of
   const std::byte* last_run = nullptr;  ///< the memory that the block before this one was read to
   bool trim = false;  ///< blocks are held for long: give the unused tail of their run back
-  /// As FrameInput; FillBlock takes those that may not be left.
-  std::size_t leaves_sums_from = FrameInput::kLeavesNone;
-  bool leaves_sums_of_slabs = false;  ///< of bytes in memory too, else of mapped files alone
-  bool fails_in_order = false;        ///< as Block
-  bool written = true;  ///< a parser will copy out of the blocks; else they are handed out
+  /// Which sums framing leaves; FillBlock takes those that may not be left. Null: none.
+  const LateSums* sums = nullptr;
+  bool fails_in_order = false;  ///< as Block
+  bool written = true;          ///< a parser will copy out of the blocks; else they are handed out
   StageClock* read_clock = nullptr;
   StageClock* wait_clock = nullptr;  ///< of waits for the medium
   StageClock* decompress_clock = nullptr;

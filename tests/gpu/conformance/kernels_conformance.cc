@@ -6,9 +6,12 @@
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <span>
 #include <vector>
+
+#include "gpu/piece_chunks.h"
 
 namespace ringfeed {
 
@@ -19,6 +22,31 @@ std::byte* KernelsConformance::Upload(std::span<const std::byte> input, std::siz
   std::byte* device = NewDevice(offset + input.size()) + offset;
   EXPECT_TRUE(Ok(backend().CopyToDevice(stream_, device, from.data(), from.size())));
   return device;
+}
+
+void KernelsConformance::CompareGathered(std::span<const std::byte> input,
+                                         std::span<const GatheredPiece> pieces,
+                                         std::uint64_t output_bytes) {
+  GatherPieces kernel{Upload(input), input.size(), nullptr, pieces.size(), nullptr, output_bytes};
+  if (!pieces.empty()) {
+    kernel.pieces = reinterpret_cast<const GatheredPiece*>(Upload(std::as_bytes(pieces)));
+  }
+  GatherPieces twin = kernel;
+  twin.input = input.data();
+  twin.pieces = pieces.data();
+  Compare(kernel, twin, output_bytes);
+}
+
+void KernelsConformance::CompareSums(std::span<const std::byte> input,
+                                     std::span<const SummedPiece> pieces, std::uint64_t texts) {
+  SumPieces kernel{Upload(input), input.size(), nullptr, pieces.size(), nullptr, texts};
+  if (!pieces.empty()) {
+    kernel.pieces = reinterpret_cast<const SummedPiece*>(Upload(std::as_bytes(pieces)));
+  }
+  SumPieces twin = kernel;
+  twin.input = input.data();
+  twin.pieces = pieces.data();
+  Compare(kernel, twin, texts * sizeof(std::uint32_t));
 }
 
 namespace {
@@ -182,38 +210,58 @@ TEST_P(KernelsConformance, GatherPiecesGivesItsTwinsBytes) {
         to += bytes + random() % 17;
       }
       const std::uint64_t output_bytes = to - to / 50;
-      GatherPieces kernel{Upload(input), input.size(), nullptr, count, nullptr, output_bytes};
-      kernel.pieces =
-          reinterpret_cast<const GatheredPiece*>(Upload(std::as_bytes(std::span(pieces))));
-      GatherPieces twin = kernel;
-      twin.input = input.data();
-      twin.pieces = pieces.data();
-      Compare(kernel, twin, output_bytes);
+      CompareGathered(input, pieces, output_bytes);
     }
   }
 }
 
-// On all boundaries, beyond the end, of nothing, and long ones.
+// On all boundaries, beyond the end, of nothing, and long ones; of texts that have several pieces,
+// and of some that have none.
 TEST_P(KernelsConformance, SumPiecesGivesItsTwinsSums) {
   std::mt19937_64 random(6);
   for (const std::size_t most : {1u, 40u, 700u, 50'000u}) {
     const std::vector<std::byte> input = RandomBytes(200'000, most);
-    const std::size_t many = most == 40 ? 1500 : 200;  // more than a grid has blocks
+    const std::size_t many = most == 40 ? 1500 : 200;  // more than a grid has warps
     for (const std::size_t count : {std::size_t{1}, std::size_t{3}, std::size_t{77}, many}) {
       SCOPED_TRACE(testing::Message() << count << " pieces of up to " << most);
+      const std::size_t texts = count / 2 + 1;
       std::vector<SummedPiece> pieces;
       for (std::size_t i = 0; i < count; ++i) {
         const std::uint64_t bytes = i % 11 == 10 ? 0 : random() % most + 1;
         const std::uint64_t from = i % 7 == 6 ? input.size() - bytes / 2 : random() % 150'000;
-        pieces.push_back({from, bytes});
+        pieces.push_back({from, random() >> random() % 64, static_cast<std::uint32_t>(bytes),
+                          static_cast<std::uint32_t>(random() % (texts + 1))});
       }
-      SumPieces kernel{Upload(input), input.size(), nullptr, count, nullptr};
-      kernel.pieces =
-          reinterpret_cast<const SummedPiece*>(Upload(std::as_bytes(std::span(pieces))));
-      SumPieces twin = kernel;
-      twin.input = input.data();
-      twin.pieces = pieces.data();
-      Compare(kernel, twin, count * sizeof(std::uint32_t));
+      CompareSums(input, pieces, texts);
+    }
+  }
+}
+
+// One by one, and a long one among many short ones, whole and in chunks.
+TEST_P(KernelsConformance, PiecesOfAnyLengthGiveTheirTwinsBytesAndSums) {
+  std::vector<std::vector<std::uint64_t>> batches = {
+      {0}, {1}, {kChunkBytes - 1}, {kChunkBytes}, {kChunkBytes + 1}};
+  batches.emplace_back(1000, 1024).at(640) = (std::uint64_t{3} << 20) + 5;
+  for (const std::vector<std::uint64_t>& lengths : batches) {
+    const std::uint64_t all = std::accumulate(lengths.begin(), lengths.end(), std::uint64_t{0});
+    const std::vector<std::byte> input = RandomBytes(all + 1, all);
+    for (const bool in_chunks : {false, true}) {
+      for (const std::uint64_t apart : {0u, 16u, 17u}) {  // from the places in the input
+        SCOPED_TRACE(testing::Message() << all << " bytes, moved by " << apart);
+        std::vector<GatheredPiece> gathered;
+        std::vector<SummedPiece> summed;
+        std::uint64_t from = 0;
+        for (std::uint32_t text = 0; text < lengths.size(); from += lengths[text++]) {
+          const auto add = [&](std::uint64_t at, std::uint64_t bytes) {
+            gathered.push_back({from + at, from + at + apart, bytes});
+            summed.push_back(
+                {from + at, lengths[text] - at - bytes, static_cast<std::uint32_t>(bytes), text});
+          };
+          in_chunks ? ForEachChunk(lengths[text], add) : add(0, lengths[text]);
+        }
+        CompareGathered(input, gathered, all + apart);
+        CompareSums(input, summed, lengths.size());
+      }
     }
   }
 }

@@ -45,6 +45,12 @@ class KernelsConformance : public BackendConformance {
     Free(output);
   }
 
+  /// The same for pieces of the input that are gathered, and that are summed.
+  void CompareGathered(std::span<const std::byte> input, std::span<const GatheredPiece> pieces,
+                       std::uint64_t output_bytes);
+  void CompareSums(std::span<const std::byte> input, std::span<const SummedPiece> pieces,
+                   std::uint64_t texts);
+
   DeviceStream stream_;
 
  private:

@@ -108,17 +108,12 @@ class Block {
     return !all_ended;
   }
   void MeetBlock() {
-    std::uint64_t any = 0;
     for (std::size_t i = 0; i < count_; ++i) {
-      const Thread& thread = *threads_[i];
-      if (thread.state == State::kEnded) continue;
-      if (thread.state != State::kInBlock) return;
-      any |= thread.value;
+      const State state = threads_[i]->state;
+      if (state != State::kEnded && state != State::kInBlock) return;
     }
     for (std::size_t i = 0; i < count_; ++i) {
-      if (threads_[i]->state != State::kInBlock) continue;
-      threads_[i]->value = any;
-      threads_[i]->state = State::kRuns;
+      if (threads_[i]->state == State::kInBlock) threads_[i]->state = State::kRuns;
     }
   }
   void MeetWarp(std::size_t first) {
@@ -170,12 +165,7 @@ Processor& TheProcessor() {
 
 const Place& Here() { return TheProcessor().block.current().place; }
 
-bool MeetInBlock(bool said) {
-  Block& block = TheProcessor().block;
-  block.current().value = said ? 1 : 0;
-  block.Wait(State::kInBlock);
-  return block.current().value != 0;
-}
+void MeetInBlock() { TheProcessor().block.Wait(State::kInBlock); }
 
 std::uint64_t MeetInWarp(std::uint64_t value, unsigned down) {
   Block& block = TheProcessor().block;

@@ -28,8 +28,8 @@ struct Place {
 };
 const Place& Here();
 
-/// All threads of a block meet. Whether any of them said so.
-bool MeetInBlock(bool said);
+/// All threads of a block meet.
+void MeetInBlock();
 /// All lanes of a warp meet, and each is told the value of the lane `down` lanes further; its own
 /// where there is none.
 std::uint64_t MeetInWarp(std::uint64_t value, unsigned down);

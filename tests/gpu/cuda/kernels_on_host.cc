@@ -47,10 +47,7 @@ cudaError_t AttributesOf(cudaFuncAttributes* /*attributes*/, Kernel* /*kernel*/)
 #define blockDim host_grid::Here().threads
 #define gridDim host_grid::Here().blocks
 
-[[maybe_unused]] static void __syncthreads() { (void)ringfeed::host_grid::MeetInBlock(false); }
-[[maybe_unused]] static int __syncthreads_or(int said) {
-  return ringfeed::host_grid::MeetInBlock(said != 0) ? 1 : 0;
-}
+[[maybe_unused]] static void __syncthreads() { ringfeed::host_grid::MeetInBlock(); }
 template <typename T>
 [[maybe_unused]] static T __shfl_down_sync(unsigned lanes, T value, unsigned down) {
   if (lanes != 0xFFFFFFFFU) std::abort();  // of whole warps alone
@@ -62,6 +59,7 @@ template <typename T>
 [[maybe_unused]] static void atomicAdd(unsigned long long* to, unsigned long long value) {
   *to += value;
 }
+[[maybe_unused]] static void atomicXor(unsigned* to, unsigned value) { *to ^= value; }
 
 #include "gpu/backends/cuda/cuda_kernels.cu"
 // NOLINTEND

@@ -3,11 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "base/crc32c.h"
+#include "gpu/piece_chunks.h"
 #include "tests/gpu/feed/numbered_batches.h"
 
 namespace ringfeed {
@@ -111,6 +115,43 @@ TEST(LeftRowPlanTest, NeighboursComeTogetherAndAKernelTakesThemToTheirPlaces) {
   ASSERT_EQ(kernels.size(), 1u);
   RunKernelOnHost(kernels.front());
   EXPECT_EQ(std::memcmp(slot, read.data(), 200), 0);
+}
+
+TEST(LeftRowPlanTest, LongRowsAreSharedByAllOfADevice) {
+  const std::size_t bytes = (std::size_t{3} << 20) + 5;
+  std::vector<std::byte> read(bytes + 20);
+  for (std::size_t i = 0; i < read.size(); ++i) read[i] = static_cast<std::byte>(i * 167 + i / 251);
+  const std::vector<std::byte> field(bytes + 4);
+  auto* const to = const_cast<std::byte*>(field.data());
+  // The first row is a part of its payload, the second all of its own.
+  const std::vector<PendingCopy> pending = {
+      {to, read.data() + 3, bytes, read.data(), nullptr, 0},
+      {to + bytes, read.data() + bytes + 10, 4, read.data(), nullptr, 1}};
+  const std::vector<PendingSum> sums = {{read.data(), bytes + 10}, {read.data() + bytes + 10, 4}};
+  SlotLayout layout;
+  LeftRowPlan rows;
+  rows.AddField(field.data(), field.size(), 0, pending, &layout);
+  rows.Make(LeftRows::kTogether, TransferPlanner(), sums, &layout);
+  std::vector<std::uint64_t> words(layout.slot_bytes() / 8 + 1);
+  auto* const slot = reinterpret_cast<std::byte*>(words.data());
+  for (const PlannedPiece& piece : layout.pieces()) {
+    std::memcpy(slot + piece.to, piece.from, piece.bytes);
+  }
+  std::vector<DeviceKernel> kernels;
+  rows.AddKernels(slot, &kernels);
+  ASSERT_EQ(kernels.size(), 2u);
+  const auto& gather = std::get<GatherPieces>(kernels[0]);
+  for (const GatheredPiece& piece : std::span(gather.pieces, gather.count)) {
+    EXPECT_LE(piece.bytes, kChunkBytes);
+  }
+  for (const SummedPiece& piece : rows.summed()) EXPECT_LE(piece.bytes, kChunkBytes);
+  for (const DeviceKernel& kernel : kernels) RunKernelOnHost(kernel);
+  EXPECT_EQ(std::memcmp(slot, read.data() + 3, bytes), 0);
+  std::uint32_t shares[2];
+  ASSERT_EQ(rows.sums_bytes(), sizeof(shares));
+  std::memcpy(shares, slot + rows.sums_at(), sizeof(shares));
+  EXPECT_EQ(shares[0], ShiftCrc32c(Crc32c({read.data() + 3, bytes}), 7));
+  EXPECT_EQ(shares[1], Crc32c({read.data() + bytes + 10, 4}));
 }
 
 TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
@@ -510,6 +551,32 @@ TEST_F(LeftRowsTest, ShortNeighboursAreCopiedTogether) {
   const CopyPlan plan = Check(LeftRows::kByCost);
   EXPECT_EQ(plan.rows().together_bytes(), expected_.size());
   EXPECT_EQ(plan.layout().pieces().size(), 3u) << "the offsets, the rows, the table";
+}
+
+TEST_F(LeftRowsTest, NeighboursAreFoundInWhateverOrderTheyWereRead) {
+  constexpr std::size_t kRows = 60;
+  constexpr std::size_t kHalf = kRows / 2;
+  const std::vector<std::size_t> rows(kRows, 2000);
+  // The row at place i of the batch stands at that place in memory.
+  const auto check = [&](const std::function<std::size_t(std::size_t)>& place, bool two_slabs) {
+    pending_.clear();
+    batch_.clear();
+    Make(rows, 16);
+    const std::vector<PendingCopy> standing = pending_;
+    for (std::size_t i = 0; i < kRows; ++i) {
+      const std::byte* const from = standing[place(i)].from;
+      const std::byte* const slab = standing[two_slabs && place(i) >= kHalf ? kHalf : 0].from;
+      std::memcpy(const_cast<std::byte*>(from), expected_.data() + i * 2000, 2000);
+      pending_[i].from = from;
+      pending_[i].slab = slab;
+    }
+    const CopyPlan plan = Check(LeftRows::kByCost);
+    EXPECT_EQ(plan.rows().together_bytes(), expected_.size());
+    return plan.layout().pieces().size() - 2;  // the offsets, the table
+  };
+  EXPECT_EQ(check([](std::size_t i) { return (i + kHalf) % kRows; }, true), 2U);
+  EXPECT_EQ(check([](std::size_t i) { return i % kHalf * 2 + i / kHalf; }, false), 1U);
+  EXPECT_EQ(check([](std::size_t i) { return i * 7 % kRows; }, true), 2U);
 }
 
 TEST_F(LeftRowsTest, NeighboursOfMiddlingLengthAreCopiedAsItCosts) {

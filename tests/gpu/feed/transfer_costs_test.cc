@@ -34,7 +34,7 @@ class TransferCostsTest : public testing::Test {
 };
 
 TEST_F(TransferCostsTest, AreLoadedAsTheyWereWritten) {
-  const TransferCosts costs{93.25, 40.1, 511, 47.0625};
+  const TransferCosts costs{93.25, 40.1, 511, 47.0625, 12.5};
   const std::string text = costs.Text("a device, and \"quotes\" \xFF");
   EXPECT_EQ(TransferCosts::Load(WriteText(text)), costs);
 }

@@ -101,7 +101,8 @@ double RandomCost(RandomBits* random) {
 }
 
 TransferCosts RandomCosts(RandomBits* random) {
-  return {RandomCost(random), RandomCost(random), RandomCost(random), RandomCost(random)};
+  return {RandomCost(random), RandomCost(random), RandomCost(random), RandomCost(random),
+          RandomCost(random)};
 }
 
 /// At most ten rows, one behind the other, with gaps up to a row's `gap_share`.
@@ -121,12 +122,14 @@ StandingRows RandomRows(RandomBits* random, std::size_t longest, double gap_shar
 
 TEST(TransferPlannerTest, ByTheDefaultsBoundsAreThoseOfTheDocument) {
   const TransferPlanner planner;
-  EXPECT_EQ(planner.RulesFor(TransferPlan::kAuto, 0).least_bytes, 8704U);
-  EXPECT_EQ(planner.RulesFor(TransferPlan::kAuto, 0).least_neighbour_bytes, 1230U);
+  EXPECT_EQ(planner.RulesFor(TransferPlan::kAuto, 0).least_bytes, 9934U);
+  EXPECT_EQ(planner.RulesFor(TransferPlan::kAuto, 0).least_neighbour_bytes, 1229U);
   EXPECT_TRUE(planner.RulesFor(TransferPlan::kAuto, 0).may_map);
-  EXPECT_EQ(planner.RulesFor(TransferPlan::kMembers, 0).least_bytes, 4352U);
-  EXPECT_EQ(planner.RulesFor(TransferPlan::kMembers, 0).least_neighbour_bytes, 4352U);
-  EXPECT_EQ(planner.RulesFor(TransferPlan::kSlabs, 0).least_bytes, 615U);
+  EXPECT_TRUE(planner.RulesFor(TransferPlan::kAuto, 0).only_cold);
+  EXPECT_EQ(planner.RulesFor(TransferPlan::kMembers, 0).least_bytes, 4967U);
+  EXPECT_EQ(planner.RulesFor(TransferPlan::kMembers, 0).least_neighbour_bytes, 4967U);
+  EXPECT_EQ(planner.RulesFor(TransferPlan::kSlabs, 0).least_bytes, 1229U);
+  EXPECT_FALSE(planner.RulesFor(TransferPlan::kSlabs, 0).only_cold);
   EXPECT_FALSE(planner.RulesFor(TransferPlan::kBatch, 0).any());
   EXPECT_EQ(planner.each_bytes(), 40'190U);
   EXPECT_EQ(planner.most_gap_bytes(), 23'398U);
@@ -139,6 +142,7 @@ TEST(TransferPlannerTest, ALengthThatIsAskedForIsTaken) {
     EXPECT_EQ(rules.least_bytes, 7U);
     EXPECT_EQ(rules.least_neighbour_bytes, 7U);
     EXPECT_EQ(rules.may_map, plan == TransferPlan::kAuto);
+    EXPECT_FALSE(rules.only_cold);
   }
   EXPECT_FALSE(TransferPlanner().RulesFor(TransferPlan::kBatch, 7).any());
 }
@@ -148,9 +152,9 @@ TEST(TransferPlannerTest, TheReasonSaysWhoseCostsTheyAre) {
     return TransferPlanner(costs).Reason(plan, asked);
   };
   EXPECT_EQ(reason({}, TransferPlan::kAuto, 0),
-            "fields were left from 8704 bytes on, of neighbours from 1230 bytes on, by costs of an "
-            "H200 (defaults)");
-  EXPECT_EQ(reason({.copy_ns_per_kib = 425}, TransferPlan::kMembers, 0),
+            "fields of cold files were left from 9934 bytes on, of neighbours from 1229 bytes on, "
+            "by costs of an H200 (defaults)");
+  EXPECT_EQ(reason({.copy_ns_per_kib = 485}, TransferPlan::kMembers, 0),
             "fields were left from 1024 bytes on, by the costs given");
   EXPECT_EQ(reason({}, TransferPlan::kSlabs, 9), "fields were left from 9 bytes on, as asked for");
   EXPECT_EQ(reason({}, TransferPlan::kAuto, 9),
@@ -172,6 +176,25 @@ TEST(TransferPlannerTest, ADearerCopyByTheCpuNeverLeavesFewerRows) {
                 cheap.RulesFor(plan, 0).least_neighbour_bytes);
       EXPECT_LE(cheap.RulesFor(plan, 0).least_neighbour_bytes, cheap.RulesFor(plan, 0).least_bytes);
     }
+  }
+}
+
+TEST(TransferPlannerTest, ADearerChecksumLeavesFewerRowsAndCutsThemAlike) {
+  RandomBits random(6);
+  for (int i = 0; i < 2000; ++i) {
+    TransferCosts costs = RandomCosts(&random);
+    const TransferPlanner cheap(costs);
+    costs.sum_ns += RandomCost(&random);
+    const TransferPlanner dear(costs);
+    for (const TransferPlan plan :
+         {TransferPlan::kAuto, TransferPlan::kMembers, TransferPlan::kSlabs}) {
+      EXPECT_GE(dear.RulesFor(plan, 0).least_bytes, cheap.RulesFor(plan, 0).least_bytes);
+      EXPECT_GE(dear.RulesFor(plan, 0).least_neighbour_bytes,
+                cheap.RulesFor(plan, 0).least_neighbour_bytes);
+    }
+    const std::size_t bytes = 1 + random.Below(kLongest);
+    EXPECT_EQ(dear.IsCopiedByCpu(bytes), cheap.IsCopiedByCpu(bytes));
+    EXPECT_EQ(dear.most_gap_bytes(), cheap.most_gap_bytes());
   }
 }
 

@@ -21,6 +21,7 @@
 #include "ringfeed/tuning.h"
 #include "tests/gpu/feed/numbered_batches.h"
 #include "tests/readers/pipeline_fixture.h"
+#include "tests/support/pattern_file.h"
 #include "tests/support/stress_scale.h"
 
 // However bytes come onto devices, the same come, in the same order.
@@ -444,6 +445,31 @@ TEST_F(TransferTest, ReInitAndALateLeaseFindTheirMemory) {
   EXPECT_TRUE(feed.Close().ok());
 }
 
+// What the CPU has just copied is in its cache: a second copy costs less than to leave it.
+TEST_F(TransferTest, AutoLeavesColdRowsAlone) {
+  const std::string path = Examples(120, 20'000);
+  for (const auto& [name, order] : Orders()) {
+    if (name == "window") continue;  // there is memory for few of its rows
+    SCOPED_TRACE(name);
+    const auto chain = [&, &order = order] {
+      OpenOptions open = Fresh();
+      open.io.path = IoPath::kPread;
+      return Batch(order(Parse(OpenFiles({path}, open), FixedExample(20'000))), {.size = 8});
+    };
+    if (!MakeWarm(path)) GTEST_SKIP() << kKeepsNoFiles;
+    const Outcome warm = FeedAll(chain(), {}, 1);
+    EXPECT_EQ(warm.member_bytes + warm.slab_bytes, 0u);
+    const Outcome asked = FeedAll(chain(), {.least_left_bytes = 20'000}, 1);
+    EXPECT_GT(asked.member_bytes + asked.slab_bytes, asked.delivered_bytes / 2);
+    if (!MakeCold(path)) GTEST_SKIP() << kDropsNoFiles;
+    const Reader reader = chain();
+    const Outcome cold = FeedAll(reader, {}, 1);
+    if (!reader.Stats().io.front().direct) GTEST_SKIP() << "no O_DIRECT here";
+    EXPECT_GT(cold.member_bytes + cold.slab_bytes, cold.delivered_bytes / 2);
+    EXPECT_TRUE(cold == warm && asked == warm);
+  }
+}
+
 // Whatever is left, joined or copied by the CPU after all.
 TEST_F(TransferTest, WhateverThingsCostTheSameComes) {
   const std::string path = Examples(150, 3'000);
@@ -466,7 +492,7 @@ TEST_F(TransferTest, WhateverThingsCostTheSameComes) {
     const Outcome expected = feed({.transfer = TransferPlan::kBatch});
     for (std::size_t i = 0; i < std::size(costs); ++i) {
       SCOPED_TRACE(testing::Message() << name << ", costs " << i);
-      const Outcome outcome = feed({.costs = costs[i]});
+      const Outcome outcome = feed({.least_left_bytes = 1, .costs = costs[i]});
       EXPECT_TRUE(outcome == expected) << outcome.end << " for " << expected.end;
       const std::uint64_t left = outcome.member_bytes + outcome.slab_bytes;
       if (i == 0) {

@@ -96,9 +96,10 @@ std::vector<Case> Cases() {
        {Pattern(100), BytesOf<std::int64_t>({0, 40, 60, 60, 0, 33, 93, 33, 7})},
        100},
       {"Summed",
-       SumPieces{.input_bytes = 100, .count = 3},
-       {Pattern(100), BytesOf<std::int64_t>({0, 40, 40, 60, 33, 9})},
-       12},
+       SumPieces{.input_bytes = 100, .count = 3, .texts = 4},
+       {Pattern(100), BytesOf<SummedPiece>({{0, 60, 40, 0}, {40, 0, 60, 0}, {33, 5, 9, 2}})},
+       16},
+      {"SummedNothing", SumPieces{.input_bytes = 100, .texts = 4}, {{}, {}}, 16},
       {"Checksum", Checksum{.bytes = 101}, {Pattern(101)}, 8},
       {"ChecksumOfWords", Checksum{.bytes = 96}, {Pattern(96)}, 8},
       {"ChecksumOfNothing", Checksum{}, {{}}, 8},
@@ -191,7 +192,7 @@ TEST(KernelAccesses, AreEmptyWithoutWork) {
                                              RaggedToPadded{.rows = 3, .input_units = 5},
                                              RaggedToPadded{.length = 3, .input_units = 5},
                                              GatherPieces{.input_bytes = 5, .output_bytes = 5},
-                                             SumPieces{.input_bytes = 5}};
+                                             SumPieces{.input_bytes = 5, .count = 3}};
   for (const DeviceKernel& kernel : kernels) {
     for (const MemoryAccess& access : KernelAccesses(kernel)) {
       EXPECT_EQ(access.bytes, 0U) << "kernel " << kernel.index();

@@ -301,6 +301,8 @@ class LeftFieldsTest : public BatchWriterTest {
  protected:
   static constexpr BatchRules kLeaving{
       .left_fields = {.least_bytes = 8, .least_neighbour_bytes = 8}};
+  static constexpr BatchRules kLeavingCold{
+      .left_fields = {.least_bytes = 8, .least_neighbour_bytes = 8, .only_cold = true}};
 
   // What the records stand in stands for memory of the arena; nobody frees it.
   void SetUp() override {
@@ -336,6 +338,22 @@ TEST_F(LeftFieldsTest, LongFieldsStayWhereTheyStandUntilSomebodyCopiesThem) {
   EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
   pool_.Release(slot);
   EXPECT_EQ(keeps(), 0u);
+}
+
+TEST_F(LeftFieldsTest, ColdRowsStayIfOnlyTheseMay) {
+  block_.cold = true;
+  BatchBuffer* const slot = Slot();
+  Write(kLeavingCold, slot);
+  EXPECT_EQ(PendingOf(*slot), 8U);
+  pool_.Release(slot);
+}
+
+TEST_F(LeftFieldsTest, OthersAreWrittenThen) {
+  BatchBuffer* const slot = Slot();
+  Write(kLeavingCold, slot);
+  EXPECT_EQ(PendingOf(*slot), 0U);
+  EXPECT_EQ(keeps(), 0U);
+  EXPECT_EQ(RowsOf(*slot), (Rows{0, 1, 2, 3, 4, 5, 6, 7}));
 }
 
 TEST_F(LeftFieldsTest, ShortFieldsAreWritten) {

@@ -194,8 +194,8 @@ TEST(FirstFailureTest, TheFirstOneCounts) {
 }
 
 TEST(LateSumsTest, AreTakenEarlyUntilAGoodRecordOfThePassWasPlanned) {
-  LateSums sums({.why_early = {}, .leaves = true, .taker_copies = true});
-  EXPECT_EQ(sums.leaves_from(), 0u);
+  LateSums sums({.why_early = {}, .leaves = true, .taker_bytes = 700});
+  EXPECT_EQ(sums.leaves_from(false), 700u);
   Block block;
   EXPECT_FALSE(sums.MayLeave(block, 0));
   sums.NotePlanned(block, 0);
@@ -210,8 +210,17 @@ TEST(LateSumsTest, AreTakenEarlyUntilAGoodRecordOfThePassWasPlanned) {
 
 TEST(LateSumsTest, WithoutThemFramingTakesAll) {
   const LateSums sums({.why_early = "no reason"});
-  EXPECT_EQ(sums.leaves_from(), FrameInput::kLeavesNone);
-  EXPECT_FALSE(sums.leaves_in_memory());
+  EXPECT_EQ(sums.leaves_from(true), FrameInput::kLeavesNone);
+  EXPECT_FALSE(sums.leaves_in_memory(true));
+}
+
+TEST(LateSumsTest, OfRowsInTheCacheTheTakerGetsNoneIfItCopiesColdOnesAlone) {
+  const LateSums sums({.why_early = {}, .leaves = true, .taker_bytes = 700, .only_cold = true});
+  EXPECT_EQ(sums.leaves_from(true), 700u);
+  EXPECT_TRUE(sums.leaves_in_memory(true));
+  const LateSums of_writers({.why_early = {}, .leaves = true});
+  EXPECT_EQ(sums.leaves_from(false), of_writers.leaves_from(false));
+  EXPECT_EQ(sums.leaves_in_memory(false), of_writers.leaves_in_memory(false));
 }
 
 /// One worker, which sleeps until it is told to end.
