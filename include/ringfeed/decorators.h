@@ -198,7 +198,9 @@ Reader Multiplex(const std::vector<Reader>& streams, const OpenOptions& options 
 
 /// One data set of a mixture.
 struct MixSet {
-  Reader records;                  ///< OpenFiles or OpenSources, perhaps with Shuffle; used up
+  /// OpenFiles, OpenSources or a table, perhaps with Parse and Shuffle; used up. Of parsed sets all
+  /// are parsed, into the same fields.
+  Reader records;
   double weight = 1;               ///< more than 0; only the proportions count
   std::uint64_t passes = 1;        ///< over this set in a pass of the mixture; 0: without end
   std::uint64_t most_records = 0;  ///< of it in a pass of the mixture; 0: as many as there are

@@ -7,6 +7,7 @@ import fnmatch
 import glob
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, NamedTuple, Optional, Union
@@ -27,11 +28,12 @@ _SIGNATURE_BYTES = 28
 
 
 class Groups(NamedTuple):
-    """What open_table takes: each group's name and rows, and a function that opens it; without
-    groups `opened` has `__arrow_c_stream__` itself."""
+    """What open_table takes: each group's name, rows and identity, and a function that opens it;
+    without groups `opened` has `__arrow_c_stream__` itself, and `identity` is of it."""
 
     name: str
-    groups: Optional[list[tuple[str, int]]]
+    identity: str
+    groups: Optional[list[tuple[str, int, str]]]
     schema: Any
     opened: Any
 
@@ -57,7 +59,10 @@ def parquet_groups(
         footers = list(threads.map(lambda path: _footer_of(filesystem, path, skips), paths))
     schema = _one_schema(paths, [footer.schema for footer in footers], wanted)
     places = [(footer, number) for footer in footers for number in range(len(footer.rows))]
-    rows = [(f"{footer.path}#{number}", footer.rows[number]) for footer, number in places]
+    rows = [
+        (f"{footer.path}#{number}", footer.rows[number], footer.identity)
+        for footer, number in places
+    ]
     return _in_groups(
         paths, rows, schema, lambda group: _row_group(filesystem, *places[group], wanted)
     )
@@ -70,32 +75,36 @@ def arrow_groups(
     filesystem, paths = _files_of(files, filesystem)
     streams = [_is_stream(filesystem, path) for path in paths]
     if all(streams):
-        tables = [_stream(filesystem, path, wanted) for path in paths]
+        identities, tables = zip(*(_stream(filesystem, path, wanted) for path in paths))
         _one_schema(paths, [table.schema for table in tables], wanted)
         schema = tables[0].schema
         table = _arrow().concat_tables([_as_in(schema, each) for each in tables])
         if not table.num_rows:
             return _in_groups(paths, [], table.schema, lambda group: table)
-        return Groups(_name_of(paths), None, None, table)
+        return Groups(_name_of(paths), ", ".join(identities), None, None, table)
     if any(streams):
         text = "a stream of Arrow's beside files with footers: open them by one call each"
         raise _error("invalid_argument", paths[streams.index(True)], text)
     contents = [_batches_of(filesystem, path, skips) for path in paths]
-    schema = _one_schema(paths, [schema for _, schema, _ in contents], wanted)
-    known = [(path, state, rows) for path, (state, _, rows) in zip(paths, contents)]
-    places = [(path, state, at) for path, state, rows in known for at in range(len(rows))]
-    groups = [(f"{path}#{at}", count) for path, _, rows in known for at, count in enumerate(rows)]
+    schema = _one_schema(paths, [file.schema for file in contents], wanted)
+    places = [(file.path, file.state, at) for file in contents for at in range(len(file.rows))]
+    groups = [
+        (f"{file.path}#{at}", count, file.identity)
+        for file in contents
+        for at, count in enumerate(file.rows)
+    ]
     return _in_groups(
         paths, groups, schema, lambda group: _batch(filesystem, *places[group], wanted)
     )
 
 
 def _in_groups(
-    paths: list[str], groups: list[tuple[str, int]], schema: Any, opened: Callable[[int], Any]
+    paths: list[str], groups: list[tuple[str, int, str]], schema: Any, opened: Callable[[int], Any]
 ) -> Groups:
     return Groups(
         _name_of(paths),
-        groups or [(paths[0], 0)],
+        "",
+        groups or [(paths[0], 0, "")],
         schema,
         lambda group: _as_in(schema, opened(group)),
     )
@@ -220,6 +229,13 @@ def _ends_of(filesystem: Any, path: str) -> tuple[bytes, bytes]:
         return file.read_at(8, 0), file.read_at(8, max(0, file.size() - 8))
 
 
+def _identity_of(file: Any) -> str:
+    """As TableSource::identity: what stays on another machine, unlike the state."""
+    size = int(file.size())
+    head, tail = file.read_at(4096, 0), file.read_at(1 << 16, max(0, size - (1 << 16)))
+    return f"{size} {zlib.crc32(head + tail)}"
+
+
 def _one_schema(paths: Sequence[str], schemas: Sequence[Any], wanted: Sequence[str]) -> Any:
     """The first that is known. Refuses files whose wanted columns are of other types."""
     known = [(path, schema) for path, schema in zip(paths, schemas) if schema is not None]
@@ -250,6 +266,7 @@ class _Footer(NamedTuple):
 
     path: str
     state: Any
+    identity: str
     metadata: Any
     schema: Any
     rows: list[int]
@@ -266,6 +283,7 @@ def _footer_of(filesystem: Any, path: str, skips: bool) -> _Footer:
     state = _state_of(filesystem, path)
     try:
         with filesystem.open_input_file(path) as file:
+            identity = _identity_of(file)
             with _damage_told(filesystem, path, "no footer of Parquet"):
                 parsed = arrow.parquet.ParquetFile(file)
                 metadata, schema = parsed.metadata, parsed.schema_arrow
@@ -275,11 +293,11 @@ def _footer_of(filesystem: Any, path: str, skips: bool) -> _Footer:
     except Damaged as damage:
         if not skips:
             raise
-        return _Footer(path, state, None, None, [1], damage)
+        return _Footer(path, state, identity, None, None, [1], damage)
     # (pyarrow ends the process if it is asked for an encrypted column's place.)
     if int.from_bytes(tail[:4], "little") == metadata.serialized_size + _SIGNATURE_BYTES:
         raise _refusal(path, "Parquet with encrypted columns, which is not read")
-    return _Footer(path, state, metadata, schema, rows, None)
+    return _Footer(path, state, identity, metadata, schema, rows, None)
 
 
 def _row_group(filesystem: Any, footer: _Footer, number: int, wanted: list[str]) -> Any:
@@ -329,7 +347,8 @@ def _options_of(schema: Any, wanted: Sequence[str]) -> Any:
     return _arrow().ipc.IpcReadOptions(included_fields=known)
 
 
-def _stream(filesystem: Any, path: str, wanted: Sequence[str]) -> Any:
+def _stream(filesystem: Any, path: str, wanted: Sequence[str]) -> tuple[str, Any]:
+    """The file's identity, and all that it holds."""
     ipc = _arrow().ipc
     with _opened(filesystem, path) as file:
         with _damage_told(filesystem, path, "no stream of Arrow's"):
@@ -338,17 +357,27 @@ def _stream(filesystem: Any, path: str, wanted: Sequence[str]) -> Any:
             table = ipc.open_stream(file, options=_options_of(schema, wanted)).read_all()
             if file.tell() != file.size():
                 raise ValueError(f"it ends at byte {file.tell()} of {file.size()}")
-            return table
+        return _identity_of(file), table
 
 
-def _batches_of(filesystem: Any, path: str, skips: bool) -> tuple[Any, Any, list[int]]:
-    """The file's state, the schema, and how many rows each batch has, which a narrow column tells;
-    one if nothing does, and `skips`."""
+class _IpcFile(NamedTuple):
+    """What is known of a file: no schema if its footer is damaged."""
+
+    path: str
+    state: Any
+    identity: str
+    schema: Any
+    rows: list[int]
+
+
+def _batches_of(filesystem: Any, path: str, skips: bool) -> _IpcFile:
+    """How many rows each batch has a narrow column tells; one if nothing does, and `skips`."""
     ipc = _arrow().ipc
     state = _state_of(filesystem, path)
     passing: Any = contextlib.suppress(Damaged) if skips else contextlib.nullcontext()
     schema, reader, rows = None, None, [1]
     with _opened(filesystem, path) as file:
+        identity = _identity_of(file)
         with passing, _damage_told(filesystem, path, "no footer of Arrow's"):
             schema = ipc.open_file(file).schema
             narrow = min(range(len(schema)), key=lambda at: _bits(schema.field(at).type))
@@ -357,7 +386,7 @@ def _batches_of(filesystem: Any, path: str, skips: bool) -> tuple[Any, Any, list
         for number in range(len(rows) if reader is not None else 0):
             with passing, _damage_told(filesystem, path, f"batch {number}"):
                 rows[number] = reader.get_batch(number).num_rows
-    return state, schema, rows
+    return _IpcFile(path, state, identity, schema, rows)
 
 
 def _bits(kind: Any) -> int:

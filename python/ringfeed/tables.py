@@ -129,7 +129,7 @@ def _groups_of(source: Any, wanted: list[str]) -> Groups:
     if hasattr(source, "get_fragments"):
         return _groups_of_dataset(source, wanted)
     if hasattr(source, "__arrow_c_stream__"):
-        return Groups(type(source).__name__, None, None, source)
+        return Groups(type(source).__name__, "", None, None, source)
     remedies = {
         "LazyFrame": "collect() it",
         "Scanner": "take its to_reader()",
@@ -155,6 +155,12 @@ def _rows_of(part: Any) -> int:
     return sum(group.num_rows for group in groups) if groups else int(part.count_rows())
 
 
+def _identity(part: Any) -> str:
+    """Of a row group what its footer says of it: sizes, smallest and largest values."""
+    groups = getattr(part, "row_groups", None) or []
+    return "".join(f"{group.total_byte_size} {group.statistics}, " for group in groups)
+
+
 def _groups_of_dataset(source: Any, wanted: list[str]) -> Groups:
     parts = [part for fragment in source.get_fragments() for part in _parts_of(fragment)]
     names = set(source.schema.names)
@@ -166,5 +172,5 @@ def _groups_of_dataset(source: Any, wanted: list[str]) -> Groups:
             return source.schema.empty_table()
         return parts[group].scanner(schema=source.schema, columns=known or None).to_reader()
 
-    groups = [(f"dataset#{number}", _rows_of(part)) for number, part in enumerate(parts)]
-    return Groups("dataset", groups or [("dataset#0", 0)], source.schema, opened)
+    groups = [(f"dataset#{at}", _rows_of(part), _identity(part)) for at, part in enumerate(parts)]
+    return Groups("dataset", "", groups or [("dataset#0", 0, "")], source.schema, opened)

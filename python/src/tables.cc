@@ -44,8 +44,8 @@ ArrowArrayStream StreamOf(nb::handle source) {
   return TakeFrom<ArrowArrayStream>(source, "__arrow_c_stream__", "arrow_array_stream");
 }
 
-/// A group as Python names it, and its rows.
-using Group = std::tuple<std::string, std::uint64_t>;
+/// A group as Python names it, its rows, and TableSource::identity.
+using Group = std::tuple<std::string, std::uint64_t, std::string>;
 
 class PythonTable final : public TableSource {
  public:
@@ -61,6 +61,7 @@ class PythonTable final : public TableSource {
   std::uint64_t groups() const override { return groups_.size(); }
   std::uint64_t rows(std::uint64_t group) const override { return std::get<1>(groups_[group]); }
   std::string group_name(std::uint64_t group) const override { return std::get<0>(groups_[group]); }
+  std::string identity(std::uint64_t group) const override { return std::get<2>(groups_[group]); }
   void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     *schema = CallUser(*keeper_, [&] {
       return TakeFrom<ArrowSchema>(schema_->Get(), "__arrow_c_schema__", "arrow_schema");
@@ -94,7 +95,7 @@ NullOptions NullsOf(const NullTuple& given) {
   throw nb::value_error("nulls are \"fail\", \"default\" or \"mask\"");
 }
 
-ReaderHandle OpenPythonTable(const std::string& name,
+ReaderHandle OpenPythonTable(const std::string& name, const std::string& identity,
                              const std::optional<std::vector<Group>>& groups, nb::handle schema,
                              nb::handle open, const std::vector<std::string>& columns,
                              const NullTuple& nulls,
@@ -112,7 +113,7 @@ ReaderHandle OpenPythonTable(const std::string& name,
     table = std::make_shared<PythonTable>(name, *groups, schema, open, keeper);
   } else {
     ArrowArrayStream stream = StreamOf(open);
-    table = Unlocked([&] { return TableOfStream(&stream, name); });
+    table = Unlocked([&] { return TableOfStream(&stream, name, identity); });
   }
   try {
     return ReaderHandle(Unlocked([&] { return OpenTable(std::move(table), options); }), {keeper});
@@ -125,16 +126,18 @@ ReaderHandle OpenPythonTable(const std::string& name,
 }  // namespace
 
 void BindTables(nb::module_& module) {
-  module.def("open_table", &OpenPythonTable, nb::arg("name"), nb::arg("groups").none(),
-             nb::arg("schema").none(), nb::arg("open"), nb::arg("columns"), nb::arg("nulls"),
-             nb::arg("nulls_of"), nb::arg("kept_groups"), nb::arg("options"),
-             nb::sig("def open_table(name: str, groups: Sequence[tuple[str, int]] | None, schema: "
-                     "object, open: object, columns: Sequence[str], nulls: tuple[str, float], "
+  module.def("open_table", &OpenPythonTable, nb::arg("name"), nb::arg("identity"),
+             nb::arg("groups").none(), nb::arg("schema").none(), nb::arg("open"),
+             nb::arg("columns"), nb::arg("nulls"), nb::arg("nulls_of"), nb::arg("kept_groups"),
+             nb::arg("options"),
+             nb::sig("def open_table(name: str, identity: str, groups: Sequence[tuple[str, int, "
+                     "str]] | None, schema: object, open: object, columns: Sequence[str], nulls: "
+                     "tuple[str, float], "
                      "nulls_of: Mapping[str, tuple[str, float]], kept_groups: int, options: "
                      "dict[str, typing.Any]) -> Reader"),
              "open(group) gives what has __arrow_c_stream__, for the rows of that group, and "
-             "`schema` has __arrow_c_schema__; without `groups`, each its name and rows, it has "
-             "the stream itself.");
+             "`schema` has __arrow_c_schema__; without `groups`, each its name, rows and identity, "
+             "it has the stream itself, and `identity` is that of its groups.");
 }
 
 }  // namespace ringfeed::python

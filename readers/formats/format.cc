@@ -145,7 +145,7 @@ constexpr Family kFamilies[] = {
     {"npy", With<NpyRow, ParseNpyRow, NpyFormat>},
     {"tokens", With<TokensOptions, ParseTokensOptions, TokensFormat>},
     {"megatron", MegatronFamily},
-    {"mds", Plain<MdsFormat>},
+    {"mds", With<SampleLayout, ParseMdsLayout, MdsFormat>},
     {"litdata", With<TokensOptions, ParseLitDataOptions, LitDataFormat>},
     {"arrayrecord", Plain<ArrayRecordFormat>},
     {"lines", Plain<LinesFormat>},
@@ -430,6 +430,13 @@ FormatResult ChooseFormat(std::string_view asked, std::string_view file_name,
 RecordWriterResult Format::NewWriter(std::unique_ptr<OutputFile>) const {
   return {Status(StatusCode::kUnsupported,
                  "format \"" + std::string(name()) + "\" can be read, not written"),
+          nullptr};
+}
+
+RowEncoderResult Format::NewRowEncoder(const std::vector<FieldSpec>& /*fields*/) const {
+  return {Status(StatusCode::kUnsupported,
+                 "format \"" + std::string(name()) +
+                     "\" takes no rows: they are written as tfrecord, recordio, tar or mds"),
           nullptr};
 }
 

@@ -14,6 +14,7 @@
 #include "readers/formats/mistaken_file.h"
 #include "readers/formats/record_index.h"
 #include "readers/formats/writing/output_file.h"
+#include "readers/formats/writing/row_encoder.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/record.h"
 #include "ringfeed/source.h"
@@ -291,6 +292,13 @@ class Format {
   /// A writer of this format to `file`, which is open. Fails if the format can only be read, or
   /// lacks a parameter.
   virtual RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const;
+  /// What OpenRecordWriter takes to write a file's records as they stand in it; empty: name().
+  virtual std::string CopyFormat() const { return {}; }
+  /// Whether a record is the columns of a sample, which mean nothing without the file's head.
+  virtual bool has_columns() const { return false; }
+  /// Makes records of rows with these fields. Fails if a writer of the format has no place for
+  /// them.
+  virtual RowEncoderResult NewRowEncoder(const std::vector<FieldSpec>& fields) const;
   /// Whether a writer only appends: then what it writes can be compressed.
   virtual bool writes_in_order() const { return true; }
   /// For a format whose files say at their end where their records are: sets *own to the format of

@@ -106,28 +106,6 @@ Status ReadHead(const IndexedFile& file, std::size_t bytes, std::vector<std::byt
   return status;
 }
 
-// Asks the format, if it knows by itself. False if only a scan tells.
-bool AskFormat(const IndexedFile& file, OpenedIndex* opened) {
-  FramerOptions options{file.name, file.bytes};
-  options.max_record_bytes = file.max_record_bytes;
-  options.check_elements = file.check_elements;
-  std::vector<std::byte> head;
-  OwnIndexResult own = file.format->OwnIndex(options, head);
-  while (own.need_bytes > head.size() && opened->status.ok()) {
-    opened->status = ReadHead(file, own.need_bytes, &head);
-    const bool shrank = head.size() < std::min<std::uint64_t>(own.need_bytes, file.bytes);
-    if (opened->status.ok() && shrank) {
-      opened->status = Status(StatusCode::kTruncated, "the file shrank");
-    }
-    if (opened->status.ok()) own = file.format->OwnIndex(options, head);
-  }
-  if (!own.status.ok()) opened->status = own.status;
-  if (opened->status.ok() && own.index == nullptr) return false;
-  opened->index = std::move(own.index);
-  if (opened->status.ok()) opened->origin = IndexOrigin::kComputed;
-  return true;
-}
-
 /// Reads another program's index of the file. kNotFound if there is none that is believed; then
 /// *why gets the reason; else *path is its path.
 Status ReadForeign(const IndexedFile& file, const std::stop_token& stop, IndexImage* image,
@@ -252,7 +230,7 @@ OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
     opened.status = Status(StatusCode::kIoError, "the file changed while it was opened");
   }
   const bool listed = file.manifest != nullptr && !anew;
-  const bool found = !opened.status.ok() || AskFormat(file, &opened);
+  const bool found = !opened.status.ok() || ComputeRecordIndex(file, &opened);
   if (listed && opened.status.ok()) OpenListed(file, &opened);
   if (found || listed) {
     opened.status = opened.status.WithPlace({file.name, -1, -1});
@@ -271,6 +249,27 @@ OpenedIndex Open(const IndexedFile& file, IndexOptions options, bool anew) {
 }
 
 }  // namespace
+
+bool ComputeRecordIndex(const IndexedFile& file, OpenedIndex* opened) {
+  FramerOptions options{file.name, file.bytes};
+  options.max_record_bytes = file.max_record_bytes;
+  options.check_elements = file.check_elements;
+  std::vector<std::byte> head;
+  OwnIndexResult own = file.format->OwnIndex(options, head);
+  while (own.need_bytes > head.size() && opened->status.ok()) {
+    opened->status = ReadHead(file, own.need_bytes, &head);
+    const bool shrank = head.size() < std::min<std::uint64_t>(own.need_bytes, file.bytes);
+    if (opened->status.ok() && shrank) {
+      opened->status = Status(StatusCode::kTruncated, "the file shrank");
+    }
+    if (opened->status.ok()) own = file.format->OwnIndex(options, head);
+  }
+  if (!own.status.ok()) opened->status = own.status;
+  if (opened->status.ok() && own.index == nullptr) return false;
+  opened->index = std::move(own.index);
+  if (opened->status.ok()) opened->origin = IndexOrigin::kComputed;
+  return true;
+}
 
 const char* IndexOriginName(IndexOrigin origin) {
   switch (origin) {
@@ -305,7 +304,8 @@ Status CheckRecordIndex(const IndexedFile& file, const IndexOptions& options) {
   std::string path;
   Status status = CanBeIndexed(file);
   if (status.ok()) status = IdentifyFile(file, &computed.known);
-  if (!status.ok() || AskFormat(file, &computed)) return status.ok() ? computed.status : status;
+  if (!status.ok()) return status;
+  if (ComputeRecordIndex(file, &computed)) return computed.status;
   std::shared_ptr<const PagedIndex> kept;
   FolderIndexes folders;
   if (file.manifest != nullptr) {

@@ -57,6 +57,10 @@ struct OpenedIndex {
 /// processes: the last one leaves the file.
 OpenedIndex OpenRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 
+/// Sets *opened to the index that the format tells by itself, by arithmetic or by a table in the
+/// file, or to why it fails; false if only a scan tells. Blocks for reads of the file's head.
+bool ComputeRecordIndex(const IndexedFile& file, OpenedIndex* opened);
+
 /// The same, but the kept one is not used: it is made in any case.
 OpenedIndex BuildRecordIndex(const IndexedFile& file, const IndexOptions& options = {});
 

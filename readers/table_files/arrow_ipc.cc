@@ -86,6 +86,7 @@ bool IsStream(const TableFile& file) {
 /// What is known of a file; without a schema its footer is damaged.
 struct IpcFile {
   TableFile file;
+  std::string identity;
   std::shared_ptr<arrow::Schema> schema{};
   std::vector<std::uint64_t> rows{};  ///< of each batch
 };
@@ -102,8 +103,8 @@ void Passing(bool skips, Read&& read) {
 
 // A batch whose rows nothing tells is one row.
 IpcFile BatchesOf(const TableFile& file, bool skips) {
-  IpcFile known{file, nullptr, {1}};
   const OpenedFile opened(file);
+  IpcFile known{file, opened.source->Identity(), nullptr, {1}};
   std::shared_ptr<FileReader> reader;
   Passing(skips, [&] {
     Decode(file, *opened.source, "no footer of Arrow's", [&] {
@@ -160,6 +161,7 @@ class IpcTable final : public TableSource {
     const Place& place = places_[group];
     return place.file->file.name + "#" + std::to_string(std::max(0, place.number));
   }
+  std::string identity(std::uint64_t group) const override { return places_[group].file->identity; }
   void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     Decode(known_->file, SourceFile(known_->file), "its columns",
            [&] { NeedArrow(arrow::ExportSchema(*schema_, schema)); });
@@ -214,9 +216,11 @@ std::shared_ptr<TableSource> StreamTable(const std::vector<TableFile>& files,
                                          const TableOptions& options) {
   Batches batches;
   std::shared_ptr<arrow::Schema> first;
+  std::string identity;
   ArrowArrayStream stream{};
   for (const TableFile& file : files) {
     std::shared_ptr<arrow::Schema> schema;
+    identity += SourceFile(file).Identity() + ", ";
     AppendStream(file, options.columns, &schema, &batches);
     if (first == nullptr) first = schema;
     CheckAlike(*first, files.front().name, *schema, file.name, options.columns);
@@ -225,7 +229,7 @@ std::shared_ptr<TableSource> StreamTable(const std::vector<TableFile>& files,
     if (batches.empty()) batches.push_back(TakeArrow(arrow::RecordBatch::MakeEmpty(first)));
     ExportBatches(std::move(batches), first, &stream);
   });
-  return TableOfStream(&stream, NameOf(files));
+  return TableOfStream(&stream, NameOf(files), std::move(identity));
 }
 
 std::shared_ptr<TableSource> TableOf(const std::vector<TableFile>& files,

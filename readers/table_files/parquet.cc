@@ -32,6 +32,7 @@ using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
 /// What is known of a file: only `damage` if its footer cannot be read.
 struct Footer {
   TableFile file;
+  std::string identity{};
   std::shared_ptr<parquet::FileMetaData> metadata{};
   std::shared_ptr<arrow::Schema> schema{};
   Status damage{};
@@ -96,7 +97,7 @@ void CheckRows(const parquet::FileMetaData& metadata) {
 Footer FooterOf(const TableFile& file, bool skips) {
   const auto opened = std::make_shared<SourceFile>(file);
   RefuseOtherKinds(file.name, opened.get());
-  Footer footer{file};
+  Footer footer{file, opened->Identity()};
   try {
     Decode(file, *opened, "no footer of Parquet", [&] {
       const auto reader = ReaderOf(opened, nullptr, kBatchRows);
@@ -106,7 +107,7 @@ Footer FooterOf(const TableFile& file, bool skips) {
     });
   } catch (const Error& error) {
     if (error.status().code() != StatusCode::kDamaged || !skips) throw;
-    return {file, nullptr, nullptr, error.status()};
+    return {file, std::move(footer.identity), nullptr, nullptr, error.status()};
   }
   if (footer.metadata->is_encryption_algorithm_set()) {
     throw Error({StatusCode::kUnsupported,
@@ -171,6 +172,9 @@ class ParquetTable final : public TableSource {
   std::string group_name(std::uint64_t group) const override {
     const Place& place = places_[group];
     return place.footer->file.name + "#" + std::to_string(std::max(0, place.number));
+  }
+  std::string identity(std::uint64_t group) const override {
+    return places_[group].footer->identity;
   }
   void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     Decode(known_->file, SourceFile(known_->file), "its columns",

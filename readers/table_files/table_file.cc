@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/crc32.h"
 #include "base/refuse.h"
 #include "readers/chain/file_pattern.h"
 
@@ -120,9 +121,16 @@ Status SourceFile::failure() const {
   return failure_;
 }
 
-std::string SourceFile::Bytes(std::int64_t position) {
-  std::string bytes(8, '\0');
-  const auto got = ReadAt(position, 8, bytes.data());
+// (python/ringfeed/table_files.py has the same.)
+std::string SourceFile::Identity() {
+  constexpr std::int64_t kTail = 64 * 1024;
+  const std::string bytes = Bytes(0, 4096) + Bytes(std::max<std::int64_t>(0, size_ - kTail), kTail);
+  return std::to_string(size_) + " " + std::to_string(Crc32(std::as_bytes(std::span(bytes))));
+}
+
+std::string SourceFile::Bytes(std::int64_t position, std::int64_t most) {
+  std::string bytes(static_cast<std::size_t>(most), '\0');
+  const auto got = ReadAt(position, most, bytes.data());
   if (!got.ok()) throw Error(failure());
   bytes.resize(static_cast<std::size_t>(*got));
   return bytes;

@@ -62,6 +62,9 @@ class SourceFile final : public arrow::io::RandomAccessFile {
   /// The first and the last eight bytes, or as many as there are. Throws Error.
   std::string Head() { return Bytes(0); }
   std::string Tail() { return Bytes(size_ < 8 ? 0 : size_ - 8); }
+  /// Tells its contents from others (TableSource::identity): by its size, its first 4 KiB and its
+  /// last 64, where footers are. Throws Error.
+  std::string Identity();
 
   arrow::Status Close() override { return {}; }
   bool closed() const override { return false; }
@@ -79,7 +82,8 @@ class SourceFile final : public arrow::io::RandomAccessFile {
                                                        std::int64_t bytes) override;
 
  private:
-  std::string Bytes(std::int64_t position);
+  /// Up to so many from there on.
+  std::string Bytes(std::int64_t position, std::int64_t most = 8);
 
   const std::shared_ptr<Source> source_;
   std::int64_t size_ = 0;

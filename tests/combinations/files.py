@@ -29,14 +29,16 @@ TOKENS_OF_A_BLOCK = 20
 #: What --format is told; "" leaves it to be found.
 FORMAT_WORDS = {"tfrecord": "", "recordio": "", "ofrecord": "ofrecord", "tar": "tar", "lines": "lines",
                 "jsonl": "jsonl", "csv": "csv", "npy": "npy", "rows": f"rows:{ROW_BYTES}", "raw": "raw",
-                "tokens": f"tokens:block={TOKENS_OF_A_BLOCK}", "megatron": "megatron"}
+                "tokens": f"tokens:block={TOKENS_OF_A_BLOCK}", "megatron": "megatron",
+                "mds": "mds"}
 ENDINGS = {"tokens": "bin", "megatron": "idx", "lines": "txt"}
 #: Records of one chunk of RecordIO.
 MOST_OF_A_CHUNK = 10
 #: Of these every record has ROW_BYTES.
 FIXED = ("npy", "rows", "tokens")
 #: Nothing notices that a byte of a record changed.
-UNCHECKED = ("lines", "csv", "jsonl", "npy", "rows", "tokens", "megatron", "raw", "tar", "ofrecord")
+UNCHECKED = ("lines", "csv", "jsonl", "npy", "rows", "tokens", "megatron", "raw", "tar", "ofrecord",
+             "mds")
 #: Never decompressed, or by nobody.
 PLAIN_ONLY = ("rows", "raw", "megatron", "npy", "tokens")
 
@@ -44,7 +46,7 @@ PLAIN_ONLY = ("rows", "raw", "megatron", "npy", "tokens")
 #: flipped bit; what is no file of its format; an array whose rows cannot be read by themselves.
 STATES = ("intact", "empty", "one", "missing", "flip", "head", "torn", "broken", "garbage", "fortran")
 #: What notices a state at all; of others it is none.
-NOTICED = {"flip": ("tfrecord", "recordio", "ofrecord", "tar", "megatron"),
+NOTICED = {"flip": ("tfrecord", "recordio", "ofrecord", "tar", "megatron", "mds"),
            "head": ("tfrecord", "recordio", "ofrecord", "csv"),
            "garbage": ("tfrecord", "recordio", "ofrecord", "npy", "tokens", "tar"),
            "fortran": ("npy",)}
@@ -321,6 +323,27 @@ class Maker:
             out.add(piece, [piece])
         if self.count:
             out.add(bytes(1024))
+        return out
+
+    def _mds(self):
+        """A column of bytes: the size of each is all that can be damaged without the table's."""
+        text = (b'{"column_encodings": ["bytes"], "column_names": ["data"], "column_sizes": [null], '
+                b'"format": "mds", "version": 2}')
+        samples, first, at = [], 8 + 4 * self.count + len(text), []
+        for _ in range(self.count):
+            payload = self.payload()
+            at.append(first + sum(map(len, samples[-1:])) if not at else at[-1] + len(samples[-1]))
+            samples.append(struct.pack("<I", len(payload)) + payload)
+        end = at[-1] + len(samples[-1]) if at else first
+        out = Pieces()
+        out.add(struct.pack(f"<{self.count + 2}I", self.count, *at, end) + text)
+        for i, sample in enumerate(samples):
+            if i in self.hurt:
+                out.add(self.flip(sample, 0, 4), [HOLE])
+            elif self.torn and i == self.count - 1:
+                out.add(sample[:self.rng.randrange(1, len(sample))], [HOLE])
+            else:
+                out.add(sample, [sample])
         return out
 
     def _megatron(self):

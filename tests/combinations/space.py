@@ -91,7 +91,7 @@ WRONG = {"npy": "rows: i4[10]", "tokens": "tokens: u4[10]"}
 STREAMS = ("tfrecord", "recordio", "ofrecord", "lines", "jsonl", "csv")
 
 #: No index is kept of these.
-ARITHMETIC = ("rows", "raw", "npy", "tokens", "megatron")
+ARITHMETIC = ("rows", "raw", "npy", "tokens", "megatron", "mds")
 
 _ONLY_FEED = {"change": "none", "ranks": 1, "split": "no", "stop": "none", "resumed_ranks": 1,
               "audit": "no", "max_damaged": "any", "max_record": "default", "consumer": "fast", "fault": "none",

@@ -316,6 +316,24 @@ def test_a_folder_that_holds_more_than_the_rows_of_its_files_is_refused(
         assert found is not None and len(found) == 20
 
 
+def test_convert_writes_tables_of_one_kind_as_columns(programs: Path, tmp_path: Path) -> None:
+    for name, columns in (("a", {"id": [1, 2], "s": ["x", "yz"]}), ("b", {"id": [3]})):
+        parquet.write_table(pyarrow.table(columns), tmp_path / f"{name}.parquet")
+    a, b, mds = tmp_path / "a.parquet", tmp_path / "b.parquet", tmp_path / "mds" / "a.mds"
+    ringfeed_command = programs / "tools" / "ringfeed"
+    subprocess.run([ringfeed_command, "convert", a, mds], check=True, capture_output=True)
+    shard = json.loads((mds.parent / "index.json").read_text())["shards"][0]
+    assert (shard["column_names"], shard["column_encodings"]) == (["id", "s"], ["int", "bytes"])
+    for inputs, words in (((a, b), "other columns"), ((b, a), "other columns")):
+        command = [ringfeed_command, "convert", *inputs, tmp_path / "both.tfrecord"]
+        run = subprocess.run(command, capture_output=True, text=True)
+        assert run.returncode == 2 and words in run.stderr, run.stderr
+        assert not (tmp_path / "both.tfrecord").exists()
+    command = [ringfeed_command, "convert", a, tmp_path / "c.tfrecord", "--parse", "raw"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 2 and "leave out --parse" in run.stderr, run.stderr
+
+
 def test_convert_refuses_values_that_a_tf_example_has_no_place_for(
     programs: Path, tmp_path: Path
 ) -> None:

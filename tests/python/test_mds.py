@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -44,3 +45,20 @@ def test_the_real_reader_gives_the_records_in_their_order(tmp_path: Path, in_par
     assert [samples[i]["data"] for i in range(len(samples))] == expected
     samples = [record.tobytes() for (record,) in ringfeed.open_files(str(mds))]
     assert [sample[4:] for sample in samples] == expected
+
+
+def test_rows_become_columns_of_their_types(tmp_path: Path) -> None:
+    rows = [
+        {"blob": "x" * n, "n": n - 2, "v": [n / 2, -n], "w": list(range(300 * n))} for n in range(5)
+    ]
+    source = tmp_path / "a.jsonl"
+    source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    convert(source, tmp_path / "mds" / "a.mds", "--parse", "jsonl: blob=u1[] n=i8 v=f4[2] w=i8[]")
+    samples = streaming.StreamingDataset(local=str(tmp_path / "mds"), shuffle=False, batch_size=1)
+    assert len(samples) == len(rows)
+    for sample, row in zip((samples[i] for i in range(len(samples))), rows, strict=True):
+        assert sample["blob"] == row["blob"].encode()
+        assert sample["n"] == row["n"]
+        for name, dtype in (("v", "float32"), ("w", "int64")):
+            assert sample[name].dtype == dtype
+            assert sample[name].tolist() == row[name]

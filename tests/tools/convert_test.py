@@ -135,6 +135,79 @@ class ConvertTest(CommandTest):
         self.assertGreater(len(pieces), 1)
         self.assertTrue(archive.startswith(b"".join(pieces)))
 
+    def rows(self, path, *words):
+        lines = run("cat", path, "--as", "json", *words).stdout.splitlines()
+        return [json.loads(line) for line in lines]
+
+    def test_samples_of_mds_stay_as_they_are_in_mds(self):
+        source = DATA / "mds" / "columns_none"
+        there = self.folder / "out" / "shard.mds"
+        self.convert(source, there, "--records-per-file", "20")
+        first = json.loads((source / "index.json").read_text())["shards"][0]
+        for shard in json.loads((there.parent / "index.json").read_text())["shards"]:
+            for name in ("column_names", "column_encodings", "column_sizes"):
+                self.assertEqual(shard[name], first[name])
+        samples = [run("cat", folder, "--as", "hex").stdout for folder in (there.parent, source)]
+        self.assertTrue(samples[0])
+        self.assertEqual(*samples)
+        run_json("verify", there.parent)
+        # Other columns in one shard would be read as the first ones.
+        shards = [source / "shard.00000.mds", DATA / "mds" / "encodings" / "shard.00000.mds"]
+        self.assertEqual(run("convert", *shards, self.folder / "both.mds").returncode, 2)
+
+    def test_columns_become_features_and_columns(self):
+        source = DATA / "litdata" / "items"
+        rows = self.rows(source, "--parse", run_json("info", source)[0]["parse"])
+        there = self.folder / "out" / "a.mds"
+        self.assertEqual(self.convert(source, there)["records"], len(rows))
+        self.assertEqual(self.rows(there, "--parse", run_json("info", there)["parse"]), rows)
+        source = DATA / "mds" / "columns_none"
+        rows = self.rows(source, "--parse", run_json("info", source)[0]["parse"])
+        self.convert(source, self.folder / "a.tfrecord")
+        self.assertEqual(self.rows(self.folder / "a.tfrecord", "--parse",
+                                   "example: blob=u1[] id=i8 vec=f4[4]"),
+                         [{name: row[name] for name in ("blob", "id", "vec")} for row in rows])
+
+    def test_rows_by_a_parser_become_columns_of_mds_and_members_of_tar(self):
+        fields = "blob=u1[] n=i8 v=f4[2] w=i8[]"
+        rows = [{"blob": "x" * n, "n": n - 2, "v": [n / 2, -n], "w": list(range(300 * n))}
+                for n in range(5)]
+        source = self.folder / "a.jsonl"
+        source.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        mds, tar = self.folder / "mds" / "a.mds", self.folder / "a.tar"
+        self.convert(source, mds, "--parse", f"jsonl: {fields}")
+        shard = json.loads((mds.parent / "index.json").read_text())["shards"][0]
+        self.assertEqual(dict(zip(shard["column_names"], shard["column_encodings"])),
+                         {"blob": "bytes", "n": "int", "v": "ndarray:float32:2", "w": "ndarray:int64"})
+        self.assertEqual(shard["column_sizes"], [None, 8, 8, None])
+        parse = run_json("info", mds)["parse"]
+        self.assertEqual(self.rows(mds, "--parse", parse), rows)
+        self.convert(source, tar, "--parse", f"jsonl: {fields}")
+        self.assertEqual(self.rows(tar, "--parse", "tar: blob=u1[] n.npy=i8 v.npy=f4[2] w.npy=i8[]"),
+                         [{"blob": row["blob"], "n.npy": row["n"], "v.npy": row["v"], "w.npy": row["w"]}
+                          for row in rows])
+        # And back.
+        self.convert(mds, self.folder / "back.tfrecord")
+        self.assertEqual(self.rows(self.folder / "back.tfrecord", "--parse", f"example: {fields}"), rows)
+        for to in ("lines", "mds+zstd", "tar:ext=bin"):
+            refused = run("convert", mds, self.folder / "refused", "--to", to)
+            self.assertEqual(refused.returncode, 2, (to, refused.stderr))
+
+    def test_samples_of_tar_files_are_written_again_as_they_are(self):
+        path = DATA / "webdataset" / "basic.tar"
+        with tarfile.open(path) as archive:
+            members = [(member.name, archive.extractfile(member).read()) for member in archive]
+        self.convert(path, self.folder / "part.tar", "--records-per-file", "2")
+        again = []
+        for part in sorted(self.folder.glob("part-*.tar")):
+            with tarfile.open(part) as archive:
+                again += [(member.name, archive.extractfile(member).read()) for member in archive]
+        self.assertEqual(again, members)
+        self.convert(path, self.folder / "keys.tar", "--parse", "tar: __key__=u1[] txt=u1[]")
+        with tarfile.open(self.folder / "keys.tar") as archive:
+            self.assertEqual([(member.name, archive.extractfile(member).read()) for member in archive],
+                             [member for member in members if member[0].endswith(".txt")])
+
     def test_rows_and_raw_files(self):
         rows = [bytes([i]) * 16 for i in range(20)]
         path = self.write("a.tfrecord", rows)

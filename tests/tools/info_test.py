@@ -37,6 +37,11 @@ class InfoTest(CommandTest):
         self.assertEqual((info["features"], info["parse"]), ([], ""))
         self.assertEqual(info["first_record_bytes"], 10)
 
+    def test_a_file_that_says_how_many_records_it_has(self):
+        for name, records in (("mds/columns_none/shard.00000.mds", 14), ("litdata/items/chunk-0-0.bin", 10),
+                              ("numpy/t_f4.npy", 5), ("tfrecord/examples.tfrecord", None)):
+            self.assertEqual(run_json("info", DATA / name).get("records"), records, name)
+
     def test_several_files_give_a_list(self):
         paths = [self.write(f"{i}.tfrecord", [b"x"]) for i in range(3)]
         self.assertEqual([entry["file"] for entry in run_json("info", *paths)], [str(p) for p in paths])

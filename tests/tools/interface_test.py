@@ -21,7 +21,7 @@ OPTIONS = {
     "--passes --cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --rank --ranks "
     "--pack --tokens --field --segment --fit --cost --alike --number --position-in --json",
     "cat": "--as --parse --number --format --on-damage --max-record-bytes",
-    "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --force --json",
+    "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --parse --force --json",
     "encode": "--input --to --flush-ms --on-damage",
     "decode": "--format --on-damage --max-record-bytes",
     "feed": "--format --subset --cache --cache-bytes --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <system_error>
@@ -13,13 +14,16 @@
 #include "io/remote/address.h"
 #include "io/remote/object_writer.h"
 #include "readers/formats/data_set.h"
+#include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "readers/formats/writing/row_encoder.h"
+#include "readers/parsers/parser.h"
 #include "ringfeed/formats.h"
+#include "ringfeed/parsers.h"
 #include "ringfeed/reader.h"
 #include "ringfeed/source.h"
 #include "tools/command.h"
 #include "tools/convert/output_names.h"
-#include "tools/convert/row_example.h"
 #include "tools/file_records.h"
 #include "tools/inspect/file_check.h"
 #include "tools/table_rows.h"
@@ -52,32 +56,134 @@ Status EndOfCopy(const Input& input, ReadResult read, const Status& written,
   return read == ReadResult::kFailed ? input.status() : written;
 }
 
-// Gives every intact row of a table to `sink`, as tf.Example.
-Status CopyTable(const std::string& format, const std::string& input,
-                 const ConversionOptions& options, const ConversionWatch& watch,
-                 const RecordSink& sink, std::vector<DamagedRange>* damage) {
-  FileRows rows(input, options.open, format);
+// How inputs are read and what is written of them: records as they are, or rows that are made
+// records. Throws Error if they cannot be written so.
+class Road {
+ public:
+  Road(const std::vector<std::string>& inputs, const ConversionOptions& options)
+      : options_(options.open), to_(options.to), table_(TableFormat(inputs, options.open)) {
+    if (!table_.empty() && !options.parse.empty()) {
+      throw Refuse("rows of tables have fields: leave out --parse");
+    }
+    if (!table_.empty()) {
+      SetFields(FileRows(inputs.front(), options_, table_).fields());
+    } else if (!options.parse.empty()) {
+      ParserResult found = ParserFromText(options.parse);
+      if (!found.status.ok()) throw Error(found.status);
+      UseParser(std::move(found.parser));
+    } else {
+      LookAt(inputs);
+    }
+  }
+
+  /// What OpenRecordWriter takes for the outputs.
+  const std::string& to() const { return to_; }
+  /// Null: records are written as they are.
+  RowEncoder* encoder() const { return encoder_.get(); }
+  FileRows OpenRows(const std::string& input) const {
+    if (table_.empty()) return {input, options_, parser_};
+    FileRows rows(input, options_, table_);
+    if (rows.fields() != fields_)
+      throw Refuse(input + " has other columns than the file before it");
+    return rows;
+  }
+
+ private:
+  // Samples of columns become rows, if they do not go into files of the same format.
+  void LookAt(const std::vector<std::string>& inputs) {
+    if (std::ranges::any_of(inputs, IsStreamName)) return;
+    const std::string family = to_.substr(0, to_.find_first_of(":+"));
+    std::string copies;
+    for (const std::string& input : inputs) {
+      const ExaminedFile file = ExamineFile(input, nullptr, options_.format, 1);
+      if (!file.status.ok()) return;  // reading it says why
+      const bool same = file.format->name() == family;
+      if (!same && copies.empty()) {
+        if (file.format->has_columns()) UseParser(InferredOf(inputs));
+        return;
+      }
+      const std::string one = same ? file.format->CopyFormat() : "";
+      if (one.empty() && copies.empty()) return;  // its records are copied into any format
+      if (!copies.empty() && copies != one) {
+        throw Refuse(inputs.front() + " and " + input + " have different columns");
+      }
+      copies = one;
+    }
+    if (!copies.empty() && !to_.substr(family.size()).starts_with(':')) {
+      to_.replace(0, family.size(), copies);
+    }
+  }
+
+  std::shared_ptr<const Parser> InferredOf(const std::vector<std::string>& inputs) const {
+    InferredParser inferred = InferParser(inputs, options_);
+    if (inferred.why.empty()) return std::move(inferred.parser);
+    throw Refuse("the columns of " + inputs.front() + " are no fields: " + inferred.why +
+                 "; name them by --parse");
+  }
+
+  void UseParser(std::shared_ptr<const Parser> parser) {
+    parser_ = std::move(parser);
+    SetFields(parser_->fields());
+  }
+
+  void SetFields(std::vector<FieldSpec> fields) {
+    fields_ = std::move(fields);
+    FormatResult found = FindFormat(to_);
+    if (!found.status.ok()) throw Error(found.status);
+    RowEncoderResult made = found.format->NewRowEncoder(fields_);
+    if (!made.status.ok()) throw Error(made.status);
+    encoder_ = std::move(made.encoder);
+    const std::string format = encoder_->format();
+    if (format.empty()) return;
+    const std::string family = to_.substr(0, to_.find_first_of(":+"));
+    if (to_.substr(family.size()).starts_with(':')) {
+      throw Refuse("\"" + to_ + "\" says how a record is written, and rows are: say " + family);
+    }
+    to_.replace(0, family.size(), format);
+  }
+
+  const OpenOptions options_;
+  std::string to_;
+  const std::string table_;
+  std::shared_ptr<const Parser> parser_;
+  std::vector<FieldSpec> fields_;  // of rows
+  std::unique_ptr<RowEncoder> encoder_;
+};
+
+// Sets *road to that of some inputs.
+Status FindRoad(const std::vector<std::string>& inputs, const ConversionOptions& options,
+                std::optional<Road>* road) {
+  try {
+    road->emplace(inputs, options);
+  } catch (const Error& error) {
+    return error.status();
+  }
+  return {};
+}
+
+// Gives every intact row of a file to `sink`, as a record.
+Status CopyRows(const Road& road, const std::string& input, const ConversionWatch& watch,
+                const RecordSink& sink, std::vector<DamagedRange>* damage) {
+  FileRows rows = road.OpenRows(input);
   const std::stop_callback close_at_stop(watch.stop, [&rows] { rows.Close(); });
-  const std::vector<FieldSpec> fields = rows.fields();
-  ExampleBuilder example;
   Origin origin{input, 0};
   Instance row;
   ReadResult read = ReadResult::kEnd;
   Status status;
   while (status.ok() && (read = rows.Next(&row)) == ReadResult::kRecord) {
-    status = AddRow(fields, row, &example);
-    if (status.ok()) status = sink(example.Finish(), origin);
+    std::span<const std::byte> record;
+    status = road.encoder()->Encode(row, &record);
+    if (status.ok()) status = sink(record, origin);
     ++origin.number;
   }
   return EndOfCopy(rows, read, status, damage);
 }
 
 // Gives every intact record of a file to `sink`.
-Status CopyFile(const std::string& input, const ConversionOptions& options,
+Status CopyFile(const std::string& input, const Road& road, const ConversionOptions& options,
                 const ConversionWatch& watch, const RecordSink& sink,
                 std::vector<DamagedRange>* damage) {
-  const std::string table = TableFormat({input}, options.open);
-  if (!table.empty()) return CopyTable(table, input, options, watch, sink, damage);
+  if (road.encoder() != nullptr) return CopyRows(road, input, watch, sink, damage);
   FileRecords records(input, options.open);
   const std::stop_callback close_at_stop(watch.stop, [&records] { records.Close(); });
   Origin origin{input, 0};
@@ -97,12 +203,12 @@ Status CopyFile(const std::string& input, const ConversionOptions& options,
   return EndOfCopy(records, read, status, damage);
 }
 
-Status CopyFiles(const std::vector<std::string>& inputs, const ConversionOptions& options,
-                 const ConversionWatch& watch, const RecordSink& sink,
-                 std::vector<DamagedRange>* damage) {
+Status CopyFiles(const std::vector<std::string>& inputs, const Road& road,
+                 const ConversionOptions& options, const ConversionWatch& watch,
+                 const RecordSink& sink, std::vector<DamagedRange>* damage) {
   try {
     for (const std::string& input : inputs) {
-      Status status = CopyFile(input, options, watch, sink, damage);
+      Status status = CopyFile(input, road, options, watch, sink, damage);
       if (!status.ok()) return status;
     }
   } catch (const Error& error) {
@@ -111,16 +217,24 @@ Status CopyFiles(const std::vector<std::string>& inputs, const ConversionOptions
   return {};
 }
 
+// What outputs are made of, and how.
+std::string RecipeOf(const std::vector<std::string>& files_read, const ConversionOptions& options,
+                     std::uint64_t records_per_file) {
+  const std::string rows = options.parse.empty() ? "" : '\n' + options.parse;
+  return tools::RecipeOf(files_read, options.open.format + rows, options.to, records_per_file);
+}
+
 // Cuts a sequence of records into parts.
 class PartWriter {
  public:
   PartWriter(const std::vector<std::string>& inputs, std::string output,
-             std::uint64_t records_per_file, const ConversionOptions& options,
+             std::uint64_t records_per_file, std::string to, const ConversionOptions& options,
              const ConversionWatch& watch, std::function<void(const Conversion&)> done)
       : files_read_(FilesRead(inputs, options.open.format)),
         output_(std::move(output)),
         records_per_file_(records_per_file),
-        recipe_(RecipeOf(files_read_, options.open.format, options.to, records_per_file)),
+        to_(std::move(to)),
+        recipe_(RecipeOf(files_read_, options, records_per_file)),
         options_(options),
         watch_(watch),
         done_(std::move(done)) {}
@@ -174,8 +288,7 @@ class PartWriter {
       records_there_ = there.records;
       if (there.intact()) return {};
     }
-    RecordWriterResult opened =
-        OpenRecordWriter(part_.output, options_.to, {true, !options_.force});
+    RecordWriterResult opened = OpenRecordWriter(part_.output, to_, {true, !options_.force});
     writer_ = std::move(opened.writer);
     return opened.status;
   }
@@ -207,6 +320,7 @@ class PartWriter {
   const std::vector<std::string> files_read_;
   const std::string output_;
   const std::uint64_t records_per_file_;
+  const std::string to_;  // as OpenRecordWriter takes it
   const std::string recipe_;
   const ConversionOptions& options_;
   const ConversionWatch& watch_;
@@ -263,7 +377,7 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
   result.output = output;
   const std::vector<std::string> read = FilesRead(inputs, options.open.format);
   const std::vector<std::string> written = FilesWritten(output, options.to);
-  const std::string recipe = RecipeOf(read, options.open.format, options.to, 0);
+  const std::string recipe = RecipeOf(read, options, 0);
   if (!options.force && IsUpToDate(written, read) && !HasOtherRecipe(written, recipe) &&
       MayBeOfFormat(output, options.to)) {
     result.outcome = Conversion::Outcome::kUpToDate;
@@ -273,8 +387,11 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
     result.status = Status(StatusCode::kCancelled, "interrupted");
     return result;
   }
+  std::optional<Road> road;
+  result.status = FindRoad(inputs, options, &road);
+  if (!result.status.ok()) return result;
   RecordWriterResult opened =
-      OpenRecordWriter(output, options.to, {options.derived_name, !options.force});
+      OpenRecordWriter(output, road->to(), {options.derived_name, !options.force});
   result.status = opened.status;
   if (!result.status.ok()) return result;
   const auto write = [&](std::span<const std::byte> record, const Origin& origin) {
@@ -283,7 +400,7 @@ Conversion Convert(const std::vector<std::string>& inputs, const std::string& ou
     result.payload_bytes += status.ok() ? record.size() : 0;
     return status;
   };
-  result.status = CopyFiles(inputs, options, watch, write, &result.damage);
+  result.status = CopyFiles(inputs, *road, options, watch, write, &result.damage);
   if (result.status.ok()) result.status = opened.writer->Close();
   if (!result.status.ok()) return result;
   result.outcome = Conversion::Outcome::kWritten;
@@ -297,11 +414,14 @@ PartsResult ConvertToParts(const std::vector<std::string>& inputs, const std::st
                            const ConversionWatch& watch,
                            const std::function<void(const Conversion&)>& done) {
   PartsResult result;
-  PartWriter parts(inputs, output, records_per_file, options, watch, done);
+  std::optional<Road> road;
+  result.status = FindRoad(inputs, options, &road);
+  if (!result.status.ok()) return result;
+  PartWriter parts(inputs, output, records_per_file, road->to(), options, watch, done);
   const auto write = [&](std::span<const std::byte> record, const Origin& origin) {
     return parts.Write(record, origin);
   };
-  result.status = CopyFiles(inputs, options, watch, write, &result.damage);
+  result.status = CopyFiles(inputs, *road, options, watch, write, &result.damage);
   if (result.status.ok()) result.status = parts.Close();
   return result;
 }

@@ -18,6 +18,7 @@ namespace ringfeed::tools {
 struct ConversionOptions {
   OpenOptions open;           ///< how the inputs are read
   std::string to;             ///< format as in OpenRecordWriter
+  std::string parse{};        ///< makes records rows (ParserFromText); "": as they are
   bool force = false;         ///< also files that are up to date
   bool derived_name = false;  ///< the user did not give the output's name: a link is replaced
 };

@@ -120,11 +120,13 @@ class ConversionReport {
 };
 
 constexpr char kConvertHelp[] =
-    "Writes the records of files in another format, byte for byte; rows of tables (Parquet, "
-    "Arrow)\n"
-    "as tf.Examples. Into a folder: a file for each\n"
-    "input, under its name with the format's ending, several at a time; else all into one file, or "
-    "into\nparts of so many records (out-00000.tfrecord, …).\n\n"
+    "Writes the records of files in another format, byte for byte. Rows of tables (Parquet, "
+    "Arrow), of\nMDS and of LitData, and records that --parse makes rows, become tf.Examples, "
+    "samples "
+    "of tar or\ncolumns of MDS. Into a folder: a file for each input, under its name with the "
+    "format's "
+    "ending,\nseveral at a time; else all into one file, or into parts of so many records "
+    "(out-00000.tfrecord, …).\n\n"
     "A file appears under its name when it is complete. What is there, in the format that is asked "
     "for, of\nthe same inputs and no older than these, is left as it is: the same command goes on "
     "where it was stopped.\nWhere the file system has no extended attributes, which keep what a "
@@ -136,7 +138,9 @@ constexpr char kConvertHelp[] =
     "  ringfeed convert a.tfrecord b.tfrecord all.recordio --to recordio:go,gzip\n"
     "  ringfeed convert big.tfrecord part.tfrecord --records-per-file 10000\n"
     "  ringfeed convert old/*.recordio s3://bucket/new/ --to tfrecord\n"
-    "  ringfeed convert big.tfrecord mds/shard.mds --records-per-file 10000   # and mds/index.json";
+    "  ringfeed convert big.tfrecord mds/shard.mds --records-per-file 10000   # and "
+    "mds/index.json\n"
+    "  ringfeed convert 'tar/*.tar' mds/ --to mds --parse 'tar: jpg=u1[] cls=i8'";
 
 class ConvertCommand : public Command {
  public:
@@ -151,6 +155,7 @@ class ConvertCommand : public Command {
     sub->add_option("--from", options_.open.format, "of the inputs: " + FormatText());
     sub->add_option("--to", options_.to,
                     "of the output: " + KnownFormats() + "; default: by its name");
+    sub->add_option("--parse", options_.parse, ParseText());
     sub->add_option("--records-per-file", records_per_file_, "cut the output into parts")
         ->check(AboveZero());
     AddRecordOptions(sub, &options_.open);

@@ -24,6 +24,7 @@
 #include "readers/chain/record_walk.h"
 #include "readers/formats/examined_file.h"
 #include "readers/formats/format.h"
+#include "readers/index/open_index.h"
 #include "readers/parsers/inferred_fields.h"
 #include "readers/parsers/tensors/samples_parser.h"
 #include "ringfeed/io_options.h"
@@ -166,6 +167,17 @@ class InfoCommand : public Command {
     (*json)["fields"] = fields;
   }
 
+  // How many records it has, if it says so itself.
+  void AddRecords(const std::string& file, Json* json) const {
+    const ExaminedFile examined = ExamineFile(file, nullptr, open_.format, 1);
+    if (!examined.status.ok() || examined.compression != Compression::kNone) return;
+    OpenedIndex index;
+    const IndexedFile data{examined.name, examined.object, examined.bytes, examined.format,
+                           examined.compression};
+    if (!ComputeRecordIndex(data, &index) || !index.status.ok()) return;
+    (*json)["records"] = index.index->records();
+  }
+
   // The result of reading the first records.
   Status Describe(const std::string& file, Json* json) const {
     const OpenInputResult opened = OpenNamed(file, IoOptions());
@@ -186,6 +198,7 @@ class InfoCommand : public Command {
     (*json)["reason"] = choice.reason;
     const std::string warning = WarningOf(opened.file.get(), walk);
     if (!warning.empty()) (*json)["warning"] = warning;
+    AddRecords(file, json);
     std::span<const RecordSpan> records;
     if (walk.Next(&records) == ReadResult::kRecord) {
       records = records.first(std::min(records.size(), kPeekedRecords));

@@ -35,6 +35,9 @@ class TableSource {
   virtual std::string group_name(std::uint64_t group) const {
     return name() + "#" + std::to_string(group);
   }
+  /// Tells a group's contents from others, the same on all machines: a checksum, an ETag. A
+  /// position is refused onto a table whose groups have other ones. Empty: their rows alone tell.
+  virtual std::string identity(std::uint64_t /*group*/) const { return {}; }
   /// Exports group `group` into *stream, which is empty: its rows in their order, in one or more
   /// arrays. `columns` are the wanted columns' paths, all if it is empty; others may come, too, and
   /// in any order. May block. An Error of kDamaged makes the group's rows damaged.
@@ -49,16 +52,18 @@ class TableSource {
 };
 
 /// All that a stream gives as a table in memory: each array is a group, and the stream's memory is
-/// shared, not copied. Takes the stream over and releases it. Blocks until it ends. Throws Error if
-/// the stream fails.
-std::shared_ptr<TableSource> TableOfStream(ArrowArrayStream* stream, std::string name = "table");
+/// shared, not copied. `identity` is that of each group. Takes the stream over and releases it.
+/// Blocks until it ends. Throws Error if the stream fails.
+std::shared_ptr<TableSource> TableOfStream(ArrowArrayStream* stream, std::string name = "table",
+                                           std::string identity = {});
 
-/// What becomes of a null: of a row whose value is null, lies in a struct that is, or has a null
-/// element.
+/// What becomes of a null: of a row whose value is null, or lies in a struct that is, and of a null
+/// element of a list.
 enum class OnNull : std::uint8_t {
   kFail,     ///< the row is damaged (OpenOptions::on_damage)
-  kDefault,  ///< `value` stands in each element; a ragged row is empty
-  /// As kDefault, and a field "NAME_valid" after it, uint8 for each row, is 0 for nulls and else 1.
+  kDefault,  ///< `value` stands for each element that is null; a ragged row that is null is empty
+  /// As kDefault for rows, and a field "NAME_valid" after it, uint8 for each row, is 0 for nulls
+  /// and else 1. A row with a null element is damaged: the mask could not tell it.
   kMask,
 };
 
@@ -103,8 +108,8 @@ struct TableOptions {
 /// ShuffleMode::kStripes with a window is the order for tables: groups permuted, rows shuffled
 /// within the window. kGlobal would open a group for nearly every row, so it is refused, unless the
 /// table is in memory or all its groups are kept. Random RecordsAt do open one for each row that is
-/// in no kept one (TableStats tells). A predicate of Filter gets 16 bytes, the numbers of group
-/// and row.
+/// in no kept one (TableStats tells). A predicate of Filter gets 16 bytes: the group's number and a
+/// hash of its identity, of 4 bytes each, and the row's number.
 ///
 /// What a producer gives is checked before use: lengths, offsets, types, dictionary indices, views.
 /// A group that fails this is damaged. Each structure is released exactly once, in any thread.

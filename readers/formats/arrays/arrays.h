@@ -144,6 +144,9 @@ Status ParseNpyRow(std::string_view text, NpyRow* row);
 
 std::shared_ptr<const Format> NpyFormat(const NpyRow& row);
 
+/// What stands in front of the elements of such an array, version 1; empty if NumPy lacks the type.
+std::string NpyHeaderOf(DType dtype, const Shape& shape);
+
 /// What the header at the start of such a file says. Not supported: Python objects, structured
 /// types, rows without any bytes.
 ArrayHeader ReadNpyHeader(std::span<const std::byte> head);

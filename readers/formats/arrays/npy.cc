@@ -218,6 +218,18 @@ constexpr ElementName kElements[] = {{"b1", "|b1", 1}, {"u1", "|u1", 1}, {"i1", 
                                      {"i4", "<i4", 4}, {"u8", "<u8", 8}, {"i8", "<i8", 8},
                                      {"f2", "<f2", 2}, {"f4", "<f4", 4}, {"f8", "<f8", 8}};
 
+// A header whose dict is followed by so many blanks, at least.
+std::string HeaderText(std::string_view descr, std::string_view shape, std::size_t blanks) {
+  std::string dict = "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': (" +
+                     std::string(shape) + "), }" + std::string(blanks, ' ');
+  const std::size_t bytes = kDictBegin + dict.size() + 1;
+  dict.append((kHeaderMultiple - bytes % kHeaderMultiple) % kHeaderMultiple, ' ');
+  dict += '\n';
+  std::array<std::byte, 2> size;
+  StoreLe(size.data(), static_cast<std::uint16_t>(dict.size()));
+  return std::string(kStart) + std::string(reinterpret_cast<const char*>(size.data()), 2) + dict;
+}
+
 class NpyWriter final : public FileRecordWriter {
  public:
   NpyWriter(std::unique_ptr<OutputFile> file, NpyRow row)
@@ -227,17 +239,10 @@ class NpyWriter final : public FileRecordWriter {
   // The header's size does not depend on the number: its place is filled up with blanks.
   std::string Header(std::uint64_t rows) const {
     constexpr std::size_t kDigits = 20;
-    std::string dict = "{'descr': '" + row_.descr + "', 'fortran_order': False, 'shape': (";
     const std::string count = std::to_string(rows);
-    dict += count + ",";
-    for (const std::uint64_t dimension : row_.shape) dict += " " + std::to_string(dimension) + ",";
-    dict += "), }" + std::string(kDigits - count.size(), ' ');
-    const std::size_t bytes = kDictBegin + dict.size() + 1;
-    dict.append((kHeaderMultiple - bytes % kHeaderMultiple) % kHeaderMultiple, ' ');
-    dict += '\n';
-    std::array<std::byte, 2> size;
-    StoreLe(size.data(), static_cast<std::uint16_t>(dict.size()));
-    return std::string(kStart) + std::string(reinterpret_cast<const char*>(size.data()), 2) + dict;
+    std::string shape = count + ",";
+    for (const std::uint64_t dimension : row_.shape) shape += " " + std::to_string(dimension) + ",";
+    return HeaderText(row_.descr, shape, kDigits - count.size());
   }
 
   Status Append(std::span<const std::byte> record) override {
@@ -376,6 +381,18 @@ Status ParseNpyRow(std::string_view text, NpyRow* row) {
                 "format \"npy:" + std::string(text) +
                     "\": expected the type of an element, b1, u1 to u8, i1 to i8 or f2 to f8, and "
                     "the dimensions of a row after it if it has any, like npy:f4[3,2]");
+}
+
+std::string NpyHeaderOf(DType dtype, const Shape& shape) {
+  constexpr std::array kTypes = {DType::kBool,  DType::kUInt8,   DType::kInt8,    DType::kUInt16,
+                                 DType::kInt16, DType::kUInt32,  DType::kInt32,   DType::kUInt64,
+                                 DType::kInt64, DType::kFloat16, DType::kFloat32, DType::kFloat64};
+  static_assert(kTypes.size() == std::size(kElements));
+  const auto* const found = std::ranges::find(kTypes, dtype);
+  if (found == kTypes.end()) return {};
+  std::string dimensions;
+  for (const std::int64_t dimension : shape) dimensions += std::to_string(dimension) + ",";
+  return HeaderText(kElements[found - kTypes.begin()].descr, dimensions, 0);
 }
 
 std::shared_ptr<const Format> NpyFormat(const NpyRow& row) {

@@ -90,6 +90,7 @@ class LitData final : public Format {
       : tokens_(tokens), known_(std::move(known)), chunk_(std::move(chunk)) {}
 
   std::string_view name() const override { return "litdata"; }
+  bool has_columns() const override { return true; }
   bool MatchesName(std::string_view file_name) const override;
   bool MatchesBytes(std::span<const std::byte> head) const override;
   std::unique_ptr<Framer> NewFramer(const FramerOptions& options) const override;

@@ -10,7 +10,7 @@ namespace {
 
 class Mds final : public Format {
  public:
-  /// Of a file's samples, if it is known.
+  /// Of the samples of a file, or of what is written, if it is known.
   explicit Mds(SampleLayout layout) : layout_(std::move(layout)) {}
 
   std::string_view name() const override { return "mds"; }
@@ -31,7 +31,12 @@ class Mds final : public Format {
     return SampleIndex(options, head, ReadMdsHead);
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return NewMdsShardWriter(std::move(file));
+    return NewMdsShardWriter(std::move(file), layout_);
+  }
+  std::string CopyFormat() const override { return "mds:" + layout_.columns; }
+  bool has_columns() const override { return true; }
+  RowEncoderResult NewRowEncoder(const std::vector<FieldSpec>& fields) const override {
+    return NewMdsEncoder(fields);
   }
   // The offsets of all samples stand in front.
   bool writes_in_order() const override { return false; }
@@ -53,6 +58,8 @@ class Mds final : public Format {
 
 }  // namespace
 
-std::shared_ptr<const Format> MdsFormat() { return std::make_shared<const Mds>(SampleLayout()); }
+std::shared_ptr<const Format> MdsFormat(const SampleLayout& layout) {
+  return std::make_shared<const Mds>(layout);
+}
 
 }  // namespace ringfeed

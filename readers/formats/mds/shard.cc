@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "readers/formats/mds/mds.h"
 #include "readers/formats/samples/columns.h"
 
 namespace ringfeed {
@@ -55,8 +56,6 @@ bool AddColumn(const Json& name, const Json& encoding, const Json& size, SampleL
   const SampleColumn column{name, encoding};
   if ((column.name + column.encoding).find_first_of("\t\n") != std::string::npos) return false;
   const SampleEncoding known = EncodingOf(SampleFamily::kMds, column.encoding);
-  std::uint64_t bytes = DTypeBytes(known.dtype.value_or(DType::kUInt8));
-  for (const std::int64_t dimension : known.shape) bytes *= static_cast<std::uint64_t>(dimension);
   const bool is_known = known.kind != SampleEncoding::Kind::kUnknown;
   if (size.is_null()) {
     if (is_known && !known.variable()) return false;
@@ -64,7 +63,8 @@ bool AddColumn(const Json& name, const Json& encoding, const Json& size, SampleL
   } else {
     constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint32_t>::max();
     if (!size.is_number_unsigned() || size.get<std::uint64_t>() > kMostBytes) return false;
-    if (is_known && (known.variable() || size.get<std::uint64_t>() != bytes)) return false;
+    if (is_known && (known.variable() || size.get<std::uint64_t>() != known.value_bytes()))
+      return false;
     layout->fixed_bytes += size.get<std::uint64_t>();
   }
   layout->columns += ColumnsText({&column, 1});
@@ -92,6 +92,22 @@ std::optional<SampleLayout> ReadColumns(std::string_view text) {
 }
 
 }  // namespace
+
+Status ParseMdsLayout(std::string_view text, SampleLayout* layout) {
+  *layout = {};
+  for (const SampleColumn& column : ColumnsOf(text)) {
+    const SampleEncoding known = EncodingOf(SampleFamily::kMds, column.encoding);
+    if (known.kind == SampleEncoding::Kind::kUnknown) {
+      return Status(StatusCode::kUnsupported, "column \"" + column.name +
+                                                  "\" of MDS has the encoding \"" +
+                                                  column.encoding + "\", which is not known here");
+    }
+    (known.variable() ? layout->sizes_bytes : layout->fixed_bytes) +=
+        known.variable() ? kNumberBytes : known.value_bytes();
+    layout->columns += ColumnsText({&column, 1});
+  }
+  return {};
+}
 
 /// Finds out what a head that may be damaged says. Each of its parts is told by two: the count by
 /// the end of the table too, the first offset by the end of the text.

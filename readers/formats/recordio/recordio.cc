@@ -130,6 +130,9 @@ class RecordIo final : public Format {
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<RecordIoWriter>(std::move(file), options_)};
   }
+  RowEncoderResult NewRowEncoder(const std::vector<FieldSpec>& fields) const override {
+    return {Status(), NewExampleEncoder(fields)};
+  }
 
  private:
   const RecordIoOptions options_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/little_endian.h"
+#include "readers/formats/writing/row_encoder.h"
 
 namespace ringfeed {
 namespace {
@@ -234,6 +235,44 @@ bool ReadSampleArray(const SampleEncoding& encoding, std::span<const std::byte> 
     return false;
   }
   return BytesOf(array->dtype, array->shape) == value.size() - array->header_bytes;
+}
+
+std::uint64_t SampleEncoding::value_bytes() const {
+  std::uint64_t bytes = DTypeBytes(dtype.value_or(DType::kUInt8));
+  for (const std::int64_t dimension : shape) bytes *= static_cast<std::uint64_t>(dimension);
+  return bytes;
+}
+
+SampleColumn MdsColumnOf(const FieldSpec& field) {
+  const DType dtype = field.dtype == DType::kBool ? DType::kUInt8 : field.dtype;
+  const std::string type(DTypeName(dtype));
+  if (IsBytesField(field)) return {field.name, "bytes"};
+  if (!TypeNamed(type)) return {field.name, ""};
+  const auto is_one = [](std::int64_t dimension) { return dimension == 1; };
+  if (std::ranges::all_of(field.shape, is_one)) {
+    return {field.name, dtype == DType::kInt64 ? "int" : type};
+  }
+  std::string encoding = std::string(kArrayName) + ":" + type;
+  const auto is_fixed = [](std::int64_t dimension) { return dimension > 0; };
+  if (!std::ranges::all_of(field.shape, is_fixed)) return {field.name, encoding};
+  char before = ':';
+  for (const std::int64_t dimension : field.shape) {
+    encoding += std::exchange(before, ',') + std::to_string(dimension);
+  }
+  return {field.name, encoding};
+}
+
+void AppendMdsHeader(const Shape& shape, std::vector<std::byte>* value) {
+  constexpr unsigned kWidths = 4;
+  const auto largest = static_cast<std::uint64_t>(*std::ranges::max_element(shape));
+  unsigned code = 0;  // of the width
+  while (code + 1 < kWidths && largest >> (8U << code) != 0) ++code;
+  value->push_back(std::byte(shape.size() * kWidths + code));
+  for (const std::int64_t dimension : shape) {
+    for (unsigned byte = 0; byte < 1U << code; ++byte) {
+      value->push_back(std::byte(static_cast<std::uint64_t>(dimension) >> (8 * byte) & 0xff));
+    }
+  }
 }
 
 std::string ColumnsText(std::span<const SampleColumn> columns) {

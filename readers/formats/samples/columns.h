@@ -47,6 +47,8 @@ struct SampleEncoding {
 
   /// Whether values are of more than one size.
   bool variable() const { return kind != Kind::kNumber && kind != Kind::kFixed; }
+  /// Of a value, if all have the same size.
+  std::uint64_t value_bytes() const;
   /// Whether values have a size of their own in each sample: in LitData all have.
   bool sized(SampleFamily family) const { return variable() || family == SampleFamily::kLitData; }
 };
@@ -61,6 +63,12 @@ struct SampleArray {
 /// Of a value with such an encoding, which is kArray. False unless the elements fill the rest.
 bool ReadSampleArray(const SampleEncoding& encoding, std::span<const std::byte> value,
                      SampleArray* array);
+
+/// The column of MDS that a field is written as (NewMdsEncoder). Its encoding is empty if there is
+/// none: MDS has no bfloat16.
+SampleColumn MdsColumnOf(const FieldSpec& field);
+/// Appends what stands in front of the elements of an `ndarray:TYPE` of that shape.
+void AppendMdsHeader(const Shape& shape, std::vector<std::byte>* value);
 
 /// All columns in one text, as FileElements::name has them, and back. Names with a tab or a line
 /// end have none.

@@ -7,36 +7,10 @@
 #include "base/edit_distance.h"
 #include "readers/formats/tar/tar_members.h"
 #include "readers/formats/tar/tar_unit.h"
-#include "readers/formats/writing/file_record_writer.h"
 #include "ringfeed/formats.h"
 
 namespace ringfeed {
 namespace {
-
-constexpr std::size_t kKeyDigits = 9;
-
-// A record becomes a sample of one member, named by its number.
-class TarWriter final : public FileRecordWriter {
- public:
-  TarWriter(std::unique_ptr<OutputFile> file, const TarOptions& options)
-      : FileRecordWriter(std::move(file)), options_(options) {}
-
- private:
-  Status Append(std::span<const std::byte> record) override {
-    std::string key = std::to_string(next_++);
-    if (key.size() < kKeyDigits) key.insert(0, kKeyDigits - key.size(), '0');
-    std::array<std::byte, TarLayout::kBlockBytes> header;
-    WriteTarHeader(key + "." + options_.extension, '0', record.size(), header.data());
-    Status status = file().Append(header);
-    if (status.ok()) status = file().Append(record);
-    if (!status.ok()) return status;
-    return file().AppendZeros(static_cast<std::size_t>(TarPadded(record.size()) - record.size()));
-  }
-  Status Finish() override { return file().AppendZeros(2 * TarLayout::kBlockBytes); }
-
-  const TarOptions options_;
-  std::uint64_t next_ = 0;
-};
 
 class TarUnitFramer final : public UnitFramer {
  public:
@@ -81,8 +55,6 @@ class TarUnitFramer final : public UnitFramer {
   }
 };
 
-constexpr std::size_t kMostExtensionName = 64;  // a key and it fit into a header
-
 class Tar final : public Format {
  public:
   explicit Tar(const TarOptions& options) : options_(options) {}
@@ -113,7 +85,11 @@ class Tar final : public Format {
     return NewTarFramerBehindGap(options, offset);
   }
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
-    return {Status(), std::make_unique<TarWriter>(std::move(file), options_)};
+    return {Status(), NewTarWriter(std::move(file), options_)};
+  }
+  std::string CopyFormat() const override { return "tar:samples"; }
+  RowEncoderResult NewRowEncoder(const std::vector<FieldSpec>& fields) const override {
+    return NewTarEncoder(fields);
   }
 
  private:
@@ -125,14 +101,16 @@ class Tar final : public Format {
 Status ParseTarOptions(std::string_view text, TarOptions* options) {
   *options = {};
   if (text.empty()) return {};
+  options->samples = text == "samples";
+  if (options->samples) return {};
   const std::string_view extension = text.starts_with("ext=") ? text.substr(4) : "";
-  if (extension.empty() || extension.size() > kMostExtensionName ||
+  if (extension.empty() || extension.size() > TarOptions::kMostExtension ||
       extension.find_first_of("/,") != std::string_view::npos) {
     return Status(StatusCode::kInvalidArgument,
                   "format \"tar:" + std::string(text) +
-                      "\": expected tar or tar:ext=NAME, an extension of 1 to 64 bytes without a "
-                      "slash or a comma" +
-                      DidYouMeanWord(text, std::array<std::string, 1>{"ext="}));
+                      "\": expected tar, tar:samples or tar:ext=NAME, an extension of 1 to 64 "
+                      "bytes without a slash or a comma" +
+                      DidYouMeanWord(text, std::array<std::string, 2>{"ext=", "samples"}));
   }
   options->extension = extension;
   return {};

@@ -498,6 +498,9 @@ class TfRecord final : public Format {
   RecordWriterResult NewWriter(std::unique_ptr<OutputFile> file) const override {
     return {Status(), std::make_unique<TfRecordWriter>(std::move(file))};
   }
+  RowEncoderResult NewRowEncoder(const std::vector<FieldSpec>& fields) const override {
+    return {Status(), NewExampleEncoder(fields)};
+  }
 };
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <random>
 #include <utility>
 
+#include "base/log.h"
+
 namespace ringfeed {
 namespace {
 
@@ -56,6 +58,11 @@ Status MegatronLine::Make(const std::string& file, std::shared_ptr<const Megatro
   Status status = made->CountElements();
   if (status.ok()) status = made->CountWindows();
   if (!status.ok()) return status.WithPlace({file, -1, -1});
+  if (made->windows_ == 0 && made->elements_ > 0) {
+    Tell(LogLevel::kWarn, "no window of " + file,
+         file + " gives no window: its " + std::to_string(made->elements_) +
+             " tokens are fewer than the " + std::to_string(options.window + 1) + " of one");
+  }
   made->part_ = std::make_unique<Part[]>(made->parts_);
   *line = std::move(made);
   return {};

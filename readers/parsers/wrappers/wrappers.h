@@ -48,6 +48,15 @@ std::shared_ptr<const Parser> MakeTruncateParser(std::shared_ptr<const Parser> i
 std::shared_ptr<const Parser> MakePadParser(std::shared_ptr<const Parser> inner,
                                             const std::string& field, const PadOptions& options);
 
+/// A set of a mixture that has a parser of its own.
+struct MixedParser {
+  std::shared_ptr<const Parser> parser;
+  std::size_t files = 0;
+};
+/// Parses each row by its set's parser, which CurrentRows tells by the row's file: the files of all
+/// sets stand one set's after the other's. Throws Error if the parsers have other fields.
+std::shared_ptr<const Parser> MakeMixParser(std::vector<MixedParser> sets);
+
 /// The units of a ragged field of `inner` as a fixed field, uint32: of each record one number.
 std::shared_ptr<const Parser> MakeUnitsParser(std::shared_ptr<const Parser> inner,
                                               std::size_t field);

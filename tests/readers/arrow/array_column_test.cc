@@ -47,6 +47,10 @@ Taken Take(const MadeColumn& top, const std::vector<std::string>& wanted = {}) {
     MadeValue& made = taken.values.emplace_back();
     if (value.is_null) continue;
     made.emplace(reinterpret_cast<const char*>(value.data), value.bytes);
+    if (value.has_nulls) {
+      const std::vector<std::byte> zero(DTypeBytes(taken.field.dtype));
+      column.FillNulls(row, zero, value.bytes, reinterpret_cast<std::byte*>(made->data()));
+    }
     if (taken.field.ragged()) {
       EXPECT_EQ(value.units * taken.field.unit_bytes(), value.bytes);
     }
@@ -108,7 +112,7 @@ TEST(ArrayColumnTest, RandomArraysGiveTheValuesThatTheyWereMadeOf) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {
       std::mt19937_64 random(seed);
       const auto count = static_cast<std::int64_t>(seed % 4 == 0 ? seed / 4 : random() % 60);
-      MadeRows rows = MakeRows(kind, count, seed % 2 == 1, &random);
+      MadeRows rows = MakeRows(kind, count, seed % 2 == 1, &random, seed % 3 == 1);
       const Taken taken = Take(Top(&rows));
       ASSERT_TRUE(taken.status.ok()) << kind << ", seed " << seed << ": " << taken.failure();
       ASSERT_EQ(taken.values, rows.values) << kind << ", seed " << seed;
@@ -277,7 +281,7 @@ TEST(ArrayColumnTest, RandomOffsetsViewsAndIndicesStayInTheirBuffers) {
        {"vu", "+l i", "+L b", "+vl +w:2 s", "+vL i", "dictionary u", "dictionary i"}) {
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
       std::mt19937_64 random(seed);
-      MadeRows rows = MakeRows(kind, 8, seed % 2 == 1, &random);
+      MadeRows rows = MakeRows(kind, 8, seed % 2 == 1, &random, true);
       MadeColumn top = Top(&rows);
       MadeColumn& column = top.children[0];
       for (int change = 0; change < 4; ++change) {

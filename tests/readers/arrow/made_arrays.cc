@@ -75,8 +75,12 @@ void SetBit(std::string* bits, std::int64_t at, bool value) {
 /// Makes the rows of one column.
 class RowMaker {
  public:
-  RowMaker(std::int64_t rows, bool nulls, std::mt19937_64* random)
-      : rows_(rows), random_(random), offset_(Below(20, random)), nulls_(nulls) {
+  RowMaker(std::int64_t rows, bool nulls, bool null_elements, std::mt19937_64* random)
+      : rows_(rows),
+        random_(random),
+        offset_(Below(20, random)),
+        nulls_(nulls),
+        null_elements_(null_elements) {
     made_.column.length = rows;
     made_.column.offset = offset_;
     made_.values.resize(static_cast<std::size_t>(rows));
@@ -100,8 +104,14 @@ class RowMaker {
   bool IsNull(std::int64_t row) const { return nulls_ && is_null_[static_cast<std::size_t>(row)]; }
   MadeValue& value(std::int64_t row) { return made_.values[static_cast<std::size_t>(row)]; }
   std::string& Buffer() { return made_.column.buffers.emplace_back("").value(); }
+  MadeRows Elements(const std::string& kind, std::int64_t rows) {
+    MadeRows child = MakeRows(kind, rows, null_elements_, random_, null_elements_);
+    child.column.name = "item";
+    return child;
+  }
   MadeRows Child(const std::string& kind, std::int64_t rows) {
-    MadeRows child = MakeRows(kind, rows, nulls_ && Below(2, random_) == 0, random_);
+    MadeRows child =
+        MakeRows(kind, rows, nulls_ && Below(2, random_) == 0, random_, null_elements_);
     child.column.name = "item";
     return child;
   }
@@ -115,13 +125,14 @@ class RowMaker {
   void ListViews(bool wide, const std::string& kind);
   void Dictionary(const std::string& kind);
   void Struct(const std::string& kind);
-  /// The joined values of a child's rows; null if one of them is.
+  /// The joined values of a list's elements.
   static MadeValue Join(const MadeRows& child, std::int64_t first, std::int64_t count);
 
   const std::int64_t rows_;
   std::mt19937_64* const random_;
   const std::int64_t offset_;
   const bool nulls_;
+  const bool null_elements_;
   std::vector<bool> is_null_;
   MadeRows made_;
 };
@@ -130,13 +141,13 @@ MadeValue RowMaker::Join(const MadeRows& child, std::int64_t first, std::int64_t
   std::string joined;
   for (std::int64_t i = first; i < first + count; ++i) {
     const MadeValue& value = child.values.at(static_cast<std::size_t>(i));
-    if (!value) return std::nullopt;
-    joined += *value;
+    joined += value.value_or(std::string(child.row_bytes, '\0'));
   }
   return joined;
 }
 
 void RowMaker::Numbers(std::size_t width) {
+  made_.row_bytes = width;
   const std::string bytes = RandomBytes(width * static_cast<std::size_t>(end()), random_);
   Buffer() = bytes;
   for (std::int64_t row = 0; row < rows_; ++row) {
@@ -146,6 +157,7 @@ void RowMaker::Numbers(std::size_t width) {
 }
 
 void RowMaker::Bits() {
+  made_.row_bytes = 1;
   std::string bits = RandomBytes(static_cast<std::size_t>((end() + 7) / 8), random_);
   for (std::int64_t row = 0; row < rows_; ++row) {
     const bool is_set = Below(2, random_) == 1;
@@ -156,6 +168,7 @@ void RowMaker::Bits() {
 }
 
 void RowMaker::Decimals(std::size_t width) {
+  made_.row_bytes = sizeof(std::int64_t);
   std::string bytes = RandomBytes(width * static_cast<std::size_t>(offset_), random_);
   for (std::int64_t row = 0; row < rows_; ++row) {
     auto number = static_cast<std::int64_t>((*random_)());
@@ -226,7 +239,8 @@ void RowMaker::Views() {
 }
 
 void RowMaker::FixedLists(std::int64_t size, const std::string& kind) {
-  MadeRows child = Child(kind, end() * size);
+  MadeRows child = Elements(kind, end() * size);
+  made_.row_bytes = child.row_bytes * static_cast<std::size_t>(size);
   for (std::int64_t row = 0; row < rows_; ++row) {
     if (!IsNull(row)) value(row) = Join(child, (offset_ + row) * size, size);
   }
@@ -235,7 +249,7 @@ void RowMaker::FixedLists(std::int64_t size, const std::string& kind) {
 
 void RowMaker::Lists(bool wide, const std::string& kind) {
   const std::int64_t elements = rows_ * 3 + 5;
-  MadeRows child = Child(kind, elements);
+  MadeRows child = Elements(kind, elements);
   std::string offsets;
   std::int64_t at = Below(4, random_);
   const auto put = [&] {
@@ -259,7 +273,7 @@ void RowMaker::Lists(bool wide, const std::string& kind) {
 
 void RowMaker::ListViews(bool wide, const std::string& kind) {
   const std::int64_t elements = 20;
-  MadeRows child = Child(kind, elements);
+  MadeRows child = Elements(kind, elements);
   std::string offsets;
   std::string sizes;
   for (std::int64_t i = 0; i < end(); ++i) {
@@ -385,8 +399,9 @@ ArrowArray MakeArray(const MadeColumn& column, MadeCounts* counts) {
   return made;
 }
 
-MadeRows MakeRows(const std::string& kind, std::int64_t rows, bool nulls, std::mt19937_64* random) {
-  return RowMaker(rows, nulls, random).Make(kind);
+MadeRows MakeRows(const std::string& kind, std::int64_t rows, bool nulls, std::mt19937_64* random,
+                  bool null_elements) {
+  return RowMaker(rows, nulls, null_elements, random).Make(kind);
 }
 
 MadeColumn StructOf(std::vector<MadeColumn> members, std::int64_t rows) {

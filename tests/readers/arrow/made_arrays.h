@@ -45,11 +45,14 @@ using MadeValue = std::optional<std::string>;
 struct MadeRows {
   MadeColumn column;
   std::vector<MadeValue> values;
+  std::size_t row_bytes = 0;  ///< of values of a fixed size
 };
 
 /// Random rows of a kind: "i", "b", "d:5,0", "u", "vu", "+l i", "+w:3 +w:2 f", "dictionary u",
-/// "struct l": with nulls if `nulls`, at a random offset, with garbage where nobody may look.
-MadeRows MakeRows(const std::string& kind, std::int64_t rows, bool nulls, std::mt19937_64* random);
+/// "struct l": with nulls if `nulls`, at a random offset, with garbage where nobody may look. If
+/// `null_elements`, lists have some, which count as zeros in the values.
+MadeRows MakeRows(const std::string& kind, std::int64_t rows, bool nulls, std::mt19937_64* random,
+                  bool null_elements = false);
 /// A structure of these columns, as the arrays of a stream are.
 MadeColumn StructOf(std::vector<MadeColumn> members, std::int64_t rows);
 

@@ -12,11 +12,14 @@
 #include <utility>
 #include <vector>
 
+#include "readers/parsers/parser.h"
 #include "ringfeed/decorators.h"
+#include "ringfeed/formats.h"
 #include "ringfeed/sequences.h"
 #include "ringfeed/tables/arrow_structures.h"
 #include "ringfeed/tables/table_source.h"
 #include "tests/readers/arrow/made_arrays.h"
+#include "tests/support/record_data.h"
 
 namespace ringfeed {
 namespace {
@@ -37,8 +40,9 @@ MadeColumn Numbers(const std::string& name, std::int64_t first, std::int64_t row
 /// Rows with their numbers, "id", and random texts, "text", in groups of several arrays.
 class MadeTable : public TableSource {
  public:
-  explicit MadeTable(std::vector<std::int64_t> group_rows) : random_(4) {
-    std::int64_t first = 0;
+  /// The first row's number is `first`.
+  explicit MadeTable(const std::vector<std::int64_t>& group_rows, std::int64_t first = 0)
+      : random_(4) {
     for (const std::int64_t rows : group_rows) {
       std::vector<MadeColumn>& arrays = groups_.emplace_back();
       for (std::int64_t done = 0; done < rows || (rows == 0 && arrays.empty());) {
@@ -273,9 +277,10 @@ TEST(TableTest, WhatATableThrowsIsAFailureThatNoPolicySkips) {
 }
 
 /// A table in memory of one column, "x", and what the rows are.
-std::pair<std::shared_ptr<TableSource>, std::vector<MadeValue>> OfKind(const std::string& kind) {
+std::pair<std::shared_ptr<TableSource>, std::vector<MadeValue>> OfKind(const std::string& kind,
+                                                                       bool null_elements = false) {
   std::mt19937_64 random(11);
-  MadeRows rows = MakeRows(kind, 40, true, &random);
+  MadeRows rows = MakeRows(kind, 40, !null_elements, &random, null_elements);
   rows.column.name = "x";
   ArrowArrayStream stream = MakeStream({StructOf({rows.column}, 40)});
   auto table = TableOfStream(&stream);
@@ -324,6 +329,256 @@ TEST(TableTest, ANullOfARaggedColumnIsAnEmptyRow) {
   const Tensor& field = batch["x"];
   EXPECT_EQ(std::string(reinterpret_cast<const char*>(field.data), field.bytes), all);
   EXPECT_EQ(field.lod[0].size(), 41U);
+}
+
+TEST(TableTest, ANullElementIsDamageOrTheDefaultAndNoNullRow) {
+  for (const std::string kind : {"+l i", "+vl i", "+w:3 +w:2 i"}) {
+    const auto [table, values] = OfKind(kind, true);
+    TableOptions options;
+    options.nulls = {OnNull::kDefault, 7};
+    Instance batch;
+    ASSERT_EQ(Batch(OpenTable(table, options), {.size = 40}).TryReadNext(&batch),
+              ReadResult::kRecord);
+    std::string expected;
+    for (const MadeValue& value : values) expected += *value;
+    const auto numbers = batch["x"].Values<std::int32_t>();
+    ASSERT_EQ(numbers.size() * sizeof(std::int32_t), expected.size()) << kind;
+    std::size_t defaults = 0;
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      std::int32_t made = 0;
+      std::memcpy(&made, expected.data() + i * sizeof(made), sizeof(made));
+      if (made == 0) ++defaults;
+      EXPECT_EQ(numbers[i], made == 0 ? 7 : made) << kind;
+    }
+    EXPECT_GT(defaults, 0U);
+    for (const auto& [on_null, words] :
+         {std::pair(OnNull::kFail, "TableOptions::nulls says what stands for it"),
+          std::pair(OnNull::kMask, "which a mask of rows cannot tell")}) {
+      options.nulls = {on_null, 0};
+      const Reader reader = Batch(OpenTable(table, options), {.size = 40});
+      Reader failing = reader;
+      while (failing.TryReadNext(&batch) == ReadResult::kRecord) continue;
+      EXPECT_EQ(reader.status().code(), StatusCode::kDamaged);
+      EXPECT_NE(reader.status().message().find(words), std::string::npos)
+          << reader.status().message();
+    }
+  }
+}
+
+/// One whose groups tell what they are.
+class KnownTable final : public MadeTable {
+ public:
+  KnownTable(const std::vector<std::int64_t>& rows, std::string identity)
+      : MadeTable(rows), identity_(std::move(identity)) {}
+  std::string identity(std::uint64_t group) const override {
+    return identity_ + std::to_string(group);
+  }
+
+ private:
+  const std::string identity_;
+};
+
+TEST(TableTest, APositionIsRefusedOntoGroupsOfAnotherIdentity) {
+  const auto open = [](const std::string& identity) {
+    return Batch(OpenTable(std::make_shared<KnownTable>(kGroups, identity)), {.size = 8});
+  };
+  Reader first = open("monday");
+  Instance batch;
+  ASSERT_EQ(first.TryReadNext(&batch), ReadResult::kRecord);
+  const std::string position = first.Position();
+  Reader same = open("monday");
+  same.Restore(position);
+  EXPECT_EQ(same.TryReadNext(&batch), ReadResult::kRecord);
+  Reader other = open("tuesday");
+  try {
+    other.Restore(position);
+    FAIL() << "it was not refused";
+  } catch (const Error& error) {
+    EXPECT_NE(error.status().message().find("the position is of other data"), std::string::npos)
+        << error.status().message();
+  }
+}
+
+// Mixtures: two tables, and files whose records have the same fields.
+
+struct MixedSets {
+  std::shared_ptr<MadeTable> first = std::make_shared<MadeTable>(kGroups);
+  std::shared_ptr<MadeTable> second =
+      std::make_shared<MadeTable>(std::vector<std::int64_t>{12, 50, 3}, 1000);
+  std::vector<std::string> texts;  ///< of the files' records, whose numbers begin at 2000
+  std::vector<std::byte> file;
+
+  MixedSets() {
+    for (std::int64_t id = 0; id < 40; ++id) {
+      texts.push_back(std::string(static_cast<std::size_t>(id % 7), 'x'));
+      ExampleBuilder example;
+      const std::int64_t number = 2000 + id;
+      example.AddInts("id", {&number, 1});
+      example.AddBytes("text", std::string_view(texts.back()));
+      AppendTfRecord(example.Finish(), &file);
+    }
+  }
+  const std::string& TextOf(std::int64_t id) const {
+    const auto place = static_cast<std::size_t>(id % 1000);
+    return id < 1000   ? first->texts().at(place)
+           : id < 2000 ? second->texts().at(place)
+                       : texts.at(place);
+  }
+  std::size_t rows() const { return first->texts().size() + second->texts().size() + texts.size(); }
+  Reader Records() const {
+    return OpenSources({std::make_shared<MemorySource>("made.tfrecord", file)});
+  }
+};
+
+const ShuffleOptions kStripes{.window = 16, .seed = 3, .mode = ShuffleMode::kStripes};
+
+Reader Mixed(const MixedSets& sets, const BatchOptions& batch) {
+  const auto parser = ParserFromText("example: id=i8 text=u1[]").parser;
+  return Batch(Mix({{Shuffle(OpenTable(sets.first), kStripes), 2},
+                    {OpenTable(sets.second), 1},
+                    {Parse(sets.Records(), parser), 1}}),
+               batch);
+}
+
+/// The order of a mixture whose sets are files of as many records, which hold their numbers.
+std::vector<std::int64_t> OrderOfFiles() {
+  const auto open = [](const std::vector<std::int64_t>& files, std::int64_t number) {
+    std::vector<std::shared_ptr<Source>> sources;
+    for (const std::int64_t records : files) {
+      std::vector<std::byte> bytes(static_cast<std::size_t>(records) * sizeof(number));
+      for (std::int64_t i = 0; i < records; ++i, ++number) {
+        std::memcpy(bytes.data() + static_cast<std::size_t>(i) * sizeof(number), &number,
+                    sizeof(number));
+      }
+      sources.push_back(std::make_shared<MemorySource>("numbers", std::move(bytes)));
+    }
+    OpenOptions options;
+    options.format = "rows:8";
+    return OpenSources(std::move(sources), options);
+  };
+  Reader mixed = Mix({{Shuffle(open(kGroups, 0), kStripes), 2},
+                      {open({12, 50, 3}, 1000), 1},
+                      {open({40}, 2000), 1}});
+  mixed = Batch(Parse(mixed, ParserFromText("rows: id=i8").parser), {.size = 1000});
+  Instance batch;
+  EXPECT_EQ(mixed.TryReadNext(&batch), ReadResult::kRecord) << mixed.status().ToString();
+  const auto numbers = batch[0].Values<std::int64_t>();
+  return {numbers.begin(), numbers.end()};
+}
+
+/// The numbers of the rows that come.
+std::vector<std::int64_t> RestOf(Reader reader, const MixedSets& sets) {
+  std::vector<std::int64_t> ids;
+  Instance batch;
+  ReadResult result;
+  while ((result = reader.TryReadNext(&batch)) == ReadResult::kRecord) {
+    const auto numbers = batch["id"].Values<std::int64_t>();
+    const auto bytes = batch["text"].Values<char>();
+    for (std::size_t row = 0; row < numbers.size(); ++row) {
+      const auto begin = static_cast<std::size_t>(batch["text"].lod[0][row]);
+      const auto end = static_cast<std::size_t>(batch["text"].lod[0][row + 1]);
+      EXPECT_EQ(std::string(bytes.data() + begin, bytes.data() + end), sets.TextOf(numbers[row]));
+    }
+    ids.insert(ids.end(), numbers.begin(), numbers.end());
+  }
+  EXPECT_EQ(result, ReadResult::kEnd) << reader.status().ToString();
+  return ids;
+}
+
+TEST(TableTest, AMixtureOfTablesAndFilesHasTheOrderOfFiles) {
+  const MixedSets sets;
+  const std::vector<std::int64_t> ids = RestOf(Mixed(sets, {.size = 8}), sets);
+  EXPECT_EQ(ids.size(), sets.rows());
+  EXPECT_EQ(ids, OrderOfFiles());
+}
+
+TEST(TableTest, AMixtureOfTablesGoesOnAtEachPositionOnAnyNumberOfRanks) {
+  const MixedSets sets;
+  const std::vector<std::int64_t> ids = OrderOfFiles();
+  Reader whole = Mixed(sets, {.size = 8});
+  Instance batch;
+  for (std::size_t done = 0; whole.TryReadNext(&batch) == ReadResult::kRecord;) {
+    done += static_cast<std::size_t>(batch.Rows());
+    if (done % 24 != 0) continue;
+    std::vector<std::int64_t> rest;
+    for (int rank = 0; rank < 2; ++rank) {
+      BatchOptions options{.size = 8};
+      options.rank.rank = rank;
+      options.rank.world_size = 2;
+      Reader part = Mixed(sets, options);
+      part.Restore(whole.Position());
+      const std::vector<std::int64_t> own = RestOf(part, sets);
+      rest.insert(rest.end(), own.begin(), own.end());
+    }
+    EXPECT_EQ(Sorted(rest), Sorted({ids.begin() + static_cast<std::ptrdiff_t>(done), ids.end()}));
+  }
+}
+
+TEST(TableTest, RowsOfAMixtureOfTablesComeByTheirNumbers) {
+  const MixedSets sets;
+  const Instance rows = Mixed(sets, {.size = 8}).RecordsAt(std::vector<std::uint64_t>{3, 120, 200});
+  const auto ids = rows["id"].Values<std::int64_t>();
+  EXPECT_EQ(std::vector<std::int64_t>(ids.begin(), ids.end()),
+            (std::vector<std::int64_t>{3, 1016, 2031}));
+}
+
+TEST(TableTest, ATornGroupOfAMixtureIsTheDamageOfItsRows) {
+  const MixedSets sets;
+  sets.second->torn = 1;
+  OpenOptions skips;
+  skips.on_damage = OnDamage::kSkip;
+  const Reader mixed = Mix({{OpenTable(sets.first), 2}, {OpenTable(sets.second), 1}}, skips);
+  const Reader batches = Batch(mixed, {.size = 8});
+  EXPECT_EQ(RestOf(batches, sets).size(), sets.first->texts().size() + 15);
+  EXPECT_EQ(batches.Stats().damaged_records, 50U);
+}
+
+TEST(TableTest, AMixtureIsPackedByTheLengthsOfItsSets) {
+  const MixedSets sets;
+  PackOptions pack;
+  pack.field = "text";
+  pack.length = 16;
+  pack.rows = 4;
+  pack.fit = PackFit::kBest;
+  pack.steps.emplace();
+  pack.steps->lengths = "texts";
+  const auto parser = ParserFromText("example: text=u1[]").parser;
+  TableOptions options;
+  options.columns = {"text"};
+  Reader packed =
+      Pack(Mix({{OpenTable(sets.first, options), 2}, {Parse(sets.Records(), parser), 1}}), pack);
+  std::size_t bytes = 0;
+  Instance batch;
+  ReadResult result;
+  while ((result = packed.TryReadNext(&batch)) == ReadResult::kRecord) {
+    const auto segments = batch["text_segments"].Values<std::int32_t>();
+    bytes += static_cast<std::size_t>(std::ranges::count_if(segments, [](int s) { return s > 0; }));
+  }
+  EXPECT_EQ(result, ReadResult::kEnd) << packed.status().ToString();
+  std::size_t expected = 0;
+  for (const std::string& text : sets.first->texts())
+    expected += std::min<std::size_t>(16, text.size());
+  for (const std::string& text : sets.texts) expected += text.size();
+  EXPECT_EQ(bytes, expected);
+}
+
+TEST(TableTest, SetsOfOtherFieldsAreNotMixed) {
+  const MixedSets sets;
+  TableOptions options;
+  options.columns = {"id"};
+  const auto message = [](const std::vector<MixSet>& mixed) {
+    try {
+      (void)Mix(mixed);
+    } catch (const Error& error) {
+      return error.status().message();
+    }
+    return std::string("it was mixed");
+  };
+  EXPECT_NE(message({{OpenTable(sets.first)}, {OpenTable(sets.second, options)}})
+                .find("set 1 has the fields id int64[], and set 0 has id int64[], text uint8[-1]"),
+            std::string::npos);
+  EXPECT_NE(message({{OpenTable(sets.first)}, {sets.Records()}}).find("Parse each of these"),
+            std::string::npos);
 }
 
 TEST(TableTest, OptionsThatCannotWorkAreRefused) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/keyed_permutation.h"
+#include "base/log.h"
 #include "tests/support/megatron_pair.h"
 
 namespace ringfeed {
@@ -23,12 +24,13 @@ using Lengths = std::vector<std::int32_t>;
 using Numbers64 = std::vector<std::uint64_t>;
 
 Status MakeLine(const std::string& index_bytes, std::uint64_t data_bytes,
-                const MegatronLineOptions& options, std::shared_ptr<const MegatronLine>* line) {
+                const MegatronLineOptions& options, std::shared_ptr<const MegatronLine>* line,
+                const std::string& file = "a.idx") {
   const auto copy = std::make_shared<const std::string>(index_bytes);
   std::shared_ptr<const MegatronIndex> index;
   Status status = MegatronIndex::Read("a.idx", std::as_bytes(std::span(*copy)), copy, &index);
   if (!status.ok()) return status;
-  return MegatronLine::Make("a.idx", std::move(index), data_bytes, options, line);
+  return MegatronLine::Make(file, std::move(index), data_bytes, options, line);
 }
 
 std::shared_ptr<const MegatronLine> LineOf(const Lengths& lengths,
@@ -301,6 +303,20 @@ TEST(MegatronLineTest, MoreThanCanBeCountedIsRefused) {
   }
   EXPECT_EQ(LineOf({}, AsMegatron(2, 1, 5))->windows(), 0U);
   EXPECT_EQ(LineOf({0, 0}, AsMegatron(2, 1, 5))->windows(), 0U);
+}
+
+TEST(MegatronLineTest, DocumentsThatAreShorterThanAWindowAreTold) {
+  static std::vector<std::string> told;
+  told.clear();
+  SetLog([](LogLevel /*level*/, const std::string& text) noexcept { told.push_back(text); });
+  for (const Lengths& lengths : {Lengths{4, 4}, Lengths{}, Lengths{0}, Lengths{3, 4}}) {
+    std::shared_ptr<const MegatronLine> line;
+    EXPECT_TRUE(MakeLine(MegatronIndexBytes(lengths), 16, {.window = 7}, &line, "short.idx").ok());
+  }
+  SetLog(nullptr);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_NE(told[0].find("short.idx gives no window: its 7 tokens are fewer than the 8 of one"),
+            std::string::npos);
 }
 
 }  // namespace
