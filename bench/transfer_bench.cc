@@ -54,10 +54,17 @@ double DeviceSeconds() {
   return seconds;
 }
 
+/// What a feed has of memory, and how it cuts the rows.
+struct FeedShape {
+  std::size_t arena_bytes = std::size_t{512} << 20;
+  std::size_t batch_rows = 0;  ///< 0: about kBatchBytes
+};
+
 /// A feed of its own, with a device and an arena of its own.
 class TransferFeed {
  public:
-  TransferFeed(BenchFiles files, const Lengths& lengths, Pages pages, TransferPlan plan)
+  TransferFeed(BenchFiles files, const Lengths& lengths, Pages pages, TransferPlan plan,
+               FeedShape shape)
       : files_(std::move(files)),
         bytes_(files_.records * lengths.image_bytes),
         pages_(pages),
@@ -65,7 +72,7 @@ class TransferFeed {
         stream_({devices_, 0}) {
     OpenOptions open;
     open.threads = 1;
-    open.arena = std::make_shared<PinnedArena>(std::size_t{512} << 20);
+    open.arena = std::make_shared<PinnedArena>(shape.arena_bytes);
     // Mapped files are not pinned: the CPU would copy them whatever is planned.
     if (pages == Pages::kCached) open.io.path = IoPath::kPread;
     Reader chain = Parse(OpenFiles(files_.paths, open),
@@ -73,9 +80,10 @@ class TransferFeed {
     FeedOptions options;
     options.backend = devices_;
     options.transfer = plan;
-    feed_ = std::make_unique<DeviceFeed>(
-        Batch(chain, {.size = std::min<std::size_t>(kBatchBytes / lengths.image_bytes, 8192)}),
-        options);
+    if (shape.batch_rows == 0) {
+      shape.batch_rows = std::min<std::size_t>(kBatchBytes / lengths.image_bytes, 8192);
+    }
+    feed_ = std::make_unique<DeviceFeed>(Batch(chain, {.size = shape.batch_rows}), options);
   }
 
   /// What the host takes for one pass, its start included.
@@ -106,12 +114,50 @@ class TransferFeed {
   std::unique_ptr<DeviceFeed> feed_;
 };
 
-Pair StartPair(const Lengths& lengths, Pages pages, TransferPlan forced) {
-  const BenchFiles files = ImageExamples(kPassBytes, 4, lengths.image_bytes);
+std::shared_ptr<TransferFeed> StartFeed(const BenchFiles& files, const Lengths& lengths,
+                                        Pages pages, TransferPlan plan, FeedShape shape = {}) {
   if (pages == Pages::kCached) BringIntoMemory(files);
-  const auto chosen = std::make_shared<TransferFeed>(files, lengths, pages, TransferPlan::kAuto);
-  const auto other = std::make_shared<TransferFeed>(files, lengths, pages, forced);
+  return std::make_shared<TransferFeed>(files, lengths, pages, plan, shape);
+}
+
+Pair StartPair(const Lengths& lengths, Pages pages, TransferPlan plan, TransferPlan forced,
+               FeedShape shape = {}) {
+  const BenchFiles files = ImageExamples(kPassBytes, 4, lengths.image_bytes);
+  const auto chosen = StartFeed(files, lengths, pages, plan, shape);
+  const auto other = StartFeed(files, lengths, pages, forced, shape);
   return {[chosen] { return chosen->ReadPass(); }, [other] { return other->ReadPass(); }};
+}
+
+constexpr std::size_t kReadsInFlight = 8;
+
+// Reads alone: from the page cache by pread into memory that the processor's cache holds, else by
+// fio past the page cache.
+LoopResult ReadAlone(const BenchFiles& files, Pages pages) {
+  if (pages == Pages::kDropped) {
+    return RunFio(
+        {.paths = files.paths, .block_bytes = kReadBytes, .blocks_in_flight = kReadsInFlight});
+  }
+  static std::vector<std::byte> slabs(kReadsInFlight * kReadBytes);
+  return Timed([&](LoopResult* result, BatchDigest* /*digest*/) {
+    std::size_t reads = 0;
+    for (const std::string& path : files.paths) {
+      const OpenedFile file(path);
+      std::uint64_t offset = 0;
+      for (std::size_t got = 1; got > 0; offset += got) {
+        std::byte* const slab = slabs.data() + reads++ % kReadsInFlight * kReadBytes;
+        got = file.Read(slab, kReadBytes, offset);
+      }
+      result->bytes += offset;
+    }
+  });
+}
+
+Pair StartBesideReads(Pages pages, TransferPlan plan, std::size_t batch_rows) {
+  const Lengths& lengths = kLengths[std::size(kLengths) - 1];
+  const BenchFiles files = ImageExamples(kPassBytes, 4, lengths.image_bytes);
+  const auto feed = StartFeed(files, lengths, pages, plan, {.batch_rows = batch_rows});
+  return {[feed] { return feed->ReadPass(); }, [files, pages] { return ReadAlone(files, pages); },
+          [pages] { return pages == Pages::kDropped ? WhyNoFio() : std::string(); }};
 }
 
 }  // namespace
@@ -122,17 +168,34 @@ std::vector<Work> Works(int /*threads*/) {
   constexpr Measure kClock{
       "s/GB", [](const LoopResult& r) { return r.wall_s * 1e9 / static_cast<double>(r.bytes); }};
   std::vector<Work> works;
-  for (const Lengths& lengths : kLengths) {
-    for (const Pages pages : {Pages::kCached, Pages::kDropped}) {
+  const auto both = [&](const std::string& name, std::function<Pair()> start) {
+    works.push_back({{{name, kCpu}, {name + "_clock", kClock}}, std::move(start)});
+  };
+  for (const Pages pages : {Pages::kCached, Pages::kDropped}) {
+    const std::string state = pages == Pages::kCached ? "_warm" : "_cold";
+    for (const Lengths& lengths : kLengths) {
       for (const TransferPlan plan :
            {TransferPlan::kBatch, TransferPlan::kMembers, TransferPlan::kSlabs}) {
-        const std::string name = std::string("transfer.") + lengths.name +
-                                 (pages == Pages::kCached ? "_warm_vs_" : "_cold_vs_") +
-                                 std::string(TransferPlanName(plan));
-        works.push_back({{{name, kCpu}, {name + "_clock", kClock}},
-                         [=] { return StartPair(lengths, pages, plan); }});
+        both("transfer." + std::string(lengths.name) + state + "_vs_" +
+                 std::string(TransferPlanName(plan)),
+             [=] { return StartPair(lengths, pages, TransferPlan::kAuto, plan); });
       }
     }
+    for (const TransferPlan plan : {TransferPlan::kBatch, TransferPlan::kMembers,
+                                    TransferPlan::kSlabs, TransferPlan::kAuto}) {
+      for (const std::size_t rows : {std::size_t{64}, std::size_t{256}}) {
+        both("transfer." + std::string(TransferPlanName(plan)) + state + "_" +
+                 std::to_string(rows) + "_rows_vs_reads",
+             [=] { return StartBesideReads(pages, plan, rows); });
+      }
+    }
+  }
+  for (const TransferPlan plan :
+       {TransferPlan::kMembers, TransferPlan::kSlabs, TransferPlan::kAuto}) {
+    both("transfer." + std::string(TransferPlanName(plan)) + "_cold_256_mib_vs_batch", [=] {
+      return StartPair(kLengths[std::size(kLengths) - 1], Pages::kDropped, plan,
+                       TransferPlan::kBatch, {.arena_bytes = std::size_t{256} << 20});
+    });
   }
   return works;
 }

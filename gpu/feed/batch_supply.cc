@@ -106,7 +106,8 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
         "the reader's batches lie on a device already (DoubleBufferOn): read them "
         "from it, or give the feed the reader that it reads from");
   }
-  reader.ReserveBatches(Distributor::HeldBatches(options));
+  ReaderAccess::SessionOf(reader)->ReserveBatches(Distributor::HeldBatches(options),
+                                                  Distributor::NeededBatches(options));
   LeftFieldRules rules =
       TransferPlanner(options.costs).RulesFor(options.transfer, options.least_left_bytes);
   // Also with TransferPlan::kDirect: a run that reads directly leaves none anyway (Run).

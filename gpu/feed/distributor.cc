@@ -27,15 +27,25 @@ Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution 
       distribution_(distribution),
       last_step_(last_step) {}
 
-std::size_t Distributor::HeldBatches(const FeedOptions& options) {
-  // One that is copied and those that wait at each device, the step that is being collected, and
-  // the last step for repeats. The devices of a group hold the same ones. Slots keep theirs if
-  // fields stay on the host.
+namespace {
+
+std::size_t GroupsOf(const FeedOptions& options) {
   const std::size_t devices = options.devices.size();
-  const std::size_t groups = devices / CopiesOf(devices, options.distribution, options.replicas);
-  const std::size_t kept = options.host_fields.empty() ? 0 : options.slots * devices;
-  return kept + (1 + options.waiting_batches) * groups +
-         (options.last_step == LastStep::kUneven ? 1 : groups + 1);
+  return devices / CopiesOf(devices, options.distribution, options.replicas);
+}
+
+}  // namespace
+
+// One that is copied and those that wait at each device. The devices of a group hold the same ones.
+std::size_t Distributor::HeldBatches(const FeedOptions& options) {
+  return NeededBatches(options) + (1 + options.waiting_batches) * GroupsOf(options);
+}
+
+// The step that is being collected, and the last step for repeats. Slots keep theirs if fields stay
+// on the host.
+std::size_t Distributor::NeededBatches(const FeedOptions& options) {
+  const std::size_t kept = options.host_fields.empty() ? 0 : options.slots * options.devices.size();
+  return kept + (options.last_step == LastStep::kUneven ? 1 : GroupsOf(options) + 1);
 }
 
 void FeedItem::Replace(const Instance& tensors) {

@@ -78,6 +78,8 @@ class Distributor {
   /// device (or group) for a slot, and one that is copied there, which is held until the host has
   /// seen the copy done. Further copies wait for these if the supply has no more batches.
   static std::size_t HeldBatches(const FeedOptions& options);
+  /// Those of them that do not come back until more are read: with fewer a feed comes to a stop.
+  static std::size_t NeededBatches(const FeedOptions& options);
   std::uint64_t dropped_rows() const { return dropped_rows_; }
   std::uint64_t repeated_rows() const { return repeated_rows_; }
 

@@ -235,7 +235,7 @@ bool ReaderSession::Count(ChainCounts* counts) const {
   return true;
 }
 
-void ReaderSession::ReserveBatches(std::size_t batches) {
+void ReaderSession::ReserveBatches(std::size_t batches, std::size_t needed) {
   const std::lock_guard lock(mutex_);
   if (!plan_.batched) return;
   if (run_ != nullptr || batches > BatchSink::kMaxSlots - 2) {
@@ -245,6 +245,7 @@ void ReaderSession::ReserveBatches(std::size_t batches) {
                      std::to_string(BatchSink::kMaxSlots - 2));
   }
   plan_.held_batches = batches;
+  plan_.needed_batches = needed;
 }
 
 void ReaderSession::LeaveFields(const LeftFieldRules& rules) {

@@ -73,7 +73,10 @@ class ReaderSession {
 
   // Before the first read, of a chain with Batch; others ignore it.
 
-  void ReserveBatches(std::size_t batches);
+  /// A caller may hold so many at a time; fewer are made if memory is short, but at least what it
+  /// needs: all, unless it is one that gives the others back while it waits for more.
+  void ReserveBatches(std::size_t batches) { ReserveBatches(batches, batches); }
+  void ReserveBatches(std::size_t batches, std::size_t needed);
   /// Long fields of rows are not copied for readers that take SuppliedBatch.
   void LeaveFields(const LeftFieldRules& rules);
   /// Offers reads into a device's memory to all runs, beside LeaveFields: if the chain's records

@@ -550,7 +550,10 @@ std::unique_ptr<PlanSink> RunBuilder::MakeSink(PlanClock* clock, bool holds_rows
   options.whole_tensors = plan.batched;
   options.slots = plan.batch.slots;
   // One more to fill meanwhile, and one that is ready.
-  if (plan.held_batches > 0) options.least_slots = plan.held_batches + 2;
+  if (plan.held_batches > 0) {
+    options.wanted_slots = plan.held_batches + 2;
+    options.least_slots = plan.needed_batches + 2;
+  }
   options.memory_bytes = parts_.memory.budget().limit() / 2;
   options.on_damage = plan.source.options.on_damage;
   options.skip = parts_.start.leave_out;

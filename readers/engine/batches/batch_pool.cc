@@ -58,16 +58,21 @@ BatchBuffer* BatchPool::TakeSlot(const BatchNeed& need) {
   if (slot_limit() == 0) {
     ChooseSlotLimit(LayoutFor(CapacityFor(need)).bytes());
   }
-  BatchBuffer* slot = nullptr;
-  if (free_slots_.TryPop(slot) != QueueResult::kOk) {
-    if (slots_.size() >= slot_limit()) return nullptr;
-    slots_.push_back(std::make_unique<BatchBuffer>());
-    slot = slots_.back().get();
+  while (BatchBuffer* const slot = FreeSlot()) {
+    Prepare(slot, need);
+    if (!slot->status.ok() && DropSlot(slot)) continue;
+    incomplete_.fetch_add(1, std::memory_order_relaxed);
+    return slot;
   }
-  Prepare(slot, need);
-  if (!slot->status.ok() && DropSpareSlot(slot)) return nullptr;
-  incomplete_.fetch_add(1, std::memory_order_relaxed);
-  return slot;
+  return nullptr;
+}
+
+BatchBuffer* BatchPool::FreeSlot() {
+  BatchBuffer* slot = nullptr;
+  if (free_slots_.TryPop(slot) == QueueResult::kOk) return slot;
+  if (slots_.size() >= slot_limit()) return nullptr;
+  slots_.push_back(std::make_unique<BatchBuffer>());
+  return slots_.back().get();
 }
 
 std::vector<std::uint64_t> BatchPool::CapacityFor(const BatchNeed& need) const {
@@ -93,7 +98,7 @@ void BatchPool::ChooseSlotLimit(std::size_t batch_bytes) {
   if (slots == 0) {
     slots = std::min(DefaultSlots(batch_bytes), options_.memory_bytes / batch_bytes);
   }
-  slots = std::min(std::max(slots, options_.least_slots), kMaxSlots);
+  slots = std::min(std::max({slots, options_.wanted_slots, options_.least_slots}), kMaxSlots);
   std::size_t bytes = 0;
   if (__builtin_mul_overflow(slots, batch_bytes, &bytes)) bytes = BatchBuffer::Layout::kMostBytes;
   const std::size_t granted = memory_->GrantBatches(bytes) / batch_bytes;
@@ -162,7 +167,9 @@ std::unique_ptr<BatchBuffer::Extent> BatchPool::MakeExtent(std::span<const std::
   extent->unit_begin.resize(fields_);
   extent->unit_end.resize(fields_);
   const bool possible = extent->layout.is_possible();
-  if (possible) extent->run = arena_->Allocate(std::max<std::size_t>(extent->layout.bytes(), 1));
+  const std::size_t bytes = std::max<std::size_t>(extent->layout.bytes(), 1);
+  if (possible) extent->run = arena_->Allocate(bytes);
+  while (possible && !extent->run && DropSpareSlot()) extent->run = arena_->Allocate(bytes);
   if (!extent->run) {
     const std::string need =
         (possible ? " needs " : " of " + std::to_string(options_.rows) + " rows needs at least ") +
@@ -178,9 +185,16 @@ std::unique_ptr<BatchBuffer::Extent> BatchPool::MakeExtent(std::span<const std::
   return extent;
 }
 
-bool BatchPool::DropSpareSlot(const BatchBuffer* slot) {
-  if (slots_.size() <= options_.least_slots || slots_.back().get() != slot) return false;
-  slots_.pop_back();
+bool BatchPool::DropSpareSlot() {
+  BatchBuffer* slot = nullptr;
+  if (slots_.size() <= options_.least_slots) return false;
+  return free_slots_.TryPop(slot) == QueueResult::kOk && DropSlot(slot);
+}
+
+bool BatchPool::DropSlot(BatchBuffer* slot) {
+  if (slots_.size() <= options_.least_slots) return false;
+  for (const auto& extent : slot->extents) arena_->Free(extent->run);
+  std::erase_if(slots_, [slot](const auto& one) { return one.get() == slot; });
   slot_limit_.store(slots_.size(), std::memory_order_relaxed);
   return true;
 }

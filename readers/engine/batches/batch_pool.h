@@ -36,6 +36,7 @@ class BatchPool {
   struct Options {
     std::size_t rows = 1;                   ///< of a batch, at most
     std::size_t slots = 0;                  ///< 0: chosen by the size of a batch
+    std::size_t wanted_slots = 0;           ///< at least these, if there is memory for them
     std::size_t least_slots = kLeastSlots;  ///< without these nothing works
     std::size_t memory_bytes = 0;           ///< all slots together
     bool pad = false;                       ///< batches have a mask
@@ -95,9 +96,13 @@ class BatchPool {
   void PrepareExtent(BatchBuffer* slot, const BatchNeed& need);
   std::unique_ptr<BatchBuffer::Extent> MakeExtent(std::span<const std::uint64_t> capacity,
                                                   Status* status);
-  /// The arena has no piece for one more slot: goes on with the existing slots, if these are
-  /// enough. False if `slot` is one of them.
-  bool DropSpareSlot(const BatchBuffer* slot);
+  /// A slot that is not in use, or a new one; null if there is neither.
+  BatchBuffer* FreeSlot();
+  /// Goes on without a slot that is not in use, and frees its memory. False if all are in use, or
+  /// are needed.
+  bool DropSpareSlot();
+  /// The arena has no memory for the slot: goes on without it, if the others are enough.
+  bool DropSlot(BatchBuffer* slot);
 
   const Options options_;
   const Parser* const parser_;

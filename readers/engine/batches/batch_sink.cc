@@ -24,8 +24,14 @@ namespace {
 constexpr std::size_t kMinTaskRows = 16;
 
 BatchPool::Options PoolOptions(const BatchSink::Options& options, std::size_t rows) {
-  return {rows,        options.slots,     options.least_slots, options.memory_bytes,
-          options.pad, options.note_rows, options.late_sums};
+  return {rows,
+          options.slots,
+          options.wanted_slots,
+          options.least_slots,
+          options.memory_bytes,
+          options.pad,
+          options.note_rows,
+          options.late_sums};
 }
 
 }  // namespace

@@ -51,6 +51,7 @@ class BatchSink final : public PlanSink {
         false;  ///< internal batches, whose size does not show: short rather than late
     bool whole_tensors = true;  ///< false: MakeInstance gives a tensor for each field, also levels
     std::size_t slots = 0;      ///< 0: chosen by the size of a batch
+    std::size_t wanted_slots = 0;           ///< as of BatchPool
     std::size_t least_slots = kLeastSlots;  ///< without these nothing works
     std::size_t memory_bytes = 0;           ///< all slots together
     /// So many batches, or, with close_at_block_end, places, are planned and left out first: their

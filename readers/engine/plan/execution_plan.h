@@ -169,6 +169,7 @@ struct ExecutionPlan {
   BatchOptions batch;
   std::size_t buffered = 0;             ///< instances, by DoubleBuffer; 0: it is not said
   std::size_t held_batches = 0;         ///< that the reading thread may hold at a time
+  std::size_t needed_batches = 0;       ///< of these, those that do not come back by themselves
   LeftFieldRules left_fields;           ///< as BatchRules
   std::shared_ptr<DirectReads> direct;  ///< asked for memory by each run; null: by none
   std::vector<ContentStep> content;     ///< after the stages

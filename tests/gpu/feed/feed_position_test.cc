@@ -422,6 +422,24 @@ TEST_F(FeedPositionTest, AFeedStartsAgainInTheMemoryThatItRunsIn) {
   }
 }
 
+// A feed holds batches to copy ahead, and goes on with fewer.
+TEST_F(FeedPositionTest, AFeedReadsAllInAnArenaThatHoldsFewBatches) {
+  const std::string file = MakeFile(std::vector<std::size_t>(200, 256 << 10));
+  for (const TransferPlan plan : {TransferPlan::kBatch, TransferPlan::kSlabs}) {
+    for (const std::size_t arena_mib : {20U, 24U, 32U}) {
+      OpenOptions in_little = Options();
+      in_little.arena = std::make_shared<PinnedArena>(arena_mib << 20);
+      in_little.threads = 1;
+      FeedOptions options;
+      options.backend = EmulatedDevices::Open(1);
+      options.transfer = plan;
+      DeviceFeed feed(Batch(Parse(OpenFiles({file}, in_little), RawParser()), {.size = 16}),
+                      options);
+      EXPECT_EQ(Rest(&feed).size(), 13U) << arena_mib << " MiB";
+    }
+  }
+}
+
 TEST_F(FeedPositionTest, WhereItWasSoughtToIsFoundWhileDevicesReadAhead) {
   const auto chain = [this] {
     const auto odd = [](const RecordSpan& record) { return record.size % 2 == 1; };

@@ -84,6 +84,45 @@ TEST_F(BatchPoolTest, SlotsThatWereAskedForAreTriedAllTheSame) {
   EXPECT_EQ(pool.slot_limit(), 5u);
 }
 
+TEST_F(BatchPoolTest, FewerSlotsWhereTheArenaHasNoRoomForMore) {
+  BatchPool::Options options = PoolOptions();
+  options.slots = 6;
+  BatchPool pool(options, raw_.get(), arena_, &parts_.memory);
+  std::vector<BatchBuffer*> out;
+  while (BatchBuffer* const slot = Take(&pool, 15 * kMiB)) out.push_back(slot);
+  ASSERT_EQ(out.size(), 3u);
+  for (BatchBuffer* const slot : out) EXPECT_TRUE(slot->status.ok());
+  pool.Release(out[1]);
+  BatchBuffer* const next = Take(&pool, 15 * kMiB);
+  EXPECT_EQ(next, out[1]);
+  EXPECT_TRUE(next->status.ok());
+  EXPECT_EQ(Take(&pool, 15 * kMiB), nullptr);
+}
+
+TEST_F(BatchPoolTest, ALargerBatchTakesTheMemoryOfSpareSlots) {
+  BatchPool::Options options = PoolOptions();
+  options.slots = 3;
+  BatchPool pool(options, raw_.get(), arena_, &parts_.memory);
+  std::vector<BatchBuffer*> out;
+  while (BatchBuffer* const slot = Take(&pool, 12 * kMiB)) out.push_back(slot);
+  ASSERT_EQ(out.size(), 3u);
+  for (BatchBuffer* const slot : {out[1], out[2]}) pool.Release(slot);
+  const BatchBuffer* const large = Take(&pool, 30 * kMiB);
+  ASSERT_NE(large, nullptr);
+  EXPECT_TRUE(large->status.ok()) << large->status.ToString();
+  EXPECT_EQ(Take(&pool, 12 * kMiB), nullptr);  // the others are in use
+}
+
+TEST_F(BatchPoolTest, TooLargeABatchFailsWithTheSlotsThatAreNeeded) {
+  BatchPool::Options options = PoolOptions();
+  options.slots = 6;
+  BatchPool pool(options, raw_.get(), arena_, &parts_.memory);
+  const BatchBuffer* const slot = Take(&pool, 100 * kMiB);
+  ASSERT_NE(slot, nullptr);
+  EXPECT_EQ(slot->status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(pool.slot_limit(), 6u);
+}
+
 // Sizes that wrap would leave a piece that is too small for what is written.
 TEST_F(BatchPoolTest, ABatchWhoseBytesCannotBeCountedIsRefused) {
   const std::shared_ptr<const Parser> steps =
