@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "gpu/feed/await_event.h"
-#include "gpu/feed/batch_supply.h"
 
 namespace ringfeed {
 namespace {
@@ -40,7 +39,7 @@ SlotCopies::SlotCopies(const FeedOptions& options, int device, std::span<DeviceS
       memory_(options, device),
       stage_(options, device),
       left_rows_(LeftRowsOf(options)),
-      sums_on_device_(WhySumsAreEarly(options).empty()) {}
+      sums_on_device_(options.transfer != TransferPlan::kBatch) {}
 
 Status SlotCopies::MakeStreams() {
   Status status = backend_->CreateStream(device_, options_.priority, &copy_stream_);
