@@ -95,7 +95,6 @@ std::shared_ptr<CuFileReads> DirectReadsFor(const FeedOptions& options,
 std::string WhyNotDirect(const FeedOptions& options) {
   if (options.devices.size() != 1) return "what is read is one device's, the feed has several";
   if (options.fixed_slots) return "fixed slots have no room for a table of rows";
-  if (options.last_step != LastStep::kUneven) return "rows of the last step are repeated or spread";
   return {};
 }
 

@@ -103,8 +103,9 @@ std::uint64_t Distributor::MostRows() const {
 }
 
 void Distributor::CopyPending(SuppliedBatch* batch) {
-  // All of it is in host memory: with last steps that are made even, nothing is read directly.
-  (void)MakeCopies(std::exchange(batch->pending, {}));
+  if (const Status status = MakeCopies(std::exchange(batch->pending, {})); !status.ok()) {
+    throw Error(status);
+  }
 }
 
 Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
