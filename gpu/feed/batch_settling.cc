@@ -48,7 +48,9 @@ SettledBatch::Kind BatchSettling::Apply(DeviceSlot* slot) {
   if (settled.kind == SettledBatch::Kind::kNothing) return settled.kind;
   slot->item.origin = settled.origin;
   slot->item.number -= batch->nothing_before();
-  if (settled.kind == SettledBatch::Kind::kOther) slot->item.Replace(settled.tensors);
+  if (settled.kind == SettledBatch::Kind::kOther) {
+    slot->item.Replace(settled.tensors, batch->repeated_rows());
+  }
   return settled.kind;
 }
 

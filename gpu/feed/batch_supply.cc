@@ -95,7 +95,6 @@ std::shared_ptr<CuFileReads> DirectReadsFor(const FeedOptions& options,
 std::string WhyNotDirect(const FeedOptions& options) {
   if (options.devices.size() != 1) return "what is read is one device's, the feed has several";
   if (options.fixed_slots) return "fixed slots have no room for a table of rows";
-  if (options.last_step != LastStep::kUneven) return "rows of the last step are repeated or spread";
   return {};
 }
 
@@ -111,19 +110,11 @@ std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
   LeftFieldRules rules =
       TransferPlanner(options.costs).RulesFor(options.transfer, options.least_left_bytes);
   // Also with TransferPlan::kDirect: a run that reads directly leaves none anyway (Run).
-  rules.leaves_sums = rules.any() && WhySumsAreEarly(options).empty();
+  rules.leaves_sums = rules.any();
   ReaderAccess::SessionOf(reader)->LeaveFields(rules);
   std::shared_ptr<CuFileReads> direct = DirectReadsFor(options, std::move(library));
   if (direct != nullptr) ReaderAccess::SessionOf(reader)->ReadDirectly(direct);
   return std::make_unique<ReaderSupply>(std::move(reader), std::move(direct));
-}
-
-// A damaged batch is made anew before it is handed out. But which rows a last step drops or repeats
-// depends on the rows of the batches before.
-std::string WhySumsAreEarly(const FeedOptions& options) {
-  if (options.transfer == TransferPlan::kBatch) return "the CPU touches all bytes anyway";
-  if (options.last_step != LastStep::kUneven) return "the last step depends on what is lost";
-  return {};
 }
 
 }  // namespace ringfeed

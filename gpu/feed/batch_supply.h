@@ -62,7 +62,4 @@ std::string WhyNotDirect(const FeedOptions& options);
 std::unique_ptr<BatchSupply> SupplyOf(Reader reader, const FeedOptions& options,
                                       std::shared_ptr<CuFileLibrary> library = nullptr);
 
-/// Why checksums cannot be left to the devices of such a feed; empty if they can.
-std::string WhySumsAreEarly(const FeedOptions& options);
-
 }  // namespace ringfeed

@@ -48,14 +48,16 @@ std::size_t Distributor::NeededBatches(const FeedOptions& options) {
   return kept + (options.last_step == LastStep::kUneven ? 1 : GroupsOf(options) + 1);
 }
 
-void FeedItem::Replace(const Instance& tensors) {
+void FeedItem::Replace(const Instance& tensors, std::int64_t repeated_rows) {
   pending = {};
   const auto all = static_cast<std::uint64_t>(tensors.empty() ? 0 : RowsOf(tensors.front()));
   const NumberRange rows_of_part = BalancedRange(all, parts, part);
   batch = parts == 1 ? tensors
                      : SliceRows(tensors, static_cast<std::int64_t>(rows_of_part.begin),
                                  static_cast<std::int64_t>(rows_of_part.end));
-  rows = valid_rows = rows_of_part.end - rows_of_part.begin;
+  rows = rows_of_part.end - rows_of_part.begin;
+  const std::uint64_t valid = all - static_cast<std::uint64_t>(repeated_rows);
+  valid_rows = std::clamp(valid, rows_of_part.begin, rows_of_part.end) - rows_of_part.begin;
 }
 
 void Distributor::Reset() {
@@ -69,6 +71,9 @@ void Distributor::Reset() {
 }
 
 void Distributor::LetGo() {
+  taken_ = {};
+  take_ = SupplyResult::kNotYet;
+  settles_ = false;
   step_.clear();
   ready_.clear();
   order_.LetGo();
@@ -89,7 +94,7 @@ void Distributor::Put(SuppliedBatch&& batch, std::uint64_t valid_rows, bool comp
   item.copies = copies_;
   item.origin = std::move(batch.origin);
   item.pending = batch.pending;
-  item.settling = Settling(&batch, copies_);
+  item.settling = Settling(&batch, copies_, valid_rows);
   item.batch = std::move(batch.tensors);
   item.completes = false;
   for (std::size_t copy = 1; copy < copies_; ++copy) {
@@ -108,8 +113,9 @@ std::uint64_t Distributor::MostRows() const {
 }
 
 void Distributor::CopyPending(SuppliedBatch* batch) {
-  // All of it is in host memory: with last steps that are made even, nothing is read directly.
-  (void)MakeCopies(std::exchange(batch->pending, {}));
+  if (const Status status = MakeCopies(std::exchange(batch->pending, {})); !status.ok()) {
+    throw Error(status);
+  }
 }
 
 Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
@@ -122,7 +128,9 @@ Instance Distributor::Repeated(const Instance& batch, std::int64_t rows) const {
 void Distributor::PadTo(std::int64_t rows, SuppliedBatch* batch) {
   const std::int64_t have = Rows(batch->tensors);
   if (have >= rows || have == 0) return;  // of no rows there is none to repeat
-  repeated_rows_.fetch_add(static_cast<std::uint64_t>(rows - have), std::memory_order_relaxed);
+  if (batch->unsettled == nullptr) {      // else it is counted as soon as it is known what is left
+    repeated_rows_.fetch_add(static_cast<std::uint64_t>(rows - have), std::memory_order_relaxed);
+  }
   CopyPending(batch);
   batch->tensors = Repeated(batch->tensors, rows);
 }
@@ -140,12 +148,14 @@ void Distributor::AddParts(SuppliedBatch&& supplied) {
   const std::int64_t rows = Rows(supplied.tensors);
   const bool whole = rows >= most_rows_;
   if (!whole && last_step_ == LastStep::kDrop) {
+    if (Settling(&supplied, 0, static_cast<std::uint64_t>(rows)) != nullptr) return;
     dropped_rows_.fetch_add(static_cast<std::uint64_t>(rows), std::memory_order_relaxed);
     return;
   }
   if (last_step_ == LastStep::kPad) PadTo(most_rows_, &supplied);
   const auto all = static_cast<std::uint64_t>(Rows(supplied.tensors));
-  const std::shared_ptr<SettlingBatch> settling = Settling(&supplied, devices_);
+  const std::shared_ptr<SettlingBatch> settling =
+      Settling(&supplied, devices_, static_cast<std::uint64_t>(rows));
   for (std::size_t device = 0; device < devices_; ++device) {
     const NumberRange part = BalancedRange(all, devices_, device);
     const auto valid = static_cast<std::uint64_t>(rows);
@@ -181,17 +191,68 @@ bool Distributor::ComesToNothing(const SuppliedBatch& batch) const {
          std::ranges::none_of(sums, matches);
 }
 
-std::shared_ptr<SettlingBatch> Distributor::Settling(SuppliedBatch* batch, std::size_t items) {
+std::shared_ptr<SettlingBatch> Distributor::Settling(SuppliedBatch* batch, std::size_t items,
+                                                     std::uint64_t rows) {
   if (batch->unsettled == nullptr) return nullptr;
-  return order_.Add(std::move(batch->unsettled), next_number_, items);
+  SettlingBatch::MakeEven make_even;
+  if (evens_batches()) {
+    make_even = [this, rows = static_cast<std::int64_t>(rows), whole = most_rows_](
+                    SettledBatch* settled) { return MakeEven(rows, whole, settled); };
+  }
+  return order_.Add(std::move(batch->unsettled), next_number_, items, std::move(make_even));
+}
+
+std::int64_t Distributor::MakeEven(std::int64_t rows, std::int64_t whole, SettledBatch* settled) {
+  const bool is_other = settled->kind == SettledBatch::Kind::kOther;
+  const std::int64_t left = is_other ? Rows(settled->tensors) : rows;
+  if (left >= whole) return 0;
+  if (last_step_ == LastStep::kDrop) {
+    dropped_rows_.fetch_add(static_cast<std::uint64_t>(left), std::memory_order_relaxed);
+    settled->kind = SettledBatch::Kind::kNothing;
+    return 0;
+  }
+  if (left == 0) return 0;  // there is none to repeat
+  repeated_rows_.fetch_add(static_cast<std::uint64_t>(whole - left), std::memory_order_relaxed);
+  if (is_other) settled->tensors = Repeated(settled->tensors, whole);
+  return whole - left;
+}
+
+// What is repeated or dropped depends on the rows of the largest batch: the CPU takes the sums of
+// batches until one was whole. And rows of the last step are moved.
+bool Distributor::MustSettle() const {
+  if (take_ == SupplyResult::kEnd) {
+    return std::ranges::any_of(step_, [](const auto& batch) { return batch.unsettled != nullptr; });
+  }
+  if (take_ != SupplyResult::kBatch || taken_.unsettled == nullptr) return false;
+  const std::int64_t whole = std::max(Rows(taken_.tensors), supply_->rows().usual);
+  return (evens_batches() && most_rows_ < whole) || ComesToNothing(taken_);
+}
+
+bool Distributor::Settle(SuppliedBatch* batch) {
+  if (batch->unsettled == nullptr) return true;
+  SettledBatch settled = SettlingOrder::SettleByCpu(std::move(batch->unsettled));
+  if (!settled.failure.ok()) {
+    end_ = SupplyResult::kFailed;
+    end_status_ = settled.failure;
+  }
+  if (settled.kind == SettledBatch::Kind::kNothing) return false;
+  batch->origin = std::move(settled.origin);
+  if (settled.kind == SettledBatch::Kind::kWhole) return true;
+  batch->pending = {};
+  batch->tensors = std::move(settled.tensors);
+  return true;
+}
+
+void Distributor::SettleStep() {
+  std::vector<SuppliedBatch> step;
+  for (SuppliedBatch& batch : step_) {
+    if (end_ != SupplyResult::kFailed && Settle(&batch)) step.push_back(std::move(batch));
+  }
+  step_ = std::move(step);
 }
 
 void Distributor::Add(SuppliedBatch&& batch) {
   LearnRows(batch);
-  if (ComesToNothing(batch)) {
-    (void)Settling(&batch, 0);
-    return;
-  }
   if (distribution_ == Distribution::kSplit) return AddParts(std::move(batch));
   if (!collects_steps()) {
     const auto rows = static_cast<std::uint64_t>(Rows(batch.tensors));
@@ -248,26 +309,40 @@ void Distributor::EndSteps() {
   step_.clear();
 }
 
+void Distributor::Place() {
+  const bool settles = std::exchange(settles_, false);
+  SuppliedBatch batch = std::exchange(taken_, {});
+  end_ = std::exchange(take_, SupplyResult::kNotYet);
+  if (settles && order_.has_failed()) {  // nothing comes after that
+    step_.clear();
+    end_ = SupplyResult::kFailed;
+    end_status_ = order_.failure();
+  }
+  if (settles) SettleStep();
+  if (end_ == SupplyResult::kBatch && (!settles || Settle(&batch))) Add(std::move(batch));
+  if (end_ == SupplyResult::kBatch) return;
+  // Good rows go before the failure, as they came: there is no last step to make even.
+  if (end_ == SupplyResult::kFailed) AddStep();
+  EndSteps();
+}
+
 SupplyResult Distributor::Next(FeedItem* item, Status* status, const std::stop_token& stop,
                                bool batches_come_back) {
   while (ready_.empty() && end_ == SupplyResult::kBatch) {
-    SuppliedBatch batch;
-    const SupplyResult result = supply_->Take(&batch, &end_status_, stop);
-    if (result == SupplyResult::kNotYet) return result;
-    if (result == SupplyResult::kFailed && batches_come_back &&
-        end_status_.code() == StatusCode::kResourceExhausted) {
-      end_status_ = Status();
-      return SupplyResult::kNotYet;
-    }
     try {
-      if (result == SupplyResult::kBatch) {
-        Add(std::move(batch));
-        continue;
+      if (take_ == SupplyResult::kNotYet) {
+        take_ = supply_->Take(&taken_, &end_status_, stop);
+        settles_ = MustSettle();
       }
-      end_ = result;
-      // Good rows go before the failure, as they came: there is no last step to make even.
-      if (result == SupplyResult::kFailed) AddStep();
-      EndSteps();
+      if (take_ == SupplyResult::kFailed && batches_come_back &&
+          end_status_.code() == StatusCode::kResourceExhausted) {
+        end_status_ = Status();
+        take_ = SupplyResult::kNotYet;
+      }
+      if (take_ == SupplyResult::kNotYet || (settles_ && !order_.is_empty())) {
+        return SupplyResult::kNotYet;
+      }
+      Place();
     } catch (...) {  // tensors of different rows, or no memory
       end_ = SupplyResult::kFailed;
       end_status_ = StatusOfThrown("a batch cannot be handed on");

@@ -48,8 +48,9 @@ struct FeedItem {
     batch.clear();
     settling.reset();
   }
-  /// Makes it its part of `tensors`, which came in place of its batch.
-  void Replace(const Instance& tensors);
+  /// Makes it its part of `tensors`, which came in place of its batch. So many of the last rows
+  /// repeat others.
+  void Replace(const Instance& tensors, std::int64_t repeated_rows);
 };
 
 /// Which rows go to which device: a function of their order and of the number of devices. For one
@@ -62,7 +63,7 @@ class Distributor {
 
   /// The next item in order of numbers; else as the supply. Blocks as the supply does.
   /// `batches_come_back`: copies of batches are in flight, so a supply that lacks batches will have
-  /// some again: kNotYet.
+  /// some again: kNotYet. The same if all that was given has to be settled first (order()).
   SupplyResult Next(FeedItem* item, Status* status, const std::stop_token& stop,
                     bool batches_come_back = false);
   void Reset();
@@ -89,12 +90,30 @@ class Distributor {
   }
   /// Rows of all tensors, if rows are moved; else of the first, and others may have other numbers.
   std::int64_t Rows(const Instance& batch) const;
+  /// Whether rows are dropped or repeated by the number of a batch's rows.
+  bool evens_batches() const {
+    return last_step_ == LastStep::kPad ||
+           (distribution_ == Distribution::kSplit && last_step_ == LastStep::kDrop);
+  }
+  /// Whether what was taken cannot be placed before it is known what is left of it, or of the last
+  /// step.
+  bool MustSettle() const;
+  /// Takes sums by the CPU, after all that was given is settled; false if nothing is left. A
+  /// failure is the end.
+  bool Settle(SuppliedBatch* batch);
+  void SettleStep();
+  /// Makes items of what was taken, or of the end.
+  void Place();
   void Add(SuppliedBatch&& batch);
   /// Whether a batch of which nothing is left would change which device gets a later one, and
   /// nothing is left of this one.
   bool ComesToNothing(const SuppliedBatch& batch) const;
-  /// Of the batch that the next items are made of; null if it came settled.
-  std::shared_ptr<SettlingBatch> Settling(SuppliedBatch* batch, std::size_t items);
+  /// Of the batch that the next items are made of; null if it came settled. `rows`: that came.
+  std::shared_ptr<SettlingBatch> Settling(SuppliedBatch* batch, std::size_t items,
+                                          std::uint64_t rows);
+  /// Drops what is left of a batch after it was settled, or fills it up, if that is less than
+  /// `whole` rows. `rows`: that came. Returns by how many it was filled up.
+  std::int64_t MakeEven(std::int64_t rows, std::int64_t whole, SettledBatch* settled);
   void LearnRows(const SuppliedBatch& batch);
   void AddStep();
   void AddParts(SuppliedBatch&& batch);
@@ -115,7 +134,10 @@ class Distributor {
   const std::size_t devices_;  ///< or groups of so many
   const Distribution distribution_;
   const LastStep last_step_;
-  std::vector<SuppliedBatch> step_;  ///< not complete yet
+  SuppliedBatch taken_;
+  SupplyResult take_ = SupplyResult::kNotYet;  ///< that brought `taken_`; kNotYet: nothing is there
+  bool settles_ = false;                       ///< what was taken is settled before it is placed
+  std::vector<SuppliedBatch> step_;            ///< not complete yet
   std::deque<FeedItem> ready_;
   SettlingOrder order_;
   std::uint64_t next_number_ = 0;

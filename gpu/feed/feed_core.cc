@@ -155,7 +155,10 @@ bool FeedCore::Take(FeedItem* item, const std::stop_token& stop) {
   const std::int64_t begin_ns = Now();
   options_.backend->BeginRange("ringfeed read");
   Status status;
-  const SupplyResult result = distributor_.Next(item, &status, stop, !threaded_ && Copying());
+  SupplyResult result = SupplyResult::kNotYet;
+  do {
+    result = distributor_.Next(item, &status, stop, !threaded_ && Copying());
+  } while (threaded_ && result == SupplyResult::kNotYet && distributor_.order().AwaitEmpty(stop));
   options_.backend->EndRange();
   if (result == SupplyResult::kNotYet) return false;
   if (result == SupplyResult::kBatch) {
@@ -600,8 +603,8 @@ std::string FeedCore::ReasonOfSums(const DeviceLane& lane) const {
   if (bytes > 0) {
     return "; the device took the checksums of " + std::to_string(bytes) + " bytes of records";
   }
-  std::string why = WhySumsAreEarly(options_);
-  if (why.empty() && supply_ != nullptr) {
+  std::string why;
+  if (supply_ != nullptr) {
     const Reader reader = supply_->reader();
     why = reader ? ReaderAccess::SessionOf(reader)->WhySumsAreEarly() : "it was not asked";
   }

@@ -10,7 +10,7 @@ void LeftRowPlan::Clear() {
   rows_.clear();
   gathered_.clear();
   direct_.clear();
-  far_rows_.clear();
+  far_parts_.clear();
   summed_.clear();
   sums_ = 0;
   each_bytes_ = together_bytes_ = direct_bytes_ = summed_bytes_ = 0;
@@ -135,19 +135,19 @@ void LeftRowPlan::Make(LeftRows how, const TransferPlanner& planner,
   sums_staging_at_ = layout->AddStagingRoom(sums_bytes());
 }
 
+// All of it is in one allocation of the device's: a run has its slabs there.
 std::size_t LeftRowPlan::AddFarRows(std::span<const LeftRow> rows) {
-  FarRows of_slab{rows.front().from, 0, direct_.size(), 0};
+  MemoryAccess part{rows.front().from, 0, false};
+  const std::byte* const begin = far_parts_.empty() ? part.data : far_parts_.front().data;
   std::size_t taken = 0;
   for (const LeftRow& row : rows) {
     if (!row.far || row.slab != rows.front().slab) break;
-    const auto from = static_cast<std::size_t>(row.from - of_slab.from);
-    of_slab.bytes = std::max(of_slab.bytes, from + row.bytes);
-    AddPiece({from, row.to, row.bytes}, &direct_);
+    part.bytes = std::max(part.bytes, static_cast<std::size_t>(row.from - part.data) + row.bytes);
+    AddPiece({static_cast<std::size_t>(row.from - begin), row.to, row.bytes}, &direct_);
     direct_bytes_ += row.bytes;
     ++taken;
   }
-  of_slab.count = direct_.size() - of_slab.first;
-  far_rows_.push_back(of_slab);
+  far_parts_.push_back(part);
   return taken;
 }
 
@@ -165,20 +165,6 @@ void LeftRowPlan::PlanSums(std::span<const PendingSum> sums) {
   if (!summed_.empty()) sums_ = sums.size();
 }
 
-void LeftRowPlan::AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
-  const auto* const table = reinterpret_cast<const GatheredPiece*>(slot + direct_at_);
-  for (const FarRows& rows : far_rows_) {
-    GatherPieces gather;
-    gather.input = rows.from;
-    gather.input_bytes = rows.bytes;
-    gather.pieces = table + rows.first;
-    gather.count = rows.count;
-    gather.output = slot;
-    gather.output_bytes = fields_end_;
-    kernels->emplace_back(gather);
-  }
-}
-
 void LeftRowPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const {
   if (!gathered_.empty()) {
     GatherPieces gather;
@@ -188,6 +174,18 @@ void LeftRowPlan::AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels
     gather.output_bytes = fields_end_;
     gather.pieces = reinterpret_cast<const GatheredPiece*>(slot + gathered_at_);
     gather.count = gathered_.size();
+    kernels->emplace_back(gather);
+  }
+  if (!direct_.empty()) {
+    GatherPieces gather;
+    gather.input = far_parts_.front().data;
+    gather.input_bytes =
+        static_cast<std::size_t>(far_parts_.back().data - gather.input) + far_parts_.back().bytes;
+    gather.pieces = reinterpret_cast<const GatheredPiece*>(slot + direct_at_);
+    gather.count = direct_.size();
+    gather.output = slot;
+    gather.output_bytes = fields_end_;
+    gather.input_parts = far_parts_;
     kernels->emplace_back(gather);
   }
   if (!summed_.empty()) {

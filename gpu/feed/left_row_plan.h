@@ -51,9 +51,8 @@ class LeftRowPlan {
            SlotLayout::AlignUp(sums * sizeof(std::uint32_t)) + SlotLayout::kAlignment;
   }
 
-  /// The kernels that take rows from the device's memory to `slot`. Launch them together with the
-  /// copies; their table is there after the copies.
-  void AddDirectKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
+  /// Launch them after the copies. What they read of the device's memory (direct_bytes) is needed
+  /// until they are done.
   void AddKernels(std::byte* slot, std::vector<DeviceKernel>* kernels) const;
 
  private:
@@ -65,14 +64,6 @@ class LeftRowPlan {
     bool far = false;                 ///< in the device's memory
     std::uint32_t sum = PendingCopy::kNoSum;
   };
-  /// Rows of one slab in the device's memory: entries of the table.
-  struct FarRows {
-    const std::byte* from = nullptr;  ///< the start of the first
-    std::size_t bytes = 0;            ///< to the furthest end
-    std::size_t first = 0;
-    std::size_t count = 0;
-  };
-
   static bool IsBefore(const LeftRow& a, const LeftRow& b);
   void SortRows();
   /// The run of neighbours that begins with the first of these rows.
@@ -87,10 +78,10 @@ class LeftRowPlan {
   std::vector<LeftRow> sorted_;          ///< working memory
   std::vector<GatheredPiece> gathered_;  ///< of rows that are copied together
   std::size_t gathered_at_ = 0;          ///< that table in the slot
-  std::vector<GatheredPiece> direct_;    ///< of rows in the device's memory
-  std::vector<FarRows> far_rows_;
-  std::size_t direct_at_ = 0;   ///< that table in the slot
-  std::size_t fields_end_ = 0;  ///< the start of runs of rows in the slot
+  std::vector<GatheredPiece> direct_;    ///< of rows in the device's memory, from the first one on
+  std::vector<MemoryAccess> far_parts_;  ///< what they lie in: a part of each slab
+  std::size_t direct_at_ = 0;            ///< that table in the slot
+  std::size_t fields_end_ = 0;           ///< the start of runs of rows in the slot
   std::size_t runs_end_ = 0;
   std::vector<SummedPiece> summed_;
   std::size_t summed_at_ = 0;  ///< that table in the slot

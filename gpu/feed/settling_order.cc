@@ -6,10 +6,11 @@
 namespace ringfeed {
 
 SettlingBatch::SettlingBatch(std::shared_ptr<UnsettledBatch> unsettled, std::uint64_t number,
-                             std::size_t items)
+                             std::size_t items, MakeEven make_even)
     : unsettled_(std::move(unsettled)),
       number_(number),
       items_(items),
+      make_even_(std::move(make_even)),
       to_see_(items),
       by_cpu_(items == 0) {
   missing_.reserve(sums().size());
@@ -25,12 +26,24 @@ std::vector<std::uint32_t> SettlingBatch::BadSums() const {
 }
 
 std::shared_ptr<SettlingBatch> SettlingOrder::Add(std::shared_ptr<UnsettledBatch> unsettled,
-                                                  std::uint64_t number, std::size_t items) {
-  auto batch = std::make_shared<SettlingBatch>(std::move(unsettled), number, items);
+                                                  std::uint64_t number, std::size_t items,
+                                                  SettlingBatch::MakeEven make_even) {
+  auto batch =
+      std::make_shared<SettlingBatch>(std::move(unsettled), number, items, std::move(make_even));
   const std::lock_guard lock(mutex_);
   batches_.push_back(batch);
   SettleReady();
   return batch;
+}
+
+bool SettlingOrder::AwaitEmpty(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  return emptied_.wait(lock, stop, [this] { return batches_.empty(); });
+}
+
+SettledBatch SettlingOrder::SettleByCpu(std::shared_ptr<UnsettledBatch> unsettled) {
+  const SettlingBatch batch(std::move(unsettled), 0, 0);
+  return batch.unsettled_->Settle(batch.BadSums());
 }
 
 void SettlingOrder::End() {
@@ -87,6 +100,7 @@ void SettlingOrder::SettleReady() {
   has_failed_.store(!failure_.ok(), std::memory_order_release);
   // Order: partner of is_empty.
   unsettled_.store(batches_.size(), std::memory_order_release);
+  if (batches_.empty()) emptied_.notify_all();
   if (failure_.ok() && !(ended_ && batches_.empty())) return;
   for (LaneSleep* const lane : lanes_) lane->Wake();
 }
@@ -101,6 +115,9 @@ void SettlingOrder::Settle(SettlingBatch* batch) {
     settled.kind = SettledBatch::Kind::kNothing;
   }
   batch->nothing_before_ = came_to_nothing();
+  if (settled.kind != SettledBatch::Kind::kNothing && batch->make_even_) {
+    batch->repeated_rows_ = batch->make_even_(&settled);
+  }
   if (settled.kind != SettledBatch::Kind::kNothing) return;
   nothing_.fetch_add(batch->items_, std::memory_order_relaxed);
 }

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <stop_token>
 #include <vector>
 
 #include "gpu/feed/lane_sleep.h"
@@ -19,8 +22,13 @@ namespace ringfeed {
 /// share it. Thread safe.
 class SettlingBatch {
  public:
+  /// Makes even what is left of a batch: drops it, or fills it up by rows that it returns the
+  /// number of. Called while the batch is settled, unless nothing of it is left.
+  using MakeEven = std::function<std::int64_t(SettledBatch*)>;
+
   /// Of `items` items, from `number` on.
-  SettlingBatch(std::shared_ptr<UnsettledBatch> unsettled, std::uint64_t number, std::size_t items);
+  SettlingBatch(std::shared_ptr<UnsettledBatch> unsettled, std::uint64_t number, std::size_t items,
+                MakeEven make_even = {});
 
   /// Valid until it is settled.
   std::span<const PendingSum> sums() const { return unsettled_->sums(); }
@@ -30,6 +38,8 @@ class SettlingBatch {
   }
   /// Once it is settled.
   const SettledBatch& settled() const { return settled_; }
+  /// The same: how many of its last rows repeat others.
+  std::int64_t repeated_rows() const { return repeated_rows_; }
   /// The same: how many items in front of it came to nothing.
   std::uint64_t nothing_before() const { return nothing_before_; }
 
@@ -42,12 +52,14 @@ class SettlingBatch {
   const std::shared_ptr<UnsettledBatch> unsettled_;
   const std::uint64_t number_;
   const std::size_t items_;
+  const MakeEven make_even_;
   // The order's mutex guards these until it is settled.
   std::size_t to_see_;                  ///< items whose copies were not seen done
   Status lost_;                         ///< of a device that failed with an item of it
   std::vector<std::uint32_t> missing_;  ///< the part of each stored sum that no device took yet
   bool by_cpu_ = false;                 ///< a device did not take its part
   SettledBatch settled_;
+  std::int64_t repeated_rows_ = 0;
   std::uint64_t nothing_before_ = 0;
   std::atomic<bool> is_settled_{false};
 };
@@ -67,10 +79,15 @@ class SettlingOrder {
 
   // The giving thread.
 
-  /// A batch was read, and so many items are made of it: none if nothing of it can be left. May
+  /// A batch was read, and so many items are made of it: none if it is dropped in any case. May
   /// settle batches.
   std::shared_ptr<SettlingBatch> Add(std::shared_ptr<UnsettledBatch> unsettled,
-                                     std::uint64_t number, std::size_t items);
+                                     std::uint64_t number, std::size_t items,
+                                     SettlingBatch::MakeEven make_even = {});
+  /// Waits until all that was added is settled; false if `stop` was requested before.
+  bool AwaitEmpty(const std::stop_token& stop);
+  /// Settles a batch that is added to no order, by the CPU. With is_empty().
+  static SettledBatch SettleByCpu(std::shared_ptr<UnsettledBatch> unsettled);
   /// No more are added.
   void End();
 
@@ -120,6 +137,7 @@ class SettlingOrder {
 
   std::vector<LaneSleep*> lanes_;
   mutable std::mutex mutex_;  ///< guards what follows
+  std::condition_variable_any emptied_;
   std::deque<std::shared_ptr<SettlingBatch>> batches_;
   bool ended_ = false;
   Status failure_;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "gpu/feed/await_event.h"
-#include "gpu/feed/batch_supply.h"
 
 namespace ringfeed {
 namespace {
@@ -40,7 +39,7 @@ SlotCopies::SlotCopies(const FeedOptions& options, int device, std::span<DeviceS
       memory_(options, device),
       stage_(options, device),
       left_rows_(LeftRowsOf(options)),
-      sums_on_device_(WhySumsAreEarly(options).empty()) {}
+      sums_on_device_(options.transfer != TransferPlan::kBatch) {}
 
 Status SlotCopies::MakeStreams() {
   Status status = backend_->CreateStream(device_, options_.priority, &copy_stream_);
@@ -274,23 +273,8 @@ Status SlotCopies::Copy() {
   } else if (!pieces_.empty()) {
     status = backend_->CopyBatchToDevice(copy_stream_, pieces_);
   }
-  if (status.ok()) status = TakeDirect();
   for (const DeviceSlot* const slot : group_) {
     if (status.ok()) status = backend_->Record(slot->copied, copy_stream_);
-  }
-  return status;
-}
-
-// Runs on the copy stream: the memory that the kernels read is given back after `copied` was seen,
-// as a batch's memory is.
-Status SlotCopies::TakeDirect() {
-  kernels_.clear();
-  for (const DeviceSlot* const slot : group_) {
-    slot->plan.rows().AddDirectKernels(slot->memory, &kernels_);
-  }
-  Status status;
-  for (const DeviceKernel& kernel : kernels_) {
-    if (status.ok()) status = backend_->Launch(copy_stream_, kernel);
   }
   return status;
 }
@@ -341,13 +325,19 @@ Status SlotCopies::Finish(DeviceSlot* slot) {
   return {};
 }
 
+bool SlotCopies::IsDoneWithReady(const DeviceSlot& slot) const {
+  const LeftRowPlan& rows = slot.plan.rows();
+  return rows.sums_bytes() > 0 || rows.direct_bytes() > 0 || stage_.in_stream();
+}
+
 SlotCopies::Look SlotCopies::LookAtOldest() {
   DeviceSlot* const slot = under_way_.front();
   bool done = false;
   Status status = backend_->Query(slot->copied, &done);
-  // The sums come to staging memory, and a stage of the host's reads the slot's tensors, whether
-  // the lease waits for them or not. A slot that waits may be filled again at once.
-  if (status.ok() && done && (ReadsResults(*slot) || slot->waits)) {
+  // The sums come to staging memory, a stage of the host's reads the slot's tensors, and a gather
+  // reads rows in the device's memory, whether the lease waits for them or not. A slot that waits
+  // may be filled again at once.
+  if (status.ok() && done && (IsDoneWithReady(*slot) || slot->waits)) {
     status = backend_->Query(slot->ready, &done);
   }
   if (!done && status.code() != StatusCode::kDeviceLost) return {nullptr, status};
@@ -372,7 +362,7 @@ Status SlotCopies::AwaitAll(std::int64_t until_ns) {
   while (!under_way_.empty()) {
     DeviceSlot* const slot = under_way_.front();
     Status status = AwaitEvent(backend_.get(), device_, slot->copied, kCopy, until_ns);
-    if (status.ok() && ReadsResults(*slot)) {
+    if (status.ok() && IsDoneWithReady(*slot)) {
       status = AwaitEvent(backend_.get(), device_, slot->ready, kTransform, until_ns);
     }
     if (!status.ok()) return status;

@@ -126,13 +126,10 @@ class SlotCopies {
   void AddToGroup(DeviceSlot* slot);
   void AddCopy(std::byte* to, const std::byte* from, std::size_t bytes);
   Status Copy();
-  /// Takes rows of the group from the device's memory to their slots.
-  Status TakeDirect();
   Status Transform(DeviceSlot* slot);
-  /// Whether the host reads what the work after the copy wrote: the copy counts as done after that.
-  bool ReadsResults(const DeviceSlot& slot) const {
-    return slot.plan.rows().sums_bytes() > 0 || stage_.in_stream();
-  }
+  /// Whether the copy counts as done after the work that follows it: the host reads what that
+  /// wrote, or it reads memory that goes back with the batch.
+  bool IsDoneWithReady(const DeviceSlot& slot) const;
   Status FillMask(const DeviceSlot& slot);
   /// Copies the sums to the host after the kernels.
   Status FetchSums(const DeviceSlot& slot);

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "base/memory/arena.h"
-#include "gpu/feed/batch_supply.h"
 #include "gpu/feed/device_slot.h"
 #include "ringfeed/device_feed.h"
 #include "ringfeed/devices/device_backend.h"
@@ -23,7 +22,7 @@ class SlotMemory {
         device_(device),
         slot_bytes_(options.slot_bytes),
         fixed_slots_(options.fixed_slots),
-        takes_sums_(WhySumsAreEarly(options).empty()),
+        takes_sums_(options.transfer != TransferPlan::kBatch),
         allocator_(options.slot_allocator) {}
   /// The copy stream, which the program's allocator is told. Outlives the slots' memory.
   void set_stream(DeviceStream stream) { stream_ = stream; }

@@ -229,8 +229,14 @@ Status CheckOne(const Checksum& kernel) {
 
 }  // namespace
 
-std::array<MemoryAccess, 3> KernelAccesses(const DeviceKernel& kernel) {
-  return std::visit([](const auto& one) { return AccessesOf(one); }, kernel);
+std::vector<MemoryAccess> KernelAccesses(const DeviceKernel& kernel) {
+  const Accesses accesses = std::visit([](const auto& one) { return AccessesOf(one); }, kernel);
+  std::vector<MemoryAccess> all(accesses.begin(), accesses.end());
+  const auto* const gather = std::get_if<GatherPieces>(&kernel);
+  if (gather == nullptr || gather->input_parts.empty() || gather->count == 0) return all;
+  all.erase(all.begin());
+  all.insert(all.begin(), gather->input_parts.begin(), gather->input_parts.end());
+  return all;
 }
 
 Status CheckKernel(const DeviceKernel& kernel) {

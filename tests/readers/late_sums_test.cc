@@ -41,6 +41,7 @@ struct LateCase {
   std::size_t batch = 7;
   std::uint64_t passes = 1;
   bool drop_remainder = false;
+  Rank rank{};
   std::size_t long_bytes = 1;  ///< of payloads whose checksums are left
   bool shuffled() const { return shuffle.mode != ShuffleMode::kNone; }
 };
@@ -66,7 +67,8 @@ class LateSumsTest : public PipelineTest {
     Reader reader = OpenFiles(of.files, options);
     if (of.shuffled()) reader = Shuffle(reader, of.shuffle);
     if (of.passes != 1) reader = MultiPass(reader, of.passes);
-    reader = Batches(reader, of.batch, of.drop_remainder);
+    reader = Batch(Parse(reader, RawParser()),
+                   {.size = of.batch, .drop_remainder = of.drop_remainder, .rank = of.rank});
     RunOptions run_options;
     if (sums != Sums::kFramed) run_options.long_payload_bytes = of.long_bytes;
     takes_sums_at_once = sums == Sums::kLeftAndTakenAtOnce;
@@ -161,9 +163,10 @@ TEST_F(LateSumsTest, WhateverIsDamagedLooksAsWhereFramingFindsIt) {
                                       ShuffleMode::kStripes, ShuffleMode::kGlobal};
     of.shuffle.mode = kModes[draw(5)];
     of.shuffle.seed = draw(1000);
+    if (draw(3) == 0) of.rank = {.rank = static_cast<int>(draw(3)), .world_size = 3};
     // Who asks for records by their numbers is refused files in which some have none.
-    const bool by_number =
-        of.shuffle.mode == ShuffleMode::kStripes || of.shuffle.mode == ShuffleMode::kGlobal;
+    const bool by_number = of.rank.world_size > 1 || of.shuffle.mode == ShuffleMode::kStripes ||
+                           of.shuffle.mode == ShuffleMode::kGlobal;
     const bool keeps_headers = by_number && of.on_damage == OnDamage::kFail;
     for (std::size_t file = 0; file < of.files.size(); ++file) {
       std::set<std::size_t> flipped;
@@ -180,14 +183,15 @@ TEST_F(LateSumsTest, WhateverIsDamagedLooksAsWhereFramingFindsIt) {
     if (of.shuffle.mode == ShuffleMode::kBlock) of.shuffle.block = 2 + draw(60);
     if (of.shuffle.mode == ShuffleMode::kWindow) of.shuffle.window = 2 + draw(60);
     if (of.shuffle.mode == ShuffleMode::kStripes) of.shuffle.window = draw(2) * (2 + draw(60));
-    of.batch = 1 + draw(20);
+    of.batch = static_cast<std::size_t>(of.rank.world_size) + draw(20);
     constexpr std::size_t kLong[] = {1, 300, 500};
     of.long_bytes = is_long ? 8'192 : kLong[draw(3)];
     of.passes = 1 + draw(3);
     of.drop_remainder = draw(2) == 0;
-    SCOPED_TRACE(testing::Message() << "round " << round << ", " << of.files.size()
-                                    << " files, mode " << static_cast<int>(of.shuffle.mode) << ", "
-                                    << (of.on_damage == OnDamage::kFail ? "fail" : "skip"));
+    SCOPED_TRACE(testing::Message()
+                 << "round " << round << ", " << of.files.size() << " files, mode "
+                 << static_cast<int>(of.shuffle.mode) << ", rank " << of.rank.rank << ", "
+                 << (of.on_damage == OnDamage::kFail ? "fail" : "skip"));
     ExpectSameByWriters(of);
     if (HasFailure()) return;
   }

@@ -536,8 +536,7 @@ Status PolicedDevices::Launch(DeviceStream stream, const DeviceKernel& kernel) {
   work.kind = WorkKind::kKernel;
   work.operation.what = "kernel on";
   work.kernel = kernel;
-  const auto accesses = KernelAccesses(kernel);
-  work.accesses.assign(accesses.begin(), accesses.end());
+  work.accesses = KernelAccesses(kernel);
   return Enqueue(on, std::move(work));
 }
 

@@ -3,7 +3,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <variant>
+#include <vector>
 
 #include "ringfeed/status.h"
 #include "ringfeed/tensor.h"
@@ -14,6 +16,13 @@ namespace ringfeed {
 /// @details Kernels that a device runs on a batch after the copy, so that fewer bytes cross the
 /// link. Pointers are device memory, on boundaries of their element type; inputs and outputs do not
 /// overlap.
+
+/// A piece of memory that an operation reads or writes.
+struct MemoryAccess {
+  const std::byte* data = nullptr;
+  std::size_t bytes = 0;
+  bool writes = false;
+};
 
 /// Images as numbers: u8 → f32, f16 or bf16, output = (input - mean[c]) * scale[c], computed in f32
 /// and rounded once, to nearest even. mean and scale are finite. Input [rows, height, width,
@@ -93,6 +102,9 @@ struct GatherPieces {
   std::uint64_t count = 0;
   std::byte* output = nullptr;
   std::uint64_t output_bytes = 0;
+  /// What of the input the pieces lie in, as KernelAccesses names it; empty: all of it. The list is
+  /// in host memory, and no longer needed after Launch.
+  std::span<const MemoryAccess> input_parts{};
 };
 
 /// A piece of memory, and its place in what is summed.
@@ -139,14 +151,8 @@ Status CheckKernel(const DeviceKernel& kernel);
 /// checked.
 void RunKernelOnHost(const DeviceKernel& kernel);
 
-/// A piece of memory that an operation reads or writes.
-struct MemoryAccess {
-  const std::byte* data = nullptr;
-  std::size_t bytes = 0;
-  bool writes = false;
-};
 /// What the kernel, which was checked, reads (of a ragged or cropped input at most) and writes:
 /// inputs first, then the output; unused ones are empty.
-std::array<MemoryAccess, 3> KernelAccesses(const DeviceKernel& kernel);
+std::vector<MemoryAccess> KernelAccesses(const DeviceKernel& kernel);
 
 }  // namespace ringfeed

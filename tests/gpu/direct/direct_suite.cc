@@ -119,9 +119,9 @@ DirectOutcome DirectTest::Feed(const Reader& reader, TransferPlan transfer, Feed
   return outcome;
 }
 
-void DirectTest::ExpectTheSame(const std::function<Reader()>& chain) {
-  const DirectOutcome expected = Feed(chain(), TransferPlan::kBatch);
-  const DirectOutcome got = Feed(chain(), TransferPlan::kDirect);
+void DirectTest::ExpectTheSame(const std::function<Reader()>& chain, const FeedOptions& options) {
+  const DirectOutcome expected = Feed(chain(), TransferPlan::kBatch, options);
+  const DirectOutcome got = Feed(chain(), TransferPlan::kDirect, options);
   EXPECT_TRUE(got == expected) << got << "\nfor\n" << expected;
   if (got.batches.empty()) return;
   EXPECT_EQ(got.stats.transfer, TransferPlan::kDirect) << got.stats.transfer_reason;
@@ -192,6 +192,17 @@ TEST_P(DirectTest, RowsComeWithoutACopyByTheCpu) {
   // The tables by which the device takes rows to their places, no more.
   EXPECT_LE(outcome.stats.copied_bytes,
             150 * (kRowBytes / kChunkBytes + 2) * sizeof(GatheredPiece));
+}
+
+// The last batch has 2 rows of 6.
+TEST_P(DirectTest, EveryLastStep) {
+  const std::string path = Rows(152);
+  for (const LastStep last_step : {LastStep::kDrop, LastStep::kPad, LastStep::kShort}) {
+    SCOPED_TRACE(static_cast<int>(last_step));
+    FeedOptions options;
+    options.last_step = last_step;
+    ExpectTheSame([&] { return RowChain(path); }, options);
+  }
 }
 
 TEST_P(DirectTest, ShortRowsAndLongOnes) {

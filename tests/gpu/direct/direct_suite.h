@@ -49,7 +49,7 @@ class DirectTest : public PipelineTest, public testing::WithParamInterface<Direc
   void SetUp() override;
   DirectOutcome Feed(const Reader& reader, TransferPlan transfer, FeedOptions options = {});
   /// The same of `chain` by the CPU and directly.
-  void ExpectTheSame(const std::function<Reader()>& chain);
+  void ExpectTheSame(const std::function<Reader()>& chain, const FeedOptions& options = {});
   /// A feed by cuFile that ends after its first batch.
   void TakeOneDirectly(const Reader& reader);
   /// Batches come without a feed, up to the end.

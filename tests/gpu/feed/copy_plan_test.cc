@@ -154,6 +154,49 @@ TEST(LeftRowPlanTest, LongRowsAreSharedByAllOfADevice) {
   EXPECT_EQ(shares[1], Crc32c({read.data() + bytes + 10, 4}));
 }
 
+/// Nobody asks it here.
+class NoFarMemory final : public FarMemory {
+ public:
+  Status CopyToHost(std::byte*, const std::byte*, std::size_t) override { return {}; }
+};
+
+TEST(LeftRowPlanTest, RowsInTheDevicesMemoryAreTakenByOneGather) {
+  NoFarMemory far;
+  std::vector<std::byte> slabs(3000);
+  for (std::size_t i = 0; i < slabs.size(); ++i) slabs[i] = static_cast<std::byte>(i * 167);
+  const std::byte* const first = slabs.data();
+  const std::byte* const second = slabs.data() + 2000;
+  const std::vector<std::byte> field(400);
+  auto* const to = const_cast<std::byte*>(field.data());
+  const std::vector<PendingCopy> pending = {{to, second + 500, 100, second, &far},
+                                            {to + 100, first + 300, 100, first, &far},
+                                            {to + 200, second + 10, 100, second, &far},
+                                            {to + 300, first + 150, 100, first, &far}};
+  SlotLayout layout;
+  LeftRowPlan rows;
+  rows.AddField(field.data(), field.size(), 0, pending, &layout);
+  rows.Make(LeftRows::kTogether, TransferPlanner(), {}, &layout);
+  EXPECT_EQ(rows.direct_bytes(), 400U);
+  std::vector<std::uint64_t> words(layout.slot_bytes() / 8 + 1);
+  auto* const slot = reinterpret_cast<std::byte*>(words.data());
+  for (const PlannedPiece& piece : layout.pieces()) {
+    std::memcpy(slot + piece.to, piece.from, piece.bytes);
+  }
+  std::vector<DeviceKernel> kernels;
+  rows.AddKernels(slot, &kernels);
+  ASSERT_EQ(kernels.size(), 1U);
+  const std::vector<MemoryAccess> accesses = KernelAccesses(kernels.front());
+  ASSERT_EQ(accesses.size(), 4U);
+  EXPECT_EQ(accesses[0].data, first + 150);
+  EXPECT_EQ(accesses[0].bytes, 250U);
+  EXPECT_EQ(accesses[1].data, second + 10);
+  EXPECT_EQ(accesses[1].bytes, 590U);
+  RunKernelOnHost(kernels.front());
+  for (const PendingCopy& copy : pending) {
+    EXPECT_EQ(std::memcmp(slot + (copy.to - to), copy.from, copy.bytes), 0);
+  }
+}
+
 TEST(CopyPlanTest, ABatchInOnePieceOfAnArenaIsOneCopy) {
   const Instance batch = NumberedBatch{3, 40, true}.Make(SmallArena());
   CopyPlan plan;

@@ -18,6 +18,7 @@ enum class FeedStep : std::uint8_t {
   kHostWaitsForReady,      ///< WaitHost does
   kRecordRelease,          ///< after the consumer's work
   kSeeCopyBeforeSlab,      ///< the batch goes back once the host has seen the copy done
+  kSeeGatherBeforeSlab,    ///< … and with rows in the device's memory their gather
   kSeeCopyBeforeStaging,   ///< staging memory is written again only then
   kCheckFit,               ///< refuses a batch that is larger than its slot
   kSeeUsersBeforeGrowing,  ///< a slot's memory is replaced once its users' work was seen done
@@ -26,7 +27,6 @@ enum class FeedStep : std::uint8_t {
   kCheckPatience,          ///< refuses a wait that only the program itself can end
   kDrainBeforeFree,        ///< memory is freed and unregistered once no copy uses it
   kSeeReleasesBeforeFree,  ///< … and once its consumers' work was seen done
-  kRecordBehindDirect,     ///< kernels on the device's own memory come before `copied`
 };
 
 /// The step that is left out now. For tests whose feeds have no threads.

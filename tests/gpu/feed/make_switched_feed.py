@@ -78,12 +78,8 @@ STEPS = {
     "kSeeReleasesBeforeFree": [
         (LEASES, "if (MissesReleases(*slot))", "if (!OUT && MissesReleases(*slot))"),
         (LEASES, "status = AwaitEvent(", "status = OUT ? Status() : AwaitEvent(")],
-    "kRecordBehindDirect": [
-        (COPIES, "  if (status.ok()) status = TakeDirect();\n",
-         "  if (status.ok() && !OUT) status = TakeDirect();\n"),
-        (COPIES, "  return status;\n}\n\n// Runs on the copy stream",
-         "  if (status.ok() && OUT) status = TakeDirect();\n"
-         "  return status;\n}\n\n// Runs on the copy stream")],
+    "kSeeGatherBeforeSlab": [
+        (COPIES, "rows.direct_bytes() > 0 ||", "(!OUT && rows.direct_bytes() > 0) ||")],
 }
 
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -146,7 +147,7 @@ INSTANTIATE_TEST_SUITE_P(Each, KernelAccessesOf, ::testing::ValuesIn(Cases()),
 TEST_P(KernelAccessesOf, NamesEachPieceOfMemoryOnce) {
   const OnGuardedMemory there(GetParam(), GuardedMemory::Edge::kEnd);
   ASSERT_TRUE(CheckKernel(there.kernel()).ok()) << CheckKernel(there.kernel()).ToString();
-  const std::array<MemoryAccess, 3> accesses = KernelAccesses(there.kernel());
+  const std::vector<MemoryAccess> accesses = KernelAccesses(there.kernel());
   const std::size_t inputs = GetParam().inputs.size();
   for (std::size_t i = 0; i < inputs; ++i) {
     EXPECT_FALSE(accesses[i].writes);
@@ -183,6 +184,30 @@ TEST(KernelAccesses, NameNoInputThatDoesNotMatter) {
           << test.name << ", byte " << i;
     }
   }
+}
+
+TEST(KernelAccesses, NameThePartsOfAnInputThatIsNotTakenWhole) {
+  std::array<std::byte, 100> input{};
+  std::array<std::byte, 20> output{};
+  const std::array<GatheredPiece, 2> pieces = {GatheredPiece{0, 0, 10}, GatheredPiece{90, 10, 10}};
+  const std::array<MemoryAccess, 2> parts = {MemoryAccess{input.data(), 10, false},
+                                             MemoryAccess{input.data() + 90, 10, false}};
+  const GatherPieces kernel{.input = input.data(),
+                            .input_bytes = input.size(),
+                            .pieces = pieces.data(),
+                            .count = pieces.size(),
+                            .output = output.data(),
+                            .output_bytes = output.size(),
+                            .input_parts = parts};
+  const std::vector<MemoryAccess> accesses = KernelAccesses(kernel);
+  ASSERT_EQ(accesses.size(), 4U);
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(accesses[i].data, parts[i].data);
+    EXPECT_EQ(accesses[i].bytes, 10U);
+    EXPECT_FALSE(accesses[i].writes);
+  }
+  EXPECT_EQ(accesses[2].data, reinterpret_cast<const std::byte*>(pieces.data()));
+  EXPECT_TRUE(accesses[3].writes);
 }
 
 TEST(KernelAccesses, AreEmptyWithoutWork) {
