@@ -71,9 +71,10 @@ FileRows::FileRows(std::string file, const OpenOptions& options,
     : file_(std::move(file)),
       reader_(Parse(OpenFiles({file_}, OneFileOptions(options)), std::move(parser))) {}
 
-FileRows::FileRows(std::string file, const OpenOptions& options, const std::string& table_format)
+FileRows::FileRows(std::string file, const OpenOptions& options, const std::string& table_format,
+                   const TableOptions& tables)
     : file_(std::move(file)),
-      reader_(OpenTableRows(table_format, {file_}, OneFileOptions(options))) {}
+      reader_(OpenTableRows(table_format, {file_}, OneFileOptions(options), tables)) {}
 
 MetDamage FileRows::Damage() const { return DamageOf(reader_, file_); }
 

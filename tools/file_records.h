@@ -13,6 +13,7 @@
 #include "ringfeed/record.h"
 #include "ringfeed/source.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tables/table_source.h"
 #include "ringfeed/tensor.h"
 
 namespace ringfeed::tools {
@@ -61,7 +62,8 @@ class FileRows {
   /// Throws Error if the set-up does not work.
   FileRows(std::string file, const OpenOptions& options, std::shared_ptr<const Parser> parser);
   /// Of a table of that format (TableFormat).
-  FileRows(std::string file, const OpenOptions& options, const std::string& table_format);
+  FileRows(std::string file, const OpenOptions& options, const std::string& table_format,
+           const TableOptions& tables);
 
   ReadResult Next(Instance* row) { return reader_.TryReadNext(row); }
   std::vector<FieldSpec> fields() const { return reader_.fields(); }

@@ -40,6 +40,7 @@ class Words final : public rf::TableSource {
   std::string group_name(std::uint64_t group) const override {  // in reports
     return "word group " + std::to_string(group);
   }
+  std::uint64_t read_bytes() const override { return 0; }  // of files, in reports: it has none
   std::string identity(std::uint64_t) const override { return "words, version 1"; }
   void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     ArrowArrayStream none;  // so that no group is opened for the columns' types

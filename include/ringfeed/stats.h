@@ -95,9 +95,11 @@ struct PipelineStats {
   std::uint64_t files_read = 0;
   std::uint64_t files_refused = 0;
   std::uint64_t files_missing = 0;
-  std::uint64_t read_bytes = 0;  ///< asked of the medium or the page cache
-  /// read_bytes for each of payload_bytes; 0 if there are none. More than about 1: unneeded bytes
-  /// are read along, or bytes are read again.
+  /// Asked of the medium or the page cache. Of a table what was read of its files
+  /// (TableSource::read_bytes), footers too.
+  std::uint64_t read_bytes = 0;
+  /// read_bytes for each of payload_bytes; 0 if there are none, and of tables. More than about 1:
+  /// unneeded bytes are read along, or bytes are read again.
   double read_per_byte = 0;
   double first_batch_s = 0;  ///< from the first read call to the first batch
   double wall_s = 0;         ///< from the first read call to the end, or now

@@ -231,6 +231,9 @@ struct FieldSpec {
   std::string name;
   DType dtype = DType::kUInt8;
   Shape shape;  ///< per record, without the batch dimension; {} is a scalar
+  /// What the numbers stand for, as Arrow spells it: "timestamp[us]", "decimal128(10, 2)". Columns
+  /// of tables have it, if their type is a time or a decimal; else it is empty.
+  std::string logical_type{};
 
   bool ragged() const { return !shape.empty() && shape[0] < 0; }
   /// Bytes of one row of a fixed field; bytes of one step of the first dimension of a ragged one.

@@ -41,9 +41,9 @@ def table(
         options: as of open_files.
 
     Numbers, bools and fixed-size lists are fixed fields; lists, strings and binaries ragged ones;
-    times and decimals the integers that they are stored as; of a dictionary its values. For a
-    table in groups `shuffle(reader, "stripes", window)` is the order: the groups permuted, their
-    rows shuffled in a window.
+    times and decimals the integers that they are stored as (`reader.logical_types` tells units and
+    scales); of a dictionary its values. For a table in groups `shuffle(reader, "stripes", window)`
+    is the order: the groups permuted, their rows shuffled in a window.
 
     Raises:
         TypeError: the source is none of these.

@@ -1,3 +1,4 @@
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -6,6 +7,7 @@
 
 #include <cstdint>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -212,6 +214,14 @@ std::vector<SlotTuple> SlotsOf(const ReaderHandle& handle) {
   return slots;
 }
 
+std::map<std::string, std::string> LogicalTypesOf(const ReaderHandle& handle) {
+  std::map<std::string, std::string> types;
+  for (const FieldSpec& field : Unlocked([&] { return handle.reader().fields(); })) {
+    if (!field.logical_type.empty()) types[field.name] = field.logical_type;
+  }
+  return types;
+}
+
 using PlaceTuple =
     std::tuple<std::uint64_t, std::uint32_t, std::uint64_t, std::uint32_t, std::uint32_t>;
 
@@ -317,6 +327,9 @@ void BindReaderClass(nb::module_& module) {
                    "Whether its data have no end and no beginning to go back to: multi_pass(…, 0), "
                    "a queue.")
       .def_prop_ro("slots", &SlotsOf, "(name, dtype, dims, levels of LoD) of each field")
+      .def_prop_ro("logical_types", &LogicalTypesOf,
+                   "What the numbers of a table's times and decimals stand for, by the fields' "
+                   "names, as pyarrow spells it: \"timestamp[us]\", \"decimal128(10, 2)\".")
       .def(
           "file_records",
           [](const ReaderHandle& h) {

@@ -1,7 +1,7 @@
 #include "readers/arrow/column_type.h"
 
+#include <algorithm>
 #include <charconv>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +12,7 @@ constexpr int kMostDepth = 64;
 constexpr std::int64_t kMostColumns = 1 << 17;
 // A row stays far below the largest count of bytes.
 constexpr std::int64_t kMostRowElements = std::int64_t{1} << 28;
+constexpr std::size_t kShownText = 40;  // of a producer's
 
 Status BadSchema(const std::string& why) {
   return Status(StatusCode::kDamaged, "the table's schema: " + why);
@@ -20,26 +21,51 @@ Status BadSchema(const std::string& why) {
 struct FixedFormat {
   std::string_view format;
   DType dtype;
+  std::string_view logical_type = {};
 };
 constexpr FixedFormat kFixedFormats[] = {
-    {"c", DType::kInt8},    {"C", DType::kUInt8},   {"s", DType::kInt16},   {"S", DType::kUInt16},
-    {"i", DType::kInt32},   {"I", DType::kUInt32},  {"l", DType::kInt64},   {"L", DType::kUInt64},
-    {"e", DType::kFloat16}, {"f", DType::kFloat32}, {"g", DType::kFloat64}, {"tdD", DType::kInt32},
-    {"tdm", DType::kInt64}, {"tts", DType::kInt32}, {"ttm", DType::kInt32}, {"ttu", DType::kInt64},
-    {"ttn", DType::kInt64}, {"tDs", DType::kInt64}, {"tDm", DType::kInt64}, {"tDu", DType::kInt64},
-    {"tDn", DType::kInt64},
+    {"c", DType::kInt8},
+    {"C", DType::kUInt8},
+    {"s", DType::kInt16},
+    {"S", DType::kUInt16},
+    {"i", DType::kInt32},
+    {"I", DType::kUInt32},
+    {"l", DType::kInt64},
+    {"L", DType::kUInt64},
+    {"e", DType::kFloat16},
+    {"f", DType::kFloat32},
+    {"g", DType::kFloat64},
+    {"tdD", DType::kInt32, "date32[day]"},
+    {"tdm", DType::kInt64, "date64[ms]"},
+    {"tts", DType::kInt32, "time32[s]"},
+    {"ttm", DType::kInt32, "time32[ms]"},
+    {"ttu", DType::kInt64, "time64[us]"},
+    {"ttn", DType::kInt64, "time64[ns]"},
+    {"tDs", DType::kInt64, "duration[s]"},
+    {"tDm", DType::kInt64, "duration[ms]"},
+    {"tDu", DType::kInt64, "duration[us]"},
+    {"tDn", DType::kInt64, "duration[ns]"},
+    {"tss:", DType::kInt64, "timestamp[s]"},
+    {"tsm:", DType::kInt64, "timestamp[ms]"},
+    {"tsu:", DType::kInt64, "timestamp[us]"},
+    {"tsn:", DType::kInt64, "timestamp[ns]"},
 };
 
-std::optional<DType> NumberOf(std::string_view format) {
+// Reads the type of a number; false if it is none.
+bool ReadNumber(std::string_view format, ColumnType* type) {
+  const std::size_t zone_at =
+      format.starts_with("ts") ? std::min<std::size_t>(4, format.size()) : format.size();
   for (const FixedFormat& known : kFixedFormats) {
-    if (known.format == format) return known.dtype;
+    if (known.format != format.substr(0, zone_at)) continue;
+    type->dtype = known.dtype;
+    type->width = DTypeBytes(known.dtype);
+    type->logical_type = known.logical_type;
+    if (zone_at == format.size()) return true;
+    type->logical_type.back() = ',';
+    type->logical_type += " tz=" + std::string(format.substr(zone_at, kShownText)) + "]";
+    return true;
   }
-  // Their zone follows.
-  if (format.size() >= 4 && format.starts_with("ts") && format[3] == ':' &&
-      std::string_view("smun").find(format[2]) != std::string_view::npos) {
-    return DType::kInt64;
-  }
-  return std::nullopt;
+  return false;
 }
 
 bool ReadInteger(std::string_view text, std::int64_t* number) {
@@ -65,6 +91,8 @@ Status ReadDecimal(std::string_view text, ColumnType* type) {
   type->layout = ColumnLayout::kDecimals;
   type->dtype = DType::kInt64;
   type->width = static_cast<std::size_t>(bits / 8);
+  type->logical_type = "decimal" + std::to_string(bits) + "(" + std::to_string(parts[0]) + ", " +
+                       std::to_string(parts[1]) + ")";
   return {};
 }
 
@@ -78,6 +106,7 @@ void SetBytes(ColumnLayout layout, bool wide, ColumnType* type) {
 void SetList(std::int64_t length, ColumnType* type) {
   const ColumnType& element = type->children[0];
   type->dtype = element.dtype;
+  type->logical_type = element.logical_type;
   type->shape = {length};
   type->shape.insert(type->shape.end(), element.shape.begin(), element.shape.end());
   if (!element.unsupported.empty()) {
@@ -93,11 +122,7 @@ void SetList(std::int64_t length, ColumnType* type) {
 }
 
 Status ReadFormat(std::string_view format, ColumnType* type) {
-  if (const auto number = NumberOf(format)) {
-    type->dtype = *number;
-    type->width = DTypeBytes(*number);
-    return {};
-  }
+  if (ReadNumber(format, type)) return {};
   if (format == "b") {
     type->layout = ColumnLayout::kBits;
     type->dtype = DType::kBool;
@@ -124,7 +149,7 @@ Status ReadFormat(std::string_view format, ColumnType* type) {
     }
     type->layout = ColumnLayout::kFixedList;
   } else {
-    type->unsupported = "Arrow's format \"" + std::string(format.substr(0, 40)) + "\"";
+    type->unsupported = "Arrow's format \"" + std::string(format.substr(0, kShownText)) + "\"";
   }
   return {};
 }
@@ -148,6 +173,7 @@ Status ReadDictionary(const ArrowSchema& values, int depth, std::int64_t* column
   type->layout = ColumnLayout::kDictionary;
   type->index = type->dtype;
   type->dtype = read.dtype;
+  type->logical_type = read.logical_type;
   type->shape = read.shape;
   type->unsupported = read.unsupported;
   if (read.layout == ColumnLayout::kStruct || read.layout == ColumnLayout::kDictionary) {
@@ -201,8 +227,7 @@ void Collect(const ColumnType& type, const std::string& prefix, std::vector<std:
     if (member.layout == ColumnLayout::kStruct) {
       Collect(member, PathOf(prefix, member), members, leaves);
     } else {
-      leaves->push_back(
-          {{*members, {PathOf(prefix, member), member.dtype, member.shape}}, &member});
+      leaves->push_back({{*members, member.FieldNamed(PathOf(prefix, member))}, &member});
     }
     members->pop_back();
   }
@@ -224,7 +249,7 @@ Status FindColumns(const ColumnType& top, const std::vector<std::string>& wanted
     Collect(top, "", &members, &leaves);
   } else {
     const std::string name = top.name.empty() ? "values" : top.name;
-    leaves.push_back({{{}, {name, top.dtype, top.shape}}, &top});
+    leaves.push_back({{{}, top.FieldNamed(name)}, &top});
   }
   std::string known;
   for (const auto& leaf : leaves) known += (known.empty() ? "" : ", ") + leaf.first.field.name;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ringfeed/status.h"
@@ -32,6 +33,7 @@ struct ColumnType {
   ColumnLayout layout = ColumnLayout::kNumbers;
   DType dtype = DType::kUInt8;  ///< of the elements of the field
   Shape shape;                  ///< of a row
+  std::string logical_type;     ///< FieldSpec's
   std::size_t width = 0;        ///< bytes of a number
   std::int64_t size = 0;        ///< of kFixedList
   bool wide = false;
@@ -40,6 +42,9 @@ struct ColumnType {
   std::vector<ColumnType> children;  ///< members; of lists the elements; of kDictionary the values
 
   bool ragged() const { return !shape.empty() && shape[0] < 0; }
+  FieldSpec FieldNamed(std::string field) const {
+    return {std::move(field), dtype, shape, logical_type};
+  }
 };
 
 /// Reads a producer's schema, which is not trusted: kDamaged if it is none that the specification

@@ -34,8 +34,9 @@ constexpr std::uint64_t kMostStripeRows = std::uint64_t{1} << 20;
 /// The rows of a group as a file.
 class GroupRows final : public Source {
  public:
-  GroupRows(const TableSource& table, std::uint64_t group)
-      : name_(table.group_name(group)),
+  GroupRows(const TableSource& table, std::uint64_t group, std::shared_ptr<OpenGroups> groups)
+      : groups_(std::move(groups)),
+        name_(table.group_name(group)),
         group_(group | MixedHash().Add(table.identity(group)).value() << 32),
         rows_(table.rows(group)) {}
 
@@ -55,10 +56,12 @@ class GroupRows final : public Source {
       *bytes_read += some;
       at += some;
     }
+    groups_->NoteMade(*bytes_read);
     return {};
   }
 
  private:
+  const std::shared_ptr<OpenGroups> groups_;
   const std::string name_;
   const std::uint64_t group_;  ///< its number, and above it the hash
   const std::uint64_t rows_;
@@ -127,7 +130,7 @@ class TableParser final : public Parser, public GroupedRows {
              std::span<const ColumnTarget> targets, Scratch* scratch,
              std::vector<RowFailure>* failures) const override;
   void CheckSingleRows() const override { groups_->CheckSingleRows(); }
-  void AddTo(PipelineStats* stats) const override { groups_->AddTo(&stats->tables); }
+  void AddTo(PipelineStats* stats) const override { groups_->AddTo(stats); }
 
  private:
   struct Unit {
@@ -392,15 +395,17 @@ Reader OpenTable(std::shared_ptr<TableSource> table, const TableOptions& options
       Refuse("nulls are said of \"" + name + "\", which is none of the fields");
     }
   }
+  const auto opened = std::make_shared<OpenGroups>(table, options, fields);
   std::vector<std::shared_ptr<Source>> groups;
   std::uint64_t most_rows = 1;
   for (std::uint64_t group = 0; group < table->groups(); ++group) {
     const std::uint64_t rows = table->rows(group);
     if (rows > kMostRows) Refuse("the table " + table->name() + " has too many rows");
     most_rows = std::max(most_rows, rows);
-    groups.push_back(std::make_shared<GroupRows>(*table, group));
+    groups.push_back(std::make_shared<GroupRows>(*table, group, opened));
   }
   OpenOptions open = options.open;
+  if (open.tuned_format == "table") open.tuned_format.clear();
   open.format = "rows:" + std::to_string(kRowBytes);
   if (table->in_memory()) {
     open.cycle = 1;
@@ -409,8 +414,7 @@ Reader OpenTable(std::shared_ptr<TableSource> table, const TableOptions& options
     const std::uint64_t bytes = std::min(most_rows, kMostStripeRows) * kRowBytes;
     open.stripe_bytes = static_cast<std::size_t>((bytes + kPage - 1) / kPage * kPage);
   }
-  auto parser = std::make_shared<const TableParser>(
-      std::make_shared<OpenGroups>(std::move(table), options, fields), fields, options);
+  auto parser = std::make_shared<const TableParser>(opened, fields, options);
   return Parse(OpenSources(std::move(groups), open), std::move(parser));
 }
 

@@ -9,6 +9,12 @@
 #include "readers/parsers/staged_columns.h"
 
 namespace ringfeed {
+namespace {
+
+constexpr char kWayOut[] =
+    "nulls= (in C++ TableOptions::nulls, for the command --nulls) says what stands for it";
+
+}  // namespace
 
 TableColumns::TableColumns(const std::vector<FieldSpec>& columns, const TableOptions& options) {
   constexpr std::size_t kNarrowBytes = 64;     // of a field's value, in the mean
@@ -75,8 +81,7 @@ Status TableColumns::FillNulls(const Column& column, const PathColumn& from, std
                   "a value for it");
   }
   if (column.on_null == OnNull::kFail) {
-    return Status(StatusCode::kDamaged,
-                  "it has a null element: TableOptions::nulls says what stands for it");
+    return Status(StatusCode::kDamaged, std::string("it has a null element: ") + kWayOut);
   }
   std::byte* const filled = storage->Allocate(value->bytes);
   std::copy_n(value->data, value->bytes, filled);
@@ -92,7 +97,7 @@ Status TableColumns::ValueOf(const Column& column, const PathColumn& from, std::
     return value->has_nulls ? FillNulls(column, from, row, storage, value) : Status();
   }
   if (column.on_null == OnNull::kFail) {
-    return Status(StatusCode::kDamaged, "it is null: TableOptions::nulls says what stands for it");
+    return Status(StatusCode::kDamaged, std::string("it is null: ") + kWayOut);
   }
   *value = {column.value.data(), column.value.size(), 0, true};
   return {};

@@ -63,8 +63,7 @@ Status TableGroup::Read(ArrowArrayStream* stream, const std::vector<std::string>
     return Status(StatusCode::kDamaged, status.message());
   }
   const auto is_alike = [](const ColumnPath& path, const FieldSpec& field) {
-    return path.field.name == field.name && path.field.dtype == field.dtype &&
-           path.field.shape == field.shape;
+    return path.field == field;
   };
   if (!std::equal(paths.begin(), paths.end(), fields.begin(), fields.end(), is_alike)) {
     return Status(StatusCode::kDamaged, "its columns are of other types than the first group's");
@@ -138,10 +137,13 @@ Status OpenGroups::Open(std::uint64_t number, std::shared_ptr<const TableGroup>*
   return {};
 }
 
-void OpenGroups::AddTo(TableStats* stats) const {
-  stats->opened_groups += opened_groups_.load(std::memory_order_relaxed);
-  stats->decoded_rows += decoded_rows_.load(std::memory_order_relaxed);
-  stats->taken_rows += taken_rows_.load(std::memory_order_relaxed);
+void OpenGroups::AddTo(PipelineStats* stats) const {
+  stats->tables.opened_groups += opened_groups_.load(std::memory_order_relaxed);
+  stats->tables.decoded_rows += decoded_rows_.load(std::memory_order_relaxed);
+  stats->tables.taken_rows += taken_rows_.load(std::memory_order_relaxed);
+  // The numbers of rows were counted as read, and no file has them.
+  stats->read_bytes -= std::min(stats->read_bytes, made_bytes_.load(std::memory_order_relaxed));
+  stats->read_bytes += table_->read_bytes();
 }
 
 void OpenGroups::CheckSingleRows() const {

@@ -68,7 +68,9 @@ class OpenGroups {
   Status Get(std::uint64_t number, std::shared_ptr<const TableGroup>* group);
   /// So many rows were taken out of groups.
   void NoteTaken(std::size_t rows) { taken_rows_.fetch_add(rows, std::memory_order_relaxed); }
-  void AddTo(TableStats* stats) const;
+  /// So many bytes of numbers of rows were made.
+  void NoteMade(std::size_t bytes) { made_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  void AddTo(PipelineStats* stats) const;
   /// Refuses an order that takes each row of another group, unless all groups are kept.
   void CheckSingleRows() const;
 
@@ -92,6 +94,7 @@ class OpenGroups {
   std::atomic<std::uint64_t> opened_groups_{0};
   std::atomic<std::uint64_t> decoded_rows_{0};
   std::atomic<std::uint64_t> taken_rows_{0};
+  std::atomic<std::uint64_t> made_bytes_{0};
 };
 
 }  // namespace ringfeed

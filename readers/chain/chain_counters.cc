@@ -114,7 +114,7 @@ StageStats ChainCounters::Deliver() const {
 
 void ChainCounters::Explain(const Run& run, bool failed, PipelineStats* stats) const {
   if (run.indexed() != nullptr) stats->order = "by index: " + run.indexed()->Describe();
-  if (stats->payload_bytes > 0) {
+  if (stats->payload_bytes > 0 && stats->tables.opened_groups == 0) {
     stats->read_per_byte =
         static_cast<double>(stats->read_bytes) / static_cast<double>(stats->payload_bytes);
   }

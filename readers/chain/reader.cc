@@ -1,5 +1,7 @@
 #include "ringfeed/reader.h"
 
+#include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/refuse.h"
@@ -51,9 +53,16 @@ Reader::Reader(std::shared_ptr<GraphNode> node) : node_(std::move(node)) {}
 
 std::vector<FieldSpec> Reader::fields() const {
   if (node_ == nullptr) return {};
+  const ExecutionPlan plan = LowerChain(*node_);
+  const std::span<const FieldSpec> parsed =
+      plan.parser == nullptr ? std::span<const FieldSpec>() : plan.parser->fields();
+  auto next = parsed.begin();  // slots are in the order of the parser's fields
   std::vector<FieldSpec> fields;
-  for (SlotSpec& slot : slots()) {
+  for (SlotSpec& slot : plan.Slots()) {
     fields.push_back({std::move(slot.name), slot.dtype, std::move(slot.dims)});
+    next = std::find_if(next, parsed.end(),
+                        [&](const FieldSpec& field) { return field.name == fields.back().name; });
+    if (next != parsed.end()) fields.back().logical_type = next->logical_type;
   }
   return fields;
 }

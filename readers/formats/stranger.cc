@@ -17,11 +17,11 @@ constexpr std::string_view kTables =
     "hand it over in Python, ringfeed.table(pyarrow.dataset.dataset(PATH, format=…)), or write its "
     "rows as JSON lines, which the format jsonl reads";
 constexpr std::string_view kParquet =
-    "ringfeed.parquet reads it in Python, OpenParquet (ringfeed::arrow) in C++, a command that was "
-    "built with that; or write its rows as JSON lines, which the format jsonl reads";
+    "ringfeed.parquet reads it in Python, OpenParquet (ringfeed::arrow) in C++, and, if built with "
+    "that, `ringfeed feed`, cat, info, verify and convert, which writes its rows as TFRecord";
 constexpr std::string_view kArrow =
-    "ringfeed.arrow_ipc reads it in Python, OpenArrowIpc (ringfeed::arrow) in C++, a command that "
-    "was built with that; or write its rows as JSON lines, which the format jsonl reads";
+    "ringfeed.arrow_ipc reads it in Python, OpenArrowIpc (ringfeed::arrow) in C++, and, if built "
+    "with that, `ringfeed feed`, cat, info, verify and convert, which writes its rows as TFRecord";
 constexpr std::string_view kRows =
     "write its rows as JSON lines, which the format jsonl reads (pandas: "
     "to_json(orient=\"records\", lines=True))";
@@ -64,6 +64,10 @@ constexpr Mark kMarks[] = {
     {"\x80\x04\x95"sv, {"a pickle", kArrays}},
     {"\x80\x05\x95"sv, {"a pickle", kArrays}},
     {"GGUF"sv, {"GGUF", kWeights}},
+    {"TFL3"sv, {"TensorFlow Lite", kWeights}, 4},
+    {"TNTIDX\0\0"sv,
+     {"fairseq's index",
+      "make it anew by fairseq-preprocess --dataset-impl mmap: the format megatron reads that"}},
     {"PK\x03\x04"sv, {"zip", kUnpack}},
     {"PK\x05\x06"sv, {"an empty zip", kUnpack}},
     {"7z\xbc\xaf\x27\x1c"sv, {"7z", kUnpack}},
@@ -85,6 +89,7 @@ constexpr Mark kMarks[] = {
     {"snappy\0"sv, {"a snappy stream", kDecompress, Stranger::Kind::kCompression}},
 };
 
+constexpr Stranger kBitmap = {"a BMP image", {}, Stranger::Kind::kWhole};
 constexpr Stranger kSafetensors = {"safetensors", kWeights};
 constexpr Stranger kTorchZip = {"PyTorch's .pt", kTorch};
 constexpr Stranger kNpz = {"NumPy's .npz", kUnpack};
@@ -95,6 +100,7 @@ constexpr std::string_view kNameFile =
 constexpr Mark kEndings[] = {
     {".tar.index"sv, {"wids' index of a tar file, a pickle", kNameFile}},
     {".idx"sv, {"an index of other data (Energon's, DALI's, MXNet's, …)", kNameFile}},
+    {".ldb"sv, {"LevelDB's table", kRecords}},
     {".lance"sv,
      {"Lance", "hand its folder over in Python: ringfeed.table(lance.dataset(PATH).to_table())"}}};
 
@@ -130,11 +136,20 @@ bool IsSafetensors(std::string_view head) {
   return LoadLe<std::uint64_t>(reinterpret_cast<const std::byte*>(head.data())) < kMostHeader;
 }
 
+// After its two letters and its size come four zeros, the place of the pixels, and the length of a
+// header, which takes one byte.
+bool IsBitmap(std::string_view head) {
+  constexpr std::size_t kLengthEnd = 18;
+  return head.size() >= kLengthEnd && head.starts_with("BM") && head.substr(6, 4) == "\0\0\0\0"sv &&
+         head.substr(15, 3) == "\0\0\0"sv;
+}
+
 }  // namespace
 
 const Stranger* FindStranger(std::span<const std::byte> bytes) {
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (IsSafetensors(head)) return &kSafetensors;
+  if (IsBitmap(head)) return &kBitmap;
   const bool has_zero = head.find('\0') != std::string_view::npos;
   const auto* const found =
       std::find_if(std::begin(kMarks), std::end(kMarks), [&](const Mark& mark) {

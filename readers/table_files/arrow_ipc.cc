@@ -1,7 +1,6 @@
 // Record batches of Arrow's IPC files as groups of a table, and streams as tables in memory.
 
 #include <arrow/c/bridge.h>
-#include <arrow/io/file.h>
 #include <arrow/ipc/options.h>
 #include <arrow/ipc/reader.h>
 #include <arrow/type.h>
@@ -21,24 +20,6 @@ namespace {
 
 using Batches = std::vector<std::shared_ptr<arrow::RecordBatch>>;
 using FileReader = arrow::ipc::RecordBatchFileReader;
-
-/// A file that is open: a local one is mapped, so that what is not compressed stays where it lies.
-struct OpenedFile {
-  explicit OpenedFile(const TableFile& file) : source(std::make_shared<SourceFile>(file)) {
-    if (file.source != nullptr) {
-      bytes = source;
-    } else if (auto mapped =
-                   arrow::io::MemoryMappedFile::Open(file.name, arrow::io::FileMode::READ);
-               mapped.ok()) {
-      bytes = *mapped;
-    } else {
-      bytes = source;
-    }
-  }
-
-  std::shared_ptr<SourceFile> source;
-  std::shared_ptr<arrow::io::RandomAccessFile> bytes;
-};
 
 // Reads the wanted columns alone, whole structs.
 arrow::ipc::IpcReadOptions OptionsOf(const arrow::Schema& schema,
@@ -103,21 +84,21 @@ void Passing(bool skips, Read&& read) {
 
 // A batch whose rows nothing tells is one row.
 IpcFile BatchesOf(const TableFile& file, bool skips) {
-  const OpenedFile opened(file);
-  IpcFile known{file, opened.source->Identity(), nullptr, {1}};
+  const auto opened = std::make_shared<SourceFile>(file, true);
+  IpcFile known{file, opened->Identity(), nullptr, {1}};
   std::shared_ptr<FileReader> reader;
   Passing(skips, [&] {
-    Decode(file, *opened.source, "no footer of Arrow's", [&] {
-      known.schema = TakeArrow(FileReader::Open(opened.bytes.get()))->schema();
+    Decode(file, *opened, "no footer of Arrow's", [&] {
+      known.schema = TakeArrow(FileReader::Open(opened))->schema();
       auto options = arrow::ipc::IpcReadOptions::Defaults();
       if (known.schema->num_fields() > 0) options.included_fields = {NarrowField(*known.schema)};
-      reader = TakeArrow(FileReader::Open(opened.bytes.get(), options));
+      reader = TakeArrow(FileReader::Open(opened, options));
       known.rows.assign(static_cast<std::size_t>(reader->num_record_batches()), 1);
     });
   });
   for (std::size_t batch = 0; reader != nullptr && batch < known.rows.size(); ++batch) {
     Passing(skips, [&] {
-      Decode(file, *opened.source, "batch " + std::to_string(batch), [&] {
+      Decode(file, *opened, "batch " + std::to_string(batch), [&] {
         const auto rows = TakeArrow(reader->ReadRecordBatch(static_cast<int>(batch)))->num_rows();
         known.rows[batch] = static_cast<std::uint64_t>(rows);
       });
@@ -162,6 +143,7 @@ class IpcTable final : public TableSource {
     return place.file->file.name + "#" + std::to_string(std::max(0, place.number));
   }
   std::string identity(std::uint64_t group) const override { return places_[group].file->identity; }
+  std::uint64_t read_bytes() const override { return *known_->file.read_bytes; }
   void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     Decode(known_->file, SourceFile(known_->file), "its columns",
            [&] { NeedArrow(arrow::ExportSchema(*schema_, schema)); });
@@ -169,10 +151,10 @@ class IpcTable final : public TableSource {
   void Open(std::uint64_t group, const std::vector<std::string>& columns,
             ArrowArrayStream* stream) override {
     const Place& place = places_[group];
-    const OpenedFile opened(place.file->file);
-    Decode(place.file->file, *opened.source, "batch " + std::to_string(place.number), [&] {
+    const auto opened = std::make_shared<SourceFile>(place.file->file, true);
+    Decode(place.file->file, *opened, "batch " + std::to_string(place.number), [&] {
       const auto schema = place.file->schema == nullptr ? known_->schema : place.file->schema;
-      const auto reader = TakeArrow(FileReader::Open(opened.bytes, OptionsOf(*schema, columns)));
+      const auto reader = TakeArrow(FileReader::Open(opened, OptionsOf(*schema, columns)));
       Batches batches;
       if (place.number >= 0) batches.push_back(TakeArrow(reader->ReadRecordBatch(place.number)));
       ExportBatches(std::move(batches), schema_, stream);
@@ -196,16 +178,16 @@ class IpcTable final : public TableSource {
 // The batches of a stream, which must be all of the file.
 void AppendStream(const TableFile& file, const std::vector<std::string>& columns,
                   std::shared_ptr<arrow::Schema>* schema, Batches* batches) {
-  const OpenedFile opened(file);
-  Decode(file, *opened.source, "no stream of Arrow's", [&] {
-    const auto all = TakeArrow(arrow::ipc::RecordBatchStreamReader::Open(opened.bytes))->schema();
-    NeedArrow(opened.bytes->Seek(0));
-    const auto reader = TakeArrow(
-        arrow::ipc::RecordBatchStreamReader::Open(opened.bytes, OptionsOf(*all, columns)));
+  const auto opened = std::make_shared<SourceFile>(file, true);
+  Decode(file, *opened, "no stream of Arrow's", [&] {
+    const auto all = TakeArrow(arrow::ipc::RecordBatchStreamReader::Open(opened))->schema();
+    NeedArrow(opened->Seek(0));
+    const auto reader =
+        TakeArrow(arrow::ipc::RecordBatchStreamReader::Open(opened, OptionsOf(*all, columns)));
     if (*schema == nullptr) *schema = reader->schema();
     while (auto batch = TakeArrow(reader->Next())) batches->push_back(std::move(batch));
-    const std::int64_t end = TakeArrow(opened.bytes->Tell());
-    const std::int64_t size = TakeArrow(opened.bytes->GetSize());
+    const std::int64_t end = TakeArrow(opened->Tell());
+    const std::int64_t size = TakeArrow(opened->GetSize());
     if (end != size) {
       throw ArrowFailure{arrow::Status::Invalid("it ends at byte ", end, " of ", size)};
     }

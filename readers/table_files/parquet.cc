@@ -176,6 +176,7 @@ class ParquetTable final : public TableSource {
   std::string identity(std::uint64_t group) const override {
     return places_[group].footer->identity;
   }
+  std::uint64_t read_bytes() const override { return *known_->file.read_bytes; }
   void Describe(const std::vector<std::string>&, ArrowSchema* schema) override {
     Decode(known_->file, SourceFile(known_->file), "its columns",
            [&] { NeedArrow(arrow::ExportSchema(*schema_, schema)); });

@@ -1,6 +1,7 @@
 #include "readers/table_files/table_file.h"
 
 #include <arrow/c/bridge.h>
+#include <arrow/io/file.h>
 #include <arrow/table.h>
 #include <arrow/type.h>
 #include <sys/stat.h>
@@ -91,12 +92,14 @@ std::string NameOf(const std::vector<TableFile>& files) {
 std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
                                     const OpenOptions& options) {
   ExpandedFiles found = ExpandNames(names, options);
+  const auto read_bytes = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::vector<TableFile> files;
   for (std::size_t i = 0; i < found.names.size(); ++i) {
     const std::string& path = found.names[i];
     const bool is_left_out = path[path.rfind('/') + 1] == '_';
     if (is_left_out && std::find(names.begin(), names.end(), path) == names.end()) continue;
     files.push_back({path, i < found.sources.size() ? found.sources[i] : nullptr});
+    files.back().read_bytes = read_bytes;
     files.back().state = StateOf(files.back());
     CheckInFolder(files.back(), names);
   }
@@ -104,9 +107,14 @@ std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
   return files;
 }
 
-SourceFile::SourceFile(const TableFile& file)
+SourceFile::SourceFile(const TableFile& file, bool maps)
     : source_(file.source != nullptr ? file.source : OpenFileRange(file.name, 0, kToEnd)),
+      read_bytes_(file.read_bytes),
       size_(static_cast<std::int64_t>(source_->Size())) {
+  if (maps && file.source == nullptr) {
+    const auto mapped = arrow::io::MemoryMappedFile::Open(file.name, arrow::io::FileMode::READ);
+    if (mapped.ok()) mapped_ = *mapped;
+  }
   if (!file.state) return;
   const std::optional<FileState> now = StateOf(file);
   if (now && now->inode == file.state->inode && now->device == file.state->device &&
@@ -151,6 +159,7 @@ arrow::Result<std::int64_t> SourceFile::ReadAt(std::int64_t position, std::int64
       return arrow::Status::IOError(status.message());
     }
   }
+  NoteRead(got);
   return static_cast<std::int64_t>(got);
 }
 
@@ -159,6 +168,10 @@ arrow::Result<std::shared_ptr<arrow::Buffer>> SourceFile::ReadAt(std::int64_t po
   // (A length in a damaged file must not take memory that the file cannot fill.)
   const std::int64_t most =
       std::clamp<std::int64_t>(size_ - position, 0, std::max<std::int64_t>(0, bytes));
+  if (mapped_ != nullptr) {
+    NoteRead(static_cast<std::size_t>(most));
+    return mapped_->ReadAt(position, most);
+  }
   ARROW_ASSIGN_OR_RAISE(auto buffer, arrow::AllocateResizableBuffer(most));
   ARROW_ASSIGN_OR_RAISE(const std::int64_t got, ReadAt(position, most, buffer->mutable_data()));
   ARROW_RETURN_NOT_OK(buffer->Resize(got));

@@ -6,6 +6,7 @@
 #include <arrow/result.h>
 #include <arrow/status.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -41,6 +42,8 @@ struct TableFile {
   std::string name;
   std::shared_ptr<Source> source;
   std::optional<FileState> state{};  ///< of a local one, if there was one
+  /// What was read of all files of the table.
+  std::shared_ptr<std::atomic<std::uint64_t>> read_bytes{};
 };
 
 /// Names several files in reports and errors.
@@ -54,8 +57,9 @@ std::vector<TableFile> TableFilesOf(const std::vector<std::string>& names,
 /// A Source as a file of Arrow's. Its reads are thread safe.
 class SourceFile final : public arrow::io::RandomAccessFile {
  public:
-  /// Opens it. Throws Error, also if the file was replaced since it was found.
-  explicit SourceFile(const TableFile& file);
+  /// Opens it. `maps`: a local one is mapped if it can be, so that what is not compressed stays
+  /// where it lies. Throws Error, also if the file was replaced since it was found.
+  explicit SourceFile(const TableFile& file, bool maps = false);
 
   /// The first failure of a read: then what Arrow says about the bytes means nothing.
   Status failure() const;
@@ -68,6 +72,7 @@ class SourceFile final : public arrow::io::RandomAccessFile {
 
   arrow::Status Close() override { return {}; }
   bool closed() const override { return false; }
+  bool supports_zero_copy() const override { return mapped_ != nullptr; }
   arrow::Result<std::int64_t> Tell() const override { return at_; }
   arrow::Status Seek(std::int64_t position) override {
     at_ = position;
@@ -85,7 +90,11 @@ class SourceFile final : public arrow::io::RandomAccessFile {
   /// Up to so many from there on.
   std::string Bytes(std::int64_t position, std::int64_t most = 8);
 
+  void NoteRead(std::size_t bytes) { read_bytes_->fetch_add(bytes, std::memory_order_relaxed); }
+
   const std::shared_ptr<Source> source_;
+  const std::shared_ptr<std::atomic<std::uint64_t>> read_bytes_;
+  std::shared_ptr<arrow::io::RandomAccessFile> mapped_;  ///< null: it is read
   std::int64_t size_ = 0;
   std::int64_t at_ = 0;  ///< of Read, which one thread calls
   mutable std::mutex mutex_;

@@ -277,6 +277,126 @@ def test_the_command_feeds_tables(programs: Path, tmp_path: Path) -> None:
         assert run.returncode == 2 and "rows of tables" in run.stderr, (option, run.stderr)
 
 
+@pytest.fixture
+def command(programs: Path, tmp_path: Path) -> Any:
+    """Runs the command on tmp_path/"a"; gives its report, or its lines, or why it was refused."""
+
+    def run(name: str, *options: Any, exit_status: int = 0) -> Any:
+        words = [programs / "tools" / "ringfeed", name, tmp_path / "a", *options]
+        ended = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
+        assert ended.returncode == exit_status, ended.stderr
+        if exit_status == 2:
+            return ended.stderr
+        if name in ("cat", "convert"):
+            return [json.loads(line) for line in ended.stdout.splitlines() if name == "cat"]
+        return json.loads(ended.stdout)
+
+    return run
+
+
+@pytest.mark.parametrize(("kind", "write"), WRITERS)
+def test_the_command_chooses_columns_and_what_stands_for_nulls(
+    kind: str, write: Any, command: Any, tmp_path: Path
+) -> None:
+    columns = {"id": [1, 2, 3], "x": [None, 5, 6], "s": ["a", None, "c"], "t": [["a"], [], []]}
+    write(pyarrow.table(columns), tmp_path / "a")
+    assert command("cat", "--columns", "id") == [{"id": n} for n in (1, 2, 3)]
+    shown = command("cat", "--columns", "x,s", "--nulls", "mask")
+    assert shown[0] == {"x": 0, "x_valid": 0, "s": "a", "s_valid": 1}
+    assert shown[1] == {"x": 5, "x_valid": 1, "s": "", "s_valid": 0}
+    assert [row["x"] for row in command("cat", "--columns=x", "--nulls=default")] == [0, 5, 6]
+    assert command("feed", "--columns", "id,x", "--nulls=default", "--json")["records"] == 3
+    some = ("--columns", "id", "--json")
+    assert command("feed", *some)["records"] == 3
+    command("convert", "b.tfrecord", "--columns", "id")
+    command("convert", "b.tfrecord", "--columns", "id,x", "--nulls=default", "--force")
+    shutil.copy(tmp_path / "b.tfrecord", tmp_path / "a")
+    assert [row["x"] for row in command("cat", "--as=json")] == [[0], [5], [6]]
+    for name, option in (("cat", "--columns=id"), ("feed", "--nulls=mask")):
+        assert "none that this build reads" in command(name, option, exit_status=2)
+
+
+@pytest.mark.parametrize(("kind", "write"), WRITERS[:2])
+def test_the_command_verifies_tables(kind: str, write: Any, command: Any, tmp_path: Path) -> None:
+    write(made(1, 50), tmp_path / "a")
+    of_file = command("verify", "--json")["files"][0]
+    assert (of_file["format"], of_file["intact"], of_file["records"]) == (kind, True, 50)
+    assert of_file["payload_bytes"] > 50 * 40
+    columns = {"id": pyarrow.array([1]), "t": [["a"]]}
+    write(pyarrow.table(columns), tmp_path / "a")
+    assert (
+        "name the wanted columns of id, t"
+        in command("verify", "--json", exit_status=1)["files"][0]["error"]
+    )
+    assert command("verify", "--json", "--columns=id")["files"][0]["intact"]
+    refused = command("digest", exit_status=2)
+    assert "verify and convert, which writes its rows as TFRecord" in refused
+
+
+def test_the_command_tells_which_groups_of_a_table_are_damaged(
+    command: Any, tmp_path: Path
+) -> None:
+    parquet.write_table(made(), tmp_path / "a", row_group_size=8, write_page_checksum=True)
+    chunk = parquet.read_metadata(tmp_path / "a").row_group(3).column(0)
+    data = bytearray((tmp_path / "a").read_bytes())
+    data[chunk.data_page_offset + chunk.total_compressed_size // 2] ^= 1
+    (tmp_path / "a").write_bytes(data)
+    of_file = command("verify", "--json", exit_status=1)["files"][0]
+    assert (of_file["intact"], of_file["records"], of_file["damaged_records"]) == (False, 89, 8)
+    assert of_file["damaged"][0]["file"].endswith("a#3")
+    assert "row group 3: " in of_file["damaged"][0]["reason"]
+
+
+def test_the_command_tunes_tables(command: Any, tmp_path: Path) -> None:
+    write_parquet(made(1, 200).select(["id", "x"]), tmp_path / "a")
+    options = ("--nulls=default", "--seconds=2", "--pairs=3", "--out=tuned.json")
+    command("tune", "--json", *options)
+    assert json.loads((tmp_path / "tuned.json").read_text())["format"] == "table"
+    fed = command("feed", "--nulls=default", "--tuned=tuned.json", "--json")
+    assert fed["records"] == 200
+    (tmp_path / "a").write_text("one\ntwo\n")
+    refused = command("feed", "--format=lines", "--tuned=tuned.json", exit_status=2)
+    assert "tuned for table files" in refused
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_what_was_read_is_what_the_wanted_columns_take_in_the_file(
+    kind: str, command: Any, tmp_path: Path
+) -> None:
+    numbers = pyarrow.array(range(200_000), pyarrow.int64())
+    table = pyarrow.table({"a": numbers, "b": numbers})
+    if kind == "parquet":
+        parquet.write_table(table, tmp_path / "a", row_group_size=50_000)
+    else:
+        with ipc.new_file(tmp_path / "a", table.schema) as writer:
+            writer.write_table(table, max_chunksize=50_000)
+    size = (tmp_path / "a").stat().st_size
+    whole = command("feed", "--json")
+    assert 0.9 * size < whole["read_bytes"] < 1.8 * size
+    assert whole["read_per_byte"] == 0
+    one = command("feed", "--columns=b", "--json")["read_bytes"]
+    assert one < 0.75 * whole["read_bytes"]
+
+
+def test_info_tells_the_units_of_times_and_the_scale_of_decimals(
+    command: Any, tmp_path: Path
+) -> None:
+    types = [
+        pyarrow.timestamp("us"),
+        pyarrow.timestamp("ms", "UTC"),
+        pyarrow.date32(),
+        pyarrow.time64("ns"),
+        pyarrow.duration("s"),
+        pyarrow.decimal128(10, 2),
+        pyarrow.list_(pyarrow.timestamp("ns")),
+    ]
+    columns = {str(n): pyarrow.array([], kind) for n, kind in enumerate([*types, pyarrow.int64()])}
+    write_arrow(pyarrow.table(columns), tmp_path / "a")
+    fields = command("info", "--json")["files"][0]["fields"]
+    told = [field.get("logical_type") for field in fields]
+    assert told == [*(str(kind) for kind in types[:-1]), "timestamp[ns]", None]
+
+
 @pytest.mark.parametrize(("kind", "write"), [("parquet", write_parquet), ("arrow", write_arrow)])
 def test_a_file_that_is_replaced_after_it_was_found_is_damage(
     programs: Path, tmp_path: Path, kind: str, write: Any

@@ -189,6 +189,17 @@ def test_what_is_no_table_is_refused_with_the_way_out() -> None:
         ringfeed.table(small_table(), formt="tfrecord")
 
 
+def test_times_and_decimals_tell_their_units_and_scales() -> None:
+    kinds = {"t": pyarrow.timestamp("ms", "UTC"), "m": pyarrow.decimal128(12, 2)}
+    table = pyarrow.table(
+        {"i": [1], **{name: pyarrow.array([None], kind) for name, kind in kinds.items()}}
+    )
+    rows = ringfeed.table(table, nulls="mask")
+    expected = {name: str(kind) for name, kind in kinds.items()}
+    assert rows.logical_types == expected
+    assert ringfeed.batch(ringfeed.shuffle(rows, "global"), 1).logical_types == expected
+
+
 def test_a_table_without_rows_is_read_to_its_end(tmp_path: Path) -> None:
     none = pyarrow.table({"id": pyarrow.array([], pyarrow.int32())})
     for source in (none, none.to_reader(), pyarrow.dataset.dataset(tmp_path, none.schema)):

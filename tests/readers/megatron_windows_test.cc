@@ -1,17 +1,21 @@
 // Windows over Megatron's documents through whole chains: every order, restores, ranks, damage.
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <random>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "io/file_mapping.h"
 #include "readers/formats/tokens/megatron_line.h"
 #include "ringfeed/formats.h"
 #include "ringfeed/parsers.h"
@@ -105,7 +109,7 @@ class MegatronWindowsTest : public PipelineTest {
     std::shared_ptr<const MegatronIndex> index;
     std::shared_ptr<const MegatronLine> line;
     EXPECT_TRUE(MegatronIndex::Load(directory_.File("a.idx"), &index).ok());
-    EXPECT_TRUE(MegatronLine::Make("a.idx", index, data_.size(), options, &line).ok());
+    EXPECT_TRUE(MegatronLine::Make("a.idx", *index, data_.size(), options, &line).ok());
     return line;
   }
   static void Append(const Instance& batch, Windows* windows) {
@@ -263,6 +267,71 @@ TEST_F(MegatronWindowsTest, ADamagedPlaceCostsTheWindowsThatHaveSomeOfItAndTheyA
       Write();
     }
   }
+}
+
+TEST_F(MegatronWindowsTest, ABlendOfHundredsOfSetsHasNoMappingAndFewDescriptorsOfThem) {
+  constexpr std::size_t kSets = 300;
+  const auto open_data_files = [] {
+    std::size_t open = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code closed;  // the one that lists them
+      const std::string file = std::filesystem::read_symlink(entry.path(), closed).string();
+      open += file.ends_with(".bin") ? 1 : 0;
+    }
+    return open;
+  };
+  rlimit limit{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  const rlimit low{400, limit.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &low), 0);
+  const Windows each = SortedWindows(Slow(kModes[0]));
+  const std::size_t mappings = FileMapping::Count();
+  {
+    std::vector<MixSet> sets;
+    for (std::size_t i = 0; i < kSets; ++i) {
+      const std::string name = directory_.File("blend" + std::to_string(i));
+      WriteBytes(name + ".idx", std::as_bytes(std::span(index_)));
+      WriteBytes(name + ".bin", std::as_bytes(std::span(data_)));
+      const OpenOptions options = Opening(kModes[0]);
+      Reader set =
+          Parse(OpenFiles({name + ".idx"}, options), InferParser({name + ".idx"}, options).parser);
+      sets.push_back({Shuffle(std::move(set), {.seed = i, .mode = ShuffleMode::kGlobal}),
+                      1.0 + static_cast<double>(i % 3)});
+    }
+    Reader reader = Batch(Mix(sets), {.size = 50});
+    Windows found;
+    Instance batch;
+    std::size_t most = 0;
+    while (reader.TryReadNext(&batch) == ReadResult::kRecord) {
+      Append(batch, &found);
+      most = std::max(most, open_data_files());
+    }
+    EXPECT_TRUE(reader.status().ok()) << reader.status().ToString();
+    EXPECT_EQ(FileMapping::Count(), mappings);
+    EXPECT_GT(most, 0U);
+    EXPECT_LE(most, 120U);
+    std::map<std::vector<std::int32_t>, std::size_t> times;
+    for (const auto& window : found) ++times[window];
+    EXPECT_EQ(found.size(), kSets * each.size());
+    for (const auto& window : each) EXPECT_EQ(times[window] % kSets, 0U);
+  }
+  EXPECT_EQ(open_data_files(), 0U);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+TEST_F(MegatronWindowsTest, ADataFileThatIsReplacedBeforeItIsOpenedIsDamage) {
+  const CompanionResult found =
+      FindFormat("megatron:window=16").format->FindCompanion(directory_.File("a.idx"));
+  ASSERT_TRUE(found.status.ok()) << found.status.ToString();
+  const std::string other = directory_.File("other");
+  WriteBytes(other, std::as_bytes(std::span(data_)));
+  std::filesystem::rename(other, directory_.File("a.bin"));
+  std::byte row[8];
+  std::size_t got = 0;
+  const Status status = found.source->ReadAt(0, row, &got);
+  EXPECT_EQ(status.code(), StatusCode::kDamaged);
+  EXPECT_NE(status.message().find("written or replaced since it was found"), std::string::npos)
+      << status.ToString();
 }
 
 TEST_F(MegatronWindowsTest, TheIndexTellsTheFieldsAndAnotherParserIsRefused) {

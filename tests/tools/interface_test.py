@@ -15,16 +15,16 @@ OPTIONS = {
     "subset": "--output --format --numbers --units --parse --field --subset --json",
     "plan": "--format --subset --parse --field --pack --tokens --batch --segment --fit --cost --alike "
     "--ranks --seed --json",
-    "verify": "--format --on-damage --max-record-bytes --part --strict --json",
+    "verify": "--format --columns --on-damage --max-record-bytes --part --strict --json",
     "cache": "--verify --trim --json",
-    "which": "--format --subset --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
+    "which": "--format --columns --nulls --subset --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--passes --cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --rank --ranks "
     "--pack --tokens --field --segment --fit --cost --alike --number --position-in --json",
-    "cat": "--as --parse --number --format --on-damage --max-record-bytes",
-    "convert": "--from --to --records-per-file --on-damage --max-record-bytes --part --parse --force --json",
+    "cat": "--columns --nulls --as --parse --number --format --on-damage --max-record-bytes",
+    "convert": "--columns --nulls --from --to --records-per-file --on-damage --max-record-bytes --part --parse --force --json",
     "encode": "--input --to --flush-ms --on-damage",
     "decode": "--format --on-damage --max-record-bytes",
-    "feed": "--format --subset --cache --cache-bytes --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
+    "feed": "--format --columns --nulls --subset --cache --cache-bytes --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --passes "
     "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --threads --io "
     "--block-bytes --in-flight-bytes --direct --no-direct --slots --arena --digest --no-digest "
     "--verify --json --devices --step-ms --device-slots --distribution --last-step --transfer "
@@ -32,15 +32,15 @@ OPTIONS = {
     "--epoch --rank --ranks --split-by-files --max-batches --position-in --position-out "
     "--position-every --journal --tuned --reopen-until",
     "audit": "--files --format --json",
-    "shuffle-quality": "--format --parse --batch --shuffle --shuffle-mode --seed --epoch --cycle "
+    "shuffle-quality": "--format --columns --nulls --parse --batch --shuffle --shuffle-mode --seed --epoch --cycle "
     "--stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --label --classes --json",
     "run": "--grammar --json",
     "top": "--at --interval --once --json",
     "trace": "--out --json",
-    "bench": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
+    "bench": "--format --columns --nulls --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --bytes --seconds "
     "--gpu --devices --costs-out --json",
-    "tune": "--format --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
+    "tune": "--format --columns --nulls --parse --batch --drop-remainder --shuffle --shuffle-mode --seed --epoch "
     "--cycle --stripe-bytes --on-damage --max-damaged --strict --max-record-bytes --bytes --seconds --pairs "
     "--devices --step-ms --distribution --last-step --transfer-costs --cache --out --report --json",
 }

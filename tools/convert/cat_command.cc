@@ -72,6 +72,7 @@ class CatCommand : public Command {
                     "records of these numbers alone, from 0, by the index: 17,100-120");
     sub->add_option("--format", options_.format, FormatText());
     AddRecordOptions(sub, &options_);
+    AddTableOptions(sub, &tables_);
     return sub;
   }
 
@@ -79,7 +80,7 @@ class CatCommand : public Command {
     if (!parse_.empty() && spelling_ != Spelling::kJson) {
       throw Refuse("--parse goes with --as json");
     }
-    const std::string table = TableFormat({file_}, options_);
+    const std::string table = TableFormat({file_}, options_, tables_);
     if (!table.empty()) return RunTable(table);
     if (!numbers_.empty()) return RunNumbered();
     if (!parse_.empty()) return RunParsed();
@@ -122,10 +123,10 @@ class CatCommand : public Command {
           "rows of tables have fields, which are printed as JSON: leave out --parse and --as");
     }
     if (!numbers_.empty()) {
-      return PrintNumbered(OpenTableRows(format, {file_}, options_), Numbers(), options_.on_damage,
-                           {});
+      return PrintNumbered(OpenTableRows(format, {file_}, options_, tables_), Numbers(),
+                           options_.on_damage, {});
     }
-    FileRows rows(file_, options_, format);
+    FileRows rows(file_, options_, format, tables_);
     const Interrupt interrupt([&] { rows.Close(); });
     return PrintRows(options_.on_damage, &rows);
   }
@@ -170,6 +171,7 @@ class CatCommand : public Command {
   std::string parse_;
   std::string numbers_;
   OpenOptions options_;
+  TableOptions tables_;
   Sha256 sha256_;
 };
 

@@ -61,12 +61,15 @@ Status EndOfCopy(const Input& input, ReadResult read, const Status& written,
 class Road {
  public:
   Road(const std::vector<std::string>& inputs, const ConversionOptions& options)
-      : options_(options.open), to_(options.to), table_(TableFormat(inputs, options.open)) {
+      : options_(options.open),
+        tables_(options.tables),
+        to_(options.to),
+        table_(TableFormat(inputs, options_, tables_)) {
     if (!table_.empty() && !options.parse.empty()) {
       throw Refuse("rows of tables have fields: leave out --parse");
     }
     if (!table_.empty()) {
-      SetFields(FileRows(inputs.front(), options_, table_).fields());
+      SetFields(FileRows(inputs.front(), options_, table_, tables_).fields());
     } else if (!options.parse.empty()) {
       ParserResult found = ParserFromText(options.parse);
       if (!found.status.ok()) throw Error(found.status);
@@ -82,7 +85,7 @@ class Road {
   RowEncoder* encoder() const { return encoder_.get(); }
   FileRows OpenRows(const std::string& input) const {
     if (table_.empty()) return {input, options_, parser_};
-    FileRows rows(input, options_, table_);
+    FileRows rows(input, options_, table_, tables_);
     if (rows.fields() != fields_)
       throw Refuse(input + " has other columns than the file before it");
     return rows;
@@ -143,6 +146,7 @@ class Road {
   }
 
   const OpenOptions options_;
+  const TableOptions tables_;
   std::string to_;
   const std::string table_;
   std::shared_ptr<const Parser> parser_;
@@ -220,7 +224,10 @@ Status CopyFiles(const std::vector<std::string>& inputs, const Road& road,
 // What outputs are made of, and how.
 std::string RecipeOf(const std::vector<std::string>& files_read, const ConversionOptions& options,
                      std::uint64_t records_per_file) {
-  const std::string rows = options.parse.empty() ? "" : '\n' + options.parse;
+  std::string rows = options.parse.empty() ? "" : '\n' + options.parse;
+  for (const std::string& column : options.tables.columns) rows += '\n' + column;
+  const auto nulls = static_cast<int>(options.tables.nulls.on_null);
+  if (nulls != 0) rows += "\nnulls " + std::to_string(nulls);
   return tools::RecipeOf(files_read, options.open.format + rows, options.to, records_per_file);
 }
 

@@ -10,6 +10,7 @@
 #include "ringfeed/open_options.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tables/table_source.h"
 #include "tools/given_files.h"
 
 namespace ringfeed::tools {
@@ -19,6 +20,7 @@ struct ConversionOptions {
   OpenOptions open;           ///< how the inputs are read
   std::string to;             ///< format as in OpenRecordWriter
   std::string parse{};        ///< makes records rows (ParserFromText); "": as they are
+  TableOptions tables{};      ///< how rows of tables are read, but for `open`
   bool force = false;         ///< also files that are up to date
   bool derived_name = false;  ///< the user did not give the output's name: a link is replaced
 };

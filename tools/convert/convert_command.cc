@@ -20,6 +20,7 @@
 #include "tools/option_values.h"
 #include "tools/process_usage.h"
 #include "tools/report.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -159,6 +160,7 @@ class ConvertCommand : public Command {
     sub->add_option("--records-per-file", records_per_file_, "cut the output into parts")
         ->check(AboveZero());
     AddRecordOptions(sub, &options_.open);
+    AddTableOptions(sub, &options_.tables);
     AddPartOption(sub, &part_);
     sub->add_flag("--force", options_.force,
                   "write also what is up to date, and over objects of stores");

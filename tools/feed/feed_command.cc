@@ -110,8 +110,7 @@ class FeedCommand : public Command {
     if (!devices_.wanted()) plan_.batching.empty_batches = true;
     // A block of records may cross the end of a pass; a batch does not.
     const bool tables = !TableFormat(plan_.files, plan_.open).empty();
-    const bool in_batches =
-        tables || verify_ || devices_.wanted() || trail_.any() || several_ranks();
+    const bool in_batches = verify_ || devices_.wanted() || trail_.any() || several_ranks();
     if (in_batches && !plan_.batched()) plan_.batch = kDefaultBatch;
     const bool digests = digest_ || (json_ && !no_digest_ && !tables);
     plan_.hash = digests ? PayloadHash::kSha256 : verify_ ? PayloadHash::kXxh3 : PayloadHash::kNone;

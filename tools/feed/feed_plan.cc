@@ -37,11 +37,11 @@ std::shared_ptr<const Parser> PlanParser(const FeedPlan& plan) {
 }
 
 Reader RowsOf(const FeedPlan& plan) {
-  if (const std::string table = TableFormat(plan.files, plan.open); !table.empty()) {
+  if (const std::string table = TableFormat(plan.files, plan.open, plan.tables); !table.empty()) {
     const char* option = nullptr;
     if (!plan.parse.empty()) option = "--parse";
     if (plan.hash != PayloadHash::kNone) option = "--digest or --verify";
-    if (option == nullptr) return OpenTableRows(table, plan.files, plan.open);
+    if (option == nullptr) return OpenTableRows(table, plan.files, plan.open, plan.tables);
     throw Refuse(std::string("rows of tables have fields and no records: leave out ") + option);
   }
   Reader records = OpenFiles(plan.files, plan.open);
@@ -142,11 +142,12 @@ void AddFeedOptions(CLI::App* app, FeedPlan* plan) {
   app->add_option("--format", plan->open.format, FormatText());
   app->add_option("--parse", plan->parse, ParseText());
   app->add_option("--batch", plan->batch,
-                  "rows of a batch; default: 64 with --parse, else 0: blocks");
+                  "rows of a batch; default: 64 with --parse and of tables, else 0: blocks");
   app->add_flag("--drop-remainder", plan->batching.drop_remainder,
                 "drop the rest of a pass that does not fill a batch");
   AddOrderOptions(app, plan);
   AddRecordOptions(app, &plan->open);
+  AddTableOptions(app, &plan->tables);
   app->add_option("--max-damaged", plan->open.max_damaged, "fail once more than this were skipped");
   app->add_flag("--strict", plan->open.strict, kStrictText);
 }
@@ -209,7 +210,9 @@ void CompletePlan(const SpeedOptions& speed, FeedPlan* plan) {
   if (sized && plan->shuffle == 0) {
     throw Refuse("--shuffle-mode window and block do nothing without a size: --shuffle ROWS");
   }
-  if (plan->batch == 0 && !plan->parse.empty()) plan->batch = kDefaultBatch;
+  const bool rows =
+      !plan->parse.empty() || !TableFormat(plan->files, plan->open, plan->tables).empty();
+  if (plan->batch == 0 && rows) plan->batch = kDefaultBatch;
   ReadHeader(plan);
   if (speed.arena_bytes == 0) return;
   plan->open.arena = std::make_shared<PinnedArena>(speed.arena_bytes);

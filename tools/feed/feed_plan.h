@@ -9,6 +9,7 @@
 #include "ringfeed/decorators.h"
 #include "ringfeed/ranks.h"
 #include "ringfeed/reader.h"
+#include "ringfeed/tables/table_source.h"
 #include "tools/feed/hashing_parser.h"
 
 namespace CLI {
@@ -21,6 +22,7 @@ namespace ringfeed::tools {
 struct FeedPlan {
   std::vector<std::string> files;
   OpenOptions open;
+  TableOptions tables;      ///< how rows of tables are read, but for `open`
   std::string parse;        ///< as ParserFromText takes it; "": none
   std::size_t batch = 0;    ///< rows of a batch; 0: blocks of records as they were framed
   BatchOptions batching;    ///< its other options

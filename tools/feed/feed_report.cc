@@ -202,9 +202,11 @@ TableRows SummaryRows(const FeedPlan& plan, const FeedReport& report) {
       {"speed", SpeedText(result) + (report.digests ? " (digests included)" : "")},
       {"first batch", FixedText(1000 * result.first_batch_s, 1) + " ms after the first call"},
       {"memory", ArenaText(result)}};
-  rows.push_back({"read", BytesText(result.stats.read_bytes) + ", " +
-                              FixedText(result.stats.read_per_byte, 2) +
-                              " bytes for each byte of the records"});
+  const double read_per_byte = result.stats.read_per_byte;
+  rows.push_back({"read", BytesText(result.stats.read_bytes) +
+                              (read_per_byte == 0 ? ""
+                                                  : ", " + FixedText(read_per_byte, 2) +
+                                                        " bytes for each byte of the records")});
   rows.push_back({"files", FilesText(result.stats)});
   for (auto& row : OrderRows(result.stats)) rows.push_back(std::move(row));
   for (auto& row : IoRows(result.stats.io)) rows.push_back(std::move(row));

@@ -12,6 +12,7 @@
 #include "ringfeed/reader.h"
 #include "tools/file_records.h"
 #include "tools/one_pass.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -96,10 +97,32 @@ void CheckLargeFile(const OpenOptions& options, bool compressed, const ByteProgr
   }
 }
 
+// A null is no damage.
+void CheckTable(const OpenOptions& options, TableOptions tables, const ByteProgress& progress,
+                const std::stop_token& stop, FileCheck* check) {
+  tables.nulls.on_null = OnNull::kDefault;
+  FileRows rows(check->file, options, check->format, tables);
+  const std::stop_callback close_at_stop(stop, [&rows] { rows.Close(); });
+  Instance row;
+  ReadResult read;
+  while ((read = rows.Next(&row)) == ReadResult::kRecord) {
+    std::uint64_t bytes = 0;
+    for (const Tensor& value : row) bytes += value.bytes;
+    ++check->records;
+    check->payload_bytes += bytes;
+    progress(bytes);
+  }
+  if (read == ReadResult::kFailed) check->status = rows.status();
+  const MetDamage damage = rows.Damage();
+  check->damaged_records = damage.records;
+  check->damage = damage.ranges;
+}
+
 }  // namespace
 
 FileCheck CheckFile(const std::string& file, const OpenOptions& options,
-                    const ByteProgress& progress, const std::stop_token& stop) {
+                    const ByteProgress& progress, const std::stop_token& stop,
+                    const TableOptions& tables) {
   FileCheck check;
   check.file = ShownAddress(file);
   check.strict = options.strict;
@@ -108,6 +131,11 @@ FileCheck CheckFile(const std::string& file, const OpenOptions& options,
     return check;
   }
   try {
+    check.format = TableFormat({file}, options, tables);
+    if (!check.format.empty()) {
+      CheckTable(options, tables, progress, stop, &check);
+      return check;
+    }
     check.format = options.format;
     if (!IsRegularFile(file)) {
       CheckByPipeline(options, IoPath::kAuto, progress, stop, &check);

@@ -9,6 +9,7 @@
 #include "ringfeed/open_options.h"
 #include "ringfeed/record.h"
 #include "ringfeed/status.h"
+#include "ringfeed/tables/table_source.h"
 #include "tools/given_files.h"
 
 namespace ringfeed::tools {
@@ -35,9 +36,11 @@ struct FileCheck {
   bool warned() const { return !warnings.empty(); }
 };
 
-/// Reads `file`, without copying its contents. Ends soon with kCancelled when a stop is requested.
-/// Never throws; thread safe.
+/// Reads `file`, without copying its contents. Of a table (TableFormat) every value of those
+/// columns is decoded, and `payload_bytes` are theirs. Ends soon with kCancelled when a stop is
+/// requested. Never throws; thread safe.
 FileCheck CheckFile(const std::string& file, const OpenOptions& options,
-                    const ByteProgress& progress, const std::stop_token& stop);
+                    const ByteProgress& progress, const std::stop_token& stop,
+                    const TableOptions& tables = {});
 
 }  // namespace ringfeed::tools

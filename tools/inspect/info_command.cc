@@ -163,6 +163,7 @@ class InfoCommand : public Command {
     for (const FieldSpec& field : rows.fields()) {
       fields.push_back(
           {{"name", field.name}, {"dtype", DTypeName(field.dtype)}, {"shape", field.shape}});
+      if (!field.logical_type.empty()) fields.back()["logical_type"] = field.logical_type;
     }
     (*json)["fields"] = fields;
   }

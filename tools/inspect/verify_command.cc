@@ -14,6 +14,7 @@
 #include "tools/option_values.h"
 #include "tools/process_usage.h"
 #include "tools/report.h"
+#include "tools/table_rows.h"
 
 namespace ringfeed::tools {
 namespace {
@@ -68,6 +69,7 @@ class VerifyCommand : public Command {
     sub->add_option("--format", options_.format, FormatText());
     options_.on_damage = OnDamage::kSkip;
     AddRecordOptions(sub, &options_);
+    AddColumnsOption(sub, &tables_);
     AddPartOption(sub, &part_);
     sub->add_flag("--strict", options_.strict, kStrictText);
     sub->add_flag("--json", json_, "the report for machines (docs/JSON.md)");
@@ -85,7 +87,7 @@ class VerifyCommand : public Command {
     work.job = [&](std::size_t i, std::size_t arena_bytes, const ByteProgress& progress) {
       OpenOptions options = options_;
       options.arena_bytes = arena_bytes;
-      checks[i] = CheckFile(files[i], options, progress, stop.get_token());
+      checks[i] = CheckFile(files[i], options, progress, stop.get_token(), tables_);
       return checks[i].status;
     };
     work.done = [&](std::size_t i) { Tell(checks[i]); };
@@ -125,6 +127,7 @@ class VerifyCommand : public Command {
   std::vector<std::string> names_;
   FilesPart part_;
   OpenOptions options_;
+  TableOptions tables_;
   bool json_ = false;
   bool cancelled_ = false;
 };

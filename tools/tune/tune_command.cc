@@ -24,6 +24,7 @@
 #include "tools/progress_bar.h"
 #include "tools/report.h"
 #include "tools/result_file.h"
+#include "tools/table_rows.h"
 #include "tools/tune/tune_report.h"
 #include "tools/tune/tune_search.h"
 
@@ -61,6 +62,7 @@ void RefuseStreams(const std::vector<std::string>& names) {
 
 // The name of the format. Throws Error if none is found.
 std::string FormatOf(const std::string& file, const FeedPlan& plan) {
+  if (!TableFormat({file}, plan.open).empty()) return "table";
   const ExaminedFile examined =
       ExamineFile(file, nullptr, plan.open.format, plan.open.stripe_bytes);
   if (!examined.status.ok()) throw Error(examined.status);

@@ -49,6 +49,8 @@ class TableSource {
   /// Whether a group's rows lie in memory: then a group is cut into stripes like a file, so that
   /// orders need not keep to groups.
   virtual bool in_memory() const { return false; }
+  /// How many bytes were read of files for it so far, for PipelineStats::read_bytes. 0: not known.
+  virtual std::uint64_t read_bytes() const { return 0; }
 };
 
 /// All that a stream gives as a table in memory: each array is a group, and the stream's memory is
@@ -97,8 +99,8 @@ struct TableOptions {
 /// | column | field |
 /// |---|---|
 /// | integer, float, bool | a number |
-/// | date, time, timestamp, duration | the number that it is stored as: int32 or int64 |
-/// | decimal | int64: the digits without the point; a row that does not fit is damaged |
+/// | date, time, timestamp, duration | int32 or int64 as stored; `logical_type` tells the unit |
+/// | decimal | int64, the digits without the point (`logical_type`); one too large is damaged |
 /// | fixed-size list, nested ones too | their dimensions |
 /// | list, list view, large ones | ragged |
 /// | string, binary, large ones, views | ragged uint8; a binary of fixed size: uint8 [size] |

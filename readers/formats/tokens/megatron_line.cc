@@ -39,14 +39,14 @@ Status TooMany(const std::string& what) {
 
 }  // namespace
 
-Status MegatronLine::Make(const std::string& file, std::shared_ptr<const MegatronIndex> index,
+Status MegatronLine::Make(const std::string& file, const MegatronIndex& index,
                           std::uint64_t data_bytes, const MegatronLineOptions& options,
                           std::shared_ptr<const MegatronLine>* line) {
   auto made = std::make_shared<MegatronLine>();
-  made->index_ = std::move(index);
+  made->element_type_ = index.element_type();
   made->options_ = options;
   made->data_bytes_ = data_bytes;
-  const std::uint64_t sequences = made->index_->sequences();
+  const std::uint64_t sequences = index.sequences();
   if (options.end == MegatronLineOptions::kToLast) made->options_.end = sequences;
   if (made->options_.end > sequences || options.first > made->options_.end) {
     return Status(StatusCode::kInvalidArgument,
@@ -55,7 +55,7 @@ Status MegatronLine::Make(const std::string& file, std::shared_ptr<const Megatro
                       std::to_string(sequences) + " sequences",
                   {file, -1, -1});
   }
-  Status status = made->CountElements();
+  Status status = made->CountElements(index);
   if (status.ok()) status = made->CountWindows();
   if (!status.ok()) return status.WithPlace({file, -1, -1});
   if (made->windows_ == 0 && made->elements_ > 0) {
@@ -68,20 +68,23 @@ Status MegatronLine::Make(const std::string& file, std::shared_ptr<const Megatro
   return {};
 }
 
-Status MegatronLine::CountElements() {
+Status MegatronLine::CountElements(const MegatronIndex& index) {
   std::uint64_t end = 0;  // of the sequences so far, in bytes
-  for (std::uint64_t i = 0; i < index_->sequences(); ++i) {
-    const std::int64_t elements = index_->elements(i);
+  lengths_.reserve(index.sequences());
+  for (std::uint64_t i = 0; i < index.sequences(); ++i) {
+    const std::int64_t elements = index.elements(i);
     if (elements < 0) {
       return Status(StatusCode::kDamaged, "the index gives " + SequenceText(i) + " " +
                                               std::to_string(elements) +
                                               " elements: what follows it cannot be found");
     }
-    const std::uint64_t bytes = static_cast<std::uint64_t>(elements) * index_->element_bytes();
+    const std::uint64_t bytes = static_cast<std::uint64_t>(elements) * element_bytes();
     const bool is_used = i >= options_.first && i < options_.end;
-    const bool is_whole =
-        static_cast<std::uint64_t>(index_->begin(i)) == end && end + bytes <= data_bytes_;
-    if (is_used && !is_whole) lost_.push_back(i);
+    const std::int64_t begin = index.begin(i);
+    const bool is_whole = static_cast<std::uint64_t>(begin) == end && end + bytes <= data_bytes_;
+    if (is_used && !is_whole) lost_.push_back({i, begin});
+    if (i % kStep == 0) begins_.push_back(end);
+    lengths_.push_back(static_cast<std::uint32_t>(elements));
     if (is_used) elements_ += static_cast<std::uint64_t>(elements);
     end += bytes;
     // What is made of the numbers of the index takes memory: they must not promise far more than
@@ -93,8 +96,14 @@ Status MegatronLine::CountElements() {
                         ": they are not of one data set");
     }
   }
-  if (index_->shrunk()) return Status(StatusCode::kTruncated, MegatronIndex::kShrunk);
+  if (index.shrunk()) return Status(StatusCode::kTruncated, MegatronIndex::kShrunk);
   return {};
+}
+
+std::uint64_t MegatronLine::BeginOf(std::uint64_t sequence) const {
+  std::uint64_t elements = 0;
+  for (std::uint64_t i = sequence / kStep * kStep; i < sequence; ++i) elements += lengths_[i];
+  return begins_[sequence / kStep] + elements * element_bytes();
 }
 
 Status MegatronLine::CountWindows() {
@@ -237,38 +246,33 @@ std::uint64_t MegatronLine::PlaceOfWindow(std::uint64_t window) const {
   return places_[window];
 }
 
-Status MegatronLine::Pieces(std::uint64_t window, std::vector<Piece>* pieces) const {
-  pieces->clear();
+std::vector<MegatronLine::Piece> MegatronLine::Pieces(std::uint64_t window) const {
+  std::vector<Piece> pieces;
   Walk walk(this);
   std::uint64_t left = elements_of_window();
   Place at = Find(PlaceOfWindow(window) * options_.window, &walk);
-  for (; left > 0 && at.entry < documents() * epochs_; ++at.entry) {
+  for (; left > 0; ++at.entry) {
     const std::uint64_t sequence = walk.At(at.entry);
     const std::uint64_t elements = ElementsOf(sequence);
-    const std::uint64_t here = std::min(left, elements - std::min(elements, at.offset));
-    if (here > 0) pieces->push_back({sequence, at.offset, here, at.offset + here == elements});
+    const std::uint64_t here = std::min(left, elements - at.offset);
+    if (here > 0) pieces.push_back({sequence, at.offset, here, at.offset + here == elements});
     left -= here;
     at.offset = 0;
   }
-  if (index_->shrunk()) return Status(StatusCode::kTruncated, MegatronIndex::kShrunk);
-  if (left == 0) return {};
-  return Status(StatusCode::kDamaged, "Megatron's index was written to while it was read");
+  return pieces;
 }
 
 Status MegatronLine::WhyLost(std::uint64_t window) const {
   if (!any_lost()) return {};
-  std::vector<Piece> pieces;
-  if (Status status = Pieces(window, &pieces); !status.ok()) return status;
-  for (const Piece& piece : pieces) {
-    if (!IsLost(piece.sequence)) continue;
-    const std::int64_t begin = index_->begin(piece.sequence);
+  for (const Piece& piece : Pieces(window)) {
+    const auto lost = std::ranges::lower_bound(lost_, piece.sequence, {}, &Lost::sequence);
+    if (lost == lost_.end() || lost->sequence != piece.sequence) continue;
+    const std::int64_t begin = lost->begin;
+    const std::uint64_t bytes = ElementsOf(piece.sequence) * element_bytes();
     const std::string place = "window " + std::to_string(window) + " has elements of " +
                               SequenceText(piece.sequence) + ", of which the index says " +
-                              std::to_string(index_->bytes(piece.sequence)) + " bytes at " +
-                              std::to_string(begin);
-    const std::uint64_t end =
-        static_cast<std::uint64_t>(begin) + ElementsOf(piece.sequence) * index_->element_bytes();
-    if (begin >= 0 && end > data_bytes_) {
+                              std::to_string(bytes) + " bytes at " + std::to_string(begin);
+    if (begin >= 0 && static_cast<std::uint64_t>(begin) + bytes > data_bytes_) {
       return Status(StatusCode::kTruncated,
                     place + ": the .bin file has " + std::to_string(data_bytes_) + " bytes");
     }

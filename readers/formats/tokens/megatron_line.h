@@ -57,22 +57,24 @@ class MegatronLine {
     std::uint64_t offset = 0;
   };
 
-  /// Reads the whole index once. Fails if a length is negative, or if there is more than can be
-  /// counted. Sequences that are not where the lengths put them, or not within the `data_bytes` of
-  /// the .bin file, are lost: so is each window that has some of them.
-  static Status Make(const std::string& file, std::shared_ptr<const MegatronIndex> index,
-                     std::uint64_t data_bytes, const MegatronLineOptions& options,
-                     std::shared_ptr<const MegatronLine>* line);
+  /// Reads the whole index once, and keeps 4 bytes for each sequence. Fails if a length is
+  /// negative, or if there is more than can be counted. Sequences that are not where the lengths
+  /// put them, or not within the `data_bytes` of the .bin file, are lost: so is each window that
+  /// has some of them.
+  static Status Make(const std::string& file, const MegatronIndex& index, std::uint64_t data_bytes,
+                     const MegatronLineOptions& options, std::shared_ptr<const MegatronLine>* line);
 
-  const MegatronIndex& index() const { return *index_; }
+  DType element_type() const { return element_type_; }
+  std::size_t element_bytes() const { return DTypeBytes(element_type_); }
+  /// Where the sequence begins in the .bin file, if it is not lost.
+  std::uint64_t BeginOf(std::uint64_t sequence) const;
   std::uint64_t windows() const { return windows_; }
   std::uint64_t elements_of_window() const { return options_.window + 1; }
-  /// The pieces of a window, which have at least an element each, in their order. Fails if the
-  /// index was written to since.
-  Status Pieces(std::uint64_t window, std::vector<Piece>* pieces) const;
+  /// The pieces of a window, which have at least an element each, in their order.
+  std::vector<Piece> Pieces(std::uint64_t window) const;
   bool any_lost() const { return !lost_.empty(); }
   bool IsLost(std::uint64_t sequence) const {
-    return std::binary_search(lost_.begin(), lost_.end(), sequence);
+    return std::ranges::binary_search(lost_, sequence, {}, &Lost::sequence);
   }
   /// Why a window cannot be had; OK if it can.
   Status WhyLost(std::uint64_t window) const;
@@ -92,10 +94,15 @@ class MegatronLine {
     std::vector<std::uint64_t> sums;  ///< elements in front of every kStep-th entry
   };
   static constexpr std::uint64_t kStep = 64;
+  /// A sequence, and where the index says that it begins.
+  struct Lost {
+    std::uint64_t sequence = 0;
+    std::int64_t begin = 0;
+  };
 
   class Walk;
 
-  Status CountElements();
+  Status CountElements(const MegatronIndex& index);
   Status CountWindows();
   Status CountSamples();
   const Part& PartAt(std::uint64_t number) const;
@@ -104,13 +111,13 @@ class MegatronLine {
   /// The sequences of entries of a part, from `first` on.
   void Sequences(const Part& part, std::uint64_t first, std::span<std::uint64_t> sequences) const;
   Place Find(std::uint64_t element, Walk* walk) const;
-  std::uint64_t ElementsOf(std::uint64_t sequence) const {
-    return static_cast<std::uint64_t>(std::max<std::int64_t>(0, index_->elements(sequence)));
-  }
+  std::uint64_t ElementsOf(std::uint64_t sequence) const { return lengths_[sequence]; }
   std::uint64_t documents() const { return options_.end - options_.first; }
   std::uint64_t entries_of_part() const { return documents() * epochs_ / parts_; }
 
-  std::shared_ptr<const MegatronIndex> index_;
+  DType element_type_ = DType::kUInt8;
+  std::vector<std::uint32_t> lengths_;  ///< elements of each sequence
+  std::vector<std::uint64_t> begins_;   ///< in the .bin file, of every kStep-th sequence
   MegatronLineOptions options_;
   std::uint64_t data_bytes_ = 0;
   std::uint64_t elements_ = 0;  ///< of an epoch
@@ -119,7 +126,7 @@ class MegatronLine {
   std::uint64_t windows_ = 0;
   std::optional<std::uint64_t> apart_;  ///< of kMegatron: the windows before the last epoch, if
                                         ///< that is shuffled apart
-  std::vector<std::uint64_t> lost_;     ///< ascending
+  std::vector<Lost> lost_;              ///< by their numbers
   std::unique_ptr<Part[]> part_;
   mutable std::vector<std::uint32_t> entries_;  ///< of kMegatron; made with its part
   mutable std::vector<std::uint32_t> places_;

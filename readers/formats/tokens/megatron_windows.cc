@@ -1,10 +1,15 @@
 #include "readers/formats/tokens/megatron_windows.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <deque>
 #include <iterator>
 #include <limits>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +21,7 @@
 #include "base/scoped_descriptor.h"
 #include "base/user_call.h"
 #include "io/data_file.h"
+#include "io/file_state.h"
 #include "io/input_file.h"
 #include "io/remote/address.h"
 #include "readers/formats/arrays/arrays.h"
@@ -53,7 +59,7 @@ struct WindowRow {
       fields.push_back({kind, {name, type, shape}, bytes, size});
       bytes += size;
     };
-    add(true, Kind::kTokens, "tokens", line.index().element_type());
+    add(true, Kind::kTokens, "tokens", line.element_type());
     add(windows.positions, Kind::kPositions, "position_ids", DType::kInt32);
     add(windows.segments, Kind::kSegments, "segment_ids", DType::kInt32);
     add(windows.mask, Kind::kMask, "loss_mask", DType::kUInt8);
@@ -68,12 +74,55 @@ struct WindowLayout {
   WindowRow row;
 };
 
+/// The descriptors of the process's .bin files that were opened last: a blend of hundreds of sets
+/// holds no more of them than these: a quarter of what the process may have, 1024 at most. They are
+/// in no order of use, so that a read of an open file takes no lock that all share.
+class LastOpened {
+ public:
+  using Descriptor = std::shared_ptr<const ScopedDescriptor>;
+  static LastOpened* Shared() {
+    static auto* const shared = new LastOpened;  // sources may outlive what ends with the process
+    return shared;
+  }
+  void Add(Descriptor descriptor) {
+    Descriptor closed;  // outside of the mutex
+    const std::lock_guard lock(mutex_);
+    kept_.push_back(std::move(descriptor));
+    if (kept_.size() <= Most()) return;
+    closed = std::move(kept_.front());
+    kept_.pop_front();
+  }
+  void Drop(const Descriptor& descriptor) {
+    const std::lock_guard lock(mutex_);
+    std::erase(kept_, descriptor);
+  }
+  void DropAll() {
+    std::deque<Descriptor> closed;
+    const std::lock_guard lock(mutex_);
+    kept_.swap(closed);
+  }
+
+ private:
+  static std::size_t Most() {
+    rlimit limit{};
+    (void)getrlimit(RLIMIT_NOFILE, &limit);
+    return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 16, 1024));
+  }
+
+  std::mutex mutex_;
+  std::deque<Descriptor> kept_;
+};
+
 /// The rows of all windows, one after the other. Reads of the .bin file are those of the tokens
-/// that are asked for; nothing is kept.
+/// that are asked for; nothing is kept. It is opened as it is read.
 class WindowSource final : public OwnSource {
  public:
-  WindowSource(std::string name, int descriptor, std::shared_ptr<const WindowLayout> layout)
-      : name_(std::move(name)), data_(descriptor), layout_(std::move(layout)) {}
+  /// `state`: of the .bin file, when its size was found.
+  WindowSource(std::string name, const FileState& state, std::shared_ptr<const WindowLayout> layout)
+      : name_(std::move(name)), state_(state), layout_(std::move(layout)) {}
+  ~WindowSource() override {
+    if (const auto data = data_.lock()) LastOpened::Shared()->Drop(data);
+  }
 
   std::string name() const override { return name_; }
   const char* origin() const override { return "windows made of the tokens that are asked for"; }
@@ -82,17 +131,42 @@ class WindowSource final : public OwnSource {
                 std::size_t* bytes_read) override;
 
  private:
-  Status ReadRow(std::uint64_t window, std::uint64_t begin, std::span<std::byte> to) const;
+  Status Open(LastOpened::Descriptor* data);
+  Status ReadRow(std::uint64_t window, std::uint64_t begin, std::span<std::byte> to);
   /// Fills `to` with the bytes of the field from `begin` on.
-  Status ReadTokens(std::span<const Piece> pieces, std::uint64_t begin,
-                    std::span<std::byte> to) const;
+  Status ReadTokens(std::span<const Piece> pieces, std::uint64_t begin, std::span<std::byte> to);
   static void Count(const WindowField& field, std::span<const Piece> pieces, std::uint64_t begin,
                     std::span<std::byte> to);
 
   const std::string name_;
-  const ScopedDescriptor data_;
+  const FileState state_;
   const std::shared_ptr<const WindowLayout> layout_;
+  std::mutex mutex_;
+  std::weak_ptr<const ScopedDescriptor> data_;  ///< guarded by mutex_
 };
+
+Status WindowSource::Open(LastOpened::Descriptor* data) {
+  const std::lock_guard lock(mutex_);
+  *data = data_.lock();
+  if (*data != nullptr) return {};
+  int descriptor = -1;
+  struct stat facts {};
+  Status status = OpenDataFile(name_, &descriptor, &facts);
+  if (status.code() == StatusCode::kResourceExhausted) {
+    LastOpened::Shared()->DropAll();
+    status = OpenDataFile(name_, &descriptor, &facts);
+  }
+  if (!status.ok()) return status;
+  *data = std::make_shared<const ScopedDescriptor>(descriptor);
+  const FileState now = FileState::Of(facts);
+  if (now.device != state_.device || now.inode != state_.inode ||
+      now.modified_ns != state_.modified_ns) {
+    return Status(StatusCode::kDamaged, "the .bin file was written or replaced since it was found");
+  }
+  data_ = *data;
+  LastOpened::Shared()->Add(*data);
+  return {};
+}
 
 Status WindowSource::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
                             std::size_t* bytes_read) {
@@ -115,10 +189,9 @@ Status WindowSource::ReadAt(std::uint64_t offset, std::span<std::byte> buffer,
   return {};
 }
 
-Status WindowSource::ReadRow(std::uint64_t window, std::uint64_t begin,
-                             std::span<std::byte> to) const {
-  std::vector<Piece> pieces;
-  Status status = layout_->line->Pieces(window, &pieces);
+Status WindowSource::ReadRow(std::uint64_t window, std::uint64_t begin, std::span<std::byte> to) {
+  const std::vector<Piece> pieces = layout_->line->Pieces(window);
+  Status status;
   for (const WindowField& field : layout_->row.fields) {
     const std::uint64_t from = std::max(begin, field.begin);
     const std::uint64_t end = std::min(begin + to.size(), field.begin + field.bytes);
@@ -134,9 +207,11 @@ Status WindowSource::ReadRow(std::uint64_t window, std::uint64_t begin,
 }
 
 Status WindowSource::ReadTokens(std::span<const Piece> pieces, std::uint64_t begin,
-                                std::span<std::byte> to) const {
+                                std::span<std::byte> to) {
   const MegatronLine& line = *layout_->line;
-  const std::uint64_t width = line.index().element_bytes();
+  LastOpened::Descriptor data;
+  if (Status status = Open(&data); !status.ok()) return status;
+  const std::uint64_t width = line.element_bytes();
   std::uint64_t piece_begin = 0;
   std::uint64_t due = 0;    // in the .bin file, where the bytes of `to` that are not read yet are
   std::size_t waiting = 0;  // so many of them, which one call reads
@@ -144,7 +219,7 @@ Status WindowSource::ReadTokens(std::span<const Piece> pieces, std::uint64_t beg
   const auto read = [&]() -> Status {
     if (waiting == 0) return {};
     std::size_t got = 0;
-    Status status = ReadWhole(data_.get(), due, to.subspan(done, waiting), &got);
+    Status status = ReadWhole(data->get(), due, to.subspan(done, waiting), &got);
     if (status.ok() && got < waiting) {
       status = Status(StatusCode::kTruncated, "the .bin file ends at " + std::to_string(due + got) +
                                                   ", it was longer when it was opened");
@@ -158,8 +233,8 @@ Status WindowSource::ReadTokens(std::span<const Piece> pieces, std::uint64_t beg
     const std::uint64_t end = std::min(piece_end, begin + to.size());
     if (from < end) {
       const bool lost = line.IsLost(piece.sequence);
-      const std::uint64_t at = static_cast<std::uint64_t>(line.index().begin(piece.sequence)) +
-                               piece.element * width + (from - piece_begin);
+      const std::uint64_t at =
+          line.BeginOf(piece.sequence) + piece.element * width + (from - piece_begin);
       if (lost || at != due + waiting) {
         if (Status status = read(); !status.ok()) return status;
         due = at;
@@ -333,16 +408,14 @@ CompanionResult WindowsOfMegatron::FindCompanion(const std::string& file) const 
   }
   status = LoadMegatronPair(file, &index, &found.data_file);
   if (status.ok()) status = OpenDataFile(found.data_file, &descriptor, &facts);
+  const ScopedDescriptor closed(descriptor);
   if (!status.ok()) return found;
-  status = MegatronLine::Make(MegatronFiles(file)[0], std::move(index),
+  status = MegatronLine::Make(MegatronFiles(file)[0], *index,
                               static_cast<std::uint64_t>(facts.st_size), windows_.line, &line);
-  if (!status.ok()) {
-    (void)close(descriptor);
-    return found;
-  }
+  if (!status.ok()) return found;
   WindowRow row(windows_, *line);
   auto layout = std::make_shared<const WindowLayout>(WindowLayout{std::move(line), std::move(row)});
-  found.source = std::make_shared<WindowSource>(found.data_file, descriptor, layout);
+  found.source = std::make_shared<WindowSource>(found.data_file, FileState::Of(facts), layout);
   found.format = std::make_shared<const WindowsOfMegatron>(windows_, std::move(layout));
   return found;
 }

@@ -107,6 +107,29 @@ const std::vector<std::string> kKinds = {"b",
                                          "struct +w:2 f",
                                          "struct dictionary Z"};
 
+TEST(ArrayColumnTest, TimesAndDecimalsTellTheirUnitAndOtherColumnsNone) {
+  const std::pair<const char*, const char*> kTexts[] = {
+      {"tdD", "date32[day]"},
+      {"ttu", "time64[us]"},
+      {"tDs", "duration[s]"},
+      {"tsn:", "timestamp[ns]"},
+      {"tsu:Europe/Paris", "timestamp[us, tz=Europe/Paris]"},
+      {"d:5,2", "decimal128(5, 2)"},
+      {"d:5,-2,32", "decimal32(5, -2)"},
+      {"l", ""},
+      {"u", ""}};
+  for (const auto& [format, text] : kTexts) {
+    ArrowSchema schema{};
+    schema.format = format;
+    schema.name = "x";
+    schema.release = [](ArrowSchema*) {};
+    ColumnType type;
+    ASSERT_TRUE(ReadColumnType(schema, &type).ok()) << format;
+    EXPECT_EQ(type.logical_type, text);
+    EXPECT_EQ(type.FieldNamed("y").logical_type, text);
+  }
+}
+
 TEST(ArrayColumnTest, RandomArraysGiveTheValuesThatTheyWereMadeOf) {
   for (const std::string& kind : kKinds) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) {

@@ -352,7 +352,7 @@ TEST(TableTest, ANullElementIsDamageOrTheDefaultAndNoNullRow) {
     }
     EXPECT_GT(defaults, 0U);
     for (const auto& [on_null, words] :
-         {std::pair(OnNull::kFail, "TableOptions::nulls says what stands for it"),
+         {std::pair(OnNull::kFail, "TableOptions::nulls"),
           std::pair(OnNull::kMask, "which a mask of rows cannot tell")}) {
       options.nulls = {on_null, 0};
       const Reader reader = Batch(OpenTable(table, options), {.size = 40});

@@ -30,7 +30,7 @@ Status MakeLine(const std::string& index_bytes, std::uint64_t data_bytes,
   std::shared_ptr<const MegatronIndex> index;
   Status status = MegatronIndex::Read("a.idx", std::as_bytes(std::span(*copy)), copy, &index);
   if (!status.ok()) return status;
-  return MegatronLine::Make(file, std::move(index), data_bytes, options, line);
+  return MegatronLine::Make(file, *index, data_bytes, options, line);
 }
 
 std::shared_ptr<const MegatronLine> LineOf(const Lengths& lengths,
@@ -149,11 +149,9 @@ void ExpectWindows(const MegatronLine& line, const Lengths& lengths, const Numbe
     return all;
   }();
   ASSERT_EQ(line.windows(), joined.empty() ? 0 : (joined.size() - 1) / window);
-  std::vector<MegatronLine::Piece> pieces;
   for (std::uint64_t k = 0; k < line.windows(); ++k) {
-    ASSERT_TRUE(line.Pieces(k, &pieces).ok());
     Numbers64 elements;
-    for (const MegatronLine::Piece& piece : pieces) {
+    for (const MegatronLine::Piece& piece : line.Pieces(k)) {
       ASSERT_GT(piece.elements, 0U);
       const std::uint64_t from = begins[piece.sequence] + piece.element;
       for (std::uint64_t i = 0; i < piece.elements; ++i) elements.push_back(from + i);

@@ -108,7 +108,7 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
            first;
   };
   const std::vector<Case> cases = {
-      {"PAR1\x15\x04", {"Parquet", "ringfeed.parquet", "jsonl"}},
+      {"PAR1\x15\x04", {"Parquet", "ringfeed.parquet", "`ringfeed feed`", "convert"}},
       {"ARROW1\0\0"s, {"Arrow IPC (Feather)", "ringfeed.arrow_ipc"}},
       {"\xff\xff\xff\xff\x70\0\0\0"s, {"Arrow IPC stream", "ringfeed.arrow_ipc"}},
       {"ORC\x0a", {"ORC", "ringfeed.table("}},
@@ -126,6 +126,9 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
       {"\0\0\0\x18"s + "ftypmp42", {"MP4", "\"raw\""}},
       {"\x89PNG\r\n\x1a\n", {"PNG", "\"raw\""}},
       {"\xff\xd8\xff\xe0", {"JPEG", "\"raw\""}},
+      {"BM\x46\0\0\0\0\0\0\0\x36\0\0\0\x28\0\0\0"s, {"BMP", "\"raw\""}},
+      {"\x1c\0\0\0TFL3"s, {"TensorFlow Lite", "weights"}},
+      {"TNTIDX\0\0\1"s, {"fairseq's index", "--dataset-impl mmap", "megatron"}},
       {"\x80\x04\x95 ", {"pickle", ".npy"}}};
   for (const Case& each : cases) {
     const std::string all =
@@ -142,7 +145,8 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
     EXPECT_EQ(all.find("not read here") == std::string::npos, whole) << all;
   }
   // Words of text are none of these.
-  for (const std::string text : {"column1,WAVE,x\n1,2,3\n", "the ftyp of it\n"}) {
+  for (const std::string text :
+       {"column1,WAVE,x\n1,2,3\n", "the ftyp of it\n", "BM\n", "BMW and other makers of cars\n"}) {
     const std::string all = DetectFormat("a", std::as_bytes(std::span(text))).status.message();
     EXPECT_NE(all.find("nearest is lines"), std::string::npos) << all;
   }
@@ -155,6 +159,7 @@ TEST(RegistryTest, WhatIsKnownAndNotReadIsToldWithAWayToReadIt) {
           << found.status.message();
     }
   }
+  EXPECT_NE(DetectFormat("000005.ldb", {}).status.message().find("LevelDB"), std::string::npos);
   EXPECT_NE(DetectFormat("part.lance", {}).status.message().find("lance.dataset"),
             std::string::npos);
 }
