@@ -129,9 +129,10 @@ class HelpText : public CLI::Formatter {
 void LeaveToHelpAll(CLI::App* command) {
   constexpr std::size_t kMany = 16;
   std::istringstream seldom(
-      "--arena --block-bytes --cycle --device-slots --digest --direct --distribution "
+      "--arena --block-bytes --cache-bytes --columns --cycle --device-slots --digest --direct "
+      "--distribution "
       "--drop-remainder --epoch --in-flight-bytes --io --last-step --max-batches "
-      "--max-damaged --max-record-bytes --no-digest --pairs --position-every --position-in "
+      "--max-damaged --max-record-bytes --no-digest --nulls --pairs --position-every --position-in "
       "--position-out --rank --ranks --reopen-until --shuffle-mode --slots "
       "--split-by-files --step-ms --strict --stripe-bytes --threads --trace --transfer "
       "--transfer-costs --tuned");

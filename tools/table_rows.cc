@@ -53,8 +53,7 @@ std::string FormatOfTable(const std::vector<std::string>&, const OpenOptions&) {
 
 void AddColumnsOption(CLI::App* app, TableOptions* tables) {
   app->add_option("--columns", tables->columns,
-                  "of a table: the columns that are read, by name or by path (image.bytes): a,b,c; "
-                  "default: all")
+                  "of a table: those that are read, as id,image.bytes; default: all")
       ->delimiter(',')
       ->allow_extra_args(false)
       ->type_name("NAMES");
