@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,6 +39,7 @@ struct Lengths {
 };
 constexpr Lengths kLengths[] = {
     {"250b", 250}, {"1500b", 1500}, {"3kb", 3000}, {"8kb", 8000}, {"110kb", 110'000}};
+constexpr const Lengths& kLongest = kLengths[std::size(kLengths) - 1];
 
 // CPU time of the threads of emulated devices that live now.
 double DeviceSeconds() {
@@ -128,34 +130,23 @@ Pair StartPair(const Lengths& lengths, Pages pages, TransferPlan plan, TransferP
   return {[chosen] { return chosen->ReadPass(); }, [other] { return other->ReadPass(); }};
 }
 
-constexpr std::size_t kReadsInFlight = 8;
-
 // Reads alone: from the page cache by pread into memory that the processor's cache holds, else by
 // fio past the page cache.
 LoopResult ReadAlone(const BenchFiles& files, Pages pages) {
   if (pages == Pages::kDropped) {
-    return RunFio(
-        {.paths = files.paths, .block_bytes = kReadBytes, .blocks_in_flight = kReadsInFlight});
+    return RunFio({.paths = files.paths, .block_bytes = kReadBytes});
   }
-  static std::vector<std::byte> slabs(kReadsInFlight * kReadBytes);
   return Timed([&](LoopResult* result, BatchDigest* /*digest*/) {
-    std::size_t reads = 0;
-    for (const std::string& path : files.paths) {
-      const OpenedFile file(path);
-      std::uint64_t offset = 0;
-      for (std::size_t got = 1; got > 0; offset += got) {
-        std::byte* const slab = slabs.data() + reads++ % kReadsInFlight * kReadBytes;
-        got = file.Read(slab, kReadBytes, offset);
-      }
-      result->bytes += offset;
-    }
+    ForEachBlock(files.paths, [&](std::span<const std::byte> block) {
+      result->bytes += block.size();
+      return block.size();
+    });
   });
 }
 
 Pair StartBesideReads(Pages pages, TransferPlan plan, std::size_t batch_rows) {
-  const Lengths& lengths = kLengths[std::size(kLengths) - 1];
-  const BenchFiles files = ImageExamples(kPassBytes, 4, lengths.image_bytes);
-  const auto feed = StartFeed(files, lengths, pages, plan, {.batch_rows = batch_rows});
+  const BenchFiles files = ImageExamples(kPassBytes, 4, kLongest.image_bytes);
+  const auto feed = StartFeed(files, kLongest, pages, plan, {.batch_rows = batch_rows});
   return {[feed] { return feed->ReadPass(); }, [files, pages] { return ReadAlone(files, pages); },
           [pages] { return pages == Pages::kDropped ? WhyNoFio() : std::string(); }};
 }
@@ -193,8 +184,8 @@ std::vector<Work> Works(int /*threads*/) {
   for (const TransferPlan plan :
        {TransferPlan::kMembers, TransferPlan::kSlabs, TransferPlan::kAuto}) {
     both("transfer." + std::string(TransferPlanName(plan)) + "_cold_256_mib_vs_batch", [=] {
-      return StartPair(kLengths[std::size(kLengths) - 1], Pages::kDropped, plan,
-                       TransferPlan::kBatch, {.arena_bytes = std::size_t{256} << 20});
+      return StartPair(kLongest, Pages::kDropped, plan, TransferPlan::kBatch,
+                       {.arena_bytes = std::size_t{256} << 20});
     });
   }
   return works;

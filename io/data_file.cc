@@ -54,6 +54,13 @@ Status Examine(int descriptor, struct stat* facts) {
 
 }  // namespace
 
+std::size_t PartOfDescriptors(std::size_t parts, std::size_t most) {
+  constexpr rlim_t kLeast = 16;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = 1024;  // the usual one
+  return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / parts, kLeast, most));
+}
+
 Status OpenDataFile(const std::string& name, int* descriptor, struct stat* facts) {
   int opened = -1;
   // O_NONBLOCK: the open of a FIFO would wait for its writer.

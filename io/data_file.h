@@ -17,6 +17,10 @@ namespace ringfeed {
 /// no descriptor left. Never waits for a FIFO's writer.
 Status OpenDataFile(const std::string& name, int* descriptor, struct stat* facts);
 
+/// How many files may be kept open: one of so many parts of the descriptors that the process may
+/// have, at least 16 and at most `most`.
+std::size_t PartOfDescriptors(std::size_t parts, std::size_t most);
+
 /// kUnsupported, with what to do, if `name` is an address ("s3://…", "https://…", of any scheme),
 /// which nothing here opens. OK for all other names, and if there is a folder "s3:", as for a path.
 Status RefuseAddress(const std::string& name);

@@ -17,6 +17,11 @@ std::size_t CopiesOf(std::size_t devices, Distribution distribution, std::size_t
   return replicas == 0 ? devices : replicas;
 }
 
+std::size_t GroupsOf(const FeedOptions& options) {
+  const std::size_t devices = options.devices.size();
+  return devices / CopiesOf(devices, options.distribution, options.replicas);
+}
+
 }  // namespace
 
 Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution distribution,
@@ -26,15 +31,6 @@ Distributor::Distributor(BatchSupply* supply, std::size_t devices, Distribution 
       devices_(devices / copies_),
       distribution_(distribution),
       last_step_(last_step) {}
-
-namespace {
-
-std::size_t GroupsOf(const FeedOptions& options) {
-  const std::size_t devices = options.devices.size();
-  return devices / CopiesOf(devices, options.distribution, options.replicas);
-}
-
-}  // namespace
 
 // One that is copied and those that wait at each device. The devices of a group hold the same ones.
 std::size_t Distributor::HeldBatches(const FeedOptions& options) {

@@ -1,12 +1,11 @@
 #include "readers/engine/sources/opened_files.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <cassert>
 #include <utility>
 
 #include "base/refusal.h"
+#include "io/data_file.h"
 #include "io/file_mapping.h"
 #include "io/remote/remote_source.h"
 
@@ -34,13 +33,7 @@ void KeptMappings::Clear() {
 
 namespace {
 
-std::size_t MostOpen() {
-  constexpr rlim_t kLeast = 16;
-  constexpr rlim_t kMost = 4096;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 512;
-  return static_cast<std::size_t>(std::clamp(limit.rlim_cur / 2, kLeast, kMost));
-}
+std::size_t MostOpen() { return PartOfDescriptors(2, 4096); }
 
 // An index tells the places of records in one file, and nothing about another one of that name.
 OpenInputResult Known(const DataFile& data, OpenInputResult opened) {

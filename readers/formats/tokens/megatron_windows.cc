@@ -1,7 +1,5 @@
 #include "readers/formats/tokens/megatron_windows.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstring>
@@ -88,7 +86,7 @@ class LastOpened {
     Descriptor closed;  // outside of the mutex
     const std::lock_guard lock(mutex_);
     kept_.push_back(std::move(descriptor));
-    if (kept_.size() <= Most()) return;
+    if (kept_.size() <= PartOfDescriptors(4, 1024)) return;
     closed = std::move(kept_.front());
     kept_.pop_front();
   }
@@ -103,12 +101,6 @@ class LastOpened {
   }
 
  private:
-  static std::size_t Most() {
-    rlimit limit{};
-    (void)getrlimit(RLIMIT_NOFILE, &limit);
-    return static_cast<std::size_t>(std::clamp<rlim_t>(limit.rlim_cur / 4, 16, 1024));
-  }
-
   std::mutex mutex_;
   std::deque<Descriptor> kept_;
 };

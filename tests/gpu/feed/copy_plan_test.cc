@@ -92,6 +92,16 @@ TEST(SlotFieldsTest, ATransformHasItsOutputInRoomOfItsOwn) {
   EXPECT_EQ(tensors[0].dtype, DType::kInt32);
 }
 
+/// A slot in host memory, after its copies.
+std::byte* FilledSlot(const SlotLayout& layout, std::vector<std::uint64_t>* words) {
+  words->resize(layout.slot_bytes() / 8 + 1);
+  auto* const slot = reinterpret_cast<std::byte*>(words->data());
+  for (const PlannedPiece& piece : layout.pieces()) {
+    std::memcpy(slot + piece.to, piece.from, piece.bytes);
+  }
+  return slot;
+}
+
 TEST(LeftRowPlanTest, NeighboursComeTogetherAndAKernelTakesThemToTheirPlaces) {
   const std::vector<std::byte> read(4096, std::byte{7});
   const std::vector<std::byte> field(200);
@@ -105,11 +115,8 @@ TEST(LeftRowPlanTest, NeighboursComeTogetherAndAKernelTakesThemToTheirPlaces) {
   EXPECT_TRUE(rows.has_runs());
   EXPECT_EQ(rows.together_bytes(), 200u);
   ASSERT_EQ(layout.pieces().size(), 2u) << "the run and the table";
-  std::vector<std::uint64_t> words(layout.slot_bytes() / 8 + 1);
-  auto* const slot = reinterpret_cast<std::byte*>(words.data());
-  for (const PlannedPiece& piece : layout.pieces()) {
-    std::memcpy(slot + piece.to, piece.from, piece.bytes);
-  }
+  std::vector<std::uint64_t> words;
+  std::byte* const slot = FilledSlot(layout, &words);
   std::vector<DeviceKernel> kernels;
   rows.AddKernels(slot, &kernels);
   ASSERT_EQ(kernels.size(), 1u);
@@ -132,11 +139,8 @@ TEST(LeftRowPlanTest, LongRowsAreSharedByAllOfADevice) {
   LeftRowPlan rows;
   rows.AddField(field.data(), field.size(), 0, pending, &layout);
   rows.Make(LeftRows::kTogether, TransferPlanner(), sums, &layout);
-  std::vector<std::uint64_t> words(layout.slot_bytes() / 8 + 1);
-  auto* const slot = reinterpret_cast<std::byte*>(words.data());
-  for (const PlannedPiece& piece : layout.pieces()) {
-    std::memcpy(slot + piece.to, piece.from, piece.bytes);
-  }
+  std::vector<std::uint64_t> words;
+  std::byte* const slot = FilledSlot(layout, &words);
   std::vector<DeviceKernel> kernels;
   rows.AddKernels(slot, &kernels);
   ASSERT_EQ(kernels.size(), 2u);
@@ -177,11 +181,8 @@ TEST(LeftRowPlanTest, RowsInTheDevicesMemoryAreTakenByOneGather) {
   rows.AddField(field.data(), field.size(), 0, pending, &layout);
   rows.Make(LeftRows::kTogether, TransferPlanner(), {}, &layout);
   EXPECT_EQ(rows.direct_bytes(), 400U);
-  std::vector<std::uint64_t> words(layout.slot_bytes() / 8 + 1);
-  auto* const slot = reinterpret_cast<std::byte*>(words.data());
-  for (const PlannedPiece& piece : layout.pieces()) {
-    std::memcpy(slot + piece.to, piece.from, piece.bytes);
-  }
+  std::vector<std::uint64_t> words;
+  std::byte* const slot = FilledSlot(layout, &words);
   std::vector<DeviceKernel> kernels;
   rows.AddKernels(slot, &kernels);
   ASSERT_EQ(kernels.size(), 1U);

@@ -44,6 +44,11 @@ class BatchPartsTest : public ::testing::Test {
     units_.assign(1, units);
     return pool->TakeSlot({.units = units_, .is_closed = true});
   }
+  std::vector<BatchBuffer*> TakeAll(BatchPool* pool, std::uint64_t units) {
+    std::vector<BatchBuffer*> slots;
+    while (BatchBuffer* const slot = Take(pool, units)) slots.push_back(slot);
+    return slots;
+  }
 
   const std::shared_ptr<Arena> arena_ = Arena::Create({.bytes = 64 * kMiB});
   const std::shared_ptr<const Parser> numbers_ = RowsParser({{"number", kInt64, {}}});
@@ -88,8 +93,7 @@ TEST_F(BatchPoolTest, FewerSlotsWhereTheArenaHasNoRoomForMore) {
   BatchPool::Options options = PoolOptions();
   options.slots = 6;
   BatchPool pool(options, raw_.get(), arena_, &parts_.memory);
-  std::vector<BatchBuffer*> out;
-  while (BatchBuffer* const slot = Take(&pool, 15 * kMiB)) out.push_back(slot);
+  const std::vector<BatchBuffer*> out = TakeAll(&pool, 15 * kMiB);
   ASSERT_EQ(out.size(), 3u);
   for (BatchBuffer* const slot : out) EXPECT_TRUE(slot->status.ok());
   pool.Release(out[1]);
@@ -103,8 +107,7 @@ TEST_F(BatchPoolTest, ALargerBatchTakesTheMemoryOfSpareSlots) {
   BatchPool::Options options = PoolOptions();
   options.slots = 3;
   BatchPool pool(options, raw_.get(), arena_, &parts_.memory);
-  std::vector<BatchBuffer*> out;
-  while (BatchBuffer* const slot = Take(&pool, 12 * kMiB)) out.push_back(slot);
+  const std::vector<BatchBuffer*> out = TakeAll(&pool, 12 * kMiB);
   ASSERT_EQ(out.size(), 3u);
   for (BatchBuffer* const slot : {out[1], out[2]}) pool.Release(slot);
   const BatchBuffer* const large = Take(&pool, 30 * kMiB);
